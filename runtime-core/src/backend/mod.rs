@@ -1,0 +1,472 @@
+//! For backend authors: safe traits, and one macro line that makes the table, the shims and the manifest.
+//!
+//! Implement [`Backend`], [`Device`], [`Buffer`], [`Module`], [`Kernel`] and [`Queue`]; what a device cannot do
+//! keeps its default, which answers `Unsupported`. Then, in `lib.rs`:
+//!
+//! ```ignore
+//! runtime_core::export_backend!(MyBackend);
+//! ```
+//!
+//! which makes the one exported symbol, the manifest section, and `pub fn backend() -> &'static BackendTable` for
+//! programs that link the backend in statically. `tests/null` is the skeleton to copy.
+//!
+//! Threads: every method may be called from any thread. Submissions of one queue (`launch`, `claim`, `write`,
+//! `read`, `copy`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`, `run`
+//! and `failure` may run beside them.
+
+mod arguments;
+mod export;
+
+pub use arguments::{ArgRef, GraphNode, HostBytes, HostBytesMut, Launch, TensorArg};
+#[doc(hidden)]
+pub use export::{Shims, manifest};
+
+use std::time::Duration;
+
+use crate::abi::{Place, Progress};
+use crate::{
+    Access, ArgKind, DType, DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry,
+};
+
+/// A backend's state: one per `Runtime`. Making it touches no driver.
+pub trait Backend: Sized + Send + Sync + 'static {
+    /// Name of the target: the first part of a device string.
+    const NAME: &'static str;
+    /// Its devices.
+    type Device: Device;
+
+    /// Makes the state. `log` lasts for the life of the process.
+    ///
+    /// # Errors
+    /// Only what makes the backend useless; a missing driver is reported by [`Backend::devices`].
+    fn open(log: Log) -> Result<Self>;
+
+    /// The options that devices and modules accept; core validates them.
+    fn options() -> Vec<OptionSpec> {
+        Vec::new()
+    }
+
+    /// Lists all devices with stable indices, unusable ones included.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the reason, when there is no driver.
+    fn devices(&self) -> Result<Vec<DeviceInfo>>;
+
+    /// Opens a device, or one of its sub-devices.
+    ///
+    /// # Errors
+    /// Any kind; a failure leaves nothing behind.
+    fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<Self::Device>;
+}
+
+/// An opened device.
+pub trait Device: Send + Sync + 'static {
+    /// Its memory.
+    type Buffer: Buffer;
+    /// Its loaded code.
+    type Module: Module;
+    /// Its queues.
+    type Queue: Queue<Buffer = Self::Buffer, Kernel = <Self::Module as Module>::Kernel, Graph = Self::Graph>;
+    /// Its native graphs; [`NoGraph`] if it has none.
+    type Graph: Graph<Buffer = Self::Buffer>;
+
+    /// Free and total bytes of memory space `space`.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn memory_usage(&self, _space: u32) -> Result<MemoryUsage> {
+        Err(Error::unsupported("memory_usage"))
+    }
+
+    /// Whether kernels of this device can use memory of `other`.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    fn peer_access(&self, _other: &Self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Current clocks, temperature, energy.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn telemetry(&self) -> Result<Telemetry> {
+        Err(Error::unsupported("telemetry"))
+    }
+
+    /// Allocates memory.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for a space or alignment that does not exist.
+    fn allocate(&self, request: &Allocate<'_, Self::Queue>) -> Result<Self::Buffer>;
+
+    /// Frees memory: in order with `queue`'s work if one is given, else nothing uses it any more.
+    fn free(&self, buffer: Self::Buffer, _queue: Option<&Self::Queue>) {
+        drop(buffer);
+    }
+
+    /// Wraps host memory that outlives the buffer.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn import(&self, _space: u32, _memory: HostBytesMut) -> Result<Self::Buffer> {
+        Err(Error::unsupported("import"))
+    }
+
+    /// Loads code.
+    ///
+    /// # Errors
+    /// `CompileFailed` with the whole log; `Unsupported` for a format that the device does not take.
+    fn load(&self, source: &Source<'_>) -> Result<Self::Module>;
+
+    /// Makes a queue.
+    ///
+    /// # Errors
+    /// `OutOfResources`; `Unsupported` on an embedded device.
+    fn open_queue(&self, options: &QueueOptions) -> Result<Self::Queue>;
+
+    /// Makes a native graph.
+    ///
+    /// # Errors
+    /// `Unsupported` by default: core then submits the recording again.
+    fn instantiate(&self, _nodes: &[GraphNode<'_, Self::Buffer, <Self::Module as Module>::Kernel>]) -> Result<Self::Graph> {
+        Err(Error::unsupported("instantiate"))
+    }
+
+    /// Flashes an embedded device. `args` refer to `tensors` by index.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn flash(&self, _image: &Source<'_>, _program: &Program<'_>) -> Result<()> {
+        Err(Error::unsupported("flash"))
+    }
+
+    /// Runs the flashed program; `Timeout` after `deadline`.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `Timeout`; `Failed` when the program says so.
+    fn run(&self, _deadline: Duration) -> Result<RunReport> {
+        Err(Error::unsupported("run"))
+    }
+
+    /// Reads bytes of a tensor of the flashed program.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn read(&self, _tensor: u32, _offset: u64, _destination: &mut [u8]) -> Result<()> {
+        Err(Error::unsupported("read"))
+    }
+}
+
+/// Memory of a device.
+pub trait Buffer: Send + Sync + 'static {
+    /// Address that kernels see; 0 where kernels take a handle.
+    fn kernel_address(&self) -> u64;
+
+    /// Where the program can reach the memory; null where it cannot.
+    fn host_pointer(&self) -> *mut u8 {
+        std::ptr::null_mut()
+    }
+}
+
+/// Loaded code.
+pub trait Module: Send + Sync + 'static {
+    /// Its entry points. Holds what it needs of the module.
+    type Kernel: Kernel;
+
+    /// Names of the entry points, as far as the code tells.
+    fn symbols(&self) -> &[String];
+
+    /// Finds an entry point.
+    ///
+    /// # Errors
+    /// `NotFound`; core adds the list of [`Module::symbols`].
+    fn kernel(&self, name: &str) -> Result<Self::Kernel>;
+}
+
+/// An entry point.
+pub trait Kernel: Send + Sync + 'static {
+    /// What the driver says of it.
+    fn info(&self) -> KernelInfo {
+        KernelInfo::default()
+    }
+}
+
+/// An in-order queue. Submissions return at once; an error means that the ticket was not taken.
+pub trait Queue: Send + Sync + 'static {
+    /// Memory of its device.
+    type Buffer: Buffer;
+    /// Kernels of its device.
+    type Kernel: Kernel;
+    /// Graphs of its device.
+    type Graph;
+
+    /// Submits a kernel. The arguments are valid during the call; the buffers live until the ticket ends.
+    ///
+    /// # Errors
+    /// A refusal: the ticket is not taken.
+    fn launch(&self, place: Place, kernel: &Self::Kernel, launch: &Launch<'_, Self::Buffer>) -> Result<()>;
+
+    /// Takes `ticket` for a launch on the caller's thread if the queue is idle; `run` follows.
+    fn claim(&self, _ticket: u64) -> bool {
+        false
+    }
+
+    /// Runs a claimed launch and ends its ticket.
+    ///
+    /// # Errors
+    /// The kernel's failure, which also fails the ticket.
+    fn run(&self, _ticket: u64, _kernel: &Self::Kernel, _launch: &Launch<'_, Self::Buffer>) -> Result<()> {
+        Err(Error::new(ErrorKind::Internal, "`run` without a successful `claim`"))
+    }
+
+    /// Copies host memory, which lives until the ticket ends, into a buffer.
+    ///
+    /// # Errors
+    /// A refusal: the ticket is not taken.
+    fn write(&self, place: Place, destination: &Self::Buffer, offset: u64, source: HostBytes) -> Result<()>;
+
+    /// Copies a buffer into host memory, which lives until the ticket ends.
+    ///
+    /// # Errors
+    /// A refusal: the ticket is not taken.
+    fn read(&self, place: Place, source: &Self::Buffer, offset: u64, destination: HostBytesMut) -> Result<()>;
+
+    /// Copies between buffers of the backend.
+    ///
+    /// # Errors
+    /// A refusal: the ticket is not taken.
+    fn copy(&self, place: Place, destination: (&Self::Buffer, u64), source: (&Self::Buffer, u64), bytes: u64) -> Result<()>;
+
+    /// Fills `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
+    ///
+    /// # Errors
+    /// A refusal: the ticket is not taken.
+    fn fill(&self, place: Place, destination: (&Self::Buffer, u64), bytes: u64, pattern: &[u8]) -> Result<()>;
+
+    /// Submits a kernel that does nothing.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn empty(&self, _place: Place) -> Result<()> {
+        Err(Error::unsupported("empty"))
+    }
+
+    /// Submits the recording of a device timestamp.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn timestamp(&self, _place: Place) -> Result<()> {
+        Err(Error::unsupported("timestamp"))
+    }
+
+    /// Reads the timestamp of an ended ticket, in nanoseconds of the device's clock.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `NotFound` if that ticket is no timestamp or was read before.
+    fn read_timestamp(&self, _ticket: u64) -> Result<u64> {
+        Err(Error::unsupported("read_timestamp"))
+    }
+
+    /// Submits a native graph as one ticket.
+    ///
+    /// # Errors
+    /// `Unsupported` by default.
+    fn replay(&self, _place: Place, _graph: &Self::Graph) -> Result<()> {
+        Err(Error::unsupported("replay"))
+    }
+
+    /// Makes the end of the last submission, `ticket`, observable by itself.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    fn mark(&self, _ticket: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Hands batched submissions to the driver.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// How far the queue is. Never blocks.
+    ///
+    /// # Errors
+    /// `DeviceLost`.
+    fn poll(&self) -> Result<Progress>;
+
+    /// Waits up to about `slice` for a marked ticket; may return early.
+    ///
+    /// # Errors
+    /// `DeviceLost`.
+    fn wait(&self, ticket: u64, slice: Duration) -> Result<()>;
+
+    /// Makes later submissions wait for `ticket` of `other`, on the device.
+    ///
+    /// # Errors
+    /// `Unsupported` by default: core then blocks the submitting thread instead.
+    fn wait_for(&self, _other: &Self, _ticket: u64) -> Result<()> {
+        Err(Error::unsupported("wait_for"))
+    }
+
+    /// Why `first_failed` failed.
+    fn failure(&self) -> Option<Error>;
+}
+
+/// A native graph.
+pub trait Graph: Send + Sync + 'static {
+    /// Memory of its device.
+    type Buffer: Buffer;
+
+    /// Replaces the arguments of launch node `node`.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    fn update(&mut self, node: u32, launch: &Launch<'_, Self::Buffer>) -> Result<()>;
+}
+
+/// The graph type of a device without native graphs.
+#[derive(Debug)]
+pub struct NoGraph<B>(std::marker::PhantomData<fn() -> B>);
+
+impl<B: Buffer> Graph for NoGraph<B> {
+    type Buffer = B;
+
+    fn update(&mut self, _node: u32, _launch: &Launch<'_, B>) -> Result<()> {
+        Err(Error::unsupported("update"))
+    }
+}
+
+/// Request for an allocation.
+#[derive(Debug)]
+pub struct Allocate<'a, Q> {
+    /// Index into `DeviceInfo::spaces`.
+    pub space: u32,
+    /// Size; 0 is valid.
+    pub bytes: usize,
+    /// A power of two, at least the space's own alignment.
+    pub alignment_bytes: usize,
+    /// Back it with huge pages.
+    pub huge_pages: bool,
+    /// The queue that uses it first.
+    pub queue: Option<&'a Q>,
+}
+
+/// Code to load.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// A code format.
+    pub format: &'a str,
+    /// Where it came from; may be empty.
+    pub path: &'a str,
+    /// The bytes; `None`: read `path`.
+    pub code: Option<&'a [u8]>,
+    /// Validated load options.
+    pub options: &'a Options,
+}
+
+/// Options of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Higher runs first; 0 is normal.
+    pub priority: i32,
+    /// The queue will be asked for timestamps.
+    pub timestamps: bool,
+}
+
+/// What the driver says of a kernel; `None` where it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// Registers of one work-item.
+    pub registers: Option<u32>,
+    /// Bytes of one work-item that were spilled to memory.
+    pub spilled_bytes: Option<u32>,
+    /// Bytes of work-group memory fixed by the code.
+    pub shared_bytes: Option<u32>,
+    /// Most work-items of a group with this kernel.
+    pub max_group_items: Option<u32>,
+    /// Group size fixed by the code.
+    pub group_size: Option<[u32; 3]>,
+    /// The parameters, if the code says.
+    pub params: Option<Vec<Param>>,
+}
+
+/// One parameter of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// What it takes.
+    pub kind: ArgKind,
+    /// How a tensor is used.
+    pub access: Access,
+    /// Element type, if the code says.
+    pub dtype: Option<DType>,
+}
+
+/// A program's tensors and arguments, for an embedded device.
+#[derive(Debug)]
+pub struct Program<'a> {
+    /// The tensors, created, filled and checked on the device.
+    pub tensors: Vec<TensorDescription<'a>>,
+    /// The arguments: a tensor argument's address is its index in `tensors`.
+    pub args: Vec<ProgramArg<'a>>,
+}
+
+/// An argument of an embedded program.
+#[derive(Clone, Copy, Debug)]
+pub enum ProgramArg<'a> {
+    /// Index into [`Program::tensors`].
+    Tensor(u32),
+    /// A scalar: its type and its bytes in a little-endian word.
+    Scalar(DType, u64),
+    /// Bytes by value.
+    Bytes(&'a [u8]),
+}
+
+/// A tensor of an embedded device: described, not held.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorDescription<'a> {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: &'a [i64],
+    /// How the program uses it.
+    pub access: Access,
+    /// Initial bytes; `None`: filled from `seed`.
+    pub data: Option<&'a [u8]>,
+    /// Seed of the generator that fills it on the device.
+    pub seed: u64,
+}
+
+/// What an embedded run reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunReport {
+    /// Exit code of the program.
+    pub exit_code: i32,
+    /// Cycles counted on the device, 0 if it has no counter.
+    pub cycles: u64,
+    /// Wall time of the run in nanoseconds, by the backend's clock.
+    pub elapsed_ns: u64,
+}
+
+/// A way into the program's log; a backend never prints.
+#[derive(Clone, Copy, Debug)]
+pub struct Log(pub(crate) Option<unsafe extern "C" fn(u32, crate::abi::Str, crate::abi::Str)>);
+
+/// Severity of a log record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Level {
+    /// Something failed.
+    Error = 1,
+    /// Something is odd.
+    Warning = 2,
+    /// Something happened.
+    Info = 3,
+    /// For the author.
+    Debug = 4,
+    /// For the patient.
+    Trace = 5,
+}

@@ -1,0 +1,184 @@
+//! Element types, in DLPack's words.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Error, Result, abi};
+
+/// An element type: DLPack's `(code, bits, lanes)`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DType(pub(crate) abi::DType);
+
+/// The class of an element type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DTypeClass {
+    /// Signed integers.
+    Int,
+    /// Unsigned integers.
+    UInt,
+    /// IEEE floating point.
+    Float,
+    /// Brain floating point.
+    BFloat,
+    /// Complex numbers.
+    Complex,
+    /// Booleans of one byte.
+    Bool,
+    /// Anything else, moved as opaque bytes (fp8).
+    Opaque,
+}
+
+const NAMED: [(&str, DType); 17] = [
+    ("i8", DType::I8),
+    ("i16", DType::I16),
+    ("i32", DType::I32),
+    ("i64", DType::I64),
+    ("u8", DType::U8),
+    ("u16", DType::U16),
+    ("u32", DType::U32),
+    ("u64", DType::U64),
+    ("f16", DType::F16),
+    ("bf16", DType::BF16),
+    ("f32", DType::F32),
+    ("f64", DType::F64),
+    ("bool", DType::BOOL),
+    ("complex64", DType::COMPLEX64),
+    ("complex128", DType::COMPLEX128),
+    ("fp8_e4m3", DType::FP8_E4M3),
+    ("fp8_e5m2", DType::FP8_E5M2),
+];
+
+#[expect(missing_docs, reason = "the names say it all")]
+impl DType {
+    pub const I8: Self = Self::scalar(0, 8);
+    pub const I16: Self = Self::scalar(0, 16);
+    pub const I32: Self = Self::scalar(0, 32);
+    pub const I64: Self = Self::scalar(0, 64);
+    pub const U8: Self = Self::scalar(1, 8);
+    pub const U16: Self = Self::scalar(1, 16);
+    pub const U32: Self = Self::scalar(1, 32);
+    pub const U64: Self = Self::scalar(1, 64);
+    pub const F16: Self = Self::scalar(2, 16);
+    pub const F32: Self = Self::scalar(2, 32);
+    pub const F64: Self = Self::scalar(2, 64);
+    pub const BF16: Self = Self::scalar(4, 16);
+    pub const COMPLEX64: Self = Self::scalar(5, 64);
+    pub const COMPLEX128: Self = Self::scalar(5, 128);
+    pub const BOOL: Self = Self::scalar(6, 8);
+    pub const FP8_E4M3: Self = Self::scalar(8, 8);
+    pub const FP8_E5M2: Self = Self::scalar(12, 8);
+}
+
+impl DType {
+    const fn scalar(code: u8, bits: u8) -> Self {
+        Self(abi::DType { code, bits, lanes: 1 })
+    }
+
+    /// All types with a name, in a fixed order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMED.iter().map(|(_, dtype)| *dtype)
+    }
+
+    /// The type of DLPack's `code`, `bits` and `lanes`.
+    #[must_use]
+    pub const fn from_dlpack(code: u8, bits: u8, lanes: u16) -> Self {
+        Self(abi::DType { code, bits, lanes })
+    }
+
+    /// DLPack's `(code, bits, lanes)`.
+    #[must_use]
+    pub const fn dlpack(self) -> (u8, u8, u16) {
+        (self.0.code, self.0.bits, self.0.lanes)
+    }
+
+    /// Bytes of one element.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        (self.0.bits as usize * self.0.lanes as usize).div_ceil(8)
+    }
+
+    /// The class of the type.
+    #[must_use]
+    pub const fn class(self) -> DTypeClass {
+        match self.0.code {
+            0 => DTypeClass::Int,
+            1 => DTypeClass::UInt,
+            2 => DTypeClass::Float,
+            4 => DTypeClass::BFloat,
+            5 => DTypeClass::Complex,
+            6 => DTypeClass::Bool,
+            _ => DTypeClass::Opaque,
+        }
+    }
+
+    /// Whether the type is a real floating-point type.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(self.class(), DTypeClass::Float | DTypeClass::BFloat)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match NAMED.iter().find(|(_, dtype)| dtype == self) {
+            Some((name, _)) => f.write_str(name),
+            None => write!(f, "dtype({}, {}, {})", self.0.code, self.0.bits, self.0.lanes),
+        }
+    }
+}
+
+impl fmt::Debug for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for DType {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        NAMED.iter().find(|(name, _)| *name == text).map(|(_, dtype)| *dtype).ok_or_else(|| {
+            let names: Vec<_> = NAMED.iter().map(|(name, _)| *name).collect();
+            Error::invalid(format!("unknown dtype \"{text}\"; one of {}", names.join(", ")))
+        })
+    }
+}
+
+/// A Rust type that is an element type.
+pub trait Element: bytemuck::Pod + Send + Sync {
+    /// Its [`DType`].
+    const DTYPE: DType;
+}
+
+macro_rules! elements {
+    ($($ty:ty => $dtype:ident),* $(,)?) => {$(
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )*};
+}
+
+elements! {
+    i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
+    half::f16 => F16, half::bf16 => BF16, f32 => F32, f64 => F64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for dtype in DType::all() {
+            assert_eq!(dtype.to_string().parse::<DType>().unwrap(), dtype);
+        }
+        assert!("f33".parse::<DType>().unwrap_err().message().contains("bf16"));
+    }
+
+    #[test]
+    fn sizes_follow_the_bits() {
+        assert_eq!(DType::COMPLEX128.bytes(), 16);
+        assert_eq!(DType::BOOL.bytes(), 1);
+        assert_eq!(DType::from_dlpack(2, 32, 4).bytes(), 16);
+    }
+}

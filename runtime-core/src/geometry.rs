@@ -1,0 +1,150 @@
+//! How a kernel is spread over a device, and whether the device allows it.
+
+use crate::{DeviceInfo, Error, KernelInfo, Result, abi};
+
+/// Geometry of a launch: `groups × group size`, up to three dimensions, or a range on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Number of groups per dimension.
+    pub groups: [u32; 3],
+    /// Work-items of a group per dimension.
+    pub group_size: [u32; 3],
+    /// Groups of a cluster per dimension.
+    pub cluster: [u32; 3],
+    /// Extra dynamic work-group memory in bytes.
+    pub shared_bytes: u32,
+    /// All groups run at once and may synchronise.
+    pub cooperative: bool,
+    /// Half-open range for kernels that take `begin` and `end` as their last arguments.
+    pub range: Option<[i64; 2]>,
+    /// Iterations of the range given to one call; 0: the backend chooses.
+    pub grain: i64,
+}
+
+impl Default for Geometry {
+    /// One plain call.
+    fn default() -> Self {
+        Self {
+            groups: [1; 3],
+            group_size: [1; 3],
+            cluster: [1; 3],
+            shared_bytes: 0,
+            cooperative: false,
+            range: None,
+            grain: 0,
+        }
+    }
+}
+
+impl Geometry {
+    /// `groups` groups of `group_size` work-items each.
+    #[must_use]
+    pub fn new(groups: impl Into<Dim3>, group_size: impl Into<Dim3>) -> Self {
+        Self { groups: groups.into().0, group_size: group_size.into().0, ..Self::default() }
+    }
+
+    /// One plain call, the same as `default`.
+    #[must_use]
+    pub fn single() -> Self {
+        Self::default()
+    }
+
+    /// Groups of `group_size` that cover `items` work-items of one dimension.
+    #[must_use]
+    pub fn cover(items: u32, group_size: u32) -> Self {
+        Self::new(items.div_ceil(group_size.max(1)), group_size.max(1))
+    }
+
+    /// Adds dynamic work-group memory.
+    #[must_use]
+    pub const fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// Whether it is one plain call: what a device without geometry takes.
+    #[must_use]
+    pub fn is_single(&self) -> bool {
+        self.groups == [1; 3] && self.group_size == [1; 3]
+    }
+
+    /// Checks against the limits of a device and of a kernel, before any driver sees it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the field and the limit; `Unsupported` for what the device does not have.
+    pub fn check(&self, info: &DeviceInfo, kernel: &KernelInfo) -> Result<()> {
+        // One plain call without extras is right everywhere.
+        if self.is_single() && self.plain() && kernel.group_size.is_none() {
+            return Ok(());
+        }
+        self.check_capabilities(info)?;
+        let limits = &info.limits;
+        for axis in 0..3 {
+            let (groups, size) = (self.groups[axis], self.group_size[axis]);
+            within("groups", axis, u64::from(groups), limits.groups[axis])?;
+            within("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
+        }
+        let items: u64 = self.group_size.iter().map(|&n| u64::from(n)).product();
+        let most = limits.group_items.min(kernel.max_group_items.unwrap_or(u32::MAX));
+        if items > u64::from(most) {
+            return Err(Error::invalid(format!("group_size {:?} has {items} work-items, the limit is {most}", self.group_size)));
+        }
+        let shared = u64::from(self.shared_bytes) + u64::from(kernel.shared_bytes.unwrap_or(0));
+        if shared > limits.shared_bytes {
+            return Err(Error::invalid(format!("shared_bytes: {shared} bytes of work-group memory, the limit is {}", limits.shared_bytes)));
+        }
+        match kernel.group_size {
+            Some(fixed) if fixed != self.group_size => Err(Error::invalid(format!(
+                "group_size is {:?}, but the kernel's code fixes it to {fixed:?}",
+                self.group_size
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn plain(&self) -> bool {
+        self.shared_bytes == 0 && !self.cooperative && self.range.is_none() && self.cluster == [1; 3]
+    }
+
+    fn check_capabilities(&self, info: &DeviceInfo) -> Result<()> {
+        let needs = [
+            (!self.is_single(), abi::CAP_GROUPS, "groups and group_size other than 1"),
+            (self.range.is_some(), abi::CAP_RANGE, "range"),
+            (self.cooperative, abi::CAP_COOPERATIVE, "cooperative"),
+            (self.cluster != [1; 3], abi::CAP_CLUSTERS, "cluster"),
+        ];
+        match needs.iter().find(|(used, capability, _)| *used && !info.capabilities.has(*capability)) {
+            Some((_, _, what)) => Err(Error::unsupported(format!("{what} on {}", info.id))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn within(field: &str, axis: usize, value: u64, limit: u64) -> Result<()> {
+    let name = ["x", "y", "z"][axis];
+    match value {
+        0 => Err(Error::invalid(format!("{field}.{name} is 0; every dimension needs at least 1"))),
+        _ if value > limit => Err(Error::invalid(format!("{field}.{name} is {value}, the limit is {limit}"))),
+        _ => Ok(()),
+    }
+}
+
+/// Up to three extents; missing ones are 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dim3(pub [u32; 3]);
+
+impl From<u32> for Dim3 {
+    fn from(x: u32) -> Self {
+        Self([x, 1, 1])
+    }
+}
+impl From<[u32; 2]> for Dim3 {
+    fn from([x, y]: [u32; 2]) -> Self {
+        Self([x, y, 1])
+    }
+}
+impl From<[u32; 3]> for Dim3 {
+    fn from(extents: [u32; 3]) -> Self {
+        Self(extents)
+    }
+}

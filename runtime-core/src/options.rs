@@ -1,0 +1,279 @@
+//! Options: string keys with typed values that a backend documents and core validates.
+
+use std::fmt;
+
+use crate::{Error, Result, abi};
+
+/// A typed option value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Yes or no.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A real number.
+    Number(f64),
+    /// Text.
+    Text(String),
+}
+
+impl Value {
+    /// Name of the value's type, for messages.
+    #[must_use]
+    pub const fn type_name(&self) -> &'static str {
+        kind_name(self.kind())
+    }
+
+    pub(crate) const fn kind(&self) -> u32 {
+        match self {
+            Self::Flag(_) => abi::VALUE_FLAG,
+            Self::Integer(_) => abi::VALUE_INTEGER,
+            Self::Number(_) => abi::VALUE_NUMBER,
+            Self::Text(_) => abi::VALUE_TEXT,
+        }
+    }
+}
+
+const fn kind_name(kind: u32) -> &'static str {
+    match kind {
+        abi::VALUE_FLAG => "true or false",
+        abi::VALUE_INTEGER => "an integer",
+        abi::VALUE_NUMBER => "a number",
+        _ => "text",
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(value) => write!(f, "{value}"),
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::Number(value) => write!(f, "{value}"),
+            Self::Text(value) => f.write_str(value),
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Flag(value)
+    }
+}
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Number(value)
+    }
+}
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+/// An ordered list of options; a key that stands several times is a list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options(Vec<(String, Value)>);
+
+impl Options {
+    /// No options.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds an option.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.push(key, value);
+        self
+    }
+
+    /// Adds an option in place.
+    pub fn push(&mut self, key: &str, value: impl Into<Value>) {
+        self.0.push((key.to_owned(), value.into()));
+    }
+
+    /// All options in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The last value of `key`.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The last value of `key`, if it is text.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.value(key) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The last value of `key`, if it is an integer.
+    #[must_use]
+    pub fn integer(&self, key: &str) -> Option<i64> {
+        match self.value(key) {
+            Some(Value::Integer(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Whether `key` is set to true.
+    #[must_use]
+    pub fn flag(&self, key: &str) -> bool {
+        matches!(self.value(key), Some(Value::Flag(true)))
+    }
+
+    /// Every text given for `key`, in order.
+    pub fn texts<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.iter().filter_map(move |(name, value)| match value {
+            Value::Text(text) if name == key => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Checks keys, types and choices against what a backend documents for `scope`.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, which names the key, the valid values, and the nearest or all valid keys.
+    pub fn validate(&self, specs: &[OptionSpec], scope: OptionScope) -> Result<()> {
+        let valid: Vec<_> = specs.iter().filter(|spec| spec.scope == scope).collect();
+        for (key, value) in self.iter() {
+            let spec = valid.iter().find(|spec| spec.key == key).ok_or_else(|| {
+                let keys: Vec<_> = valid.iter().map(|spec| spec.key.as_str()).collect();
+                Error::invalid(format!("unknown option \"{key}\"; {}", suggest(key, &keys)))
+            })?;
+            spec.check(value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Says which of `valid` was probably meant, or lists them all: the end of every "unknown name" message.
+#[must_use]
+pub fn suggest(given: &str, valid: &[&str]) -> String {
+    if valid.is_empty() {
+        return "there are none".to_owned();
+    }
+    let nearest = valid
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(given, name), name))
+        .filter(|(distance, name)| *distance <= 2.max(name.len() / 3))
+        .min();
+    match nearest {
+        Some((_, name)) => format!("did you mean \"{name}\"? (valid: {})", valid.join(", ")),
+        None => format!("valid: {}", valid.join(", ")),
+    }
+}
+
+/// Where an option is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionScope {
+    /// When a device is opened.
+    Device,
+    /// When code is loaded.
+    Module,
+}
+
+/// What a backend says of one option.
+#[derive(Clone, Debug)]
+pub struct OptionSpec {
+    /// The key.
+    pub key: String,
+    /// Where it is accepted.
+    pub scope: OptionScope,
+    /// The default; its type is the option's type.
+    pub default: Value,
+    /// Valid values, empty when any of the type will do.
+    pub choices: Vec<String>,
+    /// One sentence.
+    pub doc: String,
+}
+
+impl OptionSpec {
+    /// Describes a device option.
+    pub fn device(key: &str, default: impl Into<Value>, doc: &str) -> Self {
+        Self::in_scope(OptionScope::Device, key, default.into(), doc)
+    }
+
+    /// Describes a load option.
+    pub fn module(key: &str, default: impl Into<Value>, doc: &str) -> Self {
+        Self::in_scope(OptionScope::Module, key, default.into(), doc)
+    }
+
+    fn in_scope(scope: OptionScope, key: &str, default: Value, doc: &str) -> Self {
+        Self { key: key.to_owned(), scope, default, choices: Vec::new(), doc: doc.to_owned() }
+    }
+
+    /// Restricts the values.
+    #[must_use]
+    pub fn choices(mut self, choices: &[&str]) -> Self {
+        self.choices = choices.iter().map(|&choice| choice.to_owned()).collect();
+        self
+    }
+
+    fn check(&self, value: &Value) -> Result<()> {
+        if value.kind() != self.default.kind() {
+            return Err(Error::invalid(format!(
+                "option \"{}\" wants {}, got {} ({value})",
+                self.key,
+                self.default.type_name(),
+                value.type_name()
+            )));
+        }
+        if !self.choices.is_empty() && !self.choices.contains(&value.to_string()) {
+            let choices: Vec<_> = self.choices.iter().map(String::as_str).collect();
+            return Err(Error::invalid(format!(
+                "option \"{}\" cannot be \"{value}\"; {}",
+                self.key,
+                suggest(&value.to_string(), &choices)
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn specs() -> Vec<OptionSpec> {
+        vec![
+            OptionSpec::device("platform", "hw", "Where to run.").choices(&["hw", "iss"]),
+            OptionSpec::module("flags", "", "Compiler flags."),
+        ]
+    }
+
+    #[test]
+    fn wrong_options_are_named_with_the_remedy() {
+        let check = |options: Options| options.validate(&specs(), OptionScope::Device);
+        assert!(check(Options::new().with("platform", "iss")).is_ok());
+        let error = check(Options::new().with("plattform", "iss")).unwrap_err();
+        assert!(error.message().contains("did you mean \"platform\"?"), "{error}");
+        let error = check(Options::new().with("platform", "qemu")).unwrap_err();
+        assert!(error.message().contains("hw, iss"), "{error}");
+        let error = check(Options::new().with("platform", true)).unwrap_err();
+        assert!(error.message().contains("wants text"), "{error}");
+        assert!(check(Options::new().with("flags", "-O0")).is_err(), "a load option is no device option");
+    }
+}
