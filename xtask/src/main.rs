@@ -1,2 +1,65 @@
-//! Placeholder.
-fn main() {}
+//! The tasks of this repository: `cargo xtask help` lists them.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command that talks to the terminal")]
+
+mod bundle;
+mod eval;
+mod header;
+mod lint;
+mod process;
+mod requirements;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use process::{Failure, Outcome};
+
+const HELP: &str = "\
+Tasks of this repository, run as `cargo xtask TASK`:
+
+  test             install what the tests need when allowed to, build the workspace, run everything
+  eval SPEC… ARG…  build the command and the backends in release, then `runtime eval SPEC… ARG…`
+  bundle DIR       write a relocatable, stripped tree of the command, the backends and the benchmarks
+  lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files
+  header           write runtime-core/include/runtime.h again
+
+`test` reads RUNTIME_REQUIRE, a comma-separated list of targets whose absence is a failure.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match perform(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(arguments: &[String]) -> Outcome {
+    let Some((task, rest)) = arguments.split_first() else {
+        return Err(Failure::new(format!("no task given\n\n{HELP}")));
+    };
+    match (task.as_str(), rest) {
+        ("help" | "--help" | "-h", _) => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ("test", []) => test::perform(),
+        ("lint", []) => lint::perform(),
+        ("header", []) => header::bless(),
+        ("bundle", [directory]) => bundle::perform(directory.as_ref()),
+        ("bundle", _) => {
+            Err(Failure::new("`bundle` takes one argument, the directory to write: cargo xtask bundle DIR"))
+        }
+        ("eval", []) => {
+            Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
+        }
+        ("eval", arguments) => eval::perform(arguments),
+        ("test" | "lint" | "header", [extra, ..]) => {
+            Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
+        }
+        _ => Err(Failure::new(format!("unknown task `{task}`\n\n{HELP}"))),
+    }
+}

@@ -1,0 +1,137 @@
+//! `cargo xtask bundle DIR`: a tree that runs on another Linux machine with the same or a newer C library.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::process::{Failure, Outcome, output, run};
+use crate::workspace::{Profile, Target, Workspace};
+
+/// Executables of the bundle beside the benchmarks.
+const PROGRAMS: &[&str] = &["runtime", "conformance"];
+
+pub(crate) fn perform(directory: &Path) -> Outcome {
+    let workspace = Workspace::read()?;
+    let directory = std::path::absolute(directory)?;
+    prepare(&directory)?;
+    run(&mut workspace.cargo(&["build", "--release", "--quiet", "--workspace", "--exclude", "xtask"]))?;
+    let built = workspace.built(Profile::Release);
+    for program in PROGRAMS {
+        install(&built.join(program), &directory.join("bin").join(program))?;
+    }
+    for (name, executable) in benchmarks(&workspace)? {
+        install(&executable, &directory.join("bin").join(format!("bench-{name}")))?;
+    }
+    let backends = workspace.backends();
+    for backend in &backends {
+        install(&built.join(backend.library()), &directory.join("lib/runtime").join(backend.library()))?;
+    }
+    copy_folder(&workspace.root.join("kernels"), &directory.join("kernels"))?;
+    check(&directory, &backends)?;
+    println!("{}", directory.display());
+    Ok(())
+}
+
+/// An empty directory, or one that an earlier bundle is replaced in.
+fn prepare(directory: &Path) -> Outcome {
+    let is_bundle = directory.join("bin/runtime").is_file() && directory.join("lib/runtime").is_dir();
+    if directory.exists() && fs::read_dir(directory)?.next().is_some() && !is_bundle {
+        return Err(Failure::new(format!(
+            "`{}` is not empty and no earlier bundle: name another",
+            directory.display()
+        )));
+    }
+    for part in ["bin", "lib/runtime", "kernels"] {
+        let part = directory.join(part);
+        if part.exists() {
+            fs::remove_dir_all(&part)?;
+        }
+        fs::create_dir_all(&part)?;
+    }
+    Ok(())
+}
+
+/// Copies a library or an executable without what only a debugger reads.
+fn install(from: &Path, to: &Path) -> Outcome {
+    fs::copy(from, to).map_err(|error| Failure::new(format!("{}: {error}", from.display())))?;
+    run(Command::new("strip").arg(to))
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Outcome {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds the benchmarks; cargo puts a hash into the names of their files, and tells them.
+fn benchmarks(workspace: &Workspace) -> Outcome<Vec<(String, PathBuf)>> {
+    let benchmarks = workspace.targets("bench");
+    if benchmarks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut build = workspace.cargo(&["bench", "--quiet", "--no-run", "--message-format", "json"]);
+    for Target { package, name } in &benchmarks {
+        build.args(["--package", package, "--bench", name]);
+    }
+    let messages = output(&mut build)?;
+    Ok(messages.lines().filter_map(|line| executable(&serde_json::from_str(line).ok()?)).collect())
+}
+
+/// Name and path of a built benchmark, if that is what the message is about.
+fn executable(message: &Value) -> Option<(String, PathBuf)> {
+    let target = &message["target"];
+    if target["kind"].as_array()?.iter().any(|kind| kind == "bench") {
+        return Some((target["name"].as_str()?.to_owned(), PathBuf::from(message["executable"].as_str()?)));
+    }
+    None
+}
+
+/// Runs the command from elsewhere with an empty environment: it must find every backend of the bundle by itself.
+fn check(directory: &Path, backends: &[Target]) -> Outcome {
+    let report = output(
+        Command::new(directory.join("bin/runtime"))
+            .arg("doctor")
+            .env_clear()
+            .current_dir(std::env::temp_dir()),
+    )?;
+    for backend in backends {
+        let library = directory.join("lib/runtime").join(backend.library());
+        if !(report.contains(&*library.to_string_lossy()) && report.contains(backend.backend())) {
+            return Err(Failure::new(format!("the bundle does not find `{}`:\n{report}", library.display())));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_benchmark_is_known_by_cargos_message() {
+        let message =
+            |kind: &str| json!({"target": {"kind": [kind], "name": "launch"}, "executable": "/t/launch-0f"});
+        assert_eq!(executable(&message("bench")), Some(("launch".to_owned(), PathBuf::from("/t/launch-0f"))));
+        assert_eq!(executable(&message("bin")), None);
+        assert_eq!(executable(&json!({"reason": "build-finished"})), None);
+    }
+
+    #[test]
+    fn a_directory_with_other_things_in_it_is_left_alone() {
+        let directory = std::env::temp_dir().join(format!("xtask-bundle-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("precious"), "").unwrap();
+        let outcome = prepare(&directory);
+        let kept = directory.join("precious").is_file();
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(outcome.unwrap_err().to_string().contains("is not empty"));
+        assert!(kept);
+    }
+}

@@ -1,0 +1,14 @@
+//! `cargo xtask eval`: kernels on every device of this machine, in release.
+
+use crate::process::{Outcome, run};
+use crate::workspace::{Profile, Workspace};
+
+pub(crate) fn perform(arguments: &[String]) -> Outcome {
+    let workspace = Workspace::read()?;
+    let mut build = workspace.cargo(&["build", "--release", "--quiet", "--package", "runtime-cli"]);
+    for backend in workspace.device_backends() {
+        build.args(["--package", &backend.package]);
+    }
+    run(&mut build)?;
+    run(workspace.executable(Profile::Release, "runtime").arg("eval").args(arguments))
+}

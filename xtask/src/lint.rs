@@ -1,0 +1,96 @@
+//! `cargo xtask lint`: all that is checked without running the code.
+
+use std::fs;
+use std::process::Command;
+
+use crate::header;
+use crate::process::{Failure, Outcome, is_installed, output, run};
+use crate::workspace::Workspace;
+
+/// Most lines of a file that somebody has to read.
+const MOST_LINES: usize = 600;
+/// Written by a program.
+const GENERATED: &[&str] = &["runtime-core/include/runtime.h"];
+
+type Check = fn(&Workspace) -> Outcome;
+
+const CHECKS: &[(&str, Check)] = &[
+    ("rustfmt", |workspace| run(&mut workspace.cargo(&["fmt", "--all", "--check"]))),
+    ("length of files", lengths),
+    ("clippy", |workspace| {
+        run(&mut workspace.cargo(&[
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "--deny",
+            "warnings",
+        ]))
+    }),
+    ("rustdoc", |workspace| {
+        run(workspace
+            .cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
+            .env("RUSTDOCFLAGS", "--deny warnings"))
+    }),
+    ("C header", header::check),
+    ("cargo-deny", deny),
+];
+
+pub(crate) fn perform() -> Outcome {
+    let workspace = Workspace::read()?;
+    let mut failed = Vec::new();
+    for (name, check) in CHECKS {
+        if let Err(failure) = check(&workspace) {
+            eprintln!("xtask: {name}: {failure}");
+            failed.push(*name);
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::new(format!("lint failed: {}", failed.join(", ")))) }
+}
+
+/// Advisories are left out: their database is a site that a build machine may not reach.
+fn deny(workspace: &Workspace) -> Outcome {
+    if !is_installed("cargo-deny") {
+        if std::env::var_os("CI").is_none() {
+            return Err(Failure::new("cargo-deny is missing: cargo install --locked cargo-deny"));
+        }
+        // Unoptimised: it is built in a third of the time, and runs for a second.
+        run(&mut workspace.cargo(&["install", "--quiet", "--locked", "--debug", "cargo-deny"]))?;
+    }
+    run(&mut workspace.cargo(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"]))
+}
+
+fn lengths(workspace: &Workspace) -> Outcome {
+    let listed = output(Command::new("git").current_dir(&workspace.root).args(["ls-files", "-z"]))?;
+    let mut long = Vec::new();
+    for name in listed.split('\0').filter(|name| is_source(name) && !GENERATED.contains(name)) {
+        // A file that is listed and gone was deleted and not committed yet.
+        let lines = fs::read_to_string(workspace.root.join(name)).map_or(0, |text| text.lines().count());
+        if lines > MOST_LINES {
+            long.push(format!("{name} has {lines} lines"));
+        }
+    }
+    if long.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("more than {MOST_LINES} lines: {}", long.join(", "))))
+    }
+}
+
+fn is_source(name: &str) -> bool {
+    [".rs", ".c", ".h", ".py", ".sh"].iter().any(|extension| name.ends_with(extension))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_source;
+
+    #[test]
+    fn what_is_read_as_code_is_measured() {
+        assert!(is_source("runtime-core/src/lib.rs"));
+        assert!(is_source("kernels/matmul.c"));
+        assert!(!is_source("Cargo.lock"));
+        assert!(!is_source("README.md"));
+    }
+}

@@ -1,0 +1,202 @@
+//! What the workspace holds, as `cargo metadata` tells it: nothing here names a backend.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::process::{Failure, Outcome, output};
+
+/// The members of the workspace and where cargo puts what it builds.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// Folder of the root `Cargo.toml`.
+    pub(crate) root: PathBuf,
+    /// Folder that cargo builds in.
+    target: PathBuf,
+    /// All members.
+    packages: Vec<Package>,
+}
+
+/// One member.
+#[derive(Debug)]
+struct Package {
+    name: String,
+    /// Folder, relative to the root.
+    folder: PathBuf,
+    /// Kind and name of each target.
+    targets: Vec<(String, String)>,
+}
+
+/// A target of a package, to be built or run by name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) package: String,
+    pub(crate) name: String,
+}
+
+/// How cargo builds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Profile {
+    Debug,
+    Release,
+}
+
+impl Workspace {
+    /// Asks cargo.
+    pub(crate) fn read() -> Outcome<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+        let root = std::env::var_os("CARGO_MANIFEST_DIR")
+            .and_then(|folder| PathBuf::from(folder).parent().map(Path::to_owned))
+            .unwrap_or_else(|| root.to_owned());
+        let text = output(Command::new(cargo_program()).current_dir(&root).args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+        ]))?;
+        let metadata =
+            serde_json::from_str(&text).map_err(|error| Failure::new(format!("cargo metadata: {error}")))?;
+        Self::parse(&metadata).ok_or_else(|| Failure::new("cargo metadata has an unknown shape"))
+    }
+
+    fn parse(metadata: &Value) -> Option<Self> {
+        let root = PathBuf::from(metadata["workspace_root"].as_str()?);
+        let target = PathBuf::from(metadata["target_directory"].as_str()?);
+        let packages = metadata["packages"].as_array()?.iter().map(|package| Package::parse(package, &root));
+        Some(Self { packages: packages.collect::<Option<_>>()?, root, target })
+    }
+
+    /// `cargo`, run in the root.
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(cargo_program());
+        command.current_dir(&self.root).args(arguments);
+        command
+    }
+
+    /// Where a profile's libraries and executables are.
+    pub(crate) fn built(&self, profile: Profile) -> PathBuf {
+        self.target.join(match profile {
+            Profile::Debug => "debug",
+            Profile::Release => "release",
+        })
+    }
+
+    /// A command for an executable of `profile`, which finds the backends of the same profile.
+    pub(crate) fn executable(&self, profile: Profile, name: &str) -> Command {
+        let mut command = Command::new(self.built(profile).join(name));
+        self.aim(&mut command, profile);
+        command
+    }
+
+    /// Makes `command` look for backends of `profile`.
+    fn aim(&self, command: &mut Command, profile: Profile) {
+        if let Some(path) = self.backend_path(std::env::var_os("RUNTIME_BACKEND_PATH"), profile) {
+            command.env("RUNTIME_BACKEND_PATH", path);
+        }
+    }
+
+    /// What replaces `RUNTIME_BACKEND_PATH`: `.cargo/config.toml` sets it to the debug build, a path of the user's own stays.
+    fn backend_path(&self, current: Option<OsString>, profile: Profile) -> Option<PathBuf> {
+        let configured = self.root.join("target/debug");
+        current.is_none_or(|path| path == configured.as_os_str()).then(|| self.built(profile))
+    }
+
+    /// The members that are backends, i.e. dynamic libraries.
+    pub(crate) fn backends(&self) -> Vec<Target> {
+        self.targets("cdylib")
+    }
+
+    /// The backends for devices: those that do not live in `tests`.
+    pub(crate) fn device_backends(&self) -> Vec<Target> {
+        let in_tests =
+            |name: &str| self.packages.iter().any(|p| p.name == name && p.folder.starts_with("tests"));
+        self.backends().into_iter().filter(|backend| !in_tests(&backend.package)).collect()
+    }
+
+    /// Targets of one kind: `bin`, `example`, `bench`, `cdylib`.
+    pub(crate) fn targets(&self, kind: &str) -> Vec<Target> {
+        let mut found = Vec::new();
+        for package in &self.packages {
+            let matching = package.targets.iter().filter(|(of, _)| of == kind);
+            found.extend(
+                matching.map(|(_, name)| Target { package: package.name.clone(), name: name.clone() }),
+            );
+        }
+        found
+    }
+}
+
+impl Target {
+    /// File name of a dynamic library.
+    pub(crate) fn library(&self) -> String {
+        let name = self.name.replace('-', "_");
+        format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+    }
+
+    /// Name of the backend in a library called `runtime_<name>`.
+    pub(crate) fn backend(&self) -> &str {
+        self.name.trim_start_matches("runtime_").trim_start_matches("runtime-")
+    }
+}
+
+impl Package {
+    fn parse(package: &Value, root: &Path) -> Option<Self> {
+        let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
+        let mut targets = Vec::new();
+        for target in package["targets"].as_array()? {
+            for kind in target["kind"].as_array()? {
+                targets.push((kind.as_str()?.to_owned(), target["name"].as_str()?.to_owned()));
+            }
+        }
+        let folder = folder.strip_prefix(root).unwrap_or(folder).to_owned();
+        Some(Self { name: package["name"].as_str()?.to_owned(), folder, targets })
+    }
+}
+
+fn cargo_program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn workspace() -> Workspace {
+        let member = |folder: &str, name: &str, kinds: &[&str]| {
+            json!({"name": name, "manifest_path": format!("/w/{folder}/Cargo.toml"),
+                   "targets": [{"kind": kinds, "name": name.replace('-', "_")}]})
+        };
+        Workspace::parse(&json!({"workspace_root": "/w", "target_directory": "/w/target", "packages": [
+            member("runtime-host", "runtime-host", &["cdylib", "rlib"]),
+            member("tests/null", "runtime-null", &["cdylib", "rlib"]),
+            member("runtime-core", "runtime-core", &["lib"]),
+        ]}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_member_that_is_a_dynamic_library_is_a_backend() {
+        let names: Vec<_> = workspace().backends().into_iter().map(|backend| backend.package).collect();
+        assert_eq!(names, ["runtime-host", "runtime-null"]);
+    }
+
+    #[test]
+    fn a_backend_of_the_tests_is_for_no_device() {
+        let backends = workspace().device_backends();
+        assert_eq!(backends.len(), 1);
+        assert_eq!(backends[0].backend(), "host");
+        assert!(backends[0].library().contains("runtime_host"));
+    }
+
+    #[test]
+    fn what_is_run_in_release_finds_backends_of_release() {
+        let path =
+            |current: Option<&str>| workspace().backend_path(current.map(OsString::from), Profile::Release);
+        assert_eq!(path(None), Some(PathBuf::from("/w/target/release")));
+        assert_eq!(path(Some("/w/target/debug")), Some(PathBuf::from("/w/target/release")));
+        assert_eq!(path(Some("/opt/my-backends")), None);
+    }
+}
