@@ -1,5 +1,7 @@
 //! The structures that cross the seam as data.
 
+#![allow(missing_debug_implementations, reason = "a union is read only by its kind")]
+
 use super::{Handle, Header, Str};
 
 /// A key with a typed value: device options, load options and open-ended attributes of a device. Frozen.

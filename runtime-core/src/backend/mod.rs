@@ -17,7 +17,7 @@
 mod arguments;
 mod export;
 
-pub use arguments::{ArgRef, GraphNode, HostBytes, HostBytesMut, Launch, TensorArg};
+pub use arguments::{ArgRef, GraphNode, GraphWork, HostBytes, HostBytesMut, Launch, TensorArg};
 #[doc(hidden)]
 pub use export::{Shims, manifest};
 

@@ -1,0 +1,421 @@
+//! What a backend is handed: safe views of the seam's launches, arguments, graph nodes and host memory.
+//!
+//! Nothing is copied or allocated: a view decodes a field when it is asked for.
+
+#![allow(unsafe_code, reason = "reads structures that core keeps valid during the call")]
+
+use std::marker::PhantomData;
+
+use super::{Buffer, Level, Log};
+use crate::{Access, DType, Element, Error, Result, abi};
+
+/// How and on what a kernel is launched; valid during the call.
+#[derive(Debug)]
+pub struct Launch<'a, B> {
+    raw: &'a abi::Launch,
+    buffers: PhantomData<&'a B>,
+}
+
+impl<B> Clone for Launch<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Launch<'_, B> {}
+
+impl<'a, B: Buffer> Launch<'a, B> {
+    /// Views a launch of the other side.
+    ///
+    /// # Safety
+    /// `raw.args` points to `raw.arg_count` valid arguments, whose tensors' buffers are live `B`s, all for `'a`.
+    #[inline]
+    pub(crate) const unsafe fn new(raw: &'a abi::Launch) -> Self {
+        Self { raw, buffers: PhantomData }
+    }
+
+    /// Number of groups per dimension.
+    #[must_use]
+    #[inline]
+    pub const fn groups(&self) -> [u32; 3] {
+        self.raw.groups
+    }
+
+    /// Work-items of a group per dimension.
+    #[must_use]
+    #[inline]
+    pub const fn group_size(&self) -> [u32; 3] {
+        self.raw.group_size
+    }
+
+    /// Groups of a cluster per dimension, all 1 for none.
+    #[must_use]
+    #[inline]
+    pub const fn cluster(&self) -> [u32; 3] {
+        self.raw.cluster
+    }
+
+    /// Extra dynamic work-group memory in bytes.
+    #[must_use]
+    #[inline]
+    pub const fn shared_bytes(&self) -> u32 {
+        self.raw.shared_bytes
+    }
+
+    /// Whether all groups run at once and may synchronise.
+    #[must_use]
+    #[inline]
+    pub const fn cooperative(&self) -> bool {
+        self.raw.flags & abi::LAUNCH_COOPERATIVE != 0
+    }
+
+    /// Half-open range for kernels that take one.
+    #[must_use]
+    #[inline]
+    pub const fn range(&self) -> Option<[i64; 2]> {
+        match self.raw.range {
+            [0, 0] => None,
+            range => Some(range),
+        }
+    }
+
+    /// Iterations of the range given to one call; 0: the backend chooses.
+    #[must_use]
+    #[inline]
+    pub const fn grain(&self) -> i64 {
+        self.raw.grain
+    }
+
+    /// The arguments in order.
+    #[inline]
+    pub fn args(&self) -> impl ExactSizeIterator<Item = ArgRef<'a, B>> + Clone + use<'a, B> {
+        // SAFETY: `new` demands `arg_count` valid arguments.
+        let args = unsafe { slice(self.raw.args, self.raw.arg_count) };
+        args.iter().map(ArgRef::new)
+    }
+}
+
+/// One argument of a launch.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum ArgRef<'a, B> {
+    /// A tensor.
+    Tensor(TensorArg<'a, B>),
+    /// A scalar.
+    Scalar {
+        /// Its type.
+        dtype: DType,
+        /// Its bytes in a little-endian word, the rest zero.
+        bits: u64,
+    },
+    /// Bytes by value.
+    Bytes(&'a [u8]),
+    /// A size of dynamic work-group memory in bytes.
+    Local(u64),
+    /// Something that this library does not know, by its `abi::ARG_*` number: refuse it.
+    Unknown(u8),
+}
+
+impl<'a, B: Buffer> ArgRef<'a, B> {
+    #[inline]
+    fn new(raw: &'a abi::Arg) -> Self {
+        match raw.kind {
+            // SAFETY: the kind says which member is set, and `Launch::new` demands valid arguments.
+            abi::ARG_TENSOR => match unsafe { raw.value.tensor.as_ref() } {
+                Some(tensor) => {
+                    Self::Tensor(TensorArg { raw: tensor, access: raw.access, buffers: PhantomData })
+                }
+                None => Self::Unknown(abi::ARG_TENSOR),
+            },
+            abi::ARG_SCALAR => Self::Scalar {
+                dtype: DType::from_dlpack(raw.dtype_code, raw.dtype_bits, 1),
+                // SAFETY: the kind says which member is set.
+                bits: unsafe { raw.value.scalar },
+            },
+            abi::ARG_BYTES => {
+                // SAFETY: the kind says which member is set.
+                let data = unsafe { raw.value.data };
+                // SAFETY: `Launch::new` demands valid arguments: `bytes` of them at `data`.
+                Self::Bytes(unsafe { slice(data, raw.bytes as usize) })
+            }
+            // SAFETY: the kind says which member is set.
+            abi::ARG_LOCAL => Self::Local(unsafe { raw.value.local_bytes }),
+            kind => Self::Unknown(kind),
+        }
+    }
+
+    /// The tensor, if it is one.
+    #[must_use]
+    #[inline]
+    pub fn tensor(self) -> Option<TensorArg<'a, B>> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// The value, if it is a scalar of type `T`.
+    #[must_use]
+    #[inline]
+    pub fn scalar<T: Element>(self) -> Option<T> {
+        match self {
+            Self::Scalar { dtype, bits } if dtype == T::DTYPE => {
+                Some(bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<T>()]))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A tensor argument.
+#[derive(Debug)]
+pub struct TensorArg<'a, B> {
+    raw: &'a abi::TensorArg,
+    access: u8,
+    buffers: PhantomData<&'a B>,
+}
+
+impl<B> Clone for TensorArg<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for TensorArg<'_, B> {}
+
+impl<'a, B: Buffer> TensorArg<'a, B> {
+    /// The buffer that holds it.
+    #[must_use]
+    #[inline]
+    pub fn buffer(&self) -> &'a B {
+        debug_assert!(!self.raw.buffer.is_null(), "core sets the buffer of every tensor argument");
+        // SAFETY: the handle is a live buffer of this backend for `'a`, as `Launch::new` demands.
+        unsafe { &*self.raw.buffer.cast::<B>() }
+    }
+
+    /// Where kernels see the first element: the buffer's `kernel_address` plus `byte_offset`.
+    #[must_use]
+    #[inline]
+    pub const fn address(&self) -> u64 {
+        self.raw.address
+    }
+
+    /// Offset of the first element in the buffer, in bytes.
+    #[must_use]
+    #[inline]
+    pub const fn byte_offset(&self) -> u64 {
+        self.raw.byte_offset
+    }
+
+    /// Bytes from the first to the last element, including both.
+    #[must_use]
+    #[inline]
+    pub const fn span_bytes(&self) -> u64 {
+        self.raw.span_bytes
+    }
+
+    /// Element type.
+    #[must_use]
+    #[inline]
+    pub const fn dtype(&self) -> DType {
+        DType(self.raw.dtype)
+    }
+
+    /// Extents in elements.
+    #[must_use]
+    #[inline]
+    pub fn shape(&self) -> &'a [i64] {
+        // SAFETY: a tensor argument has `ndim` extents.
+        unsafe { slice(self.raw.shape, self.raw.ndim as usize) }
+    }
+
+    /// Strides in elements.
+    #[must_use]
+    #[inline]
+    pub fn strides(&self) -> &'a [i64] {
+        // SAFETY: a tensor argument has `ndim` strides.
+        unsafe { slice(self.raw.strides, self.raw.ndim as usize) }
+    }
+
+    /// How the launch uses it.
+    #[must_use]
+    #[inline]
+    pub const fn access(&self) -> Access {
+        Access::from_bits(self.access)
+    }
+}
+
+/// The `len` elements at `ptr`; null is an empty slice.
+#[inline]
+const unsafe fn slice<'a, T>(ptr: *const T, len: usize) -> &'a [T] {
+    if ptr.is_null() {
+        return &[];
+    }
+    // SAFETY: not null, and the caller promises `len` valid elements for `'a`.
+    unsafe { std::slice::from_raw_parts(ptr, len) }
+}
+
+/// One node of a graph; valid during the call.
+#[derive(Debug)]
+pub struct GraphNode<'a, B, K> {
+    /// What it does.
+    pub work: GraphWork<'a, B, K>,
+    /// Indices of the earlier nodes that must end first.
+    pub dependencies: &'a [u32],
+}
+
+/// What a node of a graph does.
+#[derive(Debug)]
+pub enum GraphWork<'a, B, K> {
+    /// Launches a kernel.
+    Launch {
+        /// The kernel.
+        kernel: &'a K,
+        /// Geometry and arguments.
+        launch: Launch<'a, B>,
+    },
+    /// Copies between buffers.
+    Copy {
+        /// Where to, from which byte on.
+        destination: (&'a B, u64),
+        /// Where from, from which byte on.
+        source: (&'a B, u64),
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// Fills with a pattern.
+    Fill {
+        /// Where to, from which byte on.
+        destination: (&'a B, u64),
+        /// How many bytes.
+        bytes: u64,
+        /// The pattern: 1, 2, 4, 8 or 16 bytes.
+        pattern: &'a [u8],
+    },
+}
+
+/// Host memory that a submission reads: it lives until the submission's ticket ends, so give it up before.
+#[derive(Debug)]
+pub struct HostBytes {
+    ptr: *const u8,
+    len: usize,
+}
+
+// SAFETY: it is memory that only this view's owner touches until the ticket ends, on whatever thread that is.
+unsafe impl Send for HostBytes {}
+
+impl HostBytes {
+    /// Views host memory.
+    ///
+    /// # Safety
+    /// `ptr` is readable for `len` bytes, and nobody writes them, until the ticket that it is made for ends.
+    pub(crate) const unsafe fn new(ptr: *const u8, len: usize) -> Self {
+        Self { ptr, len }
+    }
+
+    /// First byte; for the driver.
+    #[must_use]
+    pub const fn as_ptr(&self) -> *const u8 {
+        self.ptr
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is nothing.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Copies everything into `destination`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the lengths differ.
+    pub fn copy_to(&self, destination: &mut [u8]) -> Result<()> {
+        same_length(self.len, destination.len())?;
+        if self.len > 0 {
+            // SAFETY: `new` demands `len` readable bytes, and a mutable slice overlaps nothing.
+            unsafe { std::ptr::copy_nonoverlapping(self.ptr, destination.as_mut_ptr(), self.len) };
+        }
+        Ok(())
+    }
+}
+
+/// Host memory that a submission writes: it lives until the submission's ticket ends, so give it up before.
+#[derive(Debug)]
+pub struct HostBytesMut {
+    ptr: *mut u8,
+    len: usize,
+}
+
+// SAFETY: it is memory that only this view's owner touches until the ticket ends, on whatever thread that is.
+unsafe impl Send for HostBytesMut {}
+
+impl HostBytesMut {
+    /// Views host memory.
+    ///
+    /// # Safety
+    /// `ptr` is readable and writable for `len` bytes, and nobody else touches them, until the ticket (for an
+    /// import: the buffer) that it is made for ends.
+    pub(crate) const unsafe fn new(ptr: *mut u8, len: usize) -> Self {
+        Self { ptr, len }
+    }
+
+    /// First byte; for the driver.
+    #[must_use]
+    pub const fn as_ptr(&self) -> *mut u8 {
+        self.ptr
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is nothing.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Overwrites everything with `source`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the lengths differ.
+    pub fn copy_from(&mut self, source: &[u8]) -> Result<()> {
+        same_length(self.len, source.len())?;
+        if self.len > 0 {
+            // SAFETY: `new` demands `len` writable bytes that nobody else touches, so `source` is elsewhere.
+            unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.ptr, self.len) };
+        }
+        Ok(())
+    }
+}
+
+fn same_length(host: usize, other: usize) -> Result<()> {
+    if host == other {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("host memory has {host} bytes, the other side {other}; pass equal lengths")))
+}
+
+impl Log {
+    /// A log that goes nowhere: for the unit tests of a backend.
+    #[must_use]
+    pub const fn silent() -> Self {
+        Self(None)
+    }
+
+    /// Writes a record; `target` is the backend's name, or a part of it such as `cuda::module`.
+    pub fn write(self, level: Level, target: &str, message: &str) {
+        if let Some(log) = self.0 {
+            // SAFETY: the host's log function lives as long as the process and takes borrowed text.
+            unsafe { log(level as u32, abi::Str::new(target), abi::Str::new(message)) };
+        }
+    }
+}
