@@ -1,0 +1,119 @@
+//! What a launch costs: ours and the plain one in one run, with the difference at the end.
+#![allow(missing_docs, reason = "criterion's macros")]
+#![allow(clippy::print_stdout, reason = "a report on the terminal")]
+
+use std::cell::RefCell;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use runtime_bench::{Direct, Figure, Fixture, RawQueue, compare, hold, runtime};
+
+/// Measures one operation with criterion and keeps the samples; `batch` runs it so many times and says how long that took.
+fn figure(criterion: &mut Criterion, name: &str, mut batch: impl FnMut(u64) -> Duration) -> Figure {
+    let samples = RefCell::new(Figure::default());
+    criterion.bench_function(name, |bencher| {
+        bencher.iter_custom(|calls| {
+            let elapsed = batch(calls);
+            samples.borrow_mut().add(elapsed.as_nanos(), calls);
+            elapsed
+        });
+    });
+    samples.into_inner()
+}
+
+/// The time of `calls` calls of `operation`.
+fn time(calls: u64, mut operation: impl FnMut()) -> Duration {
+    let start = Instant::now();
+    for _ in 0..calls {
+        operation();
+    }
+    start.elapsed()
+}
+
+fn host(criterion: &mut Criterion) {
+    let fixture = Fixture::open(&runtime(), "host").expect("the host opens");
+    let mut direct = Direct::load();
+    let plain = figure(criterion, "host/direct_call", |calls| time(calls, || direct.call(3.0)));
+    let call =
+        figure(criterion, "host/call", |calls| time(calls, || fixture.call(3.0).expect("the call runs")));
+    assert_eq!(
+        fixture.result().expect("readable").to_bits(),
+        direct.result().to_bits(),
+        "both ran the kernel"
+    );
+    let busy = figure(criterion, "host/submit_to_a_running_worker", |calls| submit_busy(&fixture, calls));
+    let mut quick = Criterion::default()
+        .measurement_time(Duration::from_millis(10))
+        .warm_up_time(Duration::from_millis(200));
+    let idle = figure(&mut quick, "host/submit_to_an_idle_worker", |calls| submit_idle(&fixture, calls));
+    println!("{}", compare("host: synchronous call", &call, &plain, 100.0));
+    println!("{}", compare("host: submit to a running worker", &busy, &Figure::default(), 500.0));
+    println!("{}", compare("host: submit to an idle worker", &idle, &Figure::default(), 3000.0));
+}
+
+/// Submissions behind a kernel that runs until they are all in.
+fn submit_busy(fixture: &Fixture, calls: u64) -> Duration {
+    const DEPTH: u64 = 512;
+    let mut elapsed = Duration::ZERO;
+    let mut left = calls;
+    while left > 0 {
+        let some = left.min(DEPTH);
+        elapsed +=
+            hold(fixture, || Ok(time(some, || drop(fixture.launch(3.0).expect("the queue takes it")))))
+                .expect("the queue is held");
+        fixture.queue.wait_idle().expect("the queue ends");
+        left -= some;
+    }
+    elapsed
+}
+
+/// Submissions to a queue whose worker has gone to sleep.
+fn submit_idle(fixture: &Fixture, calls: u64) -> Duration {
+    let mut elapsed = Duration::ZERO;
+    for _ in 0..calls {
+        fixture.queue.wait_idle().expect("the queue ends");
+        std::thread::sleep(Duration::from_millis(1));
+        elapsed += time(1, || drop(fixture.launch(3.0).expect("the queue takes it")));
+    }
+    elapsed
+}
+
+fn accelerator(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let fixture = Fixture::open(&runtime, "null").expect("the null device opens");
+    let mut raw = RawQueue::open();
+    let plain = figure(criterion, "null/raw_table_call", |calls| time(calls, || raw.launch()));
+    let dropped = figure(criterion, "null/launch_event_dropped", |calls| {
+        time(calls, || drop(fixture.launch(3.0).expect("the queue takes it")))
+    });
+    let mut held = None;
+    let kept = figure(criterion, "null/launch_event_kept", |calls| {
+        time(calls, || held = Some(fixture.launch(3.0).expect("the queue takes it")))
+    });
+    drop(held);
+    let threads = two_threads(criterion, &runtime);
+    println!("{}", compare("null: launch, event dropped", &dropped, &plain, 100.0));
+    println!("{}", compare("null: launch, event kept", &kept, &plain, 100.0));
+    println!("{}", compare("null: launch from each of two threads", &threads, &Figure::default(), 130.0));
+}
+
+/// Two threads with queues of their own, and a frozen tensor that both read.
+fn two_threads(criterion: &mut Criterion, runtime: &runtime_core::Runtime) -> Figure {
+    let first = Fixture::open(runtime, "null").expect("the null device opens");
+    let second = first.beside().expect("a second queue opens");
+    figure(criterion, "null/launch_from_two_threads", |calls| {
+        let barrier = Barrier::new(2);
+        let run = |fixture: &Fixture| {
+            barrier.wait();
+            time(calls, || drop(fixture.launch(3.0).expect("the queue takes it")))
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| run(&second));
+            run(&first).max(other.join().expect("the thread ends"))
+        })
+    })
+}
+
+criterion_group!(benches, host, accelerator);
+criterion_main!(benches);

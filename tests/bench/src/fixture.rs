@@ -1,0 +1,125 @@
+//! A queue, a kernel and its arguments on a device of this build.
+
+#![allow(unsafe_code, reason = "loads native code")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use runtime_core::{
+    Arg, CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Placement, Queue, QueueOptions,
+    Result, Runtime, Tensor,
+};
+
+use crate::direct::LIBRARY;
+
+/// A runtime with the backends of the build that this program belongs to, never with those of another profile.
+#[must_use]
+pub fn runtime() -> Runtime {
+    let executable = std::env::current_exe().unwrap_or_default();
+    let folder = executable.parent().map(PathBuf::from).unwrap_or_default();
+    let places = [folder.join("../lib/runtime"), folder];
+    let here = places.iter().find(|place| place.join(library("host")).is_file());
+    Runtime::builder().directory(here.unwrap_or(&places[1])).discover(false).build()
+}
+
+fn library(backend: &str) -> String {
+    format!("{}runtime_{backend}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
+/// A queue with a kernel of three tensors and a scalar.
+#[derive(Debug)]
+pub struct Fixture {
+    /// The device.
+    pub device: Arc<dyn CommonRuntime>,
+    /// Its queue.
+    pub queue: Queue,
+    /// Reads two tensors and writes one.
+    pub kernel: Kernel,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+}
+
+impl Fixture {
+    /// Opens a device and prepares a launch.
+    ///
+    /// # Errors
+    /// Whatever the device says.
+    pub fn open(runtime: &Runtime, device: &str) -> Result<Self> {
+        let device = runtime.open(device)?;
+        let format = device.info().formats.first().cloned().unwrap_or_default();
+        let kernel = device.load(&source(&format))?.kernel("touch")?;
+        Self::on(device, kernel, None)
+    }
+
+    /// Another queue and other tensors, except for a shared first one: frozen, what two threads may read at once.
+    ///
+    /// # Errors
+    /// Whatever the device says.
+    pub fn beside(&self) -> Result<Self> {
+        self.a.freeze()?;
+        Self::on(self.device.clone(), self.kernel.clone(), Some(self.a.clone()))
+    }
+
+    fn on(device: Arc<dyn CommonRuntime>, kernel: Kernel, first: Option<Tensor>) -> Result<Self> {
+        let tensor = || Tensor::from_slice(&*device, &[64], &[1.0f32; 64]);
+        let (a, b, c) = (first.map_or_else(tensor, Ok)?, tensor()?, tensor()?);
+        let queue = device.open_queue(&QueueOptions::default())?;
+        Ok(Self { device, queue, kernel, a, b, c })
+    }
+
+    /// Arguments of one launch.
+    #[inline]
+    #[must_use]
+    pub fn arguments(&self, scale: f32) -> [Arg<'_>; 4] {
+        [Arg::read(&self.a), Arg::read(&self.b), Arg::write(&self.c), Arg::scalar(scale)]
+    }
+
+    /// Submits a launch.
+    ///
+    /// # Errors
+    /// Whatever the device says.
+    #[inline]
+    pub fn launch(&self, scale: f32) -> Result<Event> {
+        self.queue.launch(&self.kernel, &Geometry::single(), &self.arguments(scale))
+    }
+
+    /// Launches and waits, on this thread where the device can.
+    ///
+    /// # Errors
+    /// Whatever the device says.
+    #[inline]
+    pub fn call(&self, scale: f32) -> Result<()> {
+        self.queue.call(&self.kernel, &Geometry::single(), &self.arguments(scale))
+    }
+
+    /// What the last launch wrote.
+    ///
+    /// # Errors
+    /// Whatever the device says.
+    pub fn result(&self) -> Result<f32> {
+        Ok(self.c.to_vec::<f32>()?[0])
+    }
+}
+
+/// Runs `work` while a kernel keeps the host queue of `fixture` busy.
+///
+/// # Errors
+/// Whatever the device says.
+pub fn hold<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let kernel = fixture.device.load(&source(CodeFormat::SHARED_OBJECT.as_str()))?.kernel("hold")?;
+    let released = AtomicI32::new(0);
+    let address = Arg::scalar(released.as_ptr() as i64);
+    let holding = fixture.queue.launch(&kernel, &Geometry::single(), &[address])?;
+    let result = work();
+    released.store(1, Ordering::Release);
+    holding.wait()?;
+    result
+}
+
+/// The kernels in the format that a device takes; a device that runs nothing takes any bytes.
+fn source(format: &str) -> ModuleSource {
+    // SAFETY: the launches here pass what `kernels/launch.c` declares, and say how each tensor is used.
+    unsafe { ModuleSource::native(CodeFormat::from(format), LIBRARY) }
+}

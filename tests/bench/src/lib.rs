@@ -1,0 +1,17 @@
+//! What the benchmarks and the allocation test share: a kernel of three tensors and a scalar on any device, the same
+//! kernel by function pointer, and the raw table of the null backend.
+
+mod direct;
+mod fixture;
+mod raw;
+mod report;
+
+pub use direct::Direct;
+pub use fixture::{Fixture, hold, runtime};
+pub use raw::RawQueue;
+pub use report::{Figure, compare};
+
+/// The rust code of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

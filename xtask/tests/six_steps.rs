@@ -1,0 +1,75 @@
+//! The README's "Add a backend in six steps", run as it stands there, in a copy of the tree.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const HEADING: &str = "## Add a backend in six steps";
+
+/// The lines of the `sh` blocks of the section, step after step.
+fn script(readme: &str) -> String {
+    let section = readme.split(HEADING).nth(1).unwrap_or_default();
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let mut lines = Vec::new();
+    let mut inside = false;
+    for line in section.lines().map(str::trim) {
+        match line {
+            "```sh" => inside = true,
+            "```" => inside = false,
+            _ if inside => lines.push(line),
+            _ => {}
+        }
+    }
+    lines.join("\n")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Copies what git tracks, or would: not the build folder.
+fn copy_tree(to: &Path) {
+    let root = root();
+    let listed = Command::new("git")
+        .current_dir(&root)
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "git lists the files");
+    for name in String::from_utf8(listed.stdout).unwrap().split('\0').filter(|name| !name.is_empty()) {
+        if root.join(name).is_file() {
+            fs::create_dir_all(to.join(name).parent().unwrap()).unwrap();
+            fs::copy(root.join(name), to.join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_six_steps_make_a_backend_that_passes_the_suite() {
+    let script = script(&fs::read_to_string(root().join("README.md")).unwrap());
+    assert!(
+        script.contains("members") && script.contains("conformance mine"),
+        "the section has its blocks: {script}"
+    );
+
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("six-steps");
+    let tree = folder.join("tree");
+    let _ = fs::remove_dir_all(&tree);
+    copy_tree(&tree);
+    // Outside the copy, so that a second run builds little; a link, because the steps name `target`.
+    fs::create_dir_all(folder.join("target")).unwrap();
+    std::os::unix::fs::symlink(folder.join("target"), tree.join("target")).unwrap();
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-x", "-c", &script])
+        .current_dir(&tree)
+        .env_remove("RUNTIME_BACKENDS")
+        .env_remove("RUNTIME_BACKEND_PATH")
+        .env_remove("RUNTIME_REQUIRE")
+        .env_remove("CARGO_TARGET_DIR")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}");
+}
