@@ -55,7 +55,7 @@ impl Missing for () {
 /// # Safety
 /// `theirs` is readable for the size that it states, and all-zero bytes are a valid `T`.
 #[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
-unsafe fn copy_known<T>(theirs: *const T, stated_bytes: usize) -> T {
+pub(crate) unsafe fn copy_known<T>(theirs: *const T, stated_bytes: usize) -> T {
     let mut ours = MaybeUninit::<T>::zeroed();
     let bytes = stated_bytes.min(size_of::<T>());
     // SAFETY: `theirs` is readable for `stated_bytes`, `ours` is writable for its size, and they do not overlap.
@@ -118,4 +118,104 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated>
             embedded: sub_table(table.embedded).into(),
         },
     })
+}
+
+#[cfg(test)]
+#[allow(unsafe_code, reason = "calls table functions")]
+mod tests {
+    use super::*;
+    use crate::abi::{DeviceTable, Handle, MAGIC, MAJOR, Str};
+    use crate::end_of;
+
+    extern "C" fn close(_: Handle) {}
+
+    extern "C" fn refuse(_: Handle, _: u32, _: *mut abi::MemoryUsage) -> Status {
+        abi::into_status(Error::new(ErrorKind::Driver, "called"))
+    }
+
+    fn header(struct_size: u32) -> Header {
+        Header { magic: MAGIC, struct_size, major: MAJOR, minor: 0 }
+    }
+
+    fn table(device: *const DeviceTable) -> BackendTable {
+        BackendTable {
+            header: header(end_of!(BackendTable, embedded)),
+            name: Str::new("x"),
+            version: Str::new("1"),
+            instance: std::ptr::null(),
+            device,
+            memory: std::ptr::null(),
+            module: std::ptr::null(),
+            queue: std::ptr::null(),
+            graph: std::ptr::null(),
+            embedded: std::ptr::null(),
+        }
+    }
+
+    fn reason(table: *const BackendTable) -> String {
+        // SAFETY: null or a table of the caller's frame.
+        let error = unsafe { negotiate(table) }.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AbiMismatch);
+        error.message().to_owned()
+    }
+
+    /// What `device.memory_usage` of the table answers.
+    fn memory_usage(table: &BackendTable) -> Error {
+        // SAFETY: a table of the caller's frame.
+        let calls = unsafe { negotiate(table) }.unwrap().calls;
+        // SAFETY: the function ignores its arguments.
+        let status = unsafe { (calls.device.memory_usage)(std::ptr::null_mut(), 0, std::ptr::null_mut()) };
+        // SAFETY: an owned error.
+        unsafe { abi::from_status(status) }.unwrap_err()
+    }
+
+    #[test]
+    fn a_table_that_is_not_ours_is_refused() {
+        assert!(reason(std::ptr::null()).contains("no table"));
+        let mut wrong = table(std::ptr::null());
+        wrong.header.magic = 1;
+        assert!(reason(&raw const wrong).contains("wrong magic 0x0000000000000001"));
+        wrong = table(std::ptr::null());
+        wrong.header.major = 2;
+        assert!(reason(&raw const wrong).contains("ABI major 2, this program speaks 1"));
+        wrong = table(std::ptr::null());
+        wrong.header.struct_size = end_of!(BackendTable, name);
+        assert!(reason(&raw const wrong).contains("no name"));
+    }
+
+    #[test]
+    fn a_smaller_table_has_what_its_size_says() {
+        let device = DeviceTable {
+            struct_size: end_of!(DeviceTable, close),
+            close: Some(close),
+            memory_usage: Some(refuse),
+            ..DeviceTable::default()
+        };
+        let error = memory_usage(&table(&raw const device));
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "a function beyond the stated size was called");
+        assert!(error.message().contains("DeviceTable.memory_usage"), "{error}");
+        let older = BackendTable { header: header(end_of!(BackendTable, instance)), ..table(&raw const device) };
+        assert_eq!(memory_usage(&older).kind(), ErrorKind::Unsupported, "a table beyond the stated size was used");
+    }
+
+    #[test]
+    fn a_larger_table_is_read_as_far_as_it_is_known() {
+        #[repr(C)]
+        struct Newer<T>(T, [usize; 9]);
+        let device =
+            Newer(DeviceTable { struct_size: 0, memory_usage: Some(refuse), ..DeviceTable::default() }, [usize::MAX; 9]);
+        let device = Newer(DeviceTable { struct_size: u32::try_from(size_of_val(&device)).unwrap(), ..device.0 }, device.1);
+        let backend = Newer(table((&raw const device).cast()), [usize::MAX; 9]);
+        let size = u32::try_from(size_of_val(&backend)).unwrap();
+        let backend = Newer(BackendTable { header: header(size), ..backend.0 }, backend.1);
+        assert_eq!(memory_usage(&backend.0).kind(), ErrorKind::Driver);
+    }
+
+    #[test]
+    fn an_empty_slot_names_itself() {
+        let device = DeviceTable { struct_size: end_of!(DeviceTable, telemetry), ..DeviceTable::default() };
+        assert!(memory_usage(&table(&raw const device)).message().contains("DeviceTable.memory_usage"));
+        let error = memory_usage(&table(std::ptr::null()));
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "a missing table has nothing but empty slots");
+    }
 }

@@ -101,7 +101,8 @@ pub fn properties(options: &Options) -> Vec<Property> {
     options.iter().map(property).collect()
 }
 
-/// An error object with the text that it points to.
+/// An error object with the text that it points to. In C's layout, so that the object's address is the box's.
+#[repr(C)]
 struct OwnedError {
     raw: RawError,
     _text: [String; 3],
@@ -114,6 +115,7 @@ unsafe extern "C" fn release_owned(error: *mut RawError) {
 
 /// Turns an error into an owned object for the other side.
 #[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "the error ends here and goes on as another object")]
 pub fn into_status(error: Error) -> Status {
     let (symbol, code) = error.driver().unwrap_or(("", 0));
     let text = [error.operation().to_owned(), error.message().to_owned(), symbol.to_owned()];

@@ -84,6 +84,7 @@ pub struct Error {
     /// The driver's own name for `code`, e.g. `CUDA_ERROR_INVALID_PTX`; may be empty.
     pub symbol: Str,
     /// Frees this object. Null: the object is static.
+    #[expect(clippy::use_self, reason = "the C header knows no `Self`")]
     pub release: Option<unsafe extern "C" fn(error: *mut Error)>,
 }
 

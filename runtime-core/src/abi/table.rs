@@ -188,7 +188,8 @@ GraphTable => GraphCalls {
 
 /// External processors.
 EmbeddedTable => EmbeddedCalls {
-    /// Writes an image, with the tensors it creates on the device, in the order of the program's arguments.
+    /// Writes an image, with the tensors it creates on the device and the program's arguments. A tensor argument
+    /// is a `TensorArg` whose `address` is an index into `tensors`.
     flash: fn(device: Handle, image: *const ModuleSource, tensors: *const *const TensorDescription, count: usize, args: *const Arg, arg_count: usize) -> Status;
     /// Runs the flashed program and blocks; `Timeout` after `deadline_ns`.
     run: fn(device: Handle, deadline_ns: u64, out: *mut RunReport) -> Status;

@@ -1,4 +1,4 @@
-//! What a backend is handed: safe views of the seam's launches, arguments, graph nodes and host memory.
+//! What a backend is handed: safe views of the seam's launches, arguments and graph nodes.
 //!
 //! Nothing is copied or allocated: a view decodes a field when it is asked for.
 
@@ -6,8 +6,8 @@
 
 use std::marker::PhantomData;
 
-use super::{Buffer, Level, Log};
-use crate::{Access, DType, Element, Error, Result, abi};
+use super::Buffer;
+use crate::{Access, DType, Element, abi};
 
 /// How and on what a kernel is launched; valid during the call.
 #[derive(Debug)]
@@ -120,13 +120,17 @@ impl<'a, B: Buffer> ArgRef<'a, B> {
     #[inline]
     fn new(raw: &'a abi::Arg) -> Self {
         match raw.kind {
-            // SAFETY: the kind says which member is set, and `Launch::new` demands valid arguments.
-            abi::ARG_TENSOR => match unsafe { raw.value.tensor.as_ref() } {
-                Some(tensor) => {
-                    Self::Tensor(TensorArg { raw: tensor, access: raw.access, buffers: PhantomData })
+            abi::ARG_TENSOR => {
+                // SAFETY: the kind says which member is set.
+                let tensor = unsafe { raw.value.tensor };
+                // SAFETY: `Launch::new` demands valid arguments: null or a tensor argument.
+                match unsafe { tensor.as_ref() } {
+                    Some(raw_tensor) => {
+                        Self::Tensor(TensorArg { raw: raw_tensor, access: raw.access, buffers: PhantomData })
+                    }
+                    None => Self::Unknown(abi::ARG_TENSOR),
                 }
-                None => Self::Unknown(abi::ARG_TENSOR),
-            },
+            }
             abi::ARG_SCALAR => Self::Scalar {
                 dtype: DType::from_dlpack(raw.dtype_code, raw.dtype_bits, 1),
                 // SAFETY: the kind says which member is set.
@@ -292,130 +296,4 @@ pub enum GraphWork<'a, B, K> {
         /// The pattern: 1, 2, 4, 8 or 16 bytes.
         pattern: &'a [u8],
     },
-}
-
-/// Host memory that a submission reads: it lives until the submission's ticket ends, so give it up before.
-#[derive(Debug)]
-pub struct HostBytes {
-    ptr: *const u8,
-    len: usize,
-}
-
-// SAFETY: it is memory that only this view's owner touches until the ticket ends, on whatever thread that is.
-unsafe impl Send for HostBytes {}
-
-impl HostBytes {
-    /// Views host memory.
-    ///
-    /// # Safety
-    /// `ptr` is readable for `len` bytes, and nobody writes them, until the ticket that it is made for ends.
-    pub(crate) const unsafe fn new(ptr: *const u8, len: usize) -> Self {
-        Self { ptr, len }
-    }
-
-    /// First byte; for the driver.
-    #[must_use]
-    pub const fn as_ptr(&self) -> *const u8 {
-        self.ptr
-    }
-
-    /// Length in bytes.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is nothing.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Copies everything into `destination`.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the lengths differ.
-    pub fn copy_to(&self, destination: &mut [u8]) -> Result<()> {
-        same_length(self.len, destination.len())?;
-        if self.len > 0 {
-            // SAFETY: `new` demands `len` readable bytes, and a mutable slice overlaps nothing.
-            unsafe { std::ptr::copy_nonoverlapping(self.ptr, destination.as_mut_ptr(), self.len) };
-        }
-        Ok(())
-    }
-}
-
-/// Host memory that a submission writes: it lives until the submission's ticket ends, so give it up before.
-#[derive(Debug)]
-pub struct HostBytesMut {
-    ptr: *mut u8,
-    len: usize,
-}
-
-// SAFETY: it is memory that only this view's owner touches until the ticket ends, on whatever thread that is.
-unsafe impl Send for HostBytesMut {}
-
-impl HostBytesMut {
-    /// Views host memory.
-    ///
-    /// # Safety
-    /// `ptr` is readable and writable for `len` bytes, and nobody else touches them, until the ticket (for an
-    /// import: the buffer) that it is made for ends.
-    pub(crate) const unsafe fn new(ptr: *mut u8, len: usize) -> Self {
-        Self { ptr, len }
-    }
-
-    /// First byte; for the driver.
-    #[must_use]
-    pub const fn as_ptr(&self) -> *mut u8 {
-        self.ptr
-    }
-
-    /// Length in bytes.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is nothing.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Overwrites everything with `source`.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the lengths differ.
-    pub fn copy_from(&mut self, source: &[u8]) -> Result<()> {
-        same_length(self.len, source.len())?;
-        if self.len > 0 {
-            // SAFETY: `new` demands `len` writable bytes that nobody else touches, so `source` is elsewhere.
-            unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.ptr, self.len) };
-        }
-        Ok(())
-    }
-}
-
-fn same_length(host: usize, other: usize) -> Result<()> {
-    if host == other {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("host memory has {host} bytes, the other side {other}; pass equal lengths")))
-}
-
-impl Log {
-    /// A log that goes nowhere: for the unit tests of a backend.
-    #[must_use]
-    pub const fn silent() -> Self {
-        Self(None)
-    }
-
-    /// Writes a record; `target` is the backend's name, or a part of it such as `cuda::module`.
-    pub fn write(self, level: Level, target: &str, message: &str) {
-        if let Some(log) = self.0 {
-            // SAFETY: the host's log function lives as long as the process and takes borrowed text.
-            unsafe { log(level as u32, abi::Str::new(target), abi::Str::new(message)) };
-        }
-    }
 }

@@ -1,14 +1,14 @@
 //! For backend authors: safe traits, and one macro line that makes the table, the shims and the manifest.
 //!
 //! Implement [`Backend`], [`Device`], [`Buffer`], [`Module`], [`Kernel`] and [`Queue`]; what a device cannot do
-//! keeps its default, which answers `Unsupported`. Then, in `lib.rs`:
+//! keeps its default, which answers `Unsupported`. Then, in the crate that becomes the `cdylib`:
 //!
 //! ```ignore
 //! runtime_core::export_backend!(MyBackend);
 //! ```
 //!
-//! which makes the one exported symbol, the manifest section, and `pub fn backend() -> &'static BackendTable` for
-//! programs that link the backend in statically. `tests/null` is the skeleton to copy.
+//! which makes the one exported symbol and the manifest section. Programs that link the backend in statically
+//! register [`table`] instead. `tests/null` is the skeleton to copy.
 //!
 //! Threads: every method may be called from any thread. Submissions of one queue (`launch`, `claim`, `write`,
 //! `read`, `copy`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`, `run`
@@ -16,10 +16,15 @@
 
 mod arguments;
 mod export;
+mod host_bytes;
+mod log;
 
-pub use arguments::{ArgRef, GraphNode, GraphWork, HostBytes, HostBytesMut, Launch, TensorArg};
+pub use arguments::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
 #[doc(hidden)]
-pub use export::{Shims, manifest};
+pub use export::enter;
+pub use export::{catch_panic, manifest, table};
+pub use host_bytes::{HostBytes, HostBytesMut};
+pub use log::{Level, Log};
 
 use std::time::Duration;
 
@@ -32,6 +37,8 @@ use crate::{
 pub trait Backend: Sized + Send + Sync + 'static {
     /// Name of the target: the first part of a device string.
     const NAME: &'static str;
+    /// Version of the backend itself; by default that of the `runtime-core` that it was built with.
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     /// Its devices.
     type Device: Device;
 
@@ -449,24 +456,4 @@ pub struct RunReport {
     pub cycles: u64,
     /// Wall time of the run in nanoseconds, by the backend's clock.
     pub elapsed_ns: u64,
-}
-
-/// A way into the program's log; a backend never prints.
-#[derive(Clone, Copy, Debug)]
-pub struct Log(pub(crate) Option<unsafe extern "C" fn(u32, crate::abi::Str, crate::abi::Str)>);
-
-/// Severity of a log record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum Level {
-    /// Something failed.
-    Error = 1,
-    /// Something is odd.
-    Warning = 2,
-    /// Something happened.
-    Info = 3,
-    /// For the author.
-    Debug = 4,
-    /// For the patient.
-    Trace = 5,
 }

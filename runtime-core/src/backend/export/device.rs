@@ -1,0 +1,159 @@
+//! Shims of devices and of their memory.
+
+use super::crossing::{borrow, give, length, out, read, take, write};
+use super::panic::{catch_panic, guard};
+use super::{Backend, BufferOf, QueueOf, Shims};
+use crate::abi::{self, AllocateRequest, Allocation, DeviceTable, Handle, MemoryTable, Status};
+use crate::backend::{Allocate, Buffer, Device, HostBytesMut};
+use crate::{MemoryUsage, Telemetry, end_of};
+
+impl<B: Backend> Shims<B> {
+    pub(super) const DEVICE: &'static DeviceTable = &DeviceTable {
+        struct_size: end_of!(DeviceTable, telemetry),
+        reserved: 0,
+        close: Some(Self::close_device),
+        memory_usage: Some(Self::memory_usage),
+        peer_access: Some(Self::peer_access),
+        telemetry: Some(Self::telemetry),
+    };
+
+    pub(super) const MEMORY: &'static MemoryTable = &MemoryTable {
+        struct_size: end_of!(MemoryTable, import),
+        reserved: 0,
+        allocate: Some(Self::allocate),
+        free: Some(Self::free),
+        import: Some(Self::import),
+    };
+
+    unsafe extern "C" fn close_device(device: Handle) {
+        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        let _ = catch_panic("close_device", || {
+            // SAFETY: core gives back a device that `open_device` made, once.
+            drop(unsafe { take::<B::Device>(device) });
+        });
+    }
+
+    unsafe extern "C" fn memory_usage(device: Handle, space: u32, usage: *mut abi::MemoryUsage) -> Status {
+        guard("memory_usage", || {
+            // SAFETY: core passes a live device of this backend.
+            let MemoryUsage { free_bytes, total_bytes } =
+                unsafe { borrow::<B::Device>(device) }?.memory_usage(space)?;
+            let struct_size = end_of!(abi::MemoryUsage, total_bytes);
+            let raw = abi::MemoryUsage { struct_size, reserved: 0, free_bytes, total_bytes };
+            // SAFETY: core passes a structure that states its size.
+            unsafe { write(usage, raw) }
+        })
+    }
+
+    unsafe extern "C" fn peer_access(device: Handle, other: Handle, answer: *mut u32) -> Status {
+        guard("peer_access", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            // SAFETY: as above.
+            let other = unsafe { borrow::<B::Device>(other) }?;
+            // SAFETY: core passes a place for the answer.
+            unsafe { out(answer) }?.write(u32::from(device.peer_access(other)?));
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn telemetry(device: Handle, telemetry: *mut abi::Telemetry) -> Status {
+        guard("telemetry", || {
+            // SAFETY: core passes a live device of this backend.
+            let raw = raw_telemetry(unsafe { borrow::<B::Device>(device) }?.telemetry()?);
+            // SAFETY: core passes a structure that states its size.
+            unsafe { write(telemetry, raw) }
+        })
+    }
+
+    unsafe extern "C" fn allocate(
+        device: Handle,
+        request: *const AllocateRequest,
+        allocation: *mut Allocation,
+    ) -> Status {
+        guard("allocate", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            // SAFETY: core passes a structure that states its size.
+            let raw = unsafe { read(request) }?;
+            // SAFETY: the queue is null or a live queue of this backend.
+            let queue = unsafe { raw.queue.cast::<QueueOf<B>>().as_ref() };
+            let buffer = device.allocate(&Allocate {
+                space: raw.space,
+                bytes: length(raw.bytes)?,
+                alignment_bytes: length(raw.alignment_bytes)?,
+                huge_pages: raw.flags & abi::ALLOCATE_HUGE_PAGES != 0,
+                queue,
+            })?;
+            // SAFETY: core passes a structure that states its size.
+            unsafe { give_buffer(allocation, buffer) }
+        })
+    }
+
+    unsafe extern "C" fn free(device: Handle, buffer: Handle, queue: Handle) {
+        // A panic is logged by the hook; there is nobody to return it to.
+        let _ = catch_panic("free", || {
+            // SAFETY: core gives back a buffer of this device, once.
+            let buffer = unsafe { take::<BufferOf<B>>(buffer) };
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) };
+            // SAFETY: the queue is null or a live queue of this backend.
+            let queue = unsafe { queue.cast::<QueueOf<B>>().as_ref() };
+            if let (Ok(device), Some(buffer)) = (device, buffer) {
+                device.free(*buffer, queue);
+            }
+        });
+    }
+
+    unsafe extern "C" fn import(
+        device: Handle,
+        space: u32,
+        pointer: *mut u8,
+        bytes: u64,
+        allocation: *mut Allocation,
+    ) -> Status {
+        guard("import", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            // SAFETY: the memory outlives the buffer, which is its only user.
+            let memory = unsafe { HostBytesMut::new(pointer, length(bytes)?) };
+            let buffer = device.import(space, memory)?;
+            // SAFETY: core passes a structure that states its size.
+            unsafe { give_buffer(allocation, buffer) }
+        })
+    }
+}
+
+unsafe fn give_buffer<T: Buffer>(allocation: *mut Allocation, buffer: T) -> crate::Result<()> {
+    let (kernel_address, host_pointer) = (buffer.kernel_address(), buffer.host_pointer());
+    let struct_size = end_of!(Allocation, host_pointer);
+    let buffer = give(buffer);
+    // SAFETY: the caller's promise.
+    let written = unsafe {
+        write(allocation, Allocation { struct_size, reserved: 0, buffer, kernel_address, host_pointer })
+    };
+    if written.is_err() {
+        // SAFETY: nobody got it.
+        drop(unsafe { take::<T>(buffer) });
+    }
+    written
+}
+
+fn raw_telemetry(telemetry: Telemetry) -> abi::Telemetry {
+    let readings = [
+        (telemetry.clock_hz.is_some(), abi::TELEMETRY_CLOCK),
+        (telemetry.memory_clock_hz.is_some(), abi::TELEMETRY_MEMORY_CLOCK),
+        (telemetry.temperature_millicelsius.is_some(), abi::TELEMETRY_TEMPERATURE),
+        (telemetry.power_milliwatts.is_some(), abi::TELEMETRY_POWER),
+        (telemetry.energy_microjoules.is_some(), abi::TELEMETRY_ENERGY),
+    ];
+    abi::Telemetry {
+        struct_size: end_of!(abi::Telemetry, energy_microjoules),
+        valid: readings.iter().filter(|(valid, _)| *valid).map(|(_, bit)| bit).sum(),
+        clock_hz: telemetry.clock_hz.unwrap_or(0),
+        memory_clock_hz: telemetry.memory_clock_hz.unwrap_or(0),
+        temperature_millicelsius: telemetry.temperature_millicelsius.unwrap_or(0),
+        power_milliwatts: telemetry.power_milliwatts.unwrap_or(0),
+        energy_microjoules: telemetry.energy_microjoules.unwrap_or(0),
+    }
+}

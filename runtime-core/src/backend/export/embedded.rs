@@ -1,0 +1,133 @@
+//! Shims of embedded devices.
+
+use std::time::Duration;
+
+use super::crossing::{borrow, length, mismatch, read, write};
+use super::module::source;
+use super::panic::guard;
+use super::{Backend, Shims};
+use crate::abi::{self, EmbeddedTable, Handle, ModuleSource, Status};
+use crate::backend::{Device, Program, ProgramArg, RunReport, TensorDescription};
+use crate::{Access, DType, Options, Result, end_of};
+
+impl<B: Backend> Shims<B> {
+    pub(super) const EMBEDDED: &'static EmbeddedTable = &EmbeddedTable {
+        struct_size: end_of!(EmbeddedTable, read),
+        reserved: 0,
+        flash: Some(Self::flash),
+        run: Some(Self::run_flashed),
+        read: Some(Self::read_flashed),
+    };
+
+    unsafe extern "C" fn flash(
+        device: Handle,
+        image: *const ModuleSource,
+        tensors: *const *const abi::TensorDescription,
+        count: usize,
+        args: *const abi::Arg,
+        arg_count: usize,
+    ) -> Status {
+        guard("flash", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            let mut options = Options::new();
+            // SAFETY: core passes a structure that states its size; it is readable during the call.
+            let image = unsafe { source(image, &mut options) }?;
+            // SAFETY: core passes `count` descriptions, valid during the call.
+            let tensors = unsafe { abi::borrow_slice(tensors, count) }?;
+            // SAFETY: core passes `arg_count` arguments, valid during the call.
+            let args = unsafe { abi::borrow_slice(args, arg_count) }?;
+            // SAFETY: as above.
+            let tensors: Result<Vec<_>> =
+                tensors.iter().map(|&tensor| unsafe { description(tensor) }).collect();
+            // SAFETY: as above.
+            let args: Result<Vec<_>> = args.iter().map(|arg| unsafe { argument(arg) }).collect();
+            device.flash(&image, &Program { tensors: tensors?, args: args? })
+        })
+    }
+
+    unsafe extern "C" fn run_flashed(
+        device: Handle,
+        deadline_ns: u64,
+        report: *mut abi::RunReport,
+    ) -> Status {
+        guard("run", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            let RunReport { exit_code, cycles, elapsed_ns } =
+                device.run(Duration::from_nanos(deadline_ns))?;
+            let struct_size = end_of!(abi::RunReport, elapsed_ns);
+            // SAFETY: core passes a structure that states its size.
+            unsafe { write(report, abi::RunReport { struct_size, exit_code, cycles, elapsed_ns }) }
+        })
+    }
+
+    unsafe extern "C" fn read_flashed(
+        device: Handle,
+        tensor: u32,
+        offset: u64,
+        destination: *mut u8,
+        bytes: u64,
+    ) -> Status {
+        guard("read", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            let bytes = length(bytes)?;
+            if bytes > 0 && destination.is_null() {
+                return Err(mismatch("read to a null destination"));
+            }
+            let destination = match bytes {
+                0 => &mut [],
+                // SAFETY: not null, and core passes `bytes` initialised bytes that nobody else touches.
+                _ => unsafe { std::slice::from_raw_parts_mut(destination, bytes) },
+            };
+            device.read(tensor, offset, destination)
+        })
+    }
+}
+
+/// # Safety
+/// `raw` is null, or states its size and is valid, with all that it points to, for `'a`.
+unsafe fn description<'a>(raw: *const abi::TensorDescription) -> Result<TensorDescription<'a>> {
+    // SAFETY: the caller's promise.
+    let raw = unsafe { read(raw) }?;
+    // SAFETY: as above.
+    let shape = unsafe { abi::borrow_slice(raw.shape, raw.ndim as usize) }?;
+    // SAFETY: as above.
+    let data = unsafe { abi::borrow_slice(raw.data, raw.data_bytes) };
+    Ok(TensorDescription {
+        dtype: DType(raw.dtype),
+        shape,
+        access: Access::from_bits((raw.access & 0xff) as u8),
+        data: if raw.data.is_null() { None } else { Some(data?) },
+        seed: raw.seed,
+    })
+}
+
+/// # Safety
+/// What the argument points to is valid.
+unsafe fn argument(raw: &abi::Arg) -> Result<ProgramArg<'_>> {
+    match raw.kind {
+        abi::ARG_TENSOR => {
+            // SAFETY: the kind says which member is set.
+            let tensor = unsafe { raw.value.tensor };
+            // SAFETY: the caller promises a valid tensor argument.
+            let tensor = unsafe { tensor.as_ref() }.ok_or_else(|| mismatch("null tensor argument"))?;
+            let index = u32::try_from(tensor.address)
+                .map_err(|_| mismatch("the address of a tensor argument is no index"))?;
+            Ok(ProgramArg::Tensor(index))
+        }
+        abi::ARG_SCALAR => {
+            let dtype = DType::from_dlpack(raw.dtype_code, raw.dtype_bits, 1);
+            // SAFETY: the kind says which member is set.
+            Ok(ProgramArg::Scalar(dtype, unsafe { raw.value.scalar }))
+        }
+        abi::ARG_BYTES => {
+            // SAFETY: the kind says which member is set.
+            let data = unsafe { raw.value.data };
+            // SAFETY: the caller promises `bytes` of them.
+            Ok(ProgramArg::Bytes(unsafe { abi::borrow_slice(data, raw.bytes as usize) }?))
+        }
+        kind => Err(mismatch(format!("an embedded program takes no argument of kind {kind}"))),
+    }
+}

@@ -1,0 +1,102 @@
+//! Shims of native graphs.
+
+use super::crossing::{borrow, give, mismatch, out, read, take};
+use super::module::kernel;
+use super::panic::{catch_panic, guard};
+use super::queue::launch;
+use super::{Backend, BufferOf, GraphOf, KernelOf, Shims};
+use crate::abi::{self, GraphTable, Handle, Status};
+use crate::backend::{Device, Graph, GraphNode, GraphWork};
+use crate::{Result, end_of};
+
+impl<B: Backend> Shims<B> {
+    pub(super) const GRAPH: &'static GraphTable = &GraphTable {
+        struct_size: end_of!(GraphTable, close),
+        reserved: 0,
+        instantiate: Some(Self::instantiate),
+        update: Some(Self::update),
+        replay: Some(Self::replay),
+        close: Some(Self::close_graph),
+    };
+
+    unsafe extern "C" fn instantiate(
+        device: Handle,
+        nodes: *const *const abi::GraphNode,
+        count: usize,
+        handle: *mut Handle,
+    ) -> Status {
+        guard("instantiate", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            // SAFETY: core passes a place for the handle.
+            let handle = unsafe { out(handle) }?;
+            // SAFETY: core passes `count` nodes, valid during the call.
+            let nodes = unsafe { abi::borrow_slice(nodes, count) }?;
+            let raw: Result<Vec<abi::GraphNode>> = nodes
+                .iter()
+                // SAFETY: core passes structures that state their sizes.
+                .map(|&node| unsafe { read(node) })
+                .collect();
+            let raw = raw?;
+            // SAFETY: what the nodes point to is valid during the call.
+            let nodes: Result<Vec<_>> = raw.iter().map(|raw| unsafe { node::<B>(raw) }).collect();
+            handle.write(give(device.instantiate(&nodes?)?));
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn update(graph: Handle, node: u32, arguments: *const abi::Launch) -> Status {
+        guard("update", || {
+            // SAFETY: core passes a launch that is valid during the call.
+            let arguments = unsafe { launch::<B>(arguments) }?;
+            // SAFETY: core passes a live graph of this backend, and calls nothing else with it meanwhile.
+            match unsafe { graph.cast::<GraphOf<B>>().as_mut() } {
+                Some(graph) => graph.update(node, &arguments),
+                None => Err(mismatch("null handle where a graph is wanted")),
+            }
+        })
+    }
+
+    unsafe extern "C" fn close_graph(graph: Handle) {
+        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        let _ = catch_panic("close_graph", || {
+            // SAFETY: core gives back a graph that `instantiate` made, once.
+            drop(unsafe { take::<GraphOf<B>>(graph) });
+        });
+    }
+}
+
+/// A node of the other side.
+///
+/// # Safety
+/// Its handles and pointers are valid for `'a`.
+unsafe fn node<B: Backend>(raw: &abi::GraphNode) -> Result<GraphNode<'_, BufferOf<B>, KernelOf<B>>> {
+    // SAFETY: the caller's promise.
+    let dependencies = unsafe { abi::borrow_slice(raw.dependencies, raw.dependency_count as usize) }?;
+    let work = match raw.kind {
+        abi::NODE_LAUNCH => GraphWork::Launch {
+            // SAFETY: the caller's promise.
+            kernel: unsafe { kernel::<B>(raw.kernel) }?,
+            // SAFETY: the caller's promise.
+            launch: unsafe { launch::<B>(raw.launch) }?,
+        },
+        abi::NODE_COPY => GraphWork::Copy {
+            // SAFETY: the caller's promise.
+            destination: (unsafe { borrow(raw.destination) }?, raw.destination_offset),
+            // SAFETY: the caller's promise.
+            source: (unsafe { borrow(raw.source) }?, raw.source_offset),
+            bytes: raw.bytes,
+        },
+        abi::NODE_FILL => GraphWork::Fill {
+            // SAFETY: the caller's promise.
+            destination: (unsafe { borrow(raw.destination) }?, raw.destination_offset),
+            bytes: raw.bytes,
+            pattern: raw
+                .pattern
+                .get(..raw.pattern_bytes as usize)
+                .ok_or_else(|| mismatch("pattern of more than 16 bytes"))?,
+        },
+        kind => return Err(mismatch(format!("unknown kind {kind} of a graph node"))),
+    };
+    Ok(GraphNode { work, dependencies })
+}

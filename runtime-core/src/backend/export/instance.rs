@@ -1,0 +1,248 @@
+//! Shims of instances, and the lists that they own: devices and options.
+
+use std::any::TypeId;
+use std::sync::{Mutex, PoisonError};
+
+use super::crossing::{borrow, give, mismatch, out, take};
+use super::panic::{catch_panic, guard, install_hook};
+use super::{Backend, Shims};
+use crate::abi::{self, Handle, HostTable, InstanceTable, Property, Status, Str};
+use crate::backend::Log;
+use crate::{DeviceInfo, DeviceKind, OptionScope, OptionSpec, Result, end_of};
+
+/// A backend's state and the device list that it handed out last.
+struct Instance<B> {
+    backend: B,
+    devices: Mutex<Option<DeviceList>>,
+}
+
+impl<B: Backend> Shims<B> {
+    pub(super) const INSTANCE: &'static InstanceTable = &InstanceTable {
+        struct_size: end_of!(InstanceTable, open_device),
+        reserved: 0,
+        options: Some(Self::options),
+        open: Some(Self::open),
+        close: Some(Self::close),
+        devices: Some(Self::devices),
+        open_device: Some(Self::open_device),
+    };
+
+    unsafe extern "C" fn options(list: *mut *const abi::OptionSpec, count: *mut usize) -> Status {
+        guard("options", || {
+            // SAFETY: core passes a place for the pointer.
+            let list = unsafe { out(list) }?;
+            // SAFETY: core passes a place for the count.
+            let count = unsafe { out(count) }?;
+            let specs = static_options::<B>();
+            list.write(specs.as_ptr());
+            count.write(specs.len());
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn open(host: *const HostTable, handle: *mut Handle) -> Status {
+        guard("open", || {
+            // SAFETY: core passes a place for the handle.
+            let handle = unsafe { out(handle) }?;
+            // SAFETY: core passes its table, which lives as long as the process.
+            let log = unsafe { host_log(host) }?;
+            install_hook(log);
+            handle.write(give(Instance { backend: B::open(log)?, devices: Mutex::new(None) }));
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn close(instance: Handle) {
+        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        let _ = catch_panic("close", || {
+            // SAFETY: core gives back an instance that `open` made, once.
+            drop(unsafe { take::<Instance<B>>(instance) });
+        });
+    }
+
+    unsafe extern "C" fn devices(
+        instance: Handle,
+        list: *mut *const *const abi::DeviceInfo,
+        count: *mut usize,
+    ) -> Status {
+        guard("devices", || {
+            // SAFETY: core passes a live instance of this backend.
+            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
+            // SAFETY: core passes a place for the pointer.
+            let list = unsafe { out(list) }?;
+            // SAFETY: core passes a place for the count.
+            let count = unsafe { out(count) }?;
+            let fresh = DeviceList::new(instance.backend.devices()?);
+            let mut kept = instance.devices.lock().unwrap_or_else(PoisonError::into_inner);
+            let fresh = kept.insert(fresh);
+            list.write(fresh.pointers.as_ptr());
+            count.write(fresh.pointers.len());
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn open_device(
+        instance: Handle,
+        index: u32,
+        sub: u32,
+        options: *const Property,
+        count: usize,
+        device: *mut Handle,
+    ) -> Status {
+        guard("open_device", || {
+            // SAFETY: core passes a live instance of this backend.
+            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
+            // SAFETY: core passes a place for the handle.
+            let device = unsafe { out(device) }?;
+            // SAFETY: core passes `count` properties, readable during the call.
+            let options = unsafe { abi::read_properties(options, count) }?;
+            let sub = (sub != abi::WHOLE_DEVICE).then_some(sub);
+            device.write(give(instance.backend.open_device(index, sub, &options)?));
+            Ok(())
+        })
+    }
+}
+
+unsafe fn host_log(host: *const HostTable) -> Result<Log> {
+    if host.is_null() || !host.is_aligned() {
+        return Err(mismatch("open without the host's table"));
+    }
+    // SAFETY: a host table begins with its header, and lives as long as the process.
+    let header = unsafe { (*host).header };
+    if header.magic != abi::MAGIC || header.major != abi::MAJOR {
+        return Err(mismatch(format!(
+            "the host speaks ABI major {}, this backend {}",
+            header.major,
+            abi::MAJOR
+        )));
+    }
+    if header.struct_size < end_of!(HostTable, log) {
+        return Ok(Log(None));
+    }
+    // SAFETY: its size covers the field.
+    Ok(Log(unsafe { (*host).log }))
+}
+
+/// Described options live for ever: they are made once per backend.
+fn static_options<B: Backend>() -> &'static [abi::OptionSpec] {
+    static MADE: Mutex<Vec<(TypeId, &[abi::OptionSpec])>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, specs)) = made.iter().find(|(backend, _)| *backend == TypeId::of::<B>()) {
+        return specs;
+    }
+    let specs: &[_] = B::options().into_iter().map(static_option).collect::<Vec<_>>().leak();
+    made.push((TypeId::of::<B>(), specs));
+    specs
+}
+
+fn static_option(spec: OptionSpec) -> abi::OptionSpec {
+    let text = |text: String| Str::new(text.leak());
+    abi::OptionSpec {
+        kind: spec.default.kind(),
+        scope: match spec.scope {
+            OptionScope::Device => abi::SCOPE_DEVICE,
+            OptionScope::Module => abi::SCOPE_MODULE,
+        },
+        key: text(spec.key),
+        choices: text(spec.choices.join("|")),
+        default: text(spec.default.to_string()),
+        doc: text(spec.doc),
+    }
+}
+
+/// A device list in C's form, with what it points to.
+struct DeviceList {
+    pointers: Vec<*const abi::DeviceInfo>,
+    _devices: Vec<Device>,
+}
+
+// SAFETY: the pointers lead to the list's own memory, which nobody changes.
+unsafe impl Send for DeviceList {}
+
+/// A device description in C's form, with what it points to.
+struct Device {
+    raw: abi::DeviceInfo,
+    _info: Box<DeviceInfo>,
+    _spaces: Vec<abi::MemorySpace>,
+    _formats: Vec<Str>,
+    _properties: Vec<Property>,
+}
+
+impl DeviceList {
+    fn new(infos: Vec<DeviceInfo>) -> Self {
+        let devices: Vec<_> = infos.into_iter().map(Device::new).collect();
+        // The vector's memory stays where it is when the vector moves.
+        Self { pointers: devices.iter().map(|device| &raw const device.raw).collect(), _devices: devices }
+    }
+}
+
+impl Device {
+    fn new(info: DeviceInfo) -> Self {
+        // Boxed first: what points to its text must not see it move.
+        let info = Box::new(info);
+        let spaces: Vec<_> = info.spaces.iter().map(raw_space).collect();
+        let formats: Vec<_> = info.formats.iter().map(|format| Str::new(format)).collect();
+        let properties = abi::properties(&info.properties);
+        let raw = abi::DeviceInfo {
+            spaces: spaces.as_ptr(),
+            space_count: spaces.len(),
+            formats: formats.as_ptr(),
+            format_count: formats.len(),
+            properties: properties.as_ptr(),
+            property_count: properties.len(),
+            ..raw_info(&info)
+        };
+        Self { raw, _info: info, _spaces: spaces, _formats: formats, _properties: properties }
+    }
+}
+
+fn raw_space(space: &crate::MemorySpace) -> abi::MemorySpace {
+    let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+    abi::MemorySpace {
+        name: Str::new(&space.name),
+        total_bytes: space.total_bytes,
+        alignment_bytes: space.alignment_bytes,
+        flags: flag(space.host_visible, abi::SPACE_HOST_VISIBLE)
+            | flag(space.kernel_visible, abi::SPACE_KERNEL_VISIBLE),
+    }
+}
+
+/// Everything but the lists.
+fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
+    abi::DeviceInfo {
+        struct_size: end_of!(abi::DeviceInfo, property_count),
+        kind: match info.kind {
+            DeviceKind::Host => abi::KIND_HOST,
+            DeviceKind::Accelerator => abi::KIND_ACCELERATOR,
+            DeviceKind::Embedded => abi::KIND_EMBEDDED,
+        },
+        index: info.id.index,
+        sub: info.id.sub.unwrap_or(abi::WHOLE_DEVICE),
+        name: Str::new(&info.name),
+        arch: Str::new(&info.arch),
+        vendor: Str::new(&info.vendor),
+        driver_version: Str::new(&info.driver_version),
+        unusable: match info.unusable.as_deref() {
+            None => Str::EMPTY,
+            Some("") => Str::new("the backend gives no reason"),
+            Some(reason) => Str::new(reason),
+        },
+        uuid: info.uuid,
+        pci_address: Str::new(&info.pci_address),
+        dlpack_type: info.dlpack_type,
+        compute_units: info.compute_units,
+        clock_hz: info.clock_hz,
+        capabilities: info.capabilities.0,
+        max_groups: info.limits.groups,
+        max_group_size: info.limits.group_size,
+        max_group_items: info.limits.group_items,
+        max_shared_bytes: info.limits.shared_bytes,
+        max_allocation_bytes: info.limits.allocation_bytes,
+        spaces: std::ptr::null(),
+        space_count: 0,
+        formats: std::ptr::null(),
+        format_count: 0,
+        properties: std::ptr::null(),
+        property_count: 0,
+    }
+}

@@ -1,0 +1,156 @@
+//! Shims of modules and kernels.
+
+use super::crossing::{borrow, give, out, read, take, write};
+use super::panic::{catch_panic, guard};
+use super::{Backend, KernelOf, ModuleOf, Shims};
+use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
+use crate::backend::{Device, Kernel, KernelInfo, Module, Param, Source};
+use crate::{ArgKind, Options, Result, end_of};
+
+/// A module with the list of its symbols in C's form.
+struct LoadedModule<M> {
+    module: Box<M>,
+    symbols: Vec<Str>,
+}
+
+/// A kernel with what it says of itself in C's form.
+pub(super) struct LoadedKernel<K> {
+    pub(super) kernel: K,
+    info: KernelInfo,
+    params: Vec<abi::Param>,
+}
+
+/// The kernel behind a handle.
+///
+/// # Safety
+/// `handle` is null or a live kernel of this backend for `'a`.
+#[inline]
+pub(super) unsafe fn kernel<'a, B: Backend>(handle: Handle) -> Result<&'a KernelOf<B>> {
+    // SAFETY: the caller's promise.
+    Ok(&unsafe { borrow::<LoadedKernel<KernelOf<B>>>(handle) }?.kernel)
+}
+
+/// Code to load, and the options that it borrows.
+///
+/// # Safety
+/// `source` is null or states its size, and what it points to is readable for `'a`.
+pub(super) unsafe fn source<'a>(source: *const ModuleSource, options: &'a mut Options) -> Result<Source<'a>> {
+    // SAFETY: the caller's promise.
+    let raw = unsafe { read(source) }?;
+    // SAFETY: as above.
+    *options = unsafe { abi::read_properties(raw.options, raw.option_count) }?;
+    // SAFETY: as above.
+    let format = unsafe { abi::borrow_str(raw.format) }?;
+    // SAFETY: as above.
+    let path = unsafe { abi::borrow_str(raw.path) }?;
+    // SAFETY: as above.
+    let code = unsafe { abi::borrow_slice(raw.code, raw.code_bytes) };
+    let code = if raw.code.is_null() { None } else { Some(code?) };
+    Ok(Source { format, path, code, options })
+}
+
+impl<B: Backend> Shims<B> {
+    pub(super) const MODULE: &'static ModuleTable = &ModuleTable {
+        struct_size: end_of!(ModuleTable, kernel_info),
+        reserved: 0,
+        load: Some(Self::load),
+        unload: Some(Self::unload),
+        symbols: Some(Self::symbols),
+        kernel: Some(Self::kernel),
+        release_kernel: Some(Self::release_kernel),
+        kernel_info: Some(Self::kernel_info),
+    };
+
+    unsafe extern "C" fn load(device: Handle, code: *const ModuleSource, handle: *mut Handle) -> Status {
+        guard("load", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            // SAFETY: core passes a place for the handle.
+            let handle = unsafe { out(handle) }?;
+            let mut options = Options::new();
+            // SAFETY: core passes a structure that states its size; it is readable during the call.
+            let code = unsafe { source(code, &mut options) }?;
+            // Boxed first: what points to its text must not see it move.
+            let module = Box::new(device.load(&code)?);
+            let symbols = module.symbols().iter().map(|symbol| Str::new(symbol)).collect();
+            handle.write(give(LoadedModule { module, symbols }));
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn unload(module: Handle) {
+        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        let _ = catch_panic("unload", || {
+            // SAFETY: core gives back a module that `load` made, once.
+            drop(unsafe { take::<LoadedModule<ModuleOf<B>>>(module) });
+        });
+    }
+
+    unsafe extern "C" fn symbols(module: Handle, list: *mut *const Str, count: *mut usize) -> Status {
+        guard("symbols", || {
+            // SAFETY: core passes a live module of this backend.
+            let symbols = &unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?.symbols;
+            // SAFETY: core passes a place for the pointer.
+            let list = unsafe { out(list) }?;
+            // SAFETY: core passes a place for the count.
+            unsafe { out(count) }?.write(symbols.len());
+            list.write(symbols.as_ptr());
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn kernel(module: Handle, name: Str, handle: *mut Handle) -> Status {
+        guard("kernel", || {
+            // SAFETY: core passes a live module of this backend.
+            let module = &unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?.module;
+            // SAFETY: core passes a place for the handle.
+            let handle = unsafe { out(handle) }?;
+            // SAFETY: the name is readable during the call.
+            let kernel = module.kernel(unsafe { abi::borrow_str(name) }?)?;
+            let info = kernel.info();
+            let params = info.params.iter().flatten().map(raw_param).collect();
+            handle.write(give(LoadedKernel { kernel, info, params }));
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn release_kernel(kernel: Handle) {
+        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        let _ = catch_panic("release_kernel", || {
+            // SAFETY: core gives back a kernel that `kernel` made, once.
+            drop(unsafe { take::<LoadedKernel<KernelOf<B>>>(kernel) });
+        });
+    }
+
+    unsafe extern "C" fn kernel_info(kernel: Handle, info: *mut abi::KernelInfo) -> Status {
+        guard("kernel_info", || {
+            // SAFETY: core passes a live kernel of this backend.
+            let LoadedKernel { info: known, params, .. } =
+                unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
+            let raw = abi::KernelInfo {
+                struct_size: end_of!(abi::KernelInfo, param_count),
+                registers: known.registers.unwrap_or(abi::UNKNOWN),
+                spilled_bytes: known.spilled_bytes.unwrap_or(abi::UNKNOWN),
+                shared_bytes: known.shared_bytes.unwrap_or(abi::UNKNOWN),
+                max_group_items: known.max_group_items.unwrap_or(abi::UNKNOWN),
+                group_size: known.group_size.unwrap_or_default(),
+                // Not null when the list is known and empty.
+                params: if known.params.is_some() { params.as_ptr() } else { std::ptr::null() },
+                param_count: params.len(),
+            };
+            // SAFETY: core passes a structure that states its size.
+            unsafe { write(info, raw) }
+        })
+    }
+}
+
+fn raw_param(param: &Param) -> abi::Param {
+    let kind = match param.kind {
+        ArgKind::Tensor => abi::ARG_TENSOR,
+        ArgKind::Scalar => abi::ARG_SCALAR,
+        ArgKind::Bytes => abi::ARG_BYTES,
+        ArgKind::Local => abi::ARG_LOCAL,
+    };
+    let dtype = param.dtype.map_or(abi::DType { code: 0, bits: 0, lanes: 0 }, |dtype| dtype.0);
+    abi::Param { kind, access: param.access.bits(), reserved: 0, dtype }
+}

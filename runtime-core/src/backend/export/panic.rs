@@ -1,0 +1,89 @@
+//! Contains panics: they become `Internal` errors, and their place goes to the host's log instead of being printed.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use crate::abi::{self, Status};
+use crate::backend::{Level, Log};
+use crate::{Error, ErrorKind, Result};
+
+thread_local! {
+    /// How many contained calls this thread is in.
+    static CONTAINED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Where panics of this library are reported: the log of the first instance.
+static LOG: OnceLock<Log> = OnceLock::new();
+
+/// Calls `call`; a panic in it becomes an `Internal` error that names `what`, and its place is logged, not printed.
+///
+/// The shims do this around every method; a backend does it around what its own threads run.
+///
+/// # Errors
+/// `Internal` if `call` panicked.
+#[inline]
+pub fn catch_panic<T>(what: &str, call: impl FnOnce() -> T) -> Result<T> {
+    CONTAINED.with(|depth| {
+        depth.set(depth.get() + 1);
+        let outcome = catch_unwind(AssertUnwindSafe(call));
+        depth.set(depth.get() - 1);
+        outcome.map_err(|payload| panicked(what, payload))
+    })
+}
+
+/// Runs the body of a shim.
+#[inline]
+pub(super) fn guard(slot: &'static str, call: impl FnOnce() -> Result<()>) -> Status {
+    match catch_panic(slot, call) {
+        Ok(Ok(())) => null_mut(),
+        Ok(Err(error)) | Err(error) => abi::into_status(error),
+    }
+}
+
+#[cold]
+fn panicked(what: &str, payload: Box<dyn Any + Send>) -> Error {
+    let message = words(&*payload).to_owned();
+    // A payload whose drop panics must not escape either.
+    std::mem::forget(payload);
+    Error::new(ErrorKind::Internal, format!("panicked in {what}: {message}"))
+}
+
+fn words(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// Installs, once per library, the hook that reports contained panics to `log`.
+pub(super) fn install_hook(log: Log) {
+    if LOG.set(log).is_ok() {
+        let previous = take_hook();
+        set_hook(Box::new(move |info| if CONTAINED.get() > 0 { report(info) } else { previous(info) }));
+    }
+}
+
+fn report(info: &PanicHookInfo<'_>) {
+    let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+    if let Some(log) = LOG.get() {
+        log.write(Level::Error, "panic", &format!("panicked at {place}: {}", words(info.payload())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_with_its_message() {
+        install_hook(Log::silent());
+        let error = catch_panic("launch", || panic!("{} is odd", 7)).map(|(): ()| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert_eq!(error.message(), "panicked in launch: 7 is odd");
+        assert_eq!(CONTAINED.get(), 0);
+        // SAFETY: a fresh status.
+        let error = unsafe { abi::from_status(guard("mark", || std::panic::panic_any(3))) }.unwrap_err();
+        assert_eq!(error.message(), "panicked in mark: no message");
+    }
+}

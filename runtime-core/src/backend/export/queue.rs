@@ -1,0 +1,261 @@
+//! Shims of queues.
+
+use std::time::Duration;
+
+use super::crossing::{borrow, give, length, mismatch, out, read, take};
+use super::module::kernel;
+use super::panic::{catch_panic, guard};
+use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
+use crate::abi::{self, Handle, Place, Progress, QueueTable, Status};
+use crate::backend::{Device, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use crate::{Result, end_of};
+
+/// A launch of the other side.
+///
+/// # Safety
+/// `launch` is null, or states its size and is valid, with all that it points to, for `'a`.
+#[inline]
+pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Result<Launch<'a, BufferOf<B>>> {
+    // SAFETY: the caller's promise.
+    match unsafe { launch.as_ref() } {
+        Some(raw) if raw.struct_size >= end_of!(abi::Launch, arg_count) => {
+            // SAFETY: the caller's promise; the buffers of its tensors are this backend's.
+            Ok(unsafe { Launch::new(raw) })
+        }
+        _ => Err(mismatch("a launch without all fields of the first version")),
+    }
+}
+
+impl<B: Backend> Shims<B> {
+    pub(super) const QUEUE: &'static QueueTable = &QueueTable {
+        struct_size: end_of!(QueueTable, failure),
+        reserved: 0,
+        open: Some(Self::open_queue),
+        close: Some(Self::close_queue),
+        launch: Some(Self::launch),
+        claim: Some(Self::claim),
+        run: Some(Self::run),
+        write: Some(Self::write),
+        read: Some(Self::read),
+        copy: Some(Self::copy),
+        fill: Some(Self::fill),
+        empty: Some(Self::empty),
+        timestamp: Some(Self::timestamp),
+        read_timestamp: Some(Self::read_timestamp),
+        mark: Some(Self::mark),
+        flush: Some(Self::flush),
+        poll: Some(Self::poll),
+        wait: Some(Self::wait),
+        wait_for: Some(Self::wait_for),
+        failure: Some(Self::failure),
+    };
+
+    unsafe extern "C" fn open_queue(
+        device: Handle,
+        options: *const abi::QueueOptions,
+        handle: *mut Handle,
+    ) -> Status {
+        guard("open_queue", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            // SAFETY: core passes a place for the handle.
+            let handle = unsafe { out(handle) }?;
+            // SAFETY: core passes a structure that states its size.
+            let raw = unsafe { read(options) }?;
+            let timestamps = raw.flags & abi::QUEUE_TIMESTAMPS != 0;
+            handle.write(give(device.open_queue(&QueueOptions { priority: raw.priority, timestamps })?));
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn close_queue(queue: Handle) {
+        // A panic of a drop is logged by the hook; there is nobody to return it to.
+        let _ = catch_panic("close_queue", || {
+            // SAFETY: core gives back a queue that `open_queue` made, once.
+            drop(unsafe { take::<QueueOf<B>>(queue) });
+        });
+    }
+
+    unsafe extern "C" fn launch(
+        queue: Handle,
+        place: Place,
+        code: Handle,
+        arguments: *const abi::Launch,
+    ) -> Status {
+        guard("launch", || {
+            // SAFETY: core passes a live kernel of this backend.
+            let code = unsafe { kernel::<B>(code) }?;
+            // SAFETY: core passes a launch that is valid during the call.
+            let arguments = unsafe { launch::<B>(arguments) }?;
+            // SAFETY: core passes a live queue of this backend.
+            unsafe { borrow::<QueueOf<B>>(queue) }?.launch(place, code, &arguments)
+        })
+    }
+
+    unsafe extern "C" fn claim(queue: Handle, ticket: u64) -> u32 {
+        let claimed = catch_panic("claim", || {
+            // SAFETY: core passes a live queue of this backend.
+            unsafe { borrow::<QueueOf<B>>(queue) }.is_ok_and(|queue| queue.claim(ticket))
+        });
+        claimed.map_or(0, u32::from)
+    }
+
+    unsafe extern "C" fn run(
+        queue: Handle,
+        ticket: u64,
+        code: Handle,
+        arguments: *const abi::Launch,
+    ) -> Status {
+        guard("run", || {
+            // SAFETY: core passes a live kernel of this backend.
+            let code = unsafe { kernel::<B>(code) }?;
+            // SAFETY: core passes a launch that is valid during the call.
+            let arguments = unsafe { launch::<B>(arguments) }?;
+            // SAFETY: core passes a live queue of this backend.
+            unsafe { borrow::<QueueOf<B>>(queue) }?.run(ticket, code, &arguments)
+        })
+    }
+
+    unsafe extern "C" fn write(
+        queue: Handle,
+        place: Place,
+        destination: Handle,
+        offset: u64,
+        source: *const u8,
+        bytes: u64,
+    ) -> Status {
+        guard("write", || {
+            // SAFETY: core passes a live buffer of this backend.
+            let destination = unsafe { borrow::<BufferOf<B>>(destination) }?;
+            // SAFETY: core keeps the source unchanged until the ticket ends.
+            let source = unsafe { HostBytes::new(source, length(bytes)?) };
+            // SAFETY: core passes a live queue of this backend.
+            unsafe { borrow::<QueueOf<B>>(queue) }?.write(place, destination, offset, source)
+        })
+    }
+
+    unsafe extern "C" fn read(
+        queue: Handle,
+        place: Place,
+        source: Handle,
+        offset: u64,
+        destination: *mut u8,
+        bytes: u64,
+    ) -> Status {
+        guard("read", || {
+            // SAFETY: core passes a live buffer of this backend.
+            let source = unsafe { borrow::<BufferOf<B>>(source) }?;
+            // SAFETY: core leaves the destination alone until the ticket ends.
+            let destination = unsafe { HostBytesMut::new(destination, length(bytes)?) };
+            // SAFETY: core passes a live queue of this backend.
+            unsafe { borrow::<QueueOf<B>>(queue) }?.read(place, source, offset, destination)
+        })
+    }
+
+    unsafe extern "C" fn copy(
+        queue: Handle,
+        place: Place,
+        destination: Handle,
+        destination_offset: u64,
+        source: Handle,
+        source_offset: u64,
+        bytes: u64,
+    ) -> Status {
+        guard("copy", || {
+            // SAFETY: core passes a live buffer of this backend.
+            let destination = unsafe { borrow::<BufferOf<B>>(destination) }?;
+            // SAFETY: as above.
+            let source = unsafe { borrow::<BufferOf<B>>(source) }?;
+            // SAFETY: core passes a live queue of this backend.
+            let queue = unsafe { borrow::<QueueOf<B>>(queue) }?;
+            queue.copy(place, (destination, destination_offset), (source, source_offset), bytes)
+        })
+    }
+
+    unsafe extern "C" fn fill(
+        queue: Handle,
+        place: Place,
+        destination: Handle,
+        offset: u64,
+        bytes: u64,
+        pattern: *const u8,
+        pattern_bytes: u32,
+    ) -> Status {
+        guard("fill", || {
+            // SAFETY: core passes a live buffer of this backend.
+            let destination = unsafe { borrow::<BufferOf<B>>(destination) }?;
+            // SAFETY: the pattern is readable during the call.
+            let pattern = unsafe { abi::borrow_slice(pattern, pattern_bytes as usize) }?;
+            // SAFETY: core passes a live queue of this backend.
+            unsafe { borrow::<QueueOf<B>>(queue) }?.fill(place, (destination, offset), bytes, pattern)
+        })
+    }
+
+    unsafe extern "C" fn empty(queue: Handle, place: Place) -> Status {
+        // SAFETY: core passes a live queue of this backend.
+        guard("empty", || unsafe { borrow::<QueueOf<B>>(queue) }?.empty(place))
+    }
+
+    unsafe extern "C" fn timestamp(queue: Handle, place: Place) -> Status {
+        // SAFETY: core passes a live queue of this backend.
+        guard("timestamp", || unsafe { borrow::<QueueOf<B>>(queue) }?.timestamp(place))
+    }
+
+    unsafe extern "C" fn read_timestamp(queue: Handle, ticket: u64, nanoseconds: *mut u64) -> Status {
+        guard("read_timestamp", || {
+            // SAFETY: core passes a place for the reading.
+            let nanoseconds = unsafe { out(nanoseconds) }?;
+            // SAFETY: core passes a live queue of this backend.
+            nanoseconds.write(unsafe { borrow::<QueueOf<B>>(queue) }?.read_timestamp(ticket)?);
+            Ok(())
+        })
+    }
+
+    pub(super) unsafe extern "C" fn replay(queue: Handle, place: Place, graph: Handle) -> Status {
+        guard("replay", || {
+            // SAFETY: core passes a live graph of this backend.
+            let graph = unsafe { borrow::<GraphOf<B>>(graph) }?;
+            // SAFETY: core passes a live queue of this backend.
+            unsafe { borrow::<QueueOf<B>>(queue) }?.replay(place, graph)
+        })
+    }
+
+    unsafe extern "C" fn mark(queue: Handle, ticket: u64) -> Status {
+        // SAFETY: core passes a live queue of this backend.
+        guard("mark", || unsafe { borrow::<QueueOf<B>>(queue) }?.mark(ticket))
+    }
+
+    unsafe extern "C" fn flush(queue: Handle) -> Status {
+        // SAFETY: core passes a live queue of this backend.
+        guard("flush", || unsafe { borrow::<QueueOf<B>>(queue) }?.flush())
+    }
+
+    unsafe extern "C" fn poll(queue: Handle, progress: *mut Progress) -> Status {
+        guard("poll", || {
+            // SAFETY: core passes a place for the answer.
+            let progress = unsafe { out(progress) }?;
+            // SAFETY: core passes a live queue of this backend.
+            progress.write(unsafe { borrow::<QueueOf<B>>(queue) }?.poll()?);
+            Ok(())
+        })
+    }
+
+    unsafe extern "C" fn wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status {
+        // SAFETY: core passes a live queue of this backend.
+        guard("wait", || unsafe { borrow::<QueueOf<B>>(queue) }?.wait(ticket, Duration::from_nanos(slice_ns)))
+    }
+
+    unsafe extern "C" fn wait_for(queue: Handle, other: Handle, ticket: u64) -> Status {
+        guard("wait_for", || {
+            // SAFETY: core passes a live queue of this backend.
+            let other = unsafe { borrow::<QueueOf<B>>(other) }?;
+            // SAFETY: as above.
+            unsafe { borrow::<QueueOf<B>>(queue) }?.wait_for(other, ticket)
+        })
+    }
+
+    unsafe extern "C" fn failure(queue: Handle) -> Status {
+        // SAFETY: core passes a live queue of this backend.
+        guard("failure", || unsafe { borrow::<QueueOf<B>>(queue) }?.failure().map_or(Ok(()), Err))
+    }
+}
