@@ -1,6 +1,7 @@
 //! Arguments of a launch: one ordered list of tensors, scalars, by-value bytes and work-group memory sizes.
 
-use crate::abi;
+use crate::tensor::Tensor;
+use crate::{DType, Element, Error, Result, abi};
 
 /// How a launch uses a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,4 +59,147 @@ pub enum ArgKind {
     Bytes,
     /// A size of dynamic work-group memory.
     Local,
+}
+
+/// One argument of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Arg<'a> {
+    pub(crate) value: Value<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    Tensor(&'a Tensor, Access),
+    Scalar(DType, u64),
+    Bytes(&'a [u8]),
+    Local(u64),
+}
+
+impl<'a> Arg<'a> {
+    /// A tensor that the kernel only reads.
+    #[must_use]
+    pub const fn read(tensor: &'a Tensor) -> Self {
+        Self::tensor(tensor, Access::Read)
+    }
+
+    /// A tensor that the kernel only writes.
+    #[must_use]
+    pub const fn write(tensor: &'a Tensor) -> Self {
+        Self::tensor(tensor, Access::Write)
+    }
+
+    /// A tensor that the kernel reads and writes.
+    #[must_use]
+    pub const fn read_write(tensor: &'a Tensor) -> Self {
+        Self::tensor(tensor, Access::ReadWrite)
+    }
+
+    /// A tensor that the kernel uses as `access` says.
+    #[must_use]
+    pub const fn tensor(tensor: &'a Tensor, access: Access) -> Self {
+        Self { value: Value::Tensor(tensor, access) }
+    }
+
+    /// A scalar.
+    pub fn scalar<T: Scalar>(value: T) -> Self {
+        Self::scalar_bits(T::DTYPE, value.bits())
+    }
+
+    /// A scalar of up to 8 bytes: its element type, and its bytes as a little-endian word.
+    #[must_use]
+    pub const fn scalar_bits(dtype: DType, bits: u64) -> Self {
+        Self { value: Value::Scalar(dtype, bits) }
+    }
+
+    /// Bytes by value: a descriptor, a structure.
+    #[must_use]
+    pub const fn bytes(bytes: &'a [u8]) -> Self {
+        Self { value: Value::Bytes(bytes) }
+    }
+
+    /// Dynamic work-group memory of a size in bytes.
+    #[must_use]
+    pub const fn local(bytes: u64) -> Self {
+        Self { value: Value::Local(bytes) }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn kind(&self) -> ArgKind {
+        match self.value {
+            Value::Tensor(..) => ArgKind::Tensor,
+            Value::Scalar(..) => ArgKind::Scalar,
+            Value::Bytes(_) => ArgKind::Bytes,
+            Value::Local(_) => ArgKind::Local,
+        }
+    }
+
+    /// The element type of a tensor or scalar.
+    #[must_use]
+    pub fn dtype(&self) -> Option<DType> {
+        match self.value {
+            Value::Tensor(tensor, _) => Some(tensor.dtype()),
+            Value::Scalar(dtype, _) => Some(dtype),
+            _ => None,
+        }
+    }
+
+    /// The form that crosses the seam.
+    #[inline]
+    pub(crate) fn raw(&self) -> Result<abi::Arg> {
+        let plain = |kind, bytes: usize, value| abi::Arg {
+            kind,
+            access: 0,
+            dtype_code: 0,
+            dtype_bits: 0,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            value,
+        };
+        Ok(match self.value {
+            Value::Tensor(tensor, access) => {
+                abi::Arg { access: access.bits(), ..plain(abi::ARG_TENSOR, 0, abi::ArgValue { tensor: tensor.raw() }) }
+            }
+            Value::Scalar(dtype, bits) => abi::Arg {
+                dtype_code: dtype.0.code,
+                dtype_bits: dtype.0.bits,
+                ..plain(abi::ARG_SCALAR, scalar_bytes(dtype)?, abi::ArgValue { scalar: bits })
+            },
+            Value::Bytes(bytes) => plain(abi::ARG_BYTES, bytes.len(), abi::ArgValue { data: bytes.as_ptr() }),
+            Value::Local(bytes) => plain(abi::ARG_LOCAL, 0, abi::ArgValue { local_bytes: bytes }),
+        })
+    }
+}
+
+fn scalar_bytes(dtype: DType) -> Result<usize> {
+    match dtype.bytes() {
+        bytes @ 1..=8 => Ok(bytes),
+        bytes => Err(Error::invalid(format!("a scalar of {dtype} has {bytes} bytes; pass more than 8 as Arg::bytes"))),
+    }
+}
+
+/// A Rust type that can be a scalar argument.
+pub trait Scalar: Copy {
+    /// Its element type.
+    const DTYPE: DType;
+
+    /// Its bytes as a little-endian word.
+    fn bits(self) -> u64;
+}
+
+impl<T: Element> Scalar for T {
+    const DTYPE: DType = T::DTYPE;
+
+    fn bits(self) -> u64 {
+        let mut word = [0; 8];
+        word[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&self));
+        u64::from_le_bytes(word)
+    }
+}
+
+impl Scalar for bool {
+    const DTYPE: DType = DType::BOOL;
+
+    fn bits(self) -> u64 {
+        u64::from(self)
+    }
 }

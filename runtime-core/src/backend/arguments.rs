@@ -96,7 +96,7 @@ impl<'a, B: Buffer> Launch<'a, B> {
 }
 
 /// One argument of a launch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum ArgRef<'a, B> {
     /// A tensor.
@@ -115,6 +115,14 @@ pub enum ArgRef<'a, B> {
     /// Something that this library does not know, by its `abi::ARG_*` number: refuse it.
     Unknown(u8),
 }
+
+impl<B> Clone for ArgRef<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for ArgRef<'_, B> {}
 
 impl<'a, B: Buffer> ArgRef<'a, B> {
     #[inline]

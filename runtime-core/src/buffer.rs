@@ -1,0 +1,186 @@
+//! A buffer: one allocation of a device, with what is in flight on it. Tensors share it.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::abi::{self, Handle};
+use crate::device::{Device, with_exclusive};
+use crate::graves::Remains;
+use crate::hazards::Hazards;
+use crate::options::suggest;
+use crate::{Error, MemorySpace, Result};
+
+/// Where a tensor is placed on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// A memory space by name; `None`: the device's first.
+    pub space: Option<String>,
+    /// Wanted alignment in bytes, a power of two; 0: the space's own.
+    pub alignment_bytes: usize,
+    /// Back it with huge pages; an error where there are none.
+    pub huge_pages: bool,
+}
+
+impl Placement {
+    /// A memory space by name: `device`, `pinned`, `shared`, or one of the backend's own.
+    #[must_use]
+    pub fn space(name: &str) -> Self {
+        Self { space: Some(name.to_owned()), ..Self::default() }
+    }
+
+    /// With an alignment in bytes, a power of two.
+    #[must_use]
+    pub const fn aligned(mut self, bytes: usize) -> Self {
+        self.alignment_bytes = bytes;
+        self
+    }
+}
+
+/// One allocation.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    pub(crate) device: Arc<Device>,
+    pub(crate) handle: Handle,
+    pub(crate) kernel_address: u64,
+    pub(crate) host_pointer: *mut u8,
+    pub(crate) bytes: usize,
+    pub(crate) hazards: Mutex<Hazards>,
+    space: usize,
+    frozen: AtomicBool,
+}
+
+// SAFETY: the memory is reached through the backend or under the hazards' lock only.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Allocates `bytes` bytes; their content is undefined.
+    pub(crate) fn allocate(device: &Arc<Device>, bytes: usize, placement: &Placement) -> Result<Self> {
+        device.reap();
+        let space = find_space(device, placement.space.as_deref())?;
+        let alignment_bytes = alignment(&device.info.spaces[space], placement)?;
+        let most = device.info.limits.allocation_bytes;
+        if most != 0 && bytes as u64 > most {
+            return Err(Error::invalid(format!("an allocation of {bytes} bytes; the limit of {} is {most}", device.name)).in_operation("allocate"));
+        }
+        let request = abi::AllocateRequest {
+            struct_size: crate::end_of!(abi::AllocateRequest, queue),
+            space: u32::try_from(space).unwrap_or(u32::MAX),
+            bytes: bytes as u64,
+            alignment_bytes,
+            flags: if placement.huge_pages { abi::ALLOCATE_HUGE_PAGES } else { 0 },
+            queue: std::ptr::null_mut(),
+        };
+        let mut made = abi::Allocation {
+            struct_size: crate::end_of!(abi::Allocation, host_pointer),
+            reserved: 0,
+            buffer: std::ptr::null_mut(),
+            kernel_address: 0,
+            host_pointer: std::ptr::null_mut(),
+        };
+        // SAFETY: the device is open and the structures live during the call.
+        device.call("allocate", |calls, handle| unsafe { (calls.memory.allocate)(handle, &raw const request, &raw mut made) })?;
+        Ok(Self::adopt(device, &made, bytes, space))
+    }
+
+    /// Wraps `bytes` bytes of host memory.
+    ///
+    /// # Safety
+    /// The memory outlives the buffer and all work on it, and nothing else touches it meanwhile.
+    pub(crate) unsafe fn import(device: &Arc<Device>, pointer: *mut u8, bytes: usize) -> Result<Self> {
+        let mut made = abi::Allocation {
+            struct_size: crate::end_of!(abi::Allocation, host_pointer),
+            reserved: 0,
+            buffer: std::ptr::null_mut(),
+            kernel_address: 0,
+            host_pointer: std::ptr::null_mut(),
+        };
+        // SAFETY: the caller vouches for the memory.
+        device.call("import", |calls, handle| unsafe { (calls.memory.import)(handle, 0, pointer, bytes as u64, &raw mut made) })?;
+        Ok(Self::adopt(device, &made, bytes, 0))
+    }
+
+    fn adopt(device: &Arc<Device>, made: &abi::Allocation, bytes: usize, space: usize) -> Self {
+        Self {
+            device: device.clone(),
+            handle: made.buffer,
+            kernel_address: made.kernel_address,
+            host_pointer: made.host_pointer,
+            bytes,
+            hazards: Mutex::default(),
+            space,
+            frozen: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn space(&self) -> &MemorySpace {
+        &self.device.info.spaces[self.space]
+    }
+
+    #[inline]
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Acquire)
+    }
+
+    /// Makes the content final: waits for the last writer, then skips all bookkeeping.
+    pub(crate) fn freeze(&self) -> Result<()> {
+        with_exclusive(&self.device, &self.hazards, false, |hazards| {
+            hazards.check_unmapped(crate::Access::Read)?;
+            self.frozen.store(true, Ordering::Release);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.device.must_leak() {
+            return;
+        }
+        // Readers of a frozen buffer are not recorded: it may be in use by whatever is in flight.
+        let mut until = if self.is_frozen() { self.device.all_pending() } else { Vec::new() };
+        until.extend(self.device.pending(self.hazards.get_mut().uses()));
+        if let Some(queue) = self.stream_ordered(&until) {
+            return queue;
+        }
+        self.device.graves.bury(&self.device, Remains::Buffer(self.handle), until);
+    }
+}
+
+impl Buffer {
+    /// Frees in order with the one queue that still uses the buffer, where the driver can.
+    fn stream_ordered(&self, until: &[(Arc<crate::timeline::Timeline>, u64)]) -> Option<()> {
+        let [(timeline, _)] = until else { return None };
+        let own = std::ptr::eq(timeline.device.as_ptr(), Arc::as_ptr(&self.device));
+        if !own || !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED_FREE) {
+            return None;
+        }
+        let _submission = timeline.submission.lock();
+        // SAFETY: the buffer is not used by any other queue, and the queue's lock orders the call.
+        unsafe { (self.device.calls.memory.free)(self.device.handle, self.handle, timeline.handle) };
+        Some(())
+    }
+}
+
+fn find_space(device: &Device, name: Option<&str>) -> Result<usize> {
+    let spaces = &device.info.spaces;
+    let found = name.map_or((!spaces.is_empty()).then_some(0), |name| spaces.iter().position(|space| space.name == name));
+    found.ok_or_else(|| {
+        let names: Vec<_> = spaces.iter().map(|space| space.name.as_str()).collect();
+        let given = name.unwrap_or("");
+        Error::invalid(format!("memory space \"{given}\" of {}: {}", device.name, suggest(given, &names))).in_operation("allocate")
+    })
+}
+
+fn alignment(space: &MemorySpace, placement: &Placement) -> Result<u64> {
+    let wanted = placement.alignment_bytes as u64;
+    if wanted != 0 && !wanted.is_power_of_two() {
+        return Err(Error::invalid(format!("alignment_bytes is {wanted}, which is no power of two")).in_operation("allocate"));
+    }
+    Ok(wanted.max(space.alignment_bytes).max(1))
+}

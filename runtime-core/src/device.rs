@@ -1,0 +1,301 @@
+//! Core's side of an opened device: what tensors, modules and queues share, and how it ends.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::abi::{self, Handle, Status};
+use crate::accelerator::AcceleratorDevice;
+use crate::common_runtime::CommonRuntime;
+use crate::embedded::EmbeddedDevice;
+use crate::graves::Graves;
+use crate::hazards::{Hazards, Use};
+use crate::host::Host;
+use crate::instance::Instance;
+use crate::negotiate::Calls;
+use crate::timeline::Timeline;
+use crate::transfer::TransferQueue;
+use crate::waiter::Waiter;
+use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, QueueOptions, Result, lifecycle};
+use crate::directory::{Directory, Found};
+
+/// How long the last drop of a device waits for work in flight before it leaks the device.
+const DROP_DEADLINE: Duration = Duration::from_secs(5);
+
+/// An opened device, shared by everything that was made from it.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) info: DeviceInfo,
+    /// The device string.
+    pub(crate) name: String,
+    pub(crate) handle: Handle,
+    pub(crate) calls: Calls,
+    /// The one lock of a device that declares itself serial.
+    pub(crate) serial: Option<Arc<Mutex<()>>>,
+    pub(crate) graves: Graves,
+    pub(crate) waiter: Waiter,
+    pub(crate) transfer: Mutex<Option<TransferQueue>>,
+    timelines: Mutex<Vec<Arc<Timeline>>>,
+    generation: u32,
+    lost: OnceLock<Error>,
+    this: Weak<Self>,
+}
+
+// SAFETY: `handle` is a backend device; the contract of the table lets any thread use it.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+/// Wraps a device that a backend has just opened.
+pub(crate) fn open(instance: Arc<Instance>, info: DeviceInfo, handle: Handle) -> Arc<dyn CommonRuntime> {
+    let serial = info.capabilities.has(abi::CAP_SERIAL).then(Arc::default);
+    let device = Arc::new_cyclic(|this| Device {
+        calls: instance.calls,
+        name: info.id.to_string(),
+        instance,
+        handle,
+        serial,
+        graves: Graves::default(),
+        waiter: Waiter::default(),
+        transfer: Mutex::default(),
+        timelines: Mutex::default(),
+        generation: lifecycle::generation(),
+        lost: OnceLock::new(),
+        this: this.clone(),
+        info,
+    });
+    match device.info.kind {
+        DeviceKind::Host => Arc::new(Host(device)),
+        DeviceKind::Accelerator => Arc::new(AcceleratorDevice(device)),
+        DeviceKind::Embedded => Arc::new(EmbeddedDevice::new(device)),
+    }
+}
+
+impl Device {
+    /// Refuses to go on in a forked child, and on a lost device.
+    ///
+    /// # Errors
+    /// `Unavailable` after a fork; `DeviceLost`.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.generation == lifecycle::generation() && self.lost.get().is_none() { Ok(()) } else { Err(self.unusable()) }
+    }
+
+    #[cold]
+    fn unusable(&self) -> Error {
+        match self.lost.get() {
+            Some(error) => error.clone(),
+            None => Error::new(
+                ErrorKind::Unavailable,
+                "this process was forked after the device was opened; open the device in the child",
+            )
+            .on_device(&self.name),
+        }
+    }
+
+    /// Remembers that the device is gone for good.
+    pub(crate) fn mark_lost(&self, error: &Error) {
+        if self.lost.set(error.clone()).is_ok() {
+            tracing::error!(device = %self.name, %error, "device lost");
+            for timeline in self.timelines() {
+                timeline.fail_from(timeline.completed() + 1, error);
+            }
+        }
+    }
+
+    /// Calls a function of the backend's tables, one at a time on a serial device.
+    pub(crate) fn call(&self, operation: &'static str, call: impl FnOnce(&Calls, Handle) -> Status) -> Result<()> {
+        self.check()?;
+        let serial = self.serial.as_ref().map(|serial| serial.lock());
+        let status = call(&self.calls, self.handle);
+        drop(serial);
+        if status.is_null() {
+            return Ok(());
+        }
+        // SAFETY: a non-null status of the table is an owned error object, taken here once.
+        let error = unsafe { abi::from_status(status) }.err().unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
+        let error = error.in_operation(operation).on_device(&self.name);
+        if error.kind() == ErrorKind::DeviceLost {
+            self.mark_lost(&error);
+        }
+        Err(error)
+    }
+
+    /// All queues of the device, abandoned ones with work in flight included.
+    pub(crate) fn timelines(&self) -> Vec<Arc<Timeline>> {
+        self.timelines.lock().clone()
+    }
+
+    /// The other queues of this `Runtime`.
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.instance.directory
+    }
+
+    /// Makes a backend queue and its timeline.
+    pub(crate) fn open_timeline(&self, options: &QueueOptions) -> Result<Arc<Timeline>> {
+        self.reap();
+        self.reap_timelines();
+        let raw = abi::QueueOptions {
+            struct_size: crate::end_of!(abi::QueueOptions, flags),
+            priority: options.priority,
+            flags: if options.timestamps { abi::QUEUE_TIMESTAMPS } else { 0 },
+        };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the device is open and the structures live during the call.
+        self.call("open_queue", |calls, device| unsafe { (calls.queue.open)(device, &raw const raw, &raw mut handle) })?;
+        let timeline = Arc::new(Timeline::new(Directory::next_id(), handle, self, self.this.clone()));
+        self.directory().insert(&timeline);
+        self.timelines.lock().push(timeline.clone());
+        Ok(timeline)
+    }
+
+    /// Frees what was dropped while in use and has ended since. Costs one load when there is nothing.
+    #[inline]
+    pub(crate) fn reap(&self) {
+        if !self.graves.is_empty() {
+            self.graves.reap(self);
+        }
+    }
+
+    /// Closes queues that the user dropped and whose work has ended.
+    pub(crate) fn reap_timelines(&self) {
+        let mut timelines = self.timelines.lock();
+        timelines.retain(|timeline| {
+            let finished = timeline.is_finished() && self.directory().remove_unused(timeline, 1);
+            if finished {
+                self.close_queue(timeline.handle);
+            }
+            !finished
+        });
+    }
+
+    fn close_queue(&self, queue: Handle) {
+        let _serial = self.serial.as_ref().map(|serial| serial.lock());
+        // SAFETY: nobody else knows the queue any more, and its work has ended.
+        unsafe { (self.calls.queue.close)(queue) };
+    }
+
+    /// The queues and tickets behind `uses` that may still be in flight.
+    pub(crate) fn pending(&self, uses: impl Iterator<Item = Use>) -> Vec<(Arc<Timeline>, u64)> {
+        uses.filter_map(|used| match self.directory().find(used.queue) {
+            Found::Live(timeline) if !ended(&timeline, used.ticket) => Some((timeline, used.ticket)),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Every queue of the device with work in flight: what a module or a frozen buffer may be used by.
+    pub(crate) fn all_pending(&self) -> Vec<(Arc<Timeline>, u64)> {
+        let pending = self.timelines().into_iter().map(|timeline| (timeline.tail(), timeline));
+        pending.filter(|(tail, timeline)| !ended(timeline, *tail)).map(|(tail, timeline)| (timeline, tail)).collect()
+    }
+
+    /// Whether drops must leak: the driver may be gone, or belongs to the parent process.
+    pub(crate) fn must_leak(&self) -> bool {
+        lifecycle::exiting() || self.generation != lifecycle::generation()
+    }
+
+    /// Whether the device is gone for good.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    /// Waits, with a deadline, until all work has ended and all that was dropped is freed.
+    fn finish(&self) -> bool {
+        let deadline = Instant::now() + DROP_DEADLINE;
+        for timeline in self.timelines() {
+            while !self.is_lost() && !timeline.has_ended(timeline.tail()) {
+                let published = timeline.publish(timeline.tail()).and_then(|()| timeline.poll());
+                if (published.is_err() && !self.is_lost()) || Instant::now() > deadline {
+                    return false;
+                }
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        loop {
+            self.graves.reap(self);
+            if self.graves.is_empty() || Instant::now() > deadline {
+                return self.graves.is_empty();
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// Whether `ticket` has ended, after one look at the device if need be.
+fn ended(timeline: &Arc<Timeline>, ticket: u64) -> bool {
+    if timeline.has_ended(ticket) {
+        return true;
+    }
+    let Some(_open) = timeline.device.upgrade() else { return true };
+    timeline.publish(ticket).and_then(|()| timeline.poll()).is_ok() && timeline.has_ended(ticket)
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if self.must_leak() {
+            std::mem::forget(self.instance.clone());
+            return;
+        }
+        if !self.finish() {
+            tracing::error!(device = %self.name, "closed with work in flight that does not end; the device is leaked");
+            std::mem::forget(self.instance.clone());
+            return;
+        }
+        for timeline in std::mem::take(&mut *self.timelines.lock()) {
+            self.directory().remove(&timeline);
+            self.close_queue(timeline.handle);
+        }
+        if let Some(queue) = self.transfer.lock().take() {
+            self.close_queue(queue.handle());
+        }
+        // SAFETY: everything made from the device is gone, and so is its last user.
+        unsafe { (self.calls.device.close)(self.handle) };
+    }
+}
+
+/// Waits until a buffer's uses have ended and runs `access` with its hazards locked, so that nothing is submitted meanwhile.
+pub(crate) fn with_exclusive<T>(
+    device: &Device,
+    hazards: &Mutex<Hazards>,
+    write: bool,
+    access: impl FnOnce(&mut Hazards) -> Result<T>,
+) -> Result<T> {
+    device.check()?;
+    loop {
+        let mut guard = hazards.lock();
+        let mut foreign = crate::hazards::Dependencies::new();
+        let kind = if write { crate::Access::Write } else { crate::Access::Read };
+        // No queue has id 0: every use is foreign to the host.
+        guard.before(kind, 0, &mut foreign);
+        let mut open = Vec::new();
+        for dependency in &foreign {
+            // A whole overwrite by the host heals what a failed kernel left behind; a read must not see it.
+            match device.directory().find(dependency.on.queue) {
+                Found::Live(timeline) => open.push((timeline, dependency.on.ticket)),
+                Found::Failed(ticket, error) if !write && ticket <= dependency.on.ticket => return Err(error),
+                _ => {}
+            }
+        }
+        let unsettled = open.iter().find_map(|(timeline, ticket)| match timeline.settled(*ticket) {
+            Some(Err(error)) if !write => Some(Err(error)),
+            Some(_) => None,
+            None => Some(Ok((timeline.clone(), *ticket))),
+        });
+        match unsettled.transpose()? {
+            None => return access(&mut guard),
+            Some((timeline, ticket)) => {
+                drop(guard);
+                // Waiting happens with no lock held; a failure is looked at in the next round.
+                match timeline.wait(ticket, None) {
+                    Err(error) if timeline.settled(ticket).is_none() => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! What the loop drives in earnest: a kernel on a queue, timed by one of the clocks.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use super::run::{Bench, Window};
+use super::{Clock, EvaluationArg, FlushCache, Timing};
+use crate::{
+    Access, Arg, CommonRuntime, DType, DeviceInfo, DeviceKind, Error, ErrorKind, Event, Geometry, HostArray,
+    Kernel, Placement, Queue, Result, Tensor, abi,
+};
+
+/// What is flushed through where the last-level cache's size is unknown.
+const UNKNOWN_CACHE_BYTES: usize = 64 << 20;
+/// Timestamp pairs in flight at once: drivers have pools of limited size.
+const PAIRS: u64 = 256;
+
+/// What is timed.
+pub(crate) struct Subject<'s, 'a> {
+    pub(crate) device: &'s dyn CommonRuntime,
+    pub(crate) queue: &'s Queue,
+    pub(crate) kernel: &'s Kernel,
+    pub(crate) geometry: &'s Geometry,
+    pub(crate) args: &'s [EvaluationArg<'a>],
+    pub(crate) setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
+}
+
+/// A kernel on a queue.
+pub(crate) struct QueueBench<'s, 'a> {
+    queue: &'s Queue,
+    kernel: &'s Kernel,
+    geometry: &'s Geometry,
+    args: Vec<Arg<'s>>,
+    setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
+    clock: Clock,
+    /// A call is a function call on this thread.
+    inline: bool,
+    has_empty: bool,
+    moved: Vec<Moved<'s>>,
+    flusher: Flusher,
+    /// Timestamps of single kernels; kept so that a window allocates nothing.
+    stamps: Vec<(Event, Event)>,
+    begin: Instant,
+    calls: u64,
+}
+
+/// A tensor whose contents every call sends or fetches.
+struct Moved<'s> {
+    tensor: &'s Tensor,
+    access: Access,
+    /// The program's copy.
+    host: HostArray,
+}
+
+/// What a window submits.
+#[derive(Clone, Copy)]
+enum Work {
+    Kernel,
+    Empty,
+}
+
+impl<'s, 'a> QueueBench<'s, 'a> {
+    pub(crate) fn new(subject: Subject<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
+        let Subject { device, queue, kernel, geometry, args, setup } = subject;
+        let info = device.info();
+        let mut moved = Vec::new();
+        for (tensor, access) in args.iter().filter_map(|arg| arg.moved(info)) {
+            moved.push(Moved { tensor, access, host: tensor.to_array()? });
+        }
+        Ok(Self {
+            queue,
+            kernel,
+            geometry,
+            args: args.iter().map(EvaluationArg::arg).collect(),
+            setup,
+            clock,
+            inline: info.kind == DeviceKind::Host && clock == Clock::HostWall,
+            has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL),
+            moved,
+            flusher: Flusher::new(device, timing.flush_cache)?,
+            stamps: Vec::with_capacity(if clock == Clock::DeviceKernel { PAIRS as usize } else { 0 }),
+            begin: Instant::now(),
+            calls: 0,
+        })
+    }
+
+    /// Calls of the kernel so far.
+    pub(crate) const fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Bytes sent and fetched by a call; `None` if nothing is moved.
+    pub(crate) fn transfer_bytes(&self) -> Option<(u64, u64)> {
+        let bytes = |moves: fn(Access) -> bool| {
+            self.moved
+                .iter()
+                .filter(|moved| moves(moved.access))
+                .map(|moved| moved.host.bytes().len() as u64)
+                .sum()
+        };
+        (!self.moved.is_empty()).then(|| (bytes(Access::reads), bytes(Access::writes)))
+    }
+
+    /// Runs the kernel once, on what lies on the device.
+    pub(crate) fn call(&mut self) -> Result<()> {
+        self.setup();
+        self.calls += 1;
+        self.queue.call(self.kernel, self.geometry, &self.args)
+    }
+
+    fn submit(&self, work: Work) -> Result<Event> {
+        match work {
+            Work::Kernel => self.queue.launch(self.kernel, self.geometry, &self.args),
+            Work::Empty => self.queue.empty(),
+        }
+    }
+
+    /// Makes `number` calls. Returns the last one's event, if it may still run.
+    fn calls_of(&mut self, work: Work, number: u64) -> Result<Option<Event>> {
+        if self.inline {
+            for _ in 0..number {
+                match work {
+                    Work::Kernel => self.queue.call(self.kernel, self.geometry, &self.args)?,
+                    Work::Empty => self.queue.empty()?.wait()?,
+                }
+            }
+            return Ok(None);
+        }
+        for _ in 1..number {
+            // An event that is kept would be marked, at the cost of a driver call: only the last one is.
+            self.submit(work)?;
+        }
+        self.submit(work).map(Some)
+    }
+
+    /// Makes calls that send and fetch; returns the transfers' time in nanoseconds.
+    ///
+    /// Each step is waited for, since a transfer that waits for the kernel would be timed with it.
+    fn moving_calls(&mut self, number: u64) -> Result<u64> {
+        let mut transfer_ns = 0;
+        for _ in 0..number {
+            let begin = Instant::now();
+            for moved in self.moved.iter().filter(|moved| moved.access.reads()) {
+                self.queue.write(moved.tensor, moved.host.bytes())?;
+            }
+            transfer_ns += nanoseconds(begin.elapsed());
+            self.submit(Work::Kernel)?.wait()?;
+            let begin = Instant::now();
+            for moved in self.moved.iter_mut().filter(|moved| moved.access.writes()) {
+                self.queue.read(moved.tensor, moved.host.bytes_mut())?;
+            }
+            transfer_ns += nanoseconds(begin.elapsed());
+        }
+        Ok(transfer_ns)
+    }
+
+    /// The calls of a window, and the transfers' time.
+    fn work(&mut self, work: Work, number: u64) -> Result<(Option<Event>, f64)> {
+        match work {
+            Work::Kernel if !self.moved.is_empty() => Ok((None, self.moving_calls(number)? as f64)),
+            _ => Ok((self.calls_of(work, number)?, 0.0)),
+        }
+    }
+
+    async fn timed(&mut self, work: Work, number: u64) -> Result<Window> {
+        match self.clock {
+            Clock::HostWall => self.host_wall(work, number),
+            Clock::HostSubmit => self.host_submit(work, number),
+            Clock::DeviceBatch => self.device_batch(work, number).await,
+            Clock::DeviceKernel => self.device_kernel(work, number).await,
+        }
+    }
+
+    fn host_wall(&mut self, work: Work, number: u64) -> Result<Window> {
+        let begin = Instant::now();
+        let (last, transfer_ns) = self.work(work, number)?;
+        if let Some(last) = last {
+            last.wait()?;
+        }
+        Ok(Window { elapsed_ns: nanoseconds(begin.elapsed()) as f64, transfer_ns })
+    }
+
+    fn host_submit(&mut self, work: Work, number: u64) -> Result<Window> {
+        let begin = Instant::now();
+        let last = self.calls_of(work, number)?;
+        let elapsed_ns = nanoseconds(begin.elapsed()) as f64;
+        if let Some(last) = last {
+            last.wait()?;
+        }
+        Ok(Window { elapsed_ns, transfer_ns: 0.0 })
+    }
+
+    async fn device_batch(&mut self, work: Work, number: u64) -> Result<Window> {
+        let begin = self.queue.timestamp()?;
+        let (last, transfer_ns) = self.work(work, number)?;
+        drop(last);
+        let mut end = self.queue.timestamp()?;
+        (&mut end).await?;
+        Ok(Window { elapsed_ns: self.between(&begin, &end)?, transfer_ns })
+    }
+
+    async fn device_kernel(&mut self, work: Work, number: u64) -> Result<Window> {
+        let mut elapsed_ns = 0.0;
+        let mut left = number;
+        while left > 0 {
+            let pairs = left.min(PAIRS);
+            self.stamps.clear();
+            for _ in 0..pairs {
+                let begin = self.queue.timestamp()?;
+                self.submit(work)?;
+                let end = self.queue.timestamp()?;
+                self.stamps.push((begin, end));
+            }
+            if let Some((_, last)) = self.stamps.last_mut() {
+                last.await?;
+            }
+            for (begin, end) in &self.stamps {
+                elapsed_ns += self.between(begin, end)?;
+            }
+            left -= pairs;
+        }
+        Ok(Window { elapsed_ns, transfer_ns: 0.0 })
+    }
+
+    /// Nanoseconds of the device's clock between two timestamps that are done.
+    fn between(&self, begin: &Event, end: &Event) -> Result<f64> {
+        let (begin, end) = (self.queue.read_timestamp(begin)?, self.queue.read_timestamp(end)?);
+        let elapsed = end.checked_sub(begin).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Driver,
+                format!("the device's clock ran backwards, from {begin} to {end} ns"),
+            )
+        })?;
+        Ok(elapsed as f64)
+    }
+}
+
+impl Bench for QueueBench<'_, '_> {
+    fn now_ns(&mut self) -> u64 {
+        nanoseconds(self.begin.elapsed())
+    }
+
+    fn setup(&mut self) {
+        if let Some(setup) = self.setup {
+            setup();
+        }
+    }
+
+    fn flush_cache(&mut self) -> Result<()> {
+        self.flusher.flush(self.queue)
+    }
+
+    fn pause(&mut self, duration: Duration) {
+        if !duration.is_zero() {
+            std::thread::sleep(duration);
+        }
+    }
+
+    async fn window(&mut self, number: u64) -> Result<Window> {
+        self.calls += number;
+        self.timed(Work::Kernel, number).await
+    }
+
+    async fn empty_window(&mut self, number: u64) -> Result<Option<f64>> {
+        if !self.has_empty {
+            return Ok(None);
+        }
+        self.timed(Work::Empty, number).await.map(|window| Some(window.elapsed_ns))
+    }
+}
+
+/// Saturates after 584 years.
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Drives everything out of the caches.
+enum Flusher {
+    Never,
+    /// Streams through host memory.
+    Host(HostArray),
+    /// Fills device memory, each time with another byte.
+    Device(Tensor, u8),
+}
+
+impl Flusher {
+    fn new(device: &dyn CommonRuntime, when: FlushCache) -> Result<Self> {
+        let bytes = flush_bytes(device.info());
+        Ok(match (when, device.info().kind) {
+            (FlushCache::Never, _) => Self::Never,
+            (_, DeviceKind::Host) => Self::Host(HostArray::new(DType::U8, &[bytes])?),
+            _ => Self::Device(device.allocate(DType::U8, &[bytes], &Placement::default())?, 0),
+        })
+    }
+
+    fn flush(&mut self, queue: &Queue) -> Result<()> {
+        match self {
+            Self::Never => Ok(()),
+            Self::Host(memory) => {
+                // One byte brings in a line, and to write it evicts others' lines in write-back caches too.
+                for line in memory.bytes_mut().chunks_mut(64) {
+                    line[0] = line[0].wrapping_add(1);
+                }
+                black_box(memory.bytes());
+                Ok(())
+            }
+            Self::Device(memory, byte) => {
+                *byte = byte.wrapping_add(1);
+                queue.fill(memory, &[*byte])?.wait()
+            }
+        }
+    }
+}
+
+/// Twice the last-level cache.
+fn flush_bytes(info: &DeviceInfo) -> usize {
+    let levels = ["l4_bytes", "l3_bytes", "l2_bytes"];
+    let last = levels.iter().find_map(|level| info.properties.integer(level)).filter(|&bytes| bytes > 0);
+    last.and_then(|bytes| usize::try_from(bytes).ok()?.checked_mul(2)).unwrap_or(UNKNOWN_CACHE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twice_the_last_cache_is_flushed() {
+        let mut info = DeviceInfo::new(DeviceKind::Host, 0, "test");
+        assert_eq!(flush_bytes(&info), 64 << 20);
+        info.properties.push("l2_bytes", 1i64 << 20);
+        assert_eq!(flush_bytes(&info), 2 << 20);
+        info.properties.push("l3_bytes", 32i64 << 20);
+        assert_eq!(flush_bytes(&info), 64 << 20);
+    }
+}

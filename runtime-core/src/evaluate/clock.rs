@@ -1,0 +1,155 @@
+//! Which clock times a window: a number without its clock's name says nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi, suggest};
+
+/// What a time was measured with.
+///
+/// The same kernel has a different time under each of them, and none is wrong: they answer different questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+pub enum Clock {
+    /// Device timestamps around each kernel: what the kernel takes, with the timestamps' own cost on short ones.
+    DeviceKernel,
+    /// Device timestamps around the batch of calls: what a call takes when the device is kept busy.
+    DeviceBatch,
+    /// The host's clock around submitting the batch and waiting for it: what the program waits for.
+    HostWall,
+    /// The host's clock around submitting alone: what the program's thread pays, whatever the kernel does.
+    HostSubmit,
+}
+
+impl Clock {
+    /// All clocks.
+    pub const ALL: [Self; 4] = [Self::DeviceKernel, Self::DeviceBatch, Self::HostWall, Self::HostSubmit];
+
+    /// Its name in listings, spec files and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DeviceKernel => "device_kernel",
+            Self::DeviceBatch => "device_batch",
+            Self::HostWall => "host_wall",
+            Self::HostSubmit => "host_submit",
+        }
+    }
+
+    /// Whether the device tells the time, not the host.
+    #[must_use]
+    pub const fn is_device(self) -> bool {
+        matches!(self, Self::DeviceKernel | Self::DeviceBatch)
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which clock an evaluation uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClockChoice {
+    /// [`Clock::HostWall`] on host devices, where a call is a function call; [`Clock::DeviceBatch`] on accelerators
+    /// with timestamps; else [`Clock::HostWall`].
+    #[default]
+    Auto,
+    /// This one; an error where the device lacks it.
+    Use(Clock),
+}
+
+impl From<Clock> for ClockChoice {
+    fn from(clock: Clock) -> Self {
+        Self::Use(clock)
+    }
+}
+
+impl FromStr for ClockChoice {
+    type Err = Error;
+
+    /// `auto`, or the name of a clock.
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let valid: Vec<_> = std::iter::once("auto").chain(Clock::ALL.map(Clock::name)).collect();
+        let clock = Clock::ALL.into_iter().find(|clock| clock.name() == text);
+        clock
+            .map(Self::Use)
+            .ok_or_else(|| Error::invalid(format!("unknown clock \"{text}\"; {}", suggest(text, &valid))))
+    }
+}
+
+impl ClockChoice {
+    /// The clock for a device.
+    ///
+    /// # Errors
+    /// `Unsupported` for a device clock on a device without timestamps.
+    pub(crate) fn choose(self, info: &DeviceInfo) -> Result<Clock> {
+        let timestamps = info.capabilities.has(abi::CAP_TIMESTAMPS);
+        match self {
+            Self::Auto if timestamps && info.kind == DeviceKind::Accelerator => Ok(Clock::DeviceBatch),
+            Self::Auto => Ok(Clock::HostWall),
+            Self::Use(clock) if clock.is_device() && !timestamps => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("clock {clock}: {} has no timestamps; use host_wall, host_submit or auto", info.id),
+            )),
+            Self::Use(clock) => Ok(clock),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Capabilities;
+
+    fn info(kind: DeviceKind, capabilities: u64) -> DeviceInfo {
+        let mut info = DeviceInfo::new(kind, 0, "test");
+        info.id.target = "test".to_owned();
+        info.capabilities = Capabilities(capabilities);
+        info
+    }
+
+    #[test]
+    fn auto_takes_the_best_clock_of_the_device() {
+        for (kind, capabilities, expected) in [
+            (DeviceKind::Host, 0, Clock::HostWall),
+            (DeviceKind::Host, abi::CAP_TIMESTAMPS, Clock::HostWall),
+            (DeviceKind::Accelerator, 0, Clock::HostWall),
+            (DeviceKind::Accelerator, abi::CAP_TIMESTAMPS, Clock::DeviceBatch),
+        ] {
+            assert_eq!(ClockChoice::Auto.choose(&info(kind, capabilities)).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_the_device_lacks_is_an_error() {
+        let without = info(DeviceKind::Accelerator, 0);
+        for clock in Clock::ALL {
+            let chosen = ClockChoice::from(clock).choose(&without);
+            match chosen {
+                Ok(chosen) => assert!(chosen == clock && !clock.is_device()),
+                Err(error) => {
+                    assert!(clock.is_device() && error.kind() == ErrorKind::Unsupported);
+                    assert!(error.message().contains(clock.name()) && error.message().contains("test:0"));
+                }
+            }
+            assert_eq!(
+                ClockChoice::from(clock).choose(&info(DeviceKind::Host, abi::CAP_TIMESTAMPS)).unwrap(),
+                clock
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for clock in Clock::ALL {
+            assert_eq!(clock.to_string().parse::<ClockChoice>().unwrap(), ClockChoice::Use(clock));
+        }
+        assert_eq!("auto".parse::<ClockChoice>().unwrap(), ClockChoice::Auto);
+        assert!("host_wal".parse::<ClockChoice>().unwrap_err().message().contains("host_wall"));
+    }
+}

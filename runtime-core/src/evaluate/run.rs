@@ -1,0 +1,185 @@
+//! The loop: warm-up, calibration, samples. It sees no device, only a [`Bench`].
+
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+use std::time::Duration;
+
+use super::calibrate::{Target, Trial, next_number};
+use super::statistics::percentile;
+use super::{FlushCache, Timing, Warmup};
+use crate::{Error, ErrorKind, Result};
+
+/// How many windows of empty kernels the overhead is the median of.
+const OVERHEAD_WINDOWS: usize = 11;
+/// The most calls of such a window: more would not change what a call costs.
+const OVERHEAD_NUMBER: u64 = 100;
+
+/// What the loop drives.
+pub(crate) trait Bench: Send {
+    /// The host's clock in nanoseconds since some point.
+    fn now_ns(&mut self) -> u64;
+
+    /// The caller's hook before a window.
+    fn setup(&mut self);
+
+    /// Drives everything out of the caches.
+    fn flush_cache(&mut self) -> Result<()>;
+
+    /// Lets the device cool down.
+    fn pause(&mut self, duration: Duration);
+
+    /// Times `number` calls, and waits for them.
+    fn window(&mut self, number: u64) -> impl Future<Output = Result<Window>> + Send;
+
+    /// Times `number` calls of an empty kernel with the same clock, in nanoseconds; `None` if there is none.
+    fn empty_window(&mut self, number: u64) -> impl Future<Output = Result<Option<f64>>> + Send;
+}
+
+/// A timed window.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Window {
+    /// By the evaluation's clock, transfers included.
+    pub(crate) elapsed_ns: f64,
+    /// The transfers' part, by the host's clock.
+    pub(crate) transfer_ns: f64,
+}
+
+/// What the loop found.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Per call.
+    pub(crate) samples_ns: Vec<f64>,
+    /// Per call, beside each sample.
+    pub(crate) transfers_ns: Vec<f64>,
+    /// Calls of a sample.
+    pub(crate) number: u64,
+}
+
+/// Times a kernel.
+pub(crate) async fn run(bench: &mut impl Bench, timing: &Timing) -> Result<Run> {
+    let (samples_ns, transfers_ns) = (reserve(timing.repeat)?, reserve(timing.repeat)?);
+    let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
+    let deadline_ns = bench.now_ns().saturating_add(budget_ns);
+    warm_up(bench, timing.warmup, deadline_ns).await?;
+    let number = match timing.fixed_number() {
+        Some(number) => number,
+        None => calibrate(bench, timing, deadline_ns).await?,
+    };
+    let mut run = Run { samples_ns, transfers_ns, number };
+    for index in 0..timing.repeat {
+        if index > 0 {
+            if bench.now_ns() >= deadline_ns {
+                break;
+            }
+            bench.pause(timing.cooldown);
+            yield_now().await;
+        }
+        let window = sample(bench, number, timing.flush_cache).await?;
+        run.samples_ns.push(window.elapsed_ns / number as f64);
+        run.transfers_ns.push(window.transfer_ns / number as f64);
+    }
+    Ok(run)
+}
+
+/// Room for all samples, so that the loop allocates nothing.
+fn reserve(count: usize) -> Result<Vec<f64>> {
+    let mut samples = Vec::new();
+    match samples.try_reserve_exact(count) {
+        Ok(()) => Ok(samples),
+        Err(_) => Err(Error::new(ErrorKind::OutOfMemory, format!("repeat: no room for {count} samples"))),
+    }
+}
+
+async fn warm_up(bench: &mut impl Bench, warmup: Warmup, deadline_ns: u64) -> Result<()> {
+    if warmup.is_none() {
+        return Ok(());
+    }
+    let least_ns = match warmup {
+        Warmup::Calls(number) => {
+            bench.setup();
+            return bench.window(number).await.map(drop);
+        }
+        Warmup::Time(time) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let begin_ns = bench.now_ns();
+    // Few windows for short kernels, and never twice as many calls as needed.
+    let mut number = 1;
+    loop {
+        bench.setup();
+        bench.window(number).await?;
+        let now_ns = bench.now_ns();
+        if now_ns - begin_ns >= least_ns || now_ns >= deadline_ns || number >= super::calibrate::MAX_NUMBER {
+            return Ok(());
+        }
+        number *= 2;
+    }
+}
+
+/// Finds the number of calls of a sample.
+async fn calibrate(bench: &mut impl Bench, timing: &Timing, deadline_ns: u64) -> Result<u64> {
+    let mut number = 1;
+    loop {
+        bench.setup();
+        let begin_ns = bench.now_ns();
+        let window = bench.window(number).await?;
+        let now_ns = bench.now_ns();
+        let trial = Trial { number, elapsed_ns: window.elapsed_ns, wall_ns: (now_ns - begin_ns) as f64 };
+        // One share of what is left is the next trial's.
+        let share_ns = deadline_ns.saturating_sub(now_ns) as f64 / (timing.repeat as f64 + 1.0);
+        let target = Target { sample_ns: timing.min_repeat.as_nanos() as f64, wall_ns: share_ns };
+        match next_number(trial, target) {
+            Some(next) => number = next,
+            None => return Ok(number),
+        }
+    }
+}
+
+async fn sample(bench: &mut impl Bench, number: u64, flush: FlushCache) -> Result<Window> {
+    bench.setup();
+    if flush != FlushCache::PerCall {
+        if flush == FlushCache::PerSample {
+            bench.flush_cache()?;
+        }
+        return bench.window(number).await;
+    }
+    let mut sum = Window::default();
+    for _ in 0..number {
+        bench.flush_cache()?;
+        let window = bench.window(1).await?;
+        sum.elapsed_ns += window.elapsed_ns;
+        sum.transfer_ns += window.transfer_ns;
+    }
+    Ok(sum)
+}
+
+/// What the evaluation's clock reads per call of an empty kernel, in windows like those of the samples.
+pub(crate) async fn overhead(bench: &mut impl Bench, number: u64) -> Result<Option<f64>> {
+    let number = number.min(OVERHEAD_NUMBER);
+    let mut windows = [0.0; OVERHEAD_WINDOWS];
+    for window in &mut windows {
+        match bench.empty_window(number).await? {
+            Some(elapsed_ns) => *window = elapsed_ns / number as f64,
+            None => return Ok(None),
+        }
+    }
+    windows.sort_unstable_by(f64::total_cmp);
+    Ok(Some(percentile(&windows, 50.0)))
+}
+
+/// Lets the executor run something else once.
+async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

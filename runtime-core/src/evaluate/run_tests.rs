@@ -1,0 +1,271 @@
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Setup,
+    Flush,
+    Pause(Duration),
+    Window(u64),
+    Empty(u64),
+}
+
+/// A scripted device: a call takes `call_ns` of the host's time, and `seen` of that by the evaluation's clock.
+#[derive(Debug)]
+struct Mock {
+    now_ns: u64,
+    call_ns: u64,
+    seen: f64,
+    /// What a flush takes.
+    flush_ns: u64,
+    /// Added to the elapsed time of the windows after calibration, one for each.
+    noise_ns: Vec<f64>,
+    transfer_ns: f64,
+    empty_ns: Option<f64>,
+    clock_reads: usize,
+    fail_at: Option<usize>,
+    steps: Vec<Step>,
+}
+
+impl Default for Mock {
+    fn default() -> Self {
+        Self {
+            now_ns: 5,
+            call_ns: 1000,
+            seen: 1.0,
+            flush_ns: 0,
+            noise_ns: Vec::new(),
+            transfer_ns: 0.0,
+            empty_ns: Some(100.0),
+            clock_reads: 0,
+            fail_at: None,
+            steps: Vec::new(),
+        }
+    }
+}
+
+impl Bench for Mock {
+    fn now_ns(&mut self) -> u64 {
+        self.clock_reads += 1;
+        self.now_ns
+    }
+
+    fn setup(&mut self) {
+        self.steps.push(Step::Setup);
+    }
+
+    fn flush_cache(&mut self) -> Result<()> {
+        self.now_ns += self.flush_ns;
+        self.steps.push(Step::Flush);
+        Ok(())
+    }
+
+    fn pause(&mut self, duration: Duration) {
+        if !duration.is_zero() {
+            self.steps.push(Step::Pause(duration));
+        }
+    }
+
+    async fn window(&mut self, number: u64) -> Result<Window> {
+        self.steps.push(Step::Window(number));
+        if self.fail_at == Some(self.windows().len()) {
+            return Err(Error::new(ErrorKind::Failed, "scripted"));
+        }
+        let wall_ns = number * self.call_ns;
+        self.now_ns += wall_ns;
+        let noise_ns = if self.noise_ns.is_empty() { 0.0 } else { self.noise_ns.remove(0) };
+        Ok(Window {
+            elapsed_ns: wall_ns as f64 * self.seen + noise_ns,
+            transfer_ns: self.transfer_ns * number as f64,
+        })
+    }
+
+    async fn empty_window(&mut self, number: u64) -> Result<Option<f64>> {
+        self.steps.push(Step::Empty(number));
+        Ok(self.empty_ns.map(|ns| ns * number as f64))
+    }
+}
+
+impl Mock {
+    fn windows(&self) -> Vec<u64> {
+        self.steps
+            .iter()
+            .filter_map(|step| if let Step::Window(number) = step { Some(*number) } else { None })
+            .collect()
+    }
+}
+
+/// Polls to the end; also tells how often the future yielded.
+fn block_on<T>(future: impl Future<Output = T>) -> (T, usize) {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    for polls in 0.. {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return (value, polls);
+        }
+    }
+    unreachable!()
+}
+
+fn timed(mock: &mut Mock, timing: &Timing) -> Run {
+    block_on(run(mock, timing)).0.unwrap()
+}
+
+/// Three samples of two calls, nothing else.
+fn plain() -> Timing {
+    Timing { repeat: 3, number: Some(2), warmup: Warmup::Calls(0), ..Timing::default() }
+}
+
+#[test]
+fn every_repeat_is_returned_in_order() {
+    let mut mock = Mock { noise_ns: vec![20.0, 0.0, 400.0], ..Mock::default() };
+    let run = timed(&mut mock, &plain());
+    assert_eq!(run.samples_ns, [1010.0, 1000.0, 1200.0]);
+    assert_eq!((run.number, mock.windows()), (2, vec![2, 2, 2]));
+    assert_eq!(run.transfers_ns, [0.0; 3]);
+}
+
+#[test]
+fn the_loop_yields_between_samples_and_reads_the_clock_once_for_each() {
+    let mut mock = Mock::default();
+    let (_, yields) = block_on(run(&mut mock, &plain()));
+    assert_eq!((yields, mock.clock_reads), (2, 3));
+}
+
+#[test]
+fn steps_stand_in_order_and_no_cooldown_follows_the_last_sample() {
+    let cooldown = Duration::from_millis(7);
+    let mut mock = Mock::default();
+    timed(&mut mock, &Timing { repeat: 2, cooldown, flush_cache: FlushCache::PerSample, ..plain() });
+    let sample = [Step::Setup, Step::Flush, Step::Window(2)];
+    assert_eq!(mock.steps, [&sample[..], &[Step::Pause(cooldown)], &sample].concat());
+}
+
+#[test]
+fn a_flush_per_call_makes_each_call_a_window() {
+    let mut mock = Mock { flush_ns: 5 * MS, noise_ns: vec![10.0, 30.0], ..Mock::default() };
+    let run = timed(&mut mock, &Timing { repeat: 1, flush_cache: FlushCache::PerCall, ..plain() });
+    assert_eq!(mock.steps, [Step::Setup, Step::Flush, Step::Window(1), Step::Flush, Step::Window(1)]);
+    assert_eq!(run.samples_ns, [1020.0], "the flush is not part of the sample");
+}
+
+#[test]
+fn cold_and_flushed_evaluations_are_not_calibrated() {
+    for timing in [
+        Timing { number: None, ..plain() },
+        Timing { number: None, warmup: Warmup::Time(Duration::ZERO), ..plain() },
+        Timing { number: None, warmup: Warmup::Calls(1), flush_cache: FlushCache::PerCall, ..plain() },
+    ] {
+        let mut mock = Mock::default();
+        assert_eq!(timed(&mut mock, &timing).number, 1);
+        assert!(mock.windows().iter().all(|&number| number == 1));
+    }
+}
+
+#[test]
+fn warm_up_counts_calls_or_time() {
+    let mut mock = Mock::default();
+    timed(&mut mock, &Timing { warmup: Warmup::Calls(17), ..plain() });
+    assert_eq!(mock.windows(), [17, 2, 2, 2]);
+    let mut mock = Mock::default();
+    timed(&mut mock, &Timing { warmup: Warmup::Time(Duration::from_micros(10)), ..plain() });
+    assert_eq!(mock.windows(), [1, 2, 4, 8, 2, 2, 2], "15 µs of calls are at least 10");
+}
+
+#[test]
+fn number_is_calibrated_once_to_fill_a_sample() {
+    let timing = Timing { repeat: 4, warmup: Warmup::Calls(1), ..Timing::default() };
+    let mut mock = Mock::default();
+    let run = timed(&mut mock, &timing);
+    let windows = mock.windows();
+    let (trials, samples) = windows.split_at(windows.len() - 4);
+    assert!(samples.iter().all(|&number| number == run.number));
+    assert!((20_000..=40_000).contains(&run.number), "{}", run.number);
+    assert!(trials[1..].windows(2).all(|pair| pair[0] < pair[1] && pair[1] <= 10 * pair[0]), "{trials:?}");
+    assert_eq!(run.samples_ns, [1000.0; 4]);
+}
+
+#[test]
+fn no_measurable_time_terminates() {
+    let timing = Timing { min_repeat: Duration::from_millis(100), ..Timing::default() };
+    // By the device's clock alone, and by every clock.
+    for (call_ns, limit_ns) in [(1000, 15_000 * MS), (0, 1)] {
+        let mut mock = Mock { call_ns, seen: 0.0, ..Mock::default() };
+        let run = timed(&mut mock, &timing);
+        assert_eq!(run.samples_ns, vec![0.0; 10]);
+        assert!(mock.now_ns - 5 < limit_ns, "took {} ms", mock.now_ns / MS);
+    }
+}
+
+#[test]
+fn the_budget_bounds_the_whole() {
+    // A second for 100 calls of 100 ms: some samples are not begun, the first always is.
+    let slow = || Mock { call_ns: 100 * MS, ..Mock::default() };
+    let timing = Timing { repeat: 100, budget: Duration::from_secs(1), ..plain() };
+    let mut mock = slow();
+    assert_eq!(timed(&mut mock, &timing).samples_ns.len(), 5);
+    let mut mock = slow();
+    assert_eq!(timed(&mut mock, &Timing { budget: Duration::ZERO, ..timing }).samples_ns.len(), 1);
+}
+
+#[test]
+fn calibration_leaves_the_budget_to_the_samples() {
+    let timing = Timing {
+        repeat: 20,
+        min_repeat: Duration::from_secs(5),
+        budget: Duration::from_secs(2),
+        warmup: Warmup::Calls(1),
+        ..Timing::default()
+    };
+    let mut mock = Mock { call_ns: 10_000, ..Mock::default() };
+    let run = timed(&mut mock, &timing);
+    assert_eq!(run.samples_ns.len(), 20);
+    assert!(run.number > 1000, "{}", run.number);
+    assert!(mock.now_ns < 2_200 * MS, "took {} ms", mock.now_ns / MS);
+}
+
+#[test]
+fn transfers_are_reported_per_call() {
+    let mut mock = Mock { transfer_ns: 300.0, ..Mock::default() };
+    assert_eq!(timed(&mut mock, &plain()).transfers_ns, [300.0; 3]);
+}
+
+#[test]
+fn failures_come_out() {
+    for fail_at in 1..=3 {
+        let mut mock = Mock { fail_at: Some(fail_at), ..Mock::default() };
+        assert_eq!(block_on(run(&mut mock, &plain())).0.unwrap_err().kind(), ErrorKind::Failed);
+        assert_eq!(mock.windows().len(), fail_at);
+    }
+}
+
+#[test]
+fn more_samples_than_memory_is_an_error() {
+    let timing = Timing { repeat: usize::MAX, ..plain() };
+    assert_eq!(block_on(run(&mut Mock::default(), &timing)).0.unwrap_err().kind(), ErrorKind::OutOfMemory);
+}
+
+#[test]
+fn overhead_is_a_median_per_call() {
+    let mut mock = Mock::default();
+    assert_eq!(block_on(overhead(&mut mock, 3)).0.unwrap(), Some(100.0));
+    assert_eq!(mock.steps, vec![Step::Empty(3); OVERHEAD_WINDOWS]);
+    let mut mock = Mock::default();
+    block_on(overhead(&mut mock, 1 << 20)).0.unwrap();
+    assert_eq!(mock.steps[0], Step::Empty(OVERHEAD_NUMBER));
+    let mut without = Mock { empty_ns: None, ..Mock::default() };
+    assert_eq!(block_on(overhead(&mut without, 3)).0.unwrap(), None);
+}
+
+#[test]
+fn contradictions_are_refused() {
+    assert!(Timing { repeat: 0, ..Timing::default() }.check().unwrap_err().message().contains("repeat"));
+    assert!(
+        Timing { number: Some(0), ..Timing::default() }.check().unwrap_err().message().contains("number")
+    );
+    assert!(Timing::default().check().is_ok());
+}

@@ -1,0 +1,239 @@
+//! Statistics of a list of samples, as pure functions.
+//!
+//! Times are not normally distributed: noise only ever adds. So the median and the minimum say more than the mean,
+//! and the interval of the median is one that assumes no distribution.
+
+/// What a list of samples says, in nanoseconds. Every number is finite.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Statistics {
+    /// The shortest sample: the least disturbed one.
+    pub min_ns: f64,
+    /// The middle sample: the figure to quote.
+    pub median_ns: f64,
+    /// The arithmetic mean; one disturbed sample moves it.
+    pub mean_ns: f64,
+    /// The longest sample.
+    pub max_ns: f64,
+    /// Standard deviation of the sample (divided by n - 1); `None` for a single one.
+    pub stddev_ns: Option<f64>,
+    /// 5th percentile, linearly interpolated.
+    pub p5_ns: f64,
+    /// 95th percentile, linearly interpolated.
+    pub p95_ns: f64,
+    /// Lower and upper end of a confidence interval of the median of at least 95%; see [`median_interval`].
+    /// `None` below 6 samples, which cannot be that sure.
+    pub median_ci95_ns: Option<[f64; 2]>,
+    /// Samples outside Tukey's fences: further than 1.5 interquartile ranges from the quartiles.
+    /// They are counted, never removed.
+    pub outliers: usize,
+}
+
+impl Statistics {
+    /// The statistics of `samples_ns`, in any order; `None` if there are none or one is not finite.
+    #[must_use]
+    pub fn of(samples_ns: &[f64]) -> Option<Self> {
+        if samples_ns.is_empty() || !samples_ns.iter().all(|sample| sample.is_finite()) {
+            return None;
+        }
+        let mut sorted = samples_ns.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let mean_ns = mean(&sorted);
+        Some(Self {
+            min_ns: sorted[0],
+            median_ns: percentile(&sorted, 50.0),
+            mean_ns,
+            max_ns: sorted[sorted.len() - 1],
+            stddev_ns: stddev(&sorted, mean_ns),
+            p5_ns: percentile(&sorted, 5.0),
+            p95_ns: percentile(&sorted, 95.0),
+            median_ci95_ns: median_interval(&sorted),
+            outliers: outliers(&sorted),
+        })
+    }
+}
+
+/// The mean as an update of a running one, which cannot overflow where the sum would.
+fn mean(samples: &[f64]) -> f64 {
+    let mut mean = 0.0;
+    for (count, sample) in (1u32..).zip(samples) {
+        let weight = f64::from(count);
+        mean += sample / weight - mean / weight;
+    }
+    mean
+}
+
+fn stddev(samples: &[f64], mean: f64) -> Option<f64> {
+    let degrees = samples.len().checked_sub(1).filter(|&degrees| degrees > 0)?;
+    // Scaled by the largest deviation, so that no square overflows.
+    let scale = samples.iter().map(|sample| (sample - mean).abs()).fold(0.0, f64::max);
+    if scale == 0.0 {
+        return Some(0.0);
+    }
+    let squares: f64 = samples.iter().map(|sample| ((sample - mean) / scale).powi(2)).sum();
+    Some((squares / degrees as f64).sqrt() * scale)
+}
+
+/// The `percent`-th percentile of ascending samples by linear interpolation between the closest ranks
+/// (definition 7 of Hyndman and Fan 1996, which is NumPy's and R's default).
+///
+/// # Panics
+/// If `sorted` is empty.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank lies within the slice")]
+pub fn percentile(sorted: &[f64], percent: f64) -> f64 {
+    let rank = (sorted.len() - 1) as f64 * (percent / 100.0).clamp(0.0, 1.0);
+    let (below, above) = (sorted[rank.floor() as usize], sorted[rank.ceil() as usize]);
+    below + (above - below) * rank.fract()
+}
+
+/// A confidence interval of the median of at least 95% from ascending samples, by order statistics.
+///
+/// A sample lies below the true median with probability one half, whatever the distribution; so the number of
+/// samples below it is binomial, and the interval between the k-th smallest and the k-th largest sample misses the
+/// median with probability `2 P(Binomial(n, 1/2) < k)` (Conover, *Practical Nonparametric Statistics*). It takes
+/// the largest `k` that keeps this at 5% or less; `None` if there is none, which is so below 6 samples.
+#[must_use]
+pub fn median_interval(sorted: &[f64]) -> Option<[f64; 2]> {
+    let rank = interval_rank(sorted.len());
+    (rank > 0).then(|| [sorted[rank - 1], sorted[sorted.len() - rank]])
+}
+
+/// The largest `k` with `P(Binomial(n, 1/2) < k) <= 0.025`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank is between 0 and n")]
+fn interval_rank(count: usize) -> usize {
+    // Above this the probability of no success leaves f64's range, and the normal approximation is exact enough:
+    // a continuity correction makes it the integer that the binomial gives.
+    if count > 1000 {
+        let n = count as f64;
+        return (n / 2.0 + 0.5 - 1.959_964 * n.sqrt() / 2.0).floor() as usize;
+    }
+    let mut term = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut below = 0.0;
+    let mut rank = 0;
+    while rank < count && below + term <= 0.025 {
+        below += term;
+        rank += 1;
+        term *= (count - rank + 1) as f64 / rank as f64;
+    }
+    rank
+}
+
+fn outliers(sorted: &[f64]) -> usize {
+    let (first, third) = (percentile(sorted, 25.0), percentile(sorted, 75.0));
+    let reach = 1.5 * (third - first);
+    sorted.iter().filter(|&&sample| sample < first - reach || sample > third + reach).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-12 * expected.abs().max(1.0), "{value} is not {expected}");
+    }
+
+    #[test]
+    fn known_data_has_known_statistics() {
+        // NumPy: mean 5, std(ddof=1) 2.138089935299395, percentile 5 / 50 / 95: 2.7, 4.5, 8.3.
+        let statistics = Statistics::of(&[9.0, 4.0, 2.0, 4.0, 5.0, 4.0, 7.0, 5.0]).unwrap();
+        close(statistics.min_ns, 2.0);
+        close(statistics.max_ns, 9.0);
+        close(statistics.mean_ns, 5.0);
+        close(statistics.median_ns, 4.5);
+        close(statistics.stddev_ns.unwrap(), (32.0f64 / 7.0).sqrt());
+        close(statistics.p5_ns, 2.7);
+        close(statistics.p95_ns, 8.3);
+        // Eight samples: P(X < 1) = 1/256 and P(X < 2) = 9/256 > 0.025, so k = 1: the range.
+        assert_eq!(statistics.median_ci95_ns, Some([2.0, 9.0]));
+        // Quartiles 4 and 5.5: fences 1.75 and 7.75.
+        assert_eq!(statistics.outliers, 1);
+    }
+
+    #[test]
+    fn one_sample_has_no_spread() {
+        let statistics = Statistics::of(&[3.0]).unwrap();
+        assert_eq!(
+            (statistics.min_ns, statistics.median_ns, statistics.mean_ns, statistics.max_ns),
+            (3.0, 3.0, 3.0, 3.0)
+        );
+        assert_eq!((statistics.p5_ns, statistics.p95_ns), (3.0, 3.0));
+        assert_eq!((statistics.stddev_ns, statistics.median_ci95_ns, statistics.outliers), (None, None, 0));
+    }
+
+    #[test]
+    fn equal_samples_have_zero_spread() {
+        let statistics = Statistics::of(&[0.1; 10]).unwrap();
+        assert_eq!((statistics.stddev_ns, statistics.outliers), (Some(0.0), 0));
+        assert_eq!(statistics.median_ci95_ns, Some([0.1, 0.1]));
+    }
+
+    #[test]
+    fn percentiles_interpolate() {
+        let sorted = [10.0, 20.0, 40.0];
+        for (percent, expected) in
+            [(0.0, 10.0), (25.0, 15.0), (50.0, 20.0), (75.0, 30.0), (100.0, 40.0), (250.0, 40.0)]
+        {
+            close(percentile(&sorted, percent), expected);
+        }
+    }
+
+    #[test]
+    fn ranks_of_the_interval_are_those_of_the_tables() {
+        // Conover's table of the sign test, two-sided 5%: n and k, the rank from either end.
+        for (count, rank) in [
+            (0, 0),
+            (1, 0),
+            (5, 0),
+            (6, 1),
+            (8, 1),
+            (9, 2),
+            (10, 2),
+            (12, 3),
+            (15, 4),
+            (20, 6),
+            (25, 8),
+            (30, 10),
+            (50, 18),
+            (100, 40),
+        ] {
+            assert_eq!(interval_rank(count), rank, "{count} samples");
+        }
+    }
+
+    #[test]
+    fn the_approximation_continues_the_exact_ranks() {
+        // Rank / n approaches one half from below and never jumps at the seam.
+        let (before, after) = (interval_rank(1000), interval_rank(1001));
+        assert_eq!(before, 469);
+        assert!(after == before || after == before + 1, "{before}, then {after}");
+        assert_eq!(interval_rank(1_000_000), 499_020);
+    }
+
+    #[test]
+    fn tukeys_fences_count_both_sides() {
+        let mut samples: Vec<f64> = (100..120).map(f64::from).collect();
+        assert_eq!(Statistics::of(&samples).unwrap().outliers, 0);
+        samples.extend([500.0, 1.0]);
+        assert_eq!(Statistics::of(&samples).unwrap().outliers, 2);
+    }
+
+    #[test]
+    fn nothing_is_ever_not_a_number() {
+        assert_eq!(Statistics::of(&[]), None);
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(Statistics::of(&[1.0, bad, 2.0]), None);
+        }
+        let extreme = Statistics::of(&[1e308, 1e308, 0.0, 1e308]).unwrap();
+        assert!(extreme.mean_ns.is_finite() && extreme.stddev_ns.unwrap().is_finite());
+        close(extreme.mean_ns / 1e308, 0.75);
+    }
+
+    #[test]
+    fn order_does_not_matter() {
+        assert_eq!(
+            Statistics::of(&[3.0, 1.0, 2.0]).map(|s| s.median_ns),
+            Statistics::of(&[2.0, 3.0, 1.0]).map(|s| s.median_ns)
+        );
+    }
+}

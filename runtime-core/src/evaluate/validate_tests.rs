@@ -1,0 +1,192 @@
+use super::*;
+use crate::Element;
+
+fn array<T: Element>(shape: &[usize], data: &[T]) -> HostArray {
+    HostArray::from_slice(shape, data).unwrap()
+}
+
+fn check<T: Element>(actual: &[T], expected: &[T]) -> Result<Agreement, Box<Mismatch>> {
+    compare(
+        0,
+        &array(&[actual.len()], actual),
+        &array(&[expected.len()], expected),
+        Some(0xFF),
+        &Tolerance::default(),
+    )
+}
+
+#[test]
+fn right_outputs_pass_and_tell_how_well() {
+    let agreement = check(&[1.0f32, 2.000_001], &[1.0, 2.0]).unwrap();
+    assert_eq!(agreement.elements, 2);
+    assert!((5e-7..2e-6).contains(&agreement.max_absolute_error));
+    assert_eq!(check::<f32>(&[], &[]).unwrap().elements, 0);
+}
+
+#[test]
+fn defaults_follow_the_dtype() {
+    assert!(check(&[1.0f32 + 9e-6], &[1.0]).is_ok() && check(&[1.0f32 + 2e-5], &[1.0]).is_err());
+    assert!(check(&[1.0f64 + 9e-8], &[1.0]).is_ok() && check(&[1.0f64 + 2e-7], &[1.0]).is_err());
+    let half = f16::from_f32;
+    assert!(check(&[half(1.001)], &[half(1.0)]).is_ok() && check(&[half(1.01)], &[half(1.0)]).is_err());
+    let brain = bf16::from_f32;
+    assert!(check(&[brain(1.008)], &[brain(1.0)]).is_ok() && check(&[brain(1.05)], &[brain(1.0)]).is_err());
+    assert!(check(&[7i64], &[7]).is_ok() && check(&[i64::MAX], &[i64::MAX - 1]).is_err());
+    assert!(check(&[1e-9f32], &[0.0]).is_ok() && check(&[1e-7f32], &[0.0]).is_err());
+}
+
+#[test]
+fn an_explicit_tolerance_is_taken_as_it_is() {
+    let tolerance = Tolerance { rtol: Some(0.1), atol: Some(0.0), reduction_length: Some(1 << 20) };
+    let check =
+        |actual: f32| compare(0, &array(&[1], &[actual]), &array(&[1], &[1f32]), Some(0xFF), &tolerance);
+    assert!(check(1.09).is_ok() && check(1.11).is_err());
+}
+
+#[test]
+fn a_reduction_widens_the_defaults() {
+    let tolerance = Tolerance { reduction_length: Some(10_000), ..Tolerance::default() };
+    let (rtol, atol) = tolerance.bounds(DType::F32);
+    assert!((rtol / 1e-3 - 1.0).abs() < 1e-12 && (atol / 1e-2 - 1.0).abs() < 1e-12);
+    assert_eq!(tolerance.bounds(DType::I32), (0.0, 0.0));
+    // A matmul of 1024 ones that forgets one term must not pass.
+    let tolerance = Tolerance { reduction_length: Some(1024), ..Tolerance::default() };
+    assert!(compare(0, &array(&[1], &[1023f32]), &array(&[1], &[1024f32]), Some(0xFF), &tolerance).is_err());
+}
+
+#[test]
+fn real_rounding_of_a_cancelling_sum_passes() {
+    // Sums of 1024 terms in [-1, 1) in f32 order against f64: what a matmul of random signs does.
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u32 << 23) as f32 - 1.0
+    };
+    let (mut narrow, mut wide) = (Vec::new(), Vec::new());
+    for _ in 0..2000 {
+        let terms: Vec<f32> = (0..1024).map(|_| random() * random()).collect();
+        narrow.push(terms.iter().sum::<f32>());
+        wide.push(terms.iter().map(|&term| f64::from(term)).sum::<f64>() as f32);
+    }
+    let tolerance = Tolerance { reduction_length: Some(1024), ..Tolerance::default() };
+    let (narrow, wide) = (array(&[2000], &narrow), array(&[2000], &wide));
+    assert!(compare(0, &narrow, &wide, Some(0xFF), &tolerance).is_ok());
+    assert!(
+        compare(0, &narrow, &wide, Some(0xFF), &Tolerance::default()).is_err(),
+        "the widening was not needed"
+    );
+}
+
+#[test]
+fn a_failure_names_the_worst_element() {
+    let expected = array(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let actual = array(&[2, 3], &[1.0f32, 2.5, 3.0, 4.0, 5.0, 9.0]);
+    let mismatch = compare(3, &actual, &expected, Some(0xFF), &Tolerance::default()).unwrap_err();
+    assert_eq!((mismatch.arg, &mismatch.index[..]), (3, &[1, 2][..]));
+    assert_eq!((mismatch.actual.as_str(), mismatch.expected.as_str()), ("9.0", "6.0"));
+    assert_eq!((mismatch.absolute_error, mismatch.relative_error), (3.0, 0.5));
+    assert_eq!((mismatch.wrong, mismatch.elements, mismatch.unwritten), (2, 6, 0));
+    assert_eq!(
+        mismatch.to_string(),
+        "argument 3: 2 of 6 elements are wrong, worst at [1, 2]: 9.0 should be 6.0 (absolute error 3.000e0, relative 5.000e-1)"
+    );
+}
+
+#[test]
+fn worst_means_most_beyond_its_tolerance() {
+    // An error of 1 at 0.5 is worse than one of 10 at 1e9, which rtol allows.
+    let mismatch = check(&[1.5f64, 1e9 + 10.0, 2.5], &[0.5, 1e9, 2.0]).unwrap_err();
+    assert_eq!((mismatch.index, mismatch.wrong), (vec![0], 2));
+    let mismatch = check(&[1i32, 200, 7], &[1, 100, 9]).unwrap_err();
+    assert_eq!((mismatch.index, mismatch.wrong, mismatch.absolute_error), (vec![1], 2, 100.0));
+    let mismatch = check(&[u64::MAX], &[0]).unwrap_err();
+    assert_eq!((mismatch.actual.as_str(), mismatch.relative_error), ("18446744073709551615", f64::INFINITY));
+}
+
+#[test]
+fn not_a_number_passes_only_where_the_reference_has_one() {
+    let nan = f32::NAN;
+    assert!(check(&[nan, 1.0], &[-nan, 1.0]).is_ok());
+    for (actual, expected) in [([nan], [1.0]), ([1.0], [nan])] {
+        let mismatch = check(&actual, &expected).unwrap_err();
+        assert_eq!((mismatch.absolute_error, mismatch.relative_error), (f64::INFINITY, f64::INFINITY));
+    }
+    assert_eq!(check(&[nan], &[1.0]).unwrap_err().actual, "NaN");
+}
+
+#[test]
+fn infinity_equals_only_itself() {
+    let inf = f64::INFINITY;
+    assert!(check(&[inf, -inf], &[inf, -inf]).is_ok());
+    for (actual, expected) in [(1e308, inf), (inf, 1e308), (-inf, inf), (f64::NAN, inf)] {
+        assert!(check(&[actual], &[expected]).is_err(), "{actual} for {expected}");
+    }
+}
+
+#[test]
+fn complex_numbers_compare_by_distance() {
+    let complex =
+        |parts: [f32; 2]| HostArray::from_bytes(DType::COMPLEX64, &[1], bytemuck::bytes_of(&parts)).unwrap();
+    let check = |a, b| compare(0, &complex(a), &complex(b), Some(0xFF), &Tolerance::default());
+    assert!(check([3.0, 4.00003], [3.0, 4.0]).is_ok());
+    let mismatch = check([3.0, 5.0], [3.0, 4.0]).unwrap_err();
+    assert_eq!((mismatch.actual.as_str(), mismatch.expected.as_str()), ("3.0+5.0i", "3.0+4.0i"));
+    assert_eq!((mismatch.absolute_error, mismatch.relative_error), (1.0, 0.2));
+    assert!(check([f32::NAN, 4.0], [3.0, 4.0]).is_err());
+}
+
+#[test]
+fn the_poison_is_always_seen() {
+    let nan = f32::NAN;
+    let references = [
+        array(&[3], &[1.0f32, 2.0, 3.0]),
+        array(&[2], &[nan, 1.0]),
+        array(&[2], &[f64::NAN, -1.0]),
+        array(&[2], &[f16::NAN, f16::from_f32(0.0)]),
+        array(&[2], &[bf16::NAN, bf16::from_f32(0.0)]),
+        array(&[3], &[-1i32, 0, 7]),
+        array(&[2], &[u64::MAX, 0]),
+        array(&[4], &[255u8, 254, 253, 0]),
+        HostArray::from_bytes(DType::BOOL, &[2], &[0, 1]).unwrap(),
+        HostArray::from_bytes(DType::COMPLEX64, &[1], bytemuck::bytes_of(&[nan, nan])).unwrap(),
+    ];
+    for expected in references {
+        let poison = poison(&expected, &Tolerance::default());
+        let mut unwritten = expected.clone();
+        unwritten.bytes_mut().fill(poison);
+        let mismatch = compare(0, &unwritten, &expected, Some(poison), &Tolerance::default()).unwrap_err();
+        let count = expected.element_count();
+        assert_eq!((mismatch.wrong, mismatch.unwritten), (count, count), "{expected:?} with {poison:#x}");
+    }
+    assert_eq!(poison(&array(&[1], &[1f32]), &Tolerance::default()), 0xFF);
+    let all: Vec<u8> = (0..=255).collect();
+    assert_eq!(poison(&array(&[256], &all), &Tolerance::default()), 0xFF);
+}
+
+#[test]
+fn indices_are_unravelled_row_major() {
+    assert_eq!(unravel(23, &[2, 3, 4]), [1, 2, 3]);
+    assert_eq!(unravel(5, &[2, 3, 4]), [0, 1, 1]);
+    assert_eq!(unravel(0, &[]), [0; 0]);
+}
+
+#[test]
+fn a_tolerance_is_a_sensible_number() {
+    for bad in [f64::NAN, -1e-9] {
+        assert!(
+            Tolerance { rtol: Some(bad), ..Tolerance::default() }
+                .check()
+                .unwrap_err()
+                .message()
+                .contains("rtol")
+        );
+        assert!(
+            Tolerance { atol: Some(bad), ..Tolerance::default() }
+                .check()
+                .unwrap_err()
+                .message()
+                .contains("atol")
+        );
+    }
+    assert!(Tolerance { rtol: Some(0.0), atol: Some(1.0), reduction_length: Some(0) }.check().is_ok());
+}

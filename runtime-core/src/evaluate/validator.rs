@@ -1,0 +1,91 @@
+//! Runs a kernel once on prepared tensors and compares what it wrote.
+
+use super::validate::{compare, poison};
+use super::{Agreement, EvaluationArg, Tolerance, Validation};
+use crate::{Access, HostArray, Result, Tensor};
+
+/// A validation that is ready to run: it remembers what the kernel both reads and writes.
+#[derive(Debug)]
+pub(crate) struct Validator<'e> {
+    args: &'e [EvaluationArg<'e>],
+    reference: &'e [(usize, HostArray)],
+    tolerance: &'e Tolerance,
+    /// Initial contents, which each run starts from.
+    initial: Vec<(&'e Tensor, HostArray)>,
+    skipped: Option<&'static str>,
+}
+
+impl<'e> Validator<'e> {
+    /// Takes note of the initial contents; launches nothing.
+    pub(crate) fn new(
+        args: &'e [EvaluationArg<'e>],
+        reference: &'e [(usize, HostArray)],
+        tolerance: &'e Tolerance,
+        wanted: bool,
+    ) -> Result<Self> {
+        let skipped = match (wanted, reference.is_empty()) {
+            (false, _) => Some("validation was not asked for"),
+            (true, true) => Some("there is no reference"),
+            (true, false) => None,
+        };
+        let mut initial = Vec::new();
+        let updated = args
+            .iter()
+            .filter_map(EvaluationArg::as_tensor)
+            .filter(|(_, access)| *access == Access::ReadWrite);
+        for (tensor, _) in updated.filter(|_| skipped.is_none()) {
+            initial.push((tensor, tensor.to_array()?));
+        }
+        Ok(Self { args, reference, tolerance, initial, skipped })
+    }
+
+    /// Prepares the tensors, runs the kernel once with `call`, compares, and puts initial contents back.
+    pub(crate) fn run(&self, call: impl FnOnce() -> Result<()>) -> Result<Validation> {
+        if let Some(reason) = self.skipped {
+            return Ok(Validation::Skipped { reason: reason.to_owned() });
+        }
+        self.restore()?;
+        self.poison()?;
+        call()?;
+        let validation = self.compare()?;
+        self.restore()?;
+        Ok(validation)
+    }
+
+    fn restore(&self) -> Result<()> {
+        self.initial.iter().try_for_each(|(tensor, contents)| tensor.write_array(contents))
+    }
+
+    fn poison_of(&self, index: usize) -> u8 {
+        let reference = self.reference.iter().find(|(arg, _)| *arg == index);
+        reference.map_or(u8::MAX, |(_, expected)| poison(expected, self.tolerance))
+    }
+
+    fn poison(&self) -> Result<()> {
+        for (index, arg) in self.args.iter().enumerate() {
+            if let Some((tensor, Access::Write)) = arg.as_tensor() {
+                tensor.fill(&[self.poison_of(index)])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self) -> Result<Validation> {
+        let mut all = Agreement::default();
+        for (index, expected) in self.reference {
+            // Checked before: a reference names a tensor.
+            let Some((tensor, access)) = self.args.get(*index).and_then(EvaluationArg::as_tensor) else {
+                continue;
+            };
+            let poison = (access == Access::Write).then(|| self.poison_of(*index));
+            match compare(*index, &tensor.to_array()?, expected, poison, self.tolerance) {
+                Ok(agreement) => {
+                    all.elements += agreement.elements;
+                    all.max_absolute_error = all.max_absolute_error.max(agreement.max_absolute_error);
+                }
+                Err(mismatch) => return Ok(Validation::Failed(*mismatch)),
+            }
+        }
+        Ok(Validation::Passed(all))
+    }
+}

@@ -1,0 +1,127 @@
+//! Events: points on a queue's timeline.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::timeline::Timeline;
+use crate::{Error, Result};
+
+/// A point on a queue's timeline: `(queue, ticket)`. Wait on it, poll it, `.await` it, or depend on it.
+///
+/// Making one costs no driver call. An event that is still held when the next submission arrives is marked first, so
+/// that waiting for it never waits for later work: `let event = queue.launch(…)?` keeps it, `queue.launch(…)?;` drops
+/// it at once. Dropping an event or its future cancels nothing.
+pub struct Event {
+    timeline: Arc<Timeline>,
+    /// 0 for what was recorded into a graph.
+    ticket: u64,
+}
+
+impl Event {
+    #[inline]
+    pub(crate) fn new(timeline: &Arc<Timeline>, ticket: u64) -> Self {
+        Self { timeline: timeline.clone(), ticket }
+    }
+
+    /// The event of something that was recorded, not run.
+    pub(crate) fn recorded(timeline: &Arc<Timeline>) -> Self {
+        Self::new(timeline, 0)
+    }
+
+    /// Its ticket: the how-manieth submission of its queue; 0 if it was recorded into a graph.
+    #[must_use]
+    pub fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    pub(crate) fn timeline(&self) -> &Arc<Timeline> {
+        &self.timeline
+    }
+
+    pub(crate) fn check_submitted(&self) -> Result<()> {
+        if self.ticket == 0 {
+            return Err(Error::invalid("this event was recorded into a graph: wait on the event of its replay").in_operation("wait"));
+        }
+        Ok(())
+    }
+
+    /// Blocks until the work has ended.
+    ///
+    /// # Errors
+    /// The failure of the work, or of work that it depends on; `DeviceLost`.
+    pub fn wait(&self) -> Result<()> {
+        self.check_submitted()?;
+        self.timeline.wait(self.ticket, None)
+    }
+
+    /// Blocks until the work has ended, or for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`, which cancels and poisons nothing; else as [`Event::wait`].
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<()> {
+        self.check_submitted()?;
+        self.timeline.wait(self.ticket, Instant::now().checked_add(timeout))
+    }
+
+    /// Whether the work has ended. Never blocks.
+    ///
+    /// # Errors
+    /// As [`Event::wait`].
+    pub fn is_done(&self) -> Result<bool> {
+        self.check_submitted()?;
+        let timeout = self.timeline.wait(self.ticket, Some(Instant::now()));
+        match timeout {
+            Ok(()) => Ok(true),
+            Err(error) if self.timeline.settled(self.ticket).is_none() && error.kind() == crate::ErrorKind::Timeout => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Clone for Event {
+    /// A clone outlives its original unseen by the queue, so the point is marked now.
+    fn clone(&self) -> Self {
+        if self.ticket != 0 && self.timeline.settled(self.ticket).is_none() {
+            if let Some(_open) = self.timeline.device.upgrade() {
+                // A mark that failed is tried again by whoever waits.
+                let _ = self.timeline.publish(self.ticket);
+            }
+        }
+        Self::new(&self.timeline, self.ticket)
+    }
+}
+
+impl Drop for Event {
+    #[inline]
+    fn drop(&mut self) {
+        self.timeline.release(self.ticket);
+    }
+}
+
+impl Future for Event {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        match self.is_done() {
+            Ok(true) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(false) => {
+                let Some(device) = self.timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
+                match device.waiter.register(&device, &self.timeline, self.ticket, context.waker()) {
+                    Ok(()) => Poll::Pending,
+                    Err(error) => Poll::Ready(Err(error)),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event(ticket {} of queue {} on {})", self.ticket, self.timeline.id, self.timeline.device_name())
+    }
+}

@@ -1,0 +1,107 @@
+//! What was dropped while the device may still use it: freed once the work has ended.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::abi::Handle;
+use crate::device::Device;
+use crate::timeline::Timeline;
+
+/// A backend object without an owner.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Remains {
+    Buffer(Handle),
+    Kernel(Handle),
+    Module(Handle),
+    Graph(Handle),
+    /// Nothing of its own: an abandoned queue, which the device's list holds.
+    Queue,
+}
+
+#[derive(Debug)]
+struct Grave {
+    remains: Remains,
+    until: Vec<(Arc<Timeline>, u64)>,
+}
+
+/// The list of a device. In the order of the drops, so that a kernel is released before its module.
+#[derive(Debug, Default)]
+pub(crate) struct Graves {
+    list: Mutex<Vec<Grave>>,
+    count: AtomicUsize,
+}
+
+// SAFETY: the handles are backend objects that any thread may free.
+unsafe impl Send for Graves {}
+// SAFETY: as above; the list is locked.
+unsafe impl Sync for Graves {}
+
+impl Graves {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Frees `remains` now if nothing uses it, else once `until` has ended. Never waits.
+    pub(crate) fn bury(&self, device: &Device, remains: Remains, until: Vec<(Arc<Timeline>, u64)>) {
+        if device.must_leak() {
+            return;
+        }
+        let mut list = self.list.lock();
+        // A queue is still known to the handle that is being dropped: it always waits for the next look.
+        if until.is_empty() && list.is_empty() && !matches!(remains, Remains::Queue) {
+            drop(list);
+            return release(device, remains);
+        }
+        list.push(Grave { remains, until });
+        self.count.store(list.len(), Ordering::Relaxed);
+    }
+
+    /// Frees whatever has ended, in order of the drops.
+    pub(crate) fn reap(&self, device: &Device) {
+        // Somebody else is at it: enough.
+        let Some(mut list) = self.list.try_lock() else { return };
+        let mut ended = Vec::new();
+        let mut kept = false;
+        list.retain_mut(|grave| {
+            grave.until.retain(|(timeline, ticket)| !device.is_lost() && !is_over(timeline, *ticket));
+            // A module goes after its kernels, which were dropped before it.
+            let over = grave.until.is_empty() && !(kept && matches!(grave.remains, Remains::Module(_)));
+            if over {
+                ended.push(grave.remains);
+            }
+            kept |= !over;
+            !over
+        });
+        self.count.store(list.len(), Ordering::Relaxed);
+        drop(list);
+        ended.into_iter().for_each(|remains| release(device, remains));
+    }
+}
+
+fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
+    // A device that is gone has ended all its work.
+    timeline.has_ended(ticket) || timeline.device.upgrade().is_none_or(|_open| timeline.poll().is_ok() && timeline.has_ended(ticket))
+}
+
+fn release(device: &Device, remains: Remains) {
+    let serial = device.serial.as_ref().map(|serial| serial.lock());
+    match remains {
+        // SAFETY: an owned buffer that nothing uses any more.
+        Remains::Buffer(buffer) => unsafe { (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut()) },
+        // SAFETY: an owned kernel that nothing uses any more.
+        Remains::Kernel(kernel) => unsafe { (device.calls.module.release_kernel)(kernel) },
+        // SAFETY: an owned module whose kernels were released before it.
+        Remains::Module(module) => unsafe { (device.calls.module.unload)(module) },
+        // SAFETY: an owned graph that nothing uses any more.
+        Remains::Graph(graph) => unsafe { (device.calls.graph.close)(graph) },
+        Remains::Queue => {
+            drop(serial);
+            device.reap_timelines();
+        }
+    }
+}

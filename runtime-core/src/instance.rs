@@ -1,0 +1,141 @@
+//! Core's side of a backend's state.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::abi::{self, Handle, Status};
+use crate::directory::Directory;
+use crate::negotiate::{Calls, Negotiated};
+use crate::{DeviceId, DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result, description, lifecycle, log};
+
+/// One backend of one `Runtime`. Its devices keep it alive.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    name: String,
+    pub(crate) version: String,
+    /// The library; `None` for a backend that is linked in.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) calls: Calls,
+    pub(crate) handle: Handle,
+    pub(crate) specs: Vec<OptionSpec>,
+    /// The queues of the `Runtime`, across its backends.
+    pub(crate) directory: Arc<Directory>,
+    generation: u32,
+    /// A list of devices is valid until the next call: one reader at a time.
+    listing: Mutex<()>,
+}
+
+// SAFETY: `handle` is a backend's instance; the contract of the table lets any thread use it.
+unsafe impl Send for Instance {}
+// SAFETY: as above.
+unsafe impl Sync for Instance {}
+
+impl Instance {
+    /// Makes the state of a backend. Touches no driver.
+    ///
+    /// # Errors
+    /// Whatever the backend says.
+    pub(crate) fn open(backend: Negotiated, path: Option<PathBuf>, directory: Arc<Directory>) -> Result<Self> {
+        lifecycle::install();
+        let calls = backend.calls;
+        let specs = option_specs(&calls)?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the host's table is static and `handle` is writable.
+        let status = unsafe { (calls.instance.open)(log::host_table(), &raw mut handle) };
+        take(status)?;
+        if handle.is_null() {
+            return Err(Error::new(ErrorKind::AbiMismatch, "instance.open succeeded but returned no instance"));
+        }
+        let (name, version) = (backend.name, backend.version);
+        let generation = lifecycle::generation();
+        Ok(Self { name, version, path, calls, handle, specs, directory, generation, listing: Mutex::default() })
+    }
+
+    /// Name of the target.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lists the devices, unusable ones included.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the reason, when there is no driver; whatever else the backend says.
+    pub(crate) fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let listed = self.check().and_then(|()| self.list());
+        listed.map_err(|error| error.in_operation("devices").on_device(&self.name))
+    }
+
+    fn list(&self) -> Result<Vec<DeviceInfo>> {
+        let _listing = self.listing.lock();
+        let (mut list, mut count) = (std::ptr::null(), 0);
+        // SAFETY: the instance is open and the results are writable.
+        let status = unsafe { (self.calls.instance.devices)(self.handle, &raw mut list, &raw mut count) };
+        take(status)?;
+        // SAFETY: the list is valid until the next call, which the lock holds back.
+        unsafe { description::devices(&self.name, list, count) }
+    }
+
+    /// Opens a device with options that fit the backend's documentation of them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a wrong option; whatever the backend says.
+    pub(crate) fn open_device(&self, id: &DeviceId, options: &Options) -> Result<Handle> {
+        self.check()?;
+        options.validate(&self.specs, OptionScope::Device)?;
+        let properties = abi::properties(options);
+        let sub = id.sub.unwrap_or(abi::WHOLE_DEVICE);
+        let (list, count) = (properties.as_ptr(), properties.len());
+        let mut device = std::ptr::null_mut();
+        // SAFETY: the instance is open, the properties live during the call, and `device` is writable.
+        let status = unsafe { (self.calls.instance.open_device)(self.handle, id.index, sub, list, count, &raw mut device) };
+        take(status)?;
+        if device.is_null() {
+            return Err(Error::new(ErrorKind::AbiMismatch, "instance.open_device succeeded but returned no device"));
+        }
+        Ok(device)
+    }
+
+    /// Refuses to go on in a forked child.
+    fn check(&self) -> Result<()> {
+        if self.generation == lifecycle::generation() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            "this process was forked after the `Runtime` was made; make a new one in the child",
+        ))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if lifecycle::exiting() || self.generation != lifecycle::generation() {
+            return;
+        }
+        // SAFETY: the devices keep the instance alive, so they are all closed, and nobody else has the handle.
+        unsafe { (self.calls.instance.close)(self.handle) };
+    }
+}
+
+/// The options that a backend documents; one that has no such function has none.
+fn option_specs(calls: &Calls) -> Result<Vec<OptionSpec>> {
+    let (mut list, mut count) = (std::ptr::null(), 0);
+    // SAFETY: the results are writable.
+    let status = unsafe { (calls.instance.options)(&raw mut list, &raw mut count) };
+    match take(status) {
+        // SAFETY: the list is static.
+        Ok(()) => unsafe { description::options(list, count) },
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes over what a function of the tables returned.
+fn take(status: Status) -> Result<()> {
+    // SAFETY: every function of the tables returns null or an owned error object, taken here once.
+    unsafe { abi::from_status(status) }
+}

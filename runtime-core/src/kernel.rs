@@ -1,0 +1,173 @@
+//! Entry points of loaded code, and the check of a launch's arguments against them.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::Arc;
+
+use crate::abi::{self, Handle};
+use crate::argument::Value;
+use crate::backend::{KernelInfo, Param};
+use crate::device::Device;
+use crate::graves::Remains;
+use crate::module::Module;
+use crate::{Access, Arg, ArgKind, DType, Error, Result};
+
+/// An entry point of a module. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Kernel(Arc<Entry>);
+
+#[derive(Debug)]
+struct Entry {
+    owned: Owned,
+    name: String,
+    info: KernelInfo,
+}
+
+/// A backend kernel; holds its module.
+#[derive(Debug)]
+struct Owned {
+    module: Module,
+    handle: Handle,
+}
+
+// SAFETY: a backend kernel, which any thread may use.
+unsafe impl Send for Owned {}
+// SAFETY: as above.
+unsafe impl Sync for Owned {}
+
+impl Kernel {
+    /// Takes over a kernel that the backend has just found.
+    pub(crate) fn adopt(module: &Module, handle: Handle, name: &str) -> Result<Self> {
+        let owned = Owned { module: module.clone(), handle };
+        let info = owned.ask()?;
+        Ok(Self(Arc::new(Entry { owned, name: name.to_owned(), info })))
+    }
+
+    /// The entry point's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What the driver says of it.
+    #[must_use]
+    pub fn info(&self) -> &KernelInfo {
+        &self.0.info
+    }
+
+    #[inline]
+    pub(crate) fn handle(&self) -> Handle {
+        self.0.owned.handle
+    }
+
+    #[inline]
+    pub(crate) fn device(&self) -> &Arc<Device> {
+        self.0.owned.module.device()
+    }
+
+    /// Checks the arguments of a launch, before anything is submitted.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that says which argument.
+    #[inline]
+    pub(crate) fn check_args(&self, device: &Device, args: &[Arg<'_>]) -> Result<()> {
+        for (index, arg) in args.iter().enumerate() {
+            if let Value::Tensor(tensor, _) = arg.value {
+                if !std::ptr::eq(Arc::as_ptr(tensor.device()), device) {
+                    return Err(self.misplaced(index, tensor.device(), device));
+                }
+            }
+        }
+        match &self.0.info.params {
+            Some(params) => self.check_params(params, args),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn misplaced(&self, index: usize, tensor: &Device, device: &Device) -> Error {
+        let place = if tensor.name == device.name { "another opening of it" } else { &tensor.name };
+        Error::invalid(format!("argument {index} of \"{}\" is on {place}; copy it to {} first", self.name(), device.name))
+    }
+
+    fn check_params(&self, params: &[Param], args: &[Arg<'_>]) -> Result<()> {
+        if params.len() != args.len() {
+            return Err(Error::invalid(format!("\"{}\" takes {} arguments, got {}", self.name(), params.len(), args.len())));
+        }
+        let wrong = params.iter().zip(args).enumerate().find_map(|(index, (param, arg))| Some((index, mismatch(param, arg)?)));
+        match wrong {
+            None => Ok(()),
+            Some((index, message)) => Err(Error::invalid(format!("argument {index} of \"{}\" {message}", self.name()))),
+        }
+    }
+}
+
+fn mismatch(param: &Param, arg: &Arg<'_>) -> Option<String> {
+    if param.kind != arg.kind() {
+        return Some(format!("is a {:?}, the kernel takes a {:?}", arg.kind(), param.kind));
+    }
+    if let (Some(wanted), Some(given)) = (param.dtype, arg.dtype()) {
+        if wanted != given {
+            return Some(format!("is {given}, the kernel takes {wanted}"));
+        }
+    }
+    match arg.value {
+        Value::Tensor(_, access) if param.access.writes() && !access.writes() => Some("is given as read, but the kernel writes it".to_owned()),
+        Value::Tensor(_, access) if param.access.reads() && !access.reads() => Some("is given as write, but the kernel reads it".to_owned()),
+        _ => None,
+    }
+}
+
+impl Owned {
+    /// Asks the driver what it knows.
+    fn ask(&self) -> Result<KernelInfo> {
+        let mut raw = abi::KernelInfo {
+            struct_size: crate::end_of!(abi::KernelInfo, param_count),
+            registers: abi::UNKNOWN,
+            spilled_bytes: abi::UNKNOWN,
+            shared_bytes: abi::UNKNOWN,
+            max_group_items: abi::UNKNOWN,
+            group_size: [0; 3],
+            params: std::ptr::null(),
+            param_count: 0,
+        };
+        let device = self.module.device();
+        let asked = device.call("kernel_info", |calls, _| {
+            // SAFETY: the kernel exists and `raw` is writable.
+            unsafe { (calls.module.kernel_info)(self.handle, &raw mut raw) }
+        });
+        match asked {
+            Err(error) if error.kind() == crate::ErrorKind::Unsupported => return Ok(KernelInfo::default()),
+            other => other?,
+        }
+        // SAFETY: the parameters are borrowed from the kernel, which is alive.
+        let params = unsafe { abi::borrow_slice(raw.params, raw.param_count) }?;
+        let known = |figure: u32| (figure != abi::UNKNOWN).then_some(figure);
+        Ok(KernelInfo {
+            registers: known(raw.registers),
+            spilled_bytes: known(raw.spilled_bytes),
+            shared_bytes: known(raw.shared_bytes),
+            max_group_items: known(raw.max_group_items),
+            group_size: (raw.group_size != [0; 3]).then_some(raw.group_size),
+            params: (!raw.params.is_null()).then(|| params.iter().map(param).collect()),
+        })
+    }
+}
+
+fn param(raw: &abi::Param) -> Param {
+    let kind = match raw.kind {
+        abi::ARG_TENSOR => ArgKind::Tensor,
+        abi::ARG_BYTES => ArgKind::Bytes,
+        abi::ARG_LOCAL => ArgKind::Local,
+        _ => ArgKind::Scalar,
+    };
+    Param { kind, access: Access::from_bits(raw.access), dtype: (raw.dtype.bits != 0).then_some(DType(raw.dtype)) }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let device = self.module.device();
+        let until = if device.must_leak() { return } else { device.all_pending() };
+        device.graves.bury(device, Remains::Kernel(self.handle), until);
+    }
+}

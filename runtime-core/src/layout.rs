@@ -1,0 +1,193 @@
+//! Shapes and strides: how the elements of a tensor lie in its buffer. Pure arithmetic, overflow-checked.
+
+use std::ops::Range;
+
+use crate::{DType, Error, Result};
+
+/// Extents and strides in elements, and the offset of the first element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) shape: Vec<i64>,
+    pub(crate) strides: Vec<i64>,
+    /// Offset of the first element in elements.
+    pub(crate) offset: usize,
+}
+
+impl Layout {
+    /// Row-major without gaps.
+    pub(crate) fn contiguous(shape: &[usize]) -> Result<Self> {
+        let extents = shape.iter().map(|&n| i64::try_from(n)).collect::<Result<Vec<_>, _>>();
+        let shape = extents.map_err(|_| Error::invalid(format!("shape {shape:?} is too large")))?;
+        let strides = row_major(&shape);
+        Ok(Self { shape, strides, offset: 0 })
+    }
+
+    /// Any strides; `capacity` is the number of elements of the buffer.
+    pub(crate) fn strided(shape: &[usize], strides: &[i64], offset: usize, capacity: usize) -> Result<Self> {
+        if shape.len() != strides.len() {
+            return Err(Error::invalid(format!("shape has {} dimensions, strides has {}", shape.len(), strides.len())));
+        }
+        let layout = Self { strides: strides.to_vec(), offset, ..Self::contiguous(shape)? };
+        layout.check_within(capacity)?;
+        Ok(layout)
+    }
+
+    /// Number of elements.
+    pub(crate) fn elements(&self) -> usize {
+        // Fits: `contiguous` and `bytes_of` checked the product when the tensor was made.
+        self.shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).product()
+    }
+
+    /// Lowest and highest element offset relative to `offset`; `None` if there is no element.
+    pub(crate) fn reach(&self) -> Option<(i64, i64)> {
+        if self.shape.contains(&0) {
+            return None;
+        }
+        self.shape.iter().zip(&self.strides).try_fold((0i64, 0i64), |(low, high), (&extent, &stride)| {
+            let last = stride.checked_mul(extent - 1)?;
+            Some(if last < 0 { (low.checked_add(last)?, high) } else { (low, high.checked_add(last)?) })
+        })
+    }
+
+    fn check_within(&self, capacity: usize) -> Result<()> {
+        if self.shape.contains(&0) {
+            return Ok(());
+        }
+        let fits = self.reach().is_some_and(|(low, high)| {
+            let offset = i64::try_from(self.offset).unwrap_or(i64::MAX);
+            offset.checked_add(low).is_some_and(|first| first >= 0)
+                && offset.checked_add(high).is_some_and(|last| usize::try_from(last).is_ok_and(|last| last < capacity))
+        });
+        if fits {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "view shape {:?} strides {:?} offset {} reaches outside the buffer of {capacity} elements",
+            self.shape, self.strides, self.offset
+        )))
+    }
+
+    /// Row-major without gaps.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        let dense = row_major(&self.shape);
+        self.elements() <= 1 || self.shape.iter().zip(&self.strides).zip(&dense).all(|((&n, s), d)| n == 1 || s == d)
+    }
+
+    /// Elements `range` of `axis`.
+    pub(crate) fn slice(&self, axis: usize, range: Range<usize>) -> Result<Self> {
+        let extent = *self.shape.get(axis).ok_or_else(|| Error::invalid(format!("axis {axis} of a tensor with {} dimensions", self.shape.len())))?;
+        let valid = usize::try_from(extent).unwrap_or(0);
+        if range.start > range.end || range.end > valid {
+            return Err(Error::invalid(format!("range {range:?} of axis {axis}, which has {valid} elements")));
+        }
+        let mut layout = self.clone();
+        layout.shape[axis] = i64::try_from(range.len()).unwrap_or(i64::MAX);
+        if !range.is_empty() {
+            let skipped = i64::try_from(range.start).unwrap_or(i64::MAX).saturating_mul(self.strides[axis]);
+            layout.offset = self.offset.saturating_add_signed(isize::try_from(skipped).unwrap_or(isize::MAX));
+        }
+        Ok(layout)
+    }
+
+    /// The same elements in another shape; only for contiguous layouts.
+    pub(crate) fn reshape(&self, shape: &[usize]) -> Result<Self> {
+        let reshaped = Self { offset: self.offset, ..Self::contiguous(shape)? };
+        if checked_elements(shape)? != self.elements() {
+            return Err(Error::invalid(format!("shape {shape:?} has another number of elements than {:?}", self.shape)));
+        }
+        if !self.is_contiguous() {
+            return Err(Error::invalid("reshape needs a contiguous tensor; copy it first"));
+        }
+        Ok(reshaped)
+    }
+
+    /// Axes in another order.
+    pub(crate) fn permute(&self, axes: &[usize]) -> Result<Self> {
+        let mut sorted = axes.to_vec();
+        sorted.sort_unstable();
+        if !sorted.iter().copied().eq(0..self.shape.len()) {
+            return Err(Error::invalid(format!("axes {axes:?} are no permutation of {} dimensions", self.shape.len())));
+        }
+        let pick = |from: &[i64]| axes.iter().map(|&axis| from[axis]).collect();
+        Ok(Self { shape: pick(&self.shape), strides: pick(&self.strides), offset: self.offset })
+    }
+
+    /// Calls `visit` with the offset of each element relative to `base`, in row-major order of the indices.
+    pub(crate) fn for_each(&self, base: i64, mut visit: impl FnMut(usize)) {
+        let mut index = vec![0i64; self.shape.len()];
+        for _ in 0..self.elements() {
+            let at: i64 = base + index.iter().zip(&self.strides).map(|(i, s)| i * s).sum::<i64>();
+            visit(usize::try_from(at).unwrap_or(0));
+            for axis in (0..index.len()).rev() {
+                index[axis] += 1;
+                if index[axis] < self.shape[axis] {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+    }
+}
+
+fn row_major(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1i64; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].saturating_mul(shape[axis].max(1));
+    }
+    strides
+}
+
+/// The product of the extents.
+///
+/// # Errors
+/// `InvalidArgument` when it does not fit.
+pub(crate) fn checked_elements(shape: &[usize]) -> Result<usize> {
+    let product = shape.iter().filter(|&&n| n != 0).try_fold(1usize, |product, &n| product.checked_mul(n));
+    match product {
+        Some(product) => Ok(if shape.contains(&0) { 0 } else { product }),
+        None => Err(Error::invalid(format!("shape {shape:?} has more elements than fit into memory"))),
+    }
+}
+
+/// The bytes of a row-major tensor.
+///
+/// # Errors
+/// `InvalidArgument` when the count does not fit.
+pub(crate) fn checked_bytes(dtype: DType, shape: &[usize]) -> Result<usize> {
+    let bytes = checked_elements(shape)?.checked_mul(dtype.bytes()).filter(|&bytes| isize::try_from(bytes).is_ok());
+    bytes.ok_or_else(|| Error::invalid(format!("shape {shape:?} of {dtype} is more bytes than fit into memory")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_stay_within_the_buffer() {
+        assert!(Layout::strided(&[2, 3], &[3, 1], 0, 6).is_ok());
+        assert!(Layout::strided(&[2, 3], &[3, 1], 1, 6).is_err());
+        assert!(Layout::strided(&[4], &[-1], 3, 4).is_ok(), "a reversed view");
+        assert!(Layout::strided(&[4], &[-1], 2, 4).is_err());
+        assert!(Layout::strided(&[1000], &[0], 3, 4).is_ok(), "a broadcast view");
+        assert!(Layout::strided(&[0, 9], &[1, 1], 77, 4).is_ok(), "no element, no bound");
+        assert!(Layout::strided(&[3], &[i64::MAX], 0, 4).is_err());
+    }
+
+    #[test]
+    fn slices_and_permutations_compose() {
+        let layout = Layout::contiguous(&[4, 6]).unwrap();
+        let part = layout.slice(1, 2..5).unwrap().permute(&[1, 0]).unwrap();
+        assert_eq!((part.shape.as_slice(), part.strides.as_slice(), part.offset), (&[3, 4][..], &[1, 6][..], 2));
+        assert!(!part.is_contiguous());
+        let mut offsets = Vec::new();
+        part.for_each(2, |at| offsets.push(at));
+        assert_eq!(offsets[..5], [2, 8, 14, 20, 3]);
+    }
+
+    #[test]
+    fn counts_are_checked_before_they_become_bytes() {
+        assert!(checked_bytes(DType::F64, &[usize::MAX / 8, 2]).is_err());
+        assert!(checked_bytes(DType::F64, &[1 << 60]).is_err());
+        assert_eq!(checked_bytes(DType::F64, &[0, usize::MAX]).unwrap(), 0);
+    }
+}

@@ -1,0 +1,237 @@
+//! Code: formats, sources, loaded modules and their kernels.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::abi::{self, Handle, Str};
+use crate::device::Device;
+use crate::graves::Remains;
+use crate::kernel::Kernel;
+use crate::options::suggest;
+use crate::{Error, ErrorKind, OptionScope, Options, Result, Value};
+
+/// What the bytes of a module are. An open set: backends may name formats of their own.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct CodeFormat(Cow<'static, str>);
+
+#[expect(missing_docs, reason = "the names say it all")]
+impl CodeFormat {
+    pub const SHARED_OBJECT: Self = Self::named("shared-object");
+    pub const ARCHIVE: Self = Self::named("archive");
+    pub const OBJECT: Self = Self::named("object");
+    pub const C: Self = Self::named("c");
+    pub const PTX: Self = Self::named("ptx");
+    pub const CUBIN: Self = Self::named("cubin");
+    pub const FATBIN: Self = Self::named("fatbin");
+    pub const CUDA_C: Self = Self::named("cuda-c");
+    pub const OPENCL_C: Self = Self::named("opencl-c");
+    pub const OPENCL_BINARY: Self = Self::named("opencl-binary");
+    pub const SPIRV_KERNEL: Self = Self::named("spirv-kernel");
+    pub const SPIRV_SHADER: Self = Self::named("spirv-shader");
+    pub const ELF: Self = Self::named("elf");
+    pub const WGSL: Self = Self::named("wgsl");
+}
+
+impl CodeFormat {
+    const fn named(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
+    }
+
+    /// The name, as it stands in `DeviceInfo::formats` and crosses the seam.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The format that a file's extension says.
+    #[must_use]
+    pub fn from_path(path: &Path) -> Option<Self> {
+        Some(match path.extension()?.to_str()? {
+            "so" => Self::SHARED_OBJECT,
+            "a" => Self::ARCHIVE,
+            "o" => Self::OBJECT,
+            "c" => Self::C,
+            "ptx" => Self::PTX,
+            "cubin" => Self::CUBIN,
+            "fatbin" => Self::FATBIN,
+            "cu" => Self::CUDA_C,
+            "cl" => Self::OPENCL_C,
+            "spv" => Self::SPIRV_SHADER,
+            "elf" => Self::ELF,
+            "wgsl" => Self::WGSL,
+            other => return Some(Self(Cow::Owned(other.to_owned()))),
+        })
+    }
+}
+
+impl From<&str> for CodeFormat {
+    fn from(name: &str) -> Self {
+        Self(Cow::Owned(name.to_owned()))
+    }
+}
+
+impl fmt::Display for CodeFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for CodeFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Code to load, with load options.
+///
+/// Making one of native code is `unsafe`, since the code may do anything; loading and launching it is safe after that.
+#[derive(Clone, Debug)]
+pub struct ModuleSource {
+    format: CodeFormat,
+    path: PathBuf,
+    code: Option<Vec<u8>>,
+    options: Options,
+}
+
+impl ModuleSource {
+    /// A portable kernel: bounds-checked, so that it cannot harm the program.
+    #[must_use]
+    pub fn wgsl(text: &str) -> Self {
+        Self { format: CodeFormat::WGSL, path: PathBuf::new(), code: Some(text.as_bytes().to_vec()), options: Options::new() }
+    }
+
+    /// Native code in memory.
+    ///
+    /// # Safety
+    /// Every launch of its kernels, with the access that the launch states, must keep to the memory of its arguments
+    /// and must not harm the process.
+    #[must_use]
+    pub unsafe fn native(format: impl Into<CodeFormat>, code: impl Into<Vec<u8>>) -> Self {
+        Self { format: format.into(), path: PathBuf::new(), code: Some(code.into()), options: Options::new() }
+    }
+
+    /// Native code in a file.
+    ///
+    /// # Safety
+    /// As [`ModuleSource::native`]; and the file is not changed while it is loaded.
+    #[must_use]
+    pub unsafe fn native_file(format: impl Into<CodeFormat>, path: impl Into<PathBuf>) -> Self {
+        Self { format: format.into(), path: path.into(), code: None, options: Options::new() }
+    }
+
+    /// Adds a load option of the backend; a key that is given again makes a list.
+    #[must_use]
+    pub fn option(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.options.push(key, value);
+        self
+    }
+
+    /// What the bytes are.
+    #[must_use]
+    pub const fn format(&self) -> &CodeFormat {
+        &self.format
+    }
+
+    /// Lends the source to `call` in the form that crosses the seam.
+    pub(crate) fn with_raw<T>(&self, call: impl FnOnce(&abi::ModuleSource) -> T) -> T {
+        let path = self.path.to_string_lossy();
+        let options = abi::properties(&self.options);
+        let (code, code_bytes) = self.code.as_ref().map_or((std::ptr::null(), 0), |code| (code.as_ptr(), code.len()));
+        call(&abi::ModuleSource {
+            struct_size: crate::end_of!(abi::ModuleSource, option_count),
+            reserved: 0,
+            format: Str::new(self.format.as_str()),
+            path: Str::new(&path),
+            code,
+            code_bytes,
+            options: options.as_ptr(),
+            option_count: options.len(),
+        })
+    }
+
+    pub(crate) fn check(&self, device: &Device) -> Result<()> {
+        let formats = &device.info.formats;
+        if !formats.iter().any(|format| format == self.format.as_str()) {
+            let names: Vec<_> = formats.iter().map(String::as_str).collect();
+            let message = format!("format \"{}\" is not accepted by {}; {}", self.format, device.name, suggest(self.format.as_str(), &names));
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        self.options.validate(&device.instance.specs, OptionScope::Module)
+    }
+}
+
+/// Loaded code. Cloning shares it; it is unloaded when its last user is gone and the work on it has ended.
+#[derive(Clone, Debug)]
+pub struct Module(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
+    device: Arc<Device>,
+    handle: Handle,
+}
+
+// SAFETY: a backend module, which any thread may use.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+
+impl Module {
+    pub(crate) fn load(device: &Arc<Device>, source: &ModuleSource) -> Result<Self> {
+        device.reap();
+        source.check(device).map_err(|error| error.in_operation("load").on_device(&device.name))?;
+        let mut handle = std::ptr::null_mut();
+        source.with_raw(|raw| {
+            // SAFETY: the device is open and the structures live during the call.
+            device.call("load", |calls, device| unsafe { (calls.module.load)(device, raw, &raw mut handle) })
+        })?;
+        Ok(Self(Arc::new(Loaded { device: device.clone(), handle })))
+    }
+
+    /// Names of the entry points, as far as the code tells.
+    ///
+    /// # Errors
+    /// Whatever the device says.
+    pub fn symbols(&self) -> Result<Vec<String>> {
+        let (mut list, mut count) = (std::ptr::null(), 0);
+        // SAFETY: the module is loaded and the out-parameters live during the call.
+        self.0.device.call("symbols", |calls, _| unsafe { (calls.module.symbols)(self.0.handle, &raw mut list, &raw mut count) })?;
+        // SAFETY: the list is borrowed from the module, which is alive.
+        let names = unsafe { abi::borrow_slice(list, count) }?;
+        // SAFETY: as above.
+        names.iter().map(|&name| unsafe { abi::read_str(name) }).collect()
+    }
+
+    /// Finds an entry point.
+    ///
+    /// # Errors
+    /// `NotFound`, which lists the entry points that exist.
+    pub fn kernel(&self, name: &str) -> Result<Kernel> {
+        let device = &self.0.device;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the module is loaded and the parameters live during the call.
+        let found = device.call("kernel", |calls, _| unsafe { (calls.module.kernel)(self.0.handle, Str::new(name), &raw mut handle) });
+        found.map_err(|error| match (error.kind(), self.symbols()) {
+            (ErrorKind::NotFound, Ok(names)) => {
+                let names: Vec<_> = names.iter().map(String::as_str).collect();
+                error.with_note(suggest(name, &names))
+            }
+            _ => error,
+        })?;
+        Kernel::adopt(self, handle, name)
+    }
+
+    pub(crate) fn device(&self) -> &Arc<Device> {
+        &self.0.device
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        let until = if self.device.must_leak() { return } else { self.device.all_pending() };
+        self.device.graves.bury(&self.device, Remains::Module(self.handle), until);
+    }
+}

@@ -1,0 +1,29 @@
+//! The manifest section of a Mach-O file, read without loading the file.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::{Object, ObjectKind, ObjectSection, ReadCache};
+
+use crate::{Error, ErrorKind, Result};
+
+/// The section, which Mach-O limits to 16 characters, in segment `__DATA`.
+const SECTION: &str = "__rt_manifest";
+
+/// Reads the manifest section of a shared library that fits this process.
+///
+/// # Errors
+/// `Io` if the file cannot be read; `AbiMismatch` for a file of another kind, a truncated one, or one without the
+/// section.
+pub(crate) fn manifest_section(path: &Path) -> Result<Vec<u8>> {
+    let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
+    let data = ReadCache::new(File::open(path)?);
+    let broken = |error: object::Error| mismatch(format!("not a Mach-O file, or a damaged one ({error})"));
+    let file = object::File::parse(&data).map_err(broken)?;
+    if file.kind() != ObjectKind::Dynamic {
+        return Err(mismatch("not a shared library".to_owned()));
+    }
+    let section = file.section_by_name(SECTION);
+    let section = section.ok_or_else(|| mismatch(format!("not a backend of this project: it has no section {SECTION}")))?;
+    section.data().map(<[u8]>::to_vec).map_err(broken)
+}

@@ -1,0 +1,289 @@
+//! Queues: in-order streams of work on one device.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use smallvec::SmallVec;
+
+use crate::abi;
+use crate::argument::Value;
+use crate::device::Device;
+use crate::event::Event;
+use crate::graves::Remains;
+use crate::submit::{Plan, Submitted, Uses};
+use crate::timeline::Timeline;
+use crate::{Arg, Error, Geometry, Kernel, QueueOptions, Result};
+
+/// An in-order stream of work on one device. Queues run beside each other; core orders what shares a tensor.
+///
+/// Failure is permanent: after a failed submission all later ones fail with its error; open another queue to go on.
+/// Dropping a queue waits for nothing and cancels nothing.
+#[derive(Debug)]
+pub struct Queue {
+    pub(crate) timeline: Arc<Timeline>,
+    pub(crate) device: Arc<Device>,
+    /// Set while submissions are recorded; read before the lock is taken.
+    pub(crate) recording: AtomicBool,
+    inline: bool,
+}
+
+/// The arguments and geometry of a launch, in the form that crosses the seam.
+pub(crate) struct RawLaunch {
+    args: SmallVec<[abi::Arg; 16]>,
+    launch: abi::Launch,
+}
+
+impl RawLaunch {
+    #[inline]
+    pub(crate) fn new(geometry: &Geometry, args: &[Arg<'_>]) -> Result<Self> {
+        let args = args.iter().map(Arg::raw).collect::<Result<SmallVec<[abi::Arg; 16]>>>()?;
+        let launch = abi::Launch {
+            struct_size: crate::end_of!(abi::Launch, arg_count),
+            flags: if geometry.cooperative { abi::LAUNCH_COOPERATIVE } else { 0 },
+            groups: geometry.groups,
+            group_size: geometry.group_size,
+            cluster: geometry.cluster,
+            shared_bytes: geometry.shared_bytes,
+            range: geometry.range.unwrap_or_default(),
+            grain: geometry.grain,
+            args: std::ptr::null(),
+            arg_count: args.len(),
+        };
+        Ok(Self { args, launch })
+    }
+
+    /// The launch, pointing at the arguments where they lie now.
+    #[inline]
+    pub(crate) fn pointed(&mut self) -> &abi::Launch {
+        self.launch.args = self.args.as_ptr();
+        &self.launch
+    }
+}
+
+impl Queue {
+    pub(crate) fn open(device: &Arc<Device>, options: &QueueOptions) -> Result<Self> {
+        let timeline = device.open_timeline(options)?;
+        let inline = device.info.capabilities.has(abi::CAP_INLINE) && device.serial.is_none();
+        Ok(Self { timeline, device: device.clone(), recording: AtomicBool::new(false), inline })
+    }
+
+    /// Submits a kernel and returns at once.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the argument, dtype, device or limit; the failure of the queue, or of work that
+    /// wrote an argument. A refused launch takes no ticket and poisons nothing.
+    #[inline]
+    pub fn launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<Event> {
+        let plan = Plan { hold: true, ..Plan::default() };
+        match self.start(kernel, geometry, args, plan, true)? {
+            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => Ok(Event::new(&self.timeline, ticket)),
+            None => Ok(Event::recorded(&self.timeline)),
+        }
+    }
+
+    /// Runs a kernel to its end: on this thread where the device is the host and the queue is idle.
+    ///
+    /// # Errors
+    /// As [`Queue::launch`]; the kernel's failure.
+    #[inline]
+    pub fn call(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+        let plan = Plan { inline: self.inline, ..Plan::default() };
+        match self.start(kernel, geometry, args, plan, true)? {
+            Some(Submitted::Queued(ticket)) => self.timeline.wait(ticket, None),
+            Some(Submitted::Claimed(_)) | None => Ok(()),
+        }
+    }
+
+    /// Submits a kernel without tracking its tensors, for those who measured that they need it.
+    ///
+    /// # Safety
+    /// The caller orders the launch against everything else that uses the tensors, and keeps them until it has ended.
+    ///
+    /// # Errors
+    /// As [`Queue::launch`].
+    pub unsafe fn launch_untracked(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<Event> {
+        let plan = Plan { hold: true, ..Plan::default() };
+        match self.start(kernel, geometry, args, plan, false)? {
+            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => Ok(Event::new(&self.timeline, ticket)),
+            None => Ok(Event::recorded(&self.timeline)),
+        }
+    }
+
+    #[inline]
+    fn start(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>], plan: Plan, tracked: bool) -> Result<Option<Submitted>> {
+        self.check_launch(kernel, geometry, args).map_err(|error| self.name(error, "launch"))?;
+        if self.recording.load(Ordering::Relaxed) {
+            return self.record_launch(kernel, geometry, args).map(|()| None);
+        }
+        let mut uses = Uses::default();
+        if tracked {
+            for (index, arg) in args.iter().enumerate() {
+                if let Value::Tensor(tensor, access) = arg.value {
+                    let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
+                    used.map_err(|error| self.name(error.with_note(format_args!("argument {index}")), "launch"))?;
+                }
+            }
+        }
+        let mut raw = RawLaunch::new(geometry, args)?;
+        let launch = std::ptr::from_ref(raw.pointed());
+        let submitted = self.submit(&uses, plan, |calls, queue, place| {
+            // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
+            unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
+        });
+        match submitted.map_err(|error| self.name(error, "launch"))? {
+            Submitted::Claimed(ticket) => self.run_claimed(ticket, kernel, launch)?,
+            Submitted::Queued(ticket) => return Ok(Some(Submitted::Queued(ticket))),
+        }
+        Ok(Some(Submitted::Claimed(self.timeline.tail())))
+    }
+
+    /// Runs a claimed launch on this thread, without any lock.
+    #[inline]
+    fn run_claimed(&self, ticket: u64, kernel: &Kernel, launch: *const abi::Launch) -> Result<()> {
+        let timeline = &*self.timeline;
+        // SAFETY: the ticket was claimed, and `launch` lives during the call.
+        let result = timeline.raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel.handle(), launch) });
+        match &result {
+            Ok(()) => timeline.complete(ticket),
+            Err(error) => timeline.fail_from(ticket, error),
+        }
+        result
+    }
+
+    fn check_launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+        if !Arc::ptr_eq(kernel.device(), &self.device) {
+            let message = format!("kernel \"{}\" was loaded on {}, the queue is on {}", kernel.name(), kernel.device().name, self.device.name);
+            return Err(Error::invalid(message));
+        }
+        kernel.check_args(&self.device, args)?;
+        geometry.check(&self.device.info, kernel.info())
+    }
+
+    #[cold]
+    pub(crate) fn name(&self, error: Error, operation: &str) -> Error {
+        error.in_operation(operation).on_device(&self.device.name)
+    }
+
+    /// Submits a kernel that does nothing, for measuring overhead.
+    ///
+    /// # Errors
+    /// `Unsupported` where the device has none.
+    pub fn empty(&self) -> Result<Event> {
+        // SAFETY: the queue is open.
+        self.submit_plain("empty", |calls, queue, place| unsafe { (calls.empty)(queue, place) })
+    }
+
+    /// Submits the recording of a device timestamp, to be read with [`Queue::read_timestamp`] once the event is done.
+    ///
+    /// # Errors
+    /// `Unsupported` where the device has no clock, or the queue was opened without `timestamps`.
+    pub fn timestamp(&self) -> Result<Event> {
+        // SAFETY: the queue is open.
+        self.submit_plain("timestamp", |calls, queue, place| unsafe { (calls.timestamp)(queue, place) })
+    }
+
+    fn submit_plain(&self, operation: &str, call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::Place) -> abi::Status) -> Result<Event> {
+        self.refuse_recording(operation)?;
+        let plan = Plan { hold: true, ..Plan::default() };
+        match self.submit(&Uses::default(), plan, call).map_err(|error| self.name(error, operation))? {
+            Submitted::Queued(ticket) | Submitted::Claimed(ticket) => Ok(Event::new(&self.timeline, ticket)),
+        }
+    }
+
+    pub(crate) fn refuse_recording(&self, operation: &str) -> Result<()> {
+        if self.recording.load(Ordering::Relaxed) {
+            return Err(self.name(Error::unsupported("inside a recording, this"), operation));
+        }
+        Ok(())
+    }
+
+    /// Reads a timestamp in nanoseconds of the device's clock. The event must be done; it can be read once.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an event of another queue; `NotFound` when it is no timestamp, or was read before.
+    pub fn read_timestamp(&self, event: &Event) -> Result<u64> {
+        if !Arc::ptr_eq(event.timeline(), &self.timeline) {
+            return Err(self.name(Error::invalid("the event is of another queue"), "read_timestamp"));
+        }
+        self.device.check()?;
+        let mut nanoseconds = 0;
+        self.timeline.raw("read_timestamp", |calls, queue| {
+            // SAFETY: the queue is open and the out-parameter is writable.
+            unsafe { (calls.read_timestamp)(queue, event.ticket(), &raw mut nanoseconds) }
+        })?;
+        Ok(nanoseconds)
+    }
+
+    /// Makes later submissions of this queue wait for an event of any other queue, on the device where it can.
+    ///
+    /// # Errors
+    /// The failure behind the event, if it is known already; later it fails what was submitted after this call.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        event.check_submitted()?;
+        self.wait_for_ticket(event.timeline(), event.ticket()).map_err(|error| self.name(error, "wait_for"))
+    }
+
+    /// Hands batched submissions to the driver; waiting does so by itself.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub fn flush(&self) -> Result<()> {
+        self.device.check()?;
+        self.timeline.publish(self.timeline.tail())
+    }
+
+    /// Waits until everything submitted so far has ended.
+    ///
+    /// # Errors
+    /// The failure of the queue; `DeviceLost`.
+    pub fn wait_idle(&self) -> Result<()> {
+        self.timeline.wait(self.timeline.tail(), None)
+    }
+
+    /// Waits until everything submitted so far has ended, for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`, which poisons nothing; else as [`Queue::wait_idle`].
+    pub fn wait_idle_timeout(&self, timeout: Duration) -> Result<()> {
+        self.timeline.wait(self.timeline.tail(), Instant::now().checked_add(timeout))
+    }
+
+    /// The ticket of the last submission; 0 before the first.
+    #[must_use]
+    pub fn submitted(&self) -> u64 {
+        self.timeline.tail()
+    }
+
+    /// The last ticket up to which everything has ended. Never blocks.
+    ///
+    /// # Errors
+    /// `DeviceLost`.
+    pub fn completed(&self) -> Result<u64> {
+        self.device.check()?;
+        self.timeline.observe()?;
+        Ok(self.timeline.completed())
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if self.device.must_leak() {
+            return;
+        }
+        // Recorded nodes hold tensors: they are dropped without the lock.
+        let recording = self.timeline.submission.lock().recording.take();
+        drop(recording);
+        self.timeline.abandon();
+        let until = if self.timeline.has_ended(self.timeline.tail()) {
+            Vec::new()
+        } else {
+            // Nothing waits on work that was not submitted, and reaping must be able to see its end.
+            let _ = self.timeline.publish(self.timeline.tail());
+            vec![(self.timeline.clone(), self.timeline.tail())]
+        };
+        self.device.graves.bury(&self.device, Remains::Queue, until);
+    }
+}

@@ -1,0 +1,141 @@
+//! Device strings: `target`, `target:index`, `target:index.sub`, `target:name`.
+
+use crate::{DeviceInfo, Error, ErrorKind, Result};
+
+/// A device string, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Selector<'a> {
+    pub(crate) target: &'a str,
+    which: Which<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which<'a> {
+    Index(u32, Option<u32>),
+    Name(&'a str),
+}
+
+impl<'a> Selector<'a> {
+    /// Takes a device string apart. What is no index is a name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when a part is empty.
+    pub(crate) fn parse(text: &'a str) -> Result<Self> {
+        let (target, rest) = text.split_once(':').map_or((text, "0"), |(target, rest)| (target, rest));
+        if target.is_empty() || rest.is_empty() {
+            return Err(Error::invalid(format!(
+                "device \"{text}\" is not of the form target, target:index, target:index.sub or target:name"
+            )));
+        }
+        let (index, sub) = rest.split_once('.').map_or((rest, None), |(index, sub)| (index, Some(sub)));
+        let which = match (number(index), sub.map(number)) {
+            (Some(index), None) => Which::Index(index, None),
+            (Some(index), Some(Some(sub))) => Which::Index(index, Some(sub)),
+            _ => Which::Name(rest),
+        };
+        Ok(Self { target, which })
+    }
+
+    /// Picks the device out of those of its target.
+    ///
+    /// # Errors
+    /// `NotFound`, which lists the devices; `InvalidArgument` for a name that several have.
+    pub(crate) fn pick(&self, devices: Vec<DeviceInfo>) -> Result<DeviceInfo> {
+        let mut found: Vec<_> = devices.iter().filter(|device| self.fits(device)).collect();
+        if let [device] = found[..] {
+            return Ok(device.clone());
+        }
+        // The same name on a whole device and its parts means the whole.
+        found.retain(|device| device.id.sub.is_none());
+        match found[..] {
+            [device] => Ok(device.clone()),
+            [] => Err(Error::new(ErrorKind::NotFound, format!("no device \"{self}\"; {}", listing(self.target, &devices)))),
+            [first, ..] => Err(Error::invalid(format!(
+                "{} devices are named \"{}\"; use the index: {}",
+                found.len(),
+                first.name,
+                listing(self.target, &devices)
+            ))),
+        }
+    }
+
+    fn fits(&self, device: &DeviceInfo) -> bool {
+        match self.which {
+            Which::Index(index, sub) => device.id.index == index && device.id.sub == sub,
+            Which::Name(name) => device.name.eq_ignore_ascii_case(name),
+        }
+    }
+}
+
+impl std::fmt::Display for Selector<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.which {
+            Which::Index(index, None) => write!(f, "{}:{index}", self.target),
+            Which::Index(index, Some(sub)) => write!(f, "{}:{index}.{sub}", self.target),
+            Which::Name(name) => write!(f, "{}:{name}", self.target),
+        }
+    }
+}
+
+/// A plain decimal number: no sign, no spaces.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+fn listing(target: &str, devices: &[DeviceInfo]) -> String {
+    if devices.is_empty() {
+        return format!("\"{target}\" has no devices on this machine");
+    }
+    let lines: Vec<_> = devices.iter().map(|device| format!("{} ({})", device.id, device.name)).collect();
+    format!("valid: {}", lines.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeviceId, DeviceKind};
+
+    fn devices() -> Vec<DeviceInfo> {
+        let device = |index, sub, name: &str| DeviceInfo {
+            id: DeviceId { target: "t".into(), index, sub },
+            ..DeviceInfo::new(DeviceKind::Accelerator, index, name)
+        };
+        vec![device(0, None, "Big One"), device(0, Some(2), "Big One"), device(1, None, "twin"), device(2, None, "twin")]
+    }
+
+    fn pick(text: &str) -> Result<String> {
+        Ok(Selector::parse(text)?.pick(devices())?.id.to_string())
+    }
+
+    #[test]
+    fn every_form_finds_its_device() {
+        for (text, id) in [("t", "t:0"), ("t:1", "t:1"), ("t:0.2", "t:0.2"), ("t:big one", "t:0")] {
+            assert_eq!(pick(text).unwrap(), id, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_lists_the_right_ones() {
+        for text in ["t:7", "t:0.9", "t:huge", "t:+1", "t:99999999999999", "t:1.x"] {
+            let error = pick(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{text}");
+            assert!(error.message().starts_with(&format!("no device \"{text}\"; valid: t:0 (Big One), t:0.2")), "{error}");
+        }
+        let error = Selector::parse("t").unwrap().pick(vec![]).unwrap_err();
+        assert_eq!(error.message(), "no device \"t:0\"; \"t\" has no devices on this machine");
+    }
+
+    #[test]
+    fn a_name_that_several_have_is_refused() {
+        let error = pick("t:twin").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().starts_with("2 devices are named \"twin\"; use the index: "), "{error}");
+    }
+
+    #[test]
+    fn empty_parts_are_refused() {
+        for text in ["", ":0", "t:"] {
+            assert_eq!(Selector::parse(text).unwrap_err().kind(), ErrorKind::InvalidArgument, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! How work gets onto a queue: hazards, dependencies on other queues, the ticket, the driver call.
+//!
+//! Locks are taken in this order: buffers by address, then, one at a time and released again, other queues (to mark
+//! and flush them), then the own queue, held through the driver call. Whoever must block first releases them all.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
+
+use crate::abi::{self, Handle, Place, QueueCalls, Status};
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::directory::Found;
+use crate::hazards::{Dependencies, Hazards, Use};
+use crate::timeline::Timeline;
+use crate::{Access, Error, ErrorKind, Queue, Result};
+
+/// How long a submission blocks for work of a device that it cannot wait for on its own device.
+const FOREIGN_DEADLINE: Duration = Duration::from_secs(60);
+
+/// The buffers that a submission uses, and how; not allocated up to 16.
+#[derive(Default)]
+pub(crate) struct Uses<'a>(SmallVec<[(&'a Buffer, Access); 16]>);
+
+impl<'a> Uses<'a> {
+    /// Adds a use, in the order of addresses; two views of one buffer are one use.
+    #[inline]
+    pub(crate) fn add(&mut self, buffer: &'a Buffer, access: Access) -> Result<()> {
+        if buffer.is_frozen() {
+            // Final content needs no order: it is skipped, so that threads share it without contention.
+            return if access.writes() { Err(Error::invalid("a frozen tensor cannot be written")) } else { Ok(()) };
+        }
+        let at = self.0.iter().position(|(known, _)| std::ptr::from_ref(*known) >= std::ptr::from_ref(buffer)).unwrap_or(self.0.len());
+        match self.0.get_mut(at) {
+            Some((known, before)) if std::ptr::eq(*known, buffer) => *before = Access::from_bits(before.bits() | access.bits()),
+            _ => self.0.insert(at, (buffer, access)),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn lock(&self) -> SmallVec<[MutexGuard<'a, Hazards>; 16]> {
+        self.0.iter().map(|(buffer, _)| buffer.hazards.lock()).collect()
+    }
+}
+
+/// What kind of submission it is.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Plan {
+    /// A transfer: marked at once.
+    pub(crate) transfer: bool,
+    /// An event of it will exist.
+    pub(crate) hold: bool,
+    /// May run on this thread if the queue is idle.
+    pub(crate) inline: bool,
+}
+
+/// A submission that was made.
+#[derive(Clone, Copy)]
+pub(crate) enum Submitted {
+    /// Handed to the driver under this ticket.
+    Queued(u64),
+    /// Claimed for this thread, which runs it now.
+    Claimed(u64),
+}
+
+/// Waits on the device for work of other queues: the queue, its ticket, and whether its failure travels.
+type Joins = SmallVec<[(Arc<Timeline>, u64, bool); 4]>;
+
+/// What to do about work of other queues.
+enum Next {
+    Go(Joins),
+    /// Wait for it on this thread.
+    Block(Arc<Timeline>, u64),
+}
+
+impl Queue {
+    /// Submits one thing.
+    ///
+    /// # Errors
+    /// A refusal, which takes no ticket and poisons nothing.
+    #[inline]
+    pub(crate) fn submit(
+        &self,
+        uses: &Uses<'_>,
+        plan: Plan,
+        mut operation: impl FnMut(&QueueCalls, Handle, Place) -> Status,
+    ) -> Result<Submitted> {
+        self.device.check()?;
+        self.device.reap();
+        loop {
+            let mut hazards = uses.lock();
+            let mut foreign = Dependencies::new();
+            let mut after = 0;
+            for (hazards, (_, access)) in hazards.iter().zip(&uses.0) {
+                hazards.check_unmapped(*access)?;
+                after = after.max(hazards.before(*access, self.timeline.id, &mut foreign));
+            }
+            let joins = if foreign.is_empty() { Joins::new() } else {
+                match self.resolve(&foreign, plan.inline)? {
+                    Next::Go(joins) => joins,
+                    Next::Block(timeline, ticket) => {
+                        drop(hazards);
+                        block(&timeline, ticket)?;
+                        continue;
+                    }
+                }
+            };
+            let timeline = &*self.timeline;
+            let lock = timeline.submission.lock();
+            timeline.check_healthy()?;
+            timeline.mark_held()?;
+            let ticket = timeline.tail() + 1;
+            if let Some((source, ticket)) = self.join(joins, ticket)? {
+                drop((lock, hazards));
+                block(&source, ticket)?;
+                continue;
+            }
+            // SAFETY: the queue is open, and its lock is held.
+            let claimed = plan.inline && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
+            if !claimed {
+                timeline.raw("submit", |calls, queue| operation(calls, queue, Place { ticket, after }))?;
+            }
+            timeline.advance(ticket);
+            for (hazards, (_, access)) in hazards.iter_mut().zip(&uses.0) {
+                hazards.record(*access, Use { queue: timeline.id, ticket });
+            }
+            if claimed {
+                return Ok(Submitted::Claimed(ticket));
+            }
+            // The work is submitted; a mark that failed is tried again by whoever waits.
+            let _ = timeline.mark_submitted(plan.transfer);
+            if plan.hold {
+                timeline.hold(ticket);
+            }
+            return Ok(Submitted::Queued(ticket));
+        }
+    }
+
+    /// Decides what to do about work of other queues: nothing if it has ended, wait on the device, or block.
+    #[cold]
+    fn resolve(&self, foreign: &Dependencies, inline: bool) -> Result<Next> {
+        let mut joins = Joins::new();
+        for dependency in foreign {
+            let (ticket, carries) = (dependency.on.ticket, dependency.carries);
+            let source = match self.device.directory().find(dependency.on.queue) {
+                Found::Live(source) => source,
+                Found::Failed(failed, error) if carries && failed <= ticket => return Err(error),
+                Found::Failed(..) | Found::Gone => continue,
+            };
+            match source.settled(ticket) {
+                Some(Err(error)) if carries => return Err(error),
+                Some(_) => {}
+                None if inline || !self.can_join(&source) => return Ok(Next::Block(source, ticket)),
+                None => add_join(&mut joins, source, ticket, carries),
+            }
+        }
+        for (source, ticket, _) in &joins {
+            source.mark_from_now_on();
+            source.publish(*ticket)?;
+        }
+        Ok(Next::Go(joins))
+    }
+
+    /// Whether this queue can wait for `source` on the device.
+    fn can_join(&self, source: &Timeline) -> bool {
+        let capable = |device: &Device| device.info.capabilities.has(abi::CAP_WAIT_FOR);
+        let same_backend = |other: Arc<Device>| Arc::ptr_eq(&other.instance, &self.device.instance) && capable(&other);
+        capable(&self.device) && source.device.upgrade().is_some_and(same_backend)
+    }
+
+    /// Makes `ticket`, the next one, wait on the device; what the device refuses is returned, to be blocked for.
+    fn join(&self, joins: Joins, ticket: u64) -> Result<Option<(Arc<Timeline>, u64)>> {
+        for (source, source_ticket, carries) in joins {
+            // A device that is gone has ended all its work.
+            let Some(_open) = source.device.upgrade() else { continue };
+            let joined = self.timeline.raw("wait_for", |calls, queue| {
+                // SAFETY: both queues are open, and the source's ticket is marked and flushed.
+                unsafe { (calls.wait_for)(queue, source.handle, source_ticket) }
+            });
+            match joined {
+                Ok(()) if carries => self.timeline.push_edge(ticket, &source, source_ticket),
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Some((source, source_ticket))),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes later submissions wait for `ticket` of `source`: on the device if it can, else on this thread.
+    pub(crate) fn wait_for_ticket(&self, source: &Arc<Timeline>, ticket: u64) -> Result<()> {
+        self.device.check()?;
+        if Arc::ptr_eq(source, &self.timeline) {
+            return Ok(());
+        }
+        if let Some(result) = source.settled(ticket) {
+            return result;
+        }
+        if self.can_join(source) {
+            source.mark_from_now_on();
+            source.publish(ticket)?;
+            let _lock = self.timeline.submission.lock();
+            self.timeline.check_healthy()?;
+            let mut joins = Joins::new();
+            joins.push((source.clone(), ticket, true));
+            if self.join(joins, self.timeline.tail() + 1)?.is_none() {
+                return Ok(());
+            }
+        }
+        block(source, ticket)?;
+        source.settled(ticket).unwrap_or(Ok(()))
+    }
+}
+
+/// One join per queue: its latest ticket.
+fn add_join(joins: &mut Joins, source: Arc<Timeline>, ticket: u64, carries: bool) {
+    match joins.iter_mut().find(|(known, ..)| Arc::ptr_eq(known, &source)) {
+        Some((_, latest, carried)) => {
+            *latest = ticket.max(*latest);
+            *carried |= carries;
+        }
+        None => joins.push((source, ticket, carries)),
+    }
+}
+
+/// Waits on this thread, with a deadline; a failure is left for the caller to look at.
+#[cold]
+fn block(timeline: &Arc<Timeline>, ticket: u64) -> Result<()> {
+    match timeline.wait(ticket, Some(Instant::now() + FOREIGN_DEADLINE)) {
+        Err(error) if timeline.settled(ticket).is_none() => Err(error.with_note("a submission depends on it")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,407 @@
+//! The timeline of a queue: tickets, marks, progress, failure, and the edges from other queues.
+//!
+//! A [`Timeline`] is core's side of one backend queue. Its tickets are 1, 2, 3, …; `completed` is a prefix, and
+//! failure is permanent: from `first_failed` on every ticket has failed. An edge says that a ticket waited, on the
+//! device, for a ticket of another queue; through it failure travels.
+//!
+//! Locks: `submission` is held through every submitting driver call. `edges` and `failure` are leaves.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::abi::{self, Handle, Progress, QueueCalls, Status};
+use crate::device::Device;
+use crate::graph::Recording;
+use crate::{Error, ErrorKind, Result};
+
+/// No ticket failed.
+const NONE: u64 = u64::MAX;
+/// How long one wait of a backend may last before core looks around.
+const SLICE: Duration = Duration::from_millis(20);
+/// The same while an edge is open: a failed source may mean that the wait never ends.
+const EDGE_SLICE: Duration = Duration::from_millis(1);
+/// Open edges of one queue before edges of one source are merged.
+const EDGES: usize = 16;
+/// Waits that return early for this many rounds sleep in between.
+const EAGER_ROUNDS: u32 = 64;
+
+/// What the submission lock protects, besides the order of driver calls.
+#[derive(Debug, Default)]
+pub(crate) struct Submission {
+    /// Set while submissions are recorded instead of run.
+    pub(crate) recording: Option<Box<Recording>>,
+}
+
+/// `ticket` waited for `source_ticket` of `source`.
+#[derive(Debug)]
+struct Edge {
+    ticket: u64,
+    source: Arc<Timeline>,
+    source_ticket: u64,
+}
+
+/// Core's side of a backend queue.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    pub(crate) id: u64,
+    pub(crate) handle: Handle,
+    pub(crate) calls: QueueCalls,
+    pub(crate) device: Weak<Device>,
+    pub(crate) submission: Mutex<Submission>,
+    serial: Option<Arc<Mutex<()>>>,
+    name: String,
+    tail: AtomicU64,
+    marked: AtomicU64,
+    flushed: AtomicU64,
+    completed: AtomicU64,
+    first_failed: AtomicU64,
+    held: AtomicU64,
+    mark_all: AtomicBool,
+    abandoned: AtomicBool,
+    failure: Mutex<Option<Error>>,
+    edges: Mutex<SmallVec<[Edge; 4]>>,
+    edge_count: AtomicUsize,
+}
+
+// SAFETY: `handle` is a backend queue; the contract of the table lets any thread use it under the rules kept here.
+unsafe impl Send for Timeline {}
+// SAFETY: as above.
+unsafe impl Sync for Timeline {}
+
+impl Timeline {
+    pub(crate) fn new(id: u64, handle: Handle, device: &Device, weak: Weak<Device>) -> Self {
+        Self {
+            id,
+            handle,
+            calls: device.calls.queue,
+            device: weak,
+            submission: Mutex::default(),
+            serial: device.serial.clone(),
+            name: device.name.clone(),
+            tail: AtomicU64::new(0),
+            marked: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            first_failed: AtomicU64::new(NONE),
+            held: AtomicU64::new(0),
+            mark_all: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
+            failure: Mutex::default(),
+            edges: Mutex::default(),
+            edge_count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Calls a function of the backend's queue table.
+    #[inline]
+    pub(crate) fn raw(&self, operation: &'static str, call: impl FnOnce(&QueueCalls, Handle) -> Status) -> Result<()> {
+        let status = match &self.serial {
+            None => call(&self.calls, self.handle),
+            Some(serial) => {
+                let _one_at_a_time = serial.lock();
+                call(&self.calls, self.handle)
+            }
+        };
+        if status.is_null() { Ok(()) } else { Err(self.refused(operation, status)) }
+    }
+
+    #[cold]
+    fn refused(&self, operation: &'static str, status: Status) -> Error {
+        // SAFETY: a non-null status of the table is an owned error object, taken here once.
+        let result = unsafe { abi::from_status(status) };
+        let error = result.err().unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
+        let error = error.in_operation(operation).on_device(&self.name);
+        if error.kind() == ErrorKind::DeviceLost {
+            self.fail_from(self.completed() + 1, &error);
+            if let Some(device) = self.device.upgrade() {
+                device.mark_lost(&error);
+            }
+        }
+        error
+    }
+
+    /// The last ticket that was taken.
+    #[inline]
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail.load(Ordering::Acquire)
+    }
+
+    /// Takes the next ticket; only under the submission lock.
+    #[inline]
+    pub(crate) fn advance(&self, ticket: u64) {
+        self.tail.store(ticket, Ordering::Release);
+    }
+
+    /// The completed prefix, as far as it has been observed.
+    #[inline]
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// Notes that `ticket` and all before it have ended.
+    #[inline]
+    pub(crate) fn complete(&self, ticket: u64) {
+        self.completed.fetch_max(ticket, Ordering::AcqRel);
+    }
+
+    /// Fails a submission to a queue that has failed.
+    ///
+    /// # Errors
+    /// The failure.
+    #[inline]
+    pub(crate) fn check_healthy(&self) -> Result<()> {
+        if self.first_failed.load(Ordering::Acquire) == NONE { Ok(()) } else { Err(self.failure_error()) }
+    }
+
+    #[cold]
+    fn failure_error(&self) -> Error {
+        let error = self.failure.lock().clone();
+        error.unwrap_or_else(|| Error::new(ErrorKind::Internal, "a failure without an error"))
+    }
+
+    /// The first failed ticket and its error.
+    pub(crate) fn failure(&self) -> Option<(u64, Error)> {
+        match self.first_failed.load(Ordering::Acquire) {
+            NONE => None,
+            ticket => Some((ticket, self.failure_error())),
+        }
+    }
+
+    /// Fails `ticket` and all later ones, unless an earlier one failed already.
+    pub(crate) fn fail_from(&self, ticket: u64, error: &Error) {
+        let mut failure = self.failure.lock();
+        if ticket < self.first_failed.load(Ordering::Acquire) {
+            *failure = Some(error.clone().with_note(format_args!("ticket {ticket} of queue {} on {} failed", self.id, self.name)));
+            self.first_failed.store(ticket, Ordering::Release);
+        }
+    }
+
+    /// What became of a ticket, by what has been observed; `None`: it may be in flight.
+    #[inline]
+    pub(crate) fn settled(&self, ticket: u64) -> Option<Result<()>> {
+        if self.first_failed.load(Ordering::Acquire) <= ticket {
+            return Some(Err(self.failure_error()));
+        }
+        if self.completed() < ticket || self.has_open_edge(ticket) {
+            return None;
+        }
+        // A failure observed between the two loads would be this ticket's.
+        (self.first_failed.load(Ordering::Acquire) > ticket).then_some(Ok(())).or_else(|| Some(Err(self.failure_error())))
+    }
+
+    #[inline]
+    fn has_open_edge(&self, ticket: u64) -> bool {
+        self.edge_count.load(Ordering::Acquire) != 0 && self.edges.lock().iter().any(|edge| edge.ticket <= ticket)
+    }
+
+    /// Whether a ticket has really ended, so that its memory may be reused; a failed one may still run.
+    pub(crate) fn has_ended(&self, ticket: u64) -> bool {
+        self.completed() >= ticket
+    }
+
+    /// Looks how far the device is. The device must be open.
+    pub(crate) fn poll(&self) -> Result<()> {
+        let mut progress = Progress::default();
+        // SAFETY: the queue is open and `progress` is writable.
+        self.raw("poll", |calls, queue| unsafe { (calls.poll)(queue, &raw mut progress) })?;
+        if progress.first_failed != 0 && progress.first_failed < self.first_failed.load(Ordering::Acquire) {
+            // SAFETY: the queue is open; it answers an owned error or null.
+            let error = self.raw("queue", |calls, queue| unsafe { (calls.failure)(queue) });
+            let error = error.err().unwrap_or_else(|| Error::new(ErrorKind::Failed, "the device gave no reason"));
+            self.fail_from(progress.first_failed, &error);
+        }
+        self.complete(progress.completed);
+        Ok(())
+    }
+
+    /// Looks how far the device is, and follows the edges.
+    pub(crate) fn observe(self: &Arc<Self>) -> Result<()> {
+        self.poll()?;
+        if self.edge_count.load(Ordering::Acquire) != 0 {
+            self.resolve_edges();
+        }
+        Ok(())
+    }
+
+    /// Records that `ticket`, the next one, waits for a ticket of another queue.
+    pub(crate) fn push_edge(&self, ticket: u64, source: &Arc<Self>, source_ticket: u64) {
+        let mut edges = self.edges.lock();
+        let full = edges.len() >= EDGES;
+        match edges.iter_mut().rev().find(|edge| full && Arc::ptr_eq(&edge.source, source)) {
+            // A full ring merges: the earlier dependent may fail for the later source, but no failure is missed.
+            Some(edge) => edge.source_ticket = edge.source_ticket.max(source_ticket),
+            None => edges.push(Edge { ticket, source: source.clone(), source_ticket }),
+        }
+        self.edge_count.store(edges.len(), Ordering::Release);
+    }
+
+    /// Polls every queue that this one depends on, however indirectly, and carries failures over to a fixed point.
+    fn resolve_edges(self: &Arc<Self>) {
+        let mut reach = vec![self.clone()];
+        let mut next = 0;
+        while next < reach.len() {
+            let sources: Vec<_> = reach[next].edges.lock().iter().map(|edge| edge.source.clone()).collect();
+            for source in sources {
+                if !reach.iter().any(|known| Arc::ptr_eq(known, &source)) {
+                    reach.push(source);
+                }
+            }
+            next += 1;
+        }
+        for source in &reach[1..] {
+            // A gone device left its queues' final state; an error has been noted as the queue's failure.
+            if let Some(_open) = source.device.upgrade() {
+                let _ = source.publish(source.marked.load(Ordering::Acquire)).and_then(|()| source.poll());
+            }
+        }
+        while reach.iter().any(|timeline| timeline.carry_failures()) {}
+    }
+
+    /// Closes the edges whose source has settled; says whether anything changed.
+    fn carry_failures(&self) -> bool {
+        let mut failures: SmallVec<[(u64, Error); 2]> = SmallVec::new();
+        let mut edges = self.edges.lock();
+        let before = edges.len();
+        edges.retain(|edge| match edge.source.settled(edge.source_ticket) {
+            None => true,
+            Some(Ok(())) => false,
+            Some(Err(error)) => {
+                failures.push((edge.ticket, error));
+                false
+            }
+        });
+        for (ticket, error) in &failures {
+            self.fail_from(*ticket, error);
+        }
+        self.edge_count.store(edges.len(), Ordering::Release);
+        edges.len() != before
+    }
+
+    /// Makes later submissions mark themselves: another queue waits on this one.
+    pub(crate) fn mark_from_now_on(&self) {
+        self.mark_all.store(true, Ordering::Relaxed);
+    }
+
+    /// Marks the last submission if its event is still held; only under the submission lock, before the next one.
+    #[inline]
+    pub(crate) fn mark_held(&self) -> Result<()> {
+        let tail = self.tail.load(Ordering::Relaxed);
+        if tail != 0 && self.held.load(Ordering::Relaxed) == tail { self.mark_tail() } else { Ok(()) }
+    }
+
+    /// Marks a submission just made if it is a transfer or others wait on this queue; only under the submission lock.
+    #[inline]
+    pub(crate) fn mark_submitted(&self, transfer: bool) -> Result<()> {
+        if transfer || self.mark_all.load(Ordering::Relaxed) { self.mark_tail() } else { Ok(()) }
+    }
+
+    fn mark_tail(&self) -> Result<()> {
+        let tail = self.tail();
+        if self.marked.load(Ordering::Acquire) < tail {
+            // SAFETY: the queue is open and `tail` is its last ticket.
+            self.raw("mark", |calls, queue| unsafe { (calls.mark)(queue, tail) })?;
+            self.marked.store(tail, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Makes `ticket` observable, and hands it to the driver: nothing waits on work that was not submitted.
+    pub(crate) fn publish(&self, ticket: u64) -> Result<()> {
+        if self.marked.load(Ordering::Acquire) >= ticket && self.flushed.load(Ordering::Acquire) >= ticket {
+            return Ok(());
+        }
+        let _submission = self.submission.lock();
+        if self.marked.load(Ordering::Acquire) < ticket {
+            self.mark_tail()?;
+        }
+        let tail = self.tail();
+        // SAFETY: the queue is open.
+        self.raw("flush", |calls, queue| unsafe { (calls.flush)(queue) })?;
+        self.flushed.store(tail, Ordering::Release);
+        Ok(())
+    }
+
+    /// Waits until `ticket` has settled, or until `deadline`.
+    ///
+    /// # Errors
+    /// The ticket's failure; `Timeout`, which poisons nothing.
+    pub(crate) fn wait(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
+        if let Some(result) = self.settled(ticket) {
+            return result;
+        }
+        let Some(device) = self.device.upgrade() else { return self.after_close(ticket) };
+        device.check()?;
+        self.wait_open(ticket, deadline)
+    }
+
+    fn after_close(self: &Arc<Self>, ticket: u64) -> Result<()> {
+        self.resolve_edges();
+        self.settled(ticket).unwrap_or_else(|| {
+            Err(Error::new(ErrorKind::Cancelled, "the device was closed before this work ended").on_device(&self.name))
+        })
+    }
+
+    /// [`Timeline::wait`] on a device that is known to be open.
+    pub(crate) fn wait_open(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
+        self.publish(ticket)?;
+        for round in 0u32.. {
+            self.observe()?;
+            if let Some(result) = self.settled(ticket) {
+                return result;
+            }
+            let mut slice = if self.edge_count.load(Ordering::Acquire) == 0 { SLICE } else { EDGE_SLICE };
+            if let Some(deadline) = deadline {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(Error::new(ErrorKind::Timeout, format!("ticket {ticket} has not ended in time; it goes on"))
+                        .in_operation("wait")
+                        .on_device(&self.name));
+                }
+                slice = slice.min(left);
+            }
+            let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+            // SAFETY: the queue is open and the ticket is marked.
+            self.raw("wait", |calls, queue| unsafe { (calls.wait)(queue, ticket, slice_ns) })?;
+            if round > EAGER_ROUNDS {
+                std::thread::sleep(slice.min(Duration::from_micros(50)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the event of `ticket`, the last one, is held by somebody.
+    #[inline]
+    pub(crate) fn hold(&self, ticket: u64) {
+        self.held.store(ticket, Ordering::Relaxed);
+    }
+
+    /// Notes that the only event of `ticket` was dropped.
+    #[inline]
+    pub(crate) fn release(&self, ticket: u64) {
+        if self.held.load(Ordering::Relaxed) == ticket {
+            // A submission in between has set another ticket: that one stays held.
+            let _ = self.held.compare_exchange(ticket, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the user's queue is gone.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
+    }
+
+    /// Whether the user's queue is gone and all its work has ended.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire) && self.has_ended(self.tail())
+    }
+
+    /// Name of the device.
+    pub(crate) fn device_name(&self) -> &str {
+        &self.name
+    }
+}

@@ -1,0 +1,172 @@
+//! Blocking transfers between the program and a buffer: direct where the memory is host-visible, else through a
+//! queue of the device's own that nothing else uses.
+
+#![allow(unsafe_code, reason = "touches memory of a buffer, and calls the functions of a backend's table")]
+
+use std::time::Duration;
+
+use crate::abi::{self, Handle, Place, Progress, Status};
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::{Error, ErrorKind, Result};
+
+const SLICE: Duration = Duration::from_millis(20);
+
+/// The device's own queue for blocking transfers; its tickets never leave this module.
+#[derive(Debug)]
+pub(crate) struct TransferQueue {
+    handle: Handle,
+    ticket: u64,
+}
+
+// SAFETY: a backend queue, used under the lock of its device.
+unsafe impl Send for TransferQueue {}
+
+impl TransferQueue {
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+}
+
+/// Which way and with what.
+enum Transfer<'a> {
+    Write(&'a [u8]),
+    Read(&'a mut [u8]),
+}
+
+/// Copies `source` into `buffer` at `offset`. The caller holds the buffer's hazards, and nothing is in flight on it.
+pub(crate) fn write(buffer: &Buffer, offset: usize, source: &[u8]) -> Result<()> {
+    check_range(buffer, offset, source.len())?;
+    if source.is_empty() {
+        return Ok(());
+    }
+    if buffer.host_pointer.is_null() {
+        return through_queue(buffer, offset, Transfer::Write(source));
+    }
+    // SAFETY: the range was checked.
+    let destination = unsafe { buffer.host_pointer.add(offset) };
+    // SAFETY: host-visible memory that nothing else touches while the hazards are held; a slice cannot overlap it.
+    unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), destination, source.len()) };
+    Ok(())
+}
+
+/// Copies from `buffer` at `offset`. The caller holds the buffer's hazards, and nothing writes it.
+pub(crate) fn read(buffer: &Buffer, offset: usize, destination: &mut [u8]) -> Result<()> {
+    check_range(buffer, offset, destination.len())?;
+    if destination.is_empty() {
+        return Ok(());
+    }
+    if buffer.host_pointer.is_null() {
+        return through_queue(buffer, offset, Transfer::Read(destination));
+    }
+    // SAFETY: the range was checked.
+    let source = unsafe { buffer.host_pointer.add(offset) };
+    // SAFETY: host-visible memory that nothing writes while the hazards are held; a slice cannot overlap it.
+    unsafe { std::ptr::copy_nonoverlapping(source, destination.as_mut_ptr(), destination.len()) };
+    Ok(())
+}
+
+fn check_range(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
+    if offset.checked_add(bytes).is_some_and(|end| end <= buffer.bytes) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("bytes {offset}..{offset}+{bytes} of a buffer of {} bytes", buffer.bytes)))
+}
+
+fn through_queue(buffer: &Buffer, offset: usize, transfer: Transfer<'_>) -> Result<()> {
+    let device = &*buffer.device;
+    let mut slot = device.transfer.lock();
+    let mut queue = match slot.take() {
+        Some(queue) => queue,
+        None => TransferQueue { handle: open_queue(device)?, ticket: 0 },
+    };
+    let result = run(device, &mut queue, buffer.handle, offset as u64, transfer);
+    if result.is_ok() {
+        *slot = Some(queue);
+    } else if !device.is_lost() {
+        // Failure is permanent for a queue: the next transfer gets a new one.
+        // SAFETY: the queue is known here only; what it ran has ended or failed.
+        let _ = device.call("close_queue", |calls, _| unsafe {
+            (calls.queue.close)(queue.handle);
+            std::ptr::null_mut()
+        });
+    }
+    result
+}
+
+fn open_queue(device: &Device) -> Result<Handle> {
+    let options = abi::QueueOptions { struct_size: crate::end_of!(abi::QueueOptions, flags), priority: 0, flags: 0 };
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: the device is open and the structures live during the call.
+    device.call("open_queue", |calls, device| unsafe { (calls.queue.open)(device, &raw const options, &raw mut handle) })?;
+    Ok(handle)
+}
+
+fn run(device: &Device, queue: &mut TransferQueue, buffer: Handle, offset: u64, transfer: Transfer<'_>) -> Result<()> {
+    let (handle, place) = (queue.handle, Place { ticket: queue.ticket + 1, after: queue.ticket });
+    match transfer {
+        Transfer::Write(source) => device.call("write", |calls, _| {
+            // SAFETY: `source` is borrowed until this function returns, after the ticket has ended.
+            unsafe { (calls.queue.write)(handle, place, buffer, offset, source.as_ptr(), source.len() as u64) }
+        })?,
+        Transfer::Read(destination) => device.call("read", |calls, _| {
+            // SAFETY: `destination` is borrowed until this function returns, after the ticket has ended.
+            unsafe { (calls.queue.read)(handle, place, buffer, offset, destination.as_mut_ptr(), destination.len() as u64) }
+        })?,
+    }
+    queue.ticket = place.ticket;
+    let waited = wait(device, handle, place.ticket);
+    if waited.is_err() && !device.is_lost() {
+        // The memory is borrowed: it must not be given back while the device may still touch it.
+        while !has_ended(device, handle, place.ticket)? {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+    waited
+}
+
+fn wait(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
+    queue_call(device, "mark", |calls| {
+        // SAFETY: the queue is open and `ticket` is its last.
+        unsafe { (calls.mark)(queue, ticket) }
+    })?;
+    queue_call(device, "flush", |calls| {
+        // SAFETY: the queue is open.
+        unsafe { (calls.flush)(queue) }
+    })?;
+    let slice_ns = u64::try_from(SLICE.as_nanos()).unwrap_or(u64::MAX);
+    loop {
+        let progress = poll(device, queue)?;
+        if progress.first_failed != 0 {
+            queue_call(device, "transfer", |calls| {
+                // SAFETY: the queue is open; it answers an owned error or null.
+                unsafe { (calls.failure)(queue) }
+            })?;
+            return Err(Error::new(ErrorKind::Failed, "the transfer failed without a reason").on_device(&device.name));
+        }
+        if progress.completed >= ticket {
+            return Ok(());
+        }
+        queue_call(device, "wait", |calls| {
+            // SAFETY: the queue is open and the ticket is marked.
+            unsafe { (calls.wait)(queue, ticket, slice_ns) }
+        })?;
+    }
+}
+
+fn has_ended(device: &Device, queue: Handle, ticket: u64) -> Result<bool> {
+    Ok(device.is_lost() || poll(device, queue)?.completed >= ticket)
+}
+
+fn poll(device: &Device, queue: Handle) -> Result<Progress> {
+    let mut progress = Progress::default();
+    queue_call(device, "poll", |calls| {
+        // SAFETY: the queue is open and `progress` is writable.
+        unsafe { (calls.poll)(queue, &raw mut progress) }
+    })?;
+    Ok(progress)
+}
+
+fn queue_call(device: &Device, operation: &'static str, call: impl FnOnce(&abi::QueueCalls) -> Status) -> Result<()> {
+    device.call(operation, |calls, _| call(&calls.queue))
+}
