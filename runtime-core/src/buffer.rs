@@ -12,7 +12,7 @@ use crate::device::{Device, with_exclusive};
 use crate::graves::Remains;
 use crate::hazards::Hazards;
 use crate::options::suggest;
-use crate::{Error, MemorySpace, Result};
+use crate::{Access, Error, MemorySpace, Result};
 
 /// Where a tensor is placed on a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,8 +129,8 @@ impl Buffer {
 
     /// Makes the content final: waits for the last writer, then skips all bookkeeping.
     pub(crate) fn freeze(&self) -> Result<()> {
-        with_exclusive(&self.device, &self.hazards, false, |hazards| {
-            hazards.check_unmapped(crate::Access::Read)?;
+        with_exclusive(&self.device, &self.hazards, Access::Read, |hazards| {
+            hazards.check_unmapped(Access::Read)?;
             self.frozen.store(true, Ordering::Release);
             Ok(())
         })

@@ -121,7 +121,7 @@ impl Queue {
         }
         self.wait_idle()?;
         destination.write_array(&source.to_array()?)?;
-        Ok(Event::new(&self.timeline, self.timeline.tail().max(1)))
+        Ok(Event::new(&self.timeline, self.timeline.tail()))
     }
 
     /// Copies in one submission if the device can; `None` if it must be staged.

@@ -5,7 +5,8 @@
 use crate::abi::{self, Str};
 use crate::negotiate::copy_known;
 use crate::{
-    Capabilities, DeviceId, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, OptionScope, OptionSpec, Result, Value,
+    Capabilities, DeviceId, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, OptionScope,
+    OptionSpec, Result, Value,
 };
 
 /// Reads a list of devices of backend `target`.
@@ -15,7 +16,11 @@ use crate::{
 ///
 /// # Safety
 /// `list` is null or points to `count` pointers to device descriptions that are valid during the call.
-pub(crate) unsafe fn devices(target: &str, list: *const *const abi::DeviceInfo, count: usize) -> Result<Vec<DeviceInfo>> {
+pub(crate) unsafe fn devices(
+    target: &str,
+    list: *const *const abi::DeviceInfo,
+    count: usize,
+) -> Result<Vec<DeviceInfo>> {
     // SAFETY: the caller's promise.
     let list = unsafe { abi::borrow_slice(list, count) }?;
     let read = |&raw: &*const abi::DeviceInfo| {
@@ -42,14 +47,20 @@ unsafe fn device(target: &str, raw: &abi::DeviceInfo) -> Result<DeviceInfo> {
     let kind = device_kind(raw.kind);
     let unusable = text(raw.unusable)?;
     Ok(DeviceInfo {
-        id: DeviceId { target: target.to_owned(), index: raw.index, sub: (raw.sub != abi::WHOLE_DEVICE).then_some(raw.sub) },
+        id: DeviceId {
+            target: target.to_owned(),
+            index: raw.index,
+            sub: (raw.sub != abi::WHOLE_DEVICE).then_some(raw.sub),
+        },
         kind: kind.unwrap_or(DeviceKind::Accelerator),
         name: text(raw.name)?,
         arch: text(raw.arch)?,
         vendor: text(raw.vendor)?,
         driver_version: text(raw.driver_version)?,
         unusable: match kind {
-            None => Some(format!("kind {} of device is unknown to this program; update the program", raw.kind)),
+            None => {
+                Some(format!("kind {} of device is unknown to this program; update the program", raw.kind))
+            }
             Some(_) => (!unusable.is_empty()).then_some(unusable),
         },
         uuid: raw.uuid,
@@ -148,7 +159,12 @@ mod tests {
 
     #[test]
     fn a_description_becomes_owned_data() {
-        let space = abi::MemorySpace { name: Str::new("device"), total_bytes: 7, alignment_bytes: 256, flags: abi::SPACE_KERNEL_VISIBLE };
+        let space = abi::MemorySpace {
+            name: Str::new("device"),
+            total_bytes: 7,
+            alignment_bytes: 256,
+            flags: abi::SPACE_KERNEL_VISIBLE,
+        };
         let format = Str::new("c");
         let raw = abi::DeviceInfo {
             struct_size: crate::end_of!(abi::DeviceInfo, property_count),
@@ -216,7 +232,10 @@ mod tests {
         // SAFETY: static text.
         let specs = unsafe { options(raw.as_ptr(), raw.len()) }.unwrap();
         assert_eq!(specs.len(), 2);
-        assert_eq!((specs[0].default.clone(), specs[0].choices.join(",")), (Value::Integer(2), "1,2".to_owned()));
+        assert_eq!(
+            (specs[0].default.clone(), specs[0].choices.join(",")),
+            (Value::Integer(2), "1,2".to_owned())
+        );
         assert_eq!((specs[1].default.clone(), specs[1].scope), (Value::Flag(true), OptionScope::Module));
     }
 }

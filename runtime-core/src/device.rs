@@ -19,7 +19,7 @@ use crate::negotiate::Calls;
 use crate::timeline::Timeline;
 use crate::transfer::TransferQueue;
 use crate::waiter::Waiter;
-use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, QueueOptions, Result, lifecycle};
+use crate::{Access, DeviceInfo, DeviceKind, Error, ErrorKind, QueueOptions, Result, lifecycle};
 use crate::directory::{Directory, Found};
 
 /// How long the last drop of a device waits for work in flight before it leaks the device.
@@ -258,36 +258,36 @@ impl Drop for Device {
     }
 }
 
-/// Waits until a buffer's uses have ended and runs `access` with its hazards locked, so that nothing is submitted meanwhile.
+/// Waits for the uses of a buffer that exclude `access` by the host, then runs `action` with the hazards locked, so that
+/// nothing is submitted meanwhile.
 pub(crate) fn with_exclusive<T>(
     device: &Device,
     hazards: &Mutex<Hazards>,
-    write: bool,
-    access: impl FnOnce(&mut Hazards) -> Result<T>,
+    access: Access,
+    action: impl FnOnce(&mut Hazards) -> Result<T>,
 ) -> Result<T> {
     device.check()?;
     loop {
         let mut guard = hazards.lock();
         let mut foreign = crate::hazards::Dependencies::new();
-        let kind = if write { crate::Access::Write } else { crate::Access::Read };
         // No queue has id 0: every use is foreign to the host.
-        guard.before(kind, 0, &mut foreign);
+        guard.before(access, 0, &mut foreign);
         let mut open = Vec::new();
         for dependency in &foreign {
-            // A whole overwrite by the host heals what a failed kernel left behind; a read must not see it.
+            // A plain write replaces everything: it heals what a failed kernel left behind. A read must not see that.
             match device.directory().find(dependency.on.queue) {
                 Found::Live(timeline) => open.push((timeline, dependency.on.ticket)),
-                Found::Failed(ticket, error) if !write && ticket <= dependency.on.ticket => return Err(error),
+                Found::Failed(ticket, error) if access.reads() && ticket <= dependency.on.ticket => return Err(error),
                 _ => {}
             }
         }
         let unsettled = open.iter().find_map(|(timeline, ticket)| match timeline.settled(*ticket) {
-            Some(Err(error)) if !write => Some(Err(error)),
+            Some(Err(error)) if access.reads() => Some(Err(error)),
             Some(_) => None,
             None => Some(Ok((timeline.clone(), *ticket))),
         });
         match unsettled.transpose()? {
-            None => return access(&mut guard),
+            None => return action(&mut guard),
             Some((timeline, ticket)) => {
                 drop(guard);
                 // Waiting happens with no lock held; a failure is looked at in the next round.

@@ -17,9 +17,12 @@ use crate::{Error, Result};
 /// it at once. Dropping an event or its future cancels nothing.
 pub struct Event {
     timeline: Arc<Timeline>,
-    /// 0 for what was recorded into a graph.
+    /// 0: there was nothing to wait for.
     ticket: u64,
 }
+
+/// The ticket of what was recorded into a graph, not submitted.
+const RECORDED: u64 = u64::MAX;
 
 impl Event {
     #[inline]
@@ -29,10 +32,10 @@ impl Event {
 
     /// The event of something that was recorded, not run.
     pub(crate) fn recorded(timeline: &Arc<Timeline>) -> Self {
-        Self::new(timeline, 0)
+        Self::new(timeline, RECORDED)
     }
 
-    /// Its ticket: the how-manieth submission of its queue; 0 if it was recorded into a graph.
+    /// Its ticket: the how-manieth submission of its queue; 0 if it had ended when it was made.
     #[must_use]
     pub fn ticket(&self) -> u64 {
         self.ticket
@@ -43,7 +46,7 @@ impl Event {
     }
 
     pub(crate) fn check_submitted(&self) -> Result<()> {
-        if self.ticket == 0 {
+        if self.ticket == RECORDED {
             return Err(Error::invalid("this event was recorded into a graph: wait on the event of its replay").in_operation("wait"));
         }
         Ok(())
@@ -73,19 +76,14 @@ impl Event {
     /// As [`Event::wait`].
     pub fn is_done(&self) -> Result<bool> {
         self.check_submitted()?;
-        let timeout = self.timeline.wait(self.ticket, Some(Instant::now()));
-        match timeout {
-            Ok(()) => Ok(true),
-            Err(error) if self.timeline.settled(self.ticket).is_none() && error.kind() == crate::ErrorKind::Timeout => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.timeline.look(self.ticket)?.map_or(Ok(false), |result| result.map(|()| true))
     }
 }
 
 impl Clone for Event {
     /// A clone outlives its original unseen by the queue, so the point is marked now.
     fn clone(&self) -> Self {
-        if self.ticket != 0 && self.timeline.settled(self.ticket).is_none() {
+        if self.ticket != RECORDED && self.timeline.settled(self.ticket).is_none() {
             if let Some(_open) = self.timeline.device.upgrade() {
                 // A mark that failed is tried again by whoever waits.
                 let _ = self.timeline.publish(self.ticket);

@@ -10,7 +10,10 @@ use parking_lot::Mutex;
 use crate::abi::{self, Handle, Status};
 use crate::directory::Directory;
 use crate::negotiate::{Calls, Negotiated};
-use crate::{DeviceId, DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result, description, lifecycle, log};
+use crate::{
+    DeviceId, DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result, description, lifecycle,
+    log,
+};
 
 /// One backend of one `Runtime`. Its devices keep it alive.
 #[derive(Debug)]
@@ -39,7 +42,11 @@ impl Instance {
     ///
     /// # Errors
     /// Whatever the backend says.
-    pub(crate) fn open(backend: Negotiated, path: Option<PathBuf>, directory: Arc<Directory>) -> Result<Self> {
+    pub(crate) fn open(
+        backend: Negotiated,
+        path: Option<PathBuf>,
+        directory: Arc<Directory>,
+    ) -> Result<Self> {
         lifecycle::install();
         let calls = backend.calls;
         let specs = option_specs(&calls)?;
@@ -48,11 +55,24 @@ impl Instance {
         let status = unsafe { (calls.instance.open)(log::host_table(), &raw mut handle) };
         take(status)?;
         if handle.is_null() {
-            return Err(Error::new(ErrorKind::AbiMismatch, "instance.open succeeded but returned no instance"));
+            return Err(Error::new(
+                ErrorKind::AbiMismatch,
+                "instance.open succeeded but returned no instance",
+            ));
         }
         let (name, version) = (backend.name, backend.version);
         let generation = lifecycle::generation();
-        Ok(Self { name, version, path, calls, handle, specs, directory, generation, listing: Mutex::default() })
+        Ok(Self {
+            name,
+            version,
+            path,
+            calls,
+            handle,
+            specs,
+            directory,
+            generation,
+            listing: Mutex::default(),
+        })
     }
 
     /// Name of the target.
@@ -91,10 +111,15 @@ impl Instance {
         let (list, count) = (properties.as_ptr(), properties.len());
         let mut device = std::ptr::null_mut();
         // SAFETY: the instance is open, the properties live during the call, and `device` is writable.
-        let status = unsafe { (self.calls.instance.open_device)(self.handle, id.index, sub, list, count, &raw mut device) };
+        let status = unsafe {
+            (self.calls.instance.open_device)(self.handle, id.index, sub, list, count, &raw mut device)
+        };
         take(status)?;
         if device.is_null() {
-            return Err(Error::new(ErrorKind::AbiMismatch, "instance.open_device succeeded but returned no device"));
+            return Err(Error::new(
+                ErrorKind::AbiMismatch,
+                "instance.open_device succeeded but returned no device",
+            ));
         }
         Ok(device)
     }

@@ -34,7 +34,9 @@ pub(crate) fn find(path: &Path) -> Result<LibraryFile> {
     for (place, metadata) in [(&*path, &metadata), (directory, &fs::metadata(directory)?)] {
         if platform::is_world_writable(metadata) {
             let place = place.display();
-            return Err(Error::invalid(format!("refused: anybody may write to {place}; `chmod o-w {place}` if it is yours")));
+            return Err(Error::invalid(format!(
+                "refused: anybody may write to {place}; `chmod o-w {place}` if it is yours"
+            )));
         }
     }
     Ok(LibraryFile { identity: platform::file_identity(&metadata), path })
@@ -85,7 +87,8 @@ fn entry_point(library: &Library) -> Result<EntryPoint> {
     // SAFETY: the manifest says that the symbol, if it is there, is a function of this type.
     let symbol = unsafe { library.get::<EntryPoint>(ENTRY_SYMBOL.as_bytes()) };
     symbol.map(|symbol| *symbol).map_err(|error| {
-        let message = format!("it does not export `{ENTRY_SYMBOL}`; export the backend with `export_backend!`");
+        let message =
+            format!("it does not export `{ENTRY_SYMBOL}`; export the backend with `export_backend!`");
         Error::new(ErrorKind::AbiMismatch, message).with_source(error)
     })
 }

@@ -8,7 +8,12 @@ use crate::abi::{self, Header, HostTable, Str};
 use crate::{end_of, lifecycle};
 
 static HOST: HostTable = HostTable {
-    header: Header { magic: abi::MAGIC, struct_size: end_of!(HostTable, log), major: abi::MAJOR, minor: abi::MINOR },
+    header: Header {
+        magic: abi::MAGIC,
+        struct_size: end_of!(HostTable, log),
+        major: abi::MAJOR,
+        minor: abi::MINOR,
+    },
     log: Some(log),
 };
 
@@ -103,6 +108,9 @@ mod tests {
             unsafe { log(1, Str::new("null"), Str::new("poison")) };
         });
         let lines = collect.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        assert!(lines.starts_with("WARN message=odd backend=\"null\"\nTRACE message=\u{fffd} backend=\"\"\n"), "{lines}");
+        assert!(
+            lines.starts_with("WARN message=odd backend=\"null\"\nTRACE message=\u{fffd} backend=\"\"\n"),
+            "{lines}"
+        );
     }
 }

@@ -26,15 +26,24 @@ pub(crate) fn read(path: &Path) -> Result<LibraryManifest> {
 fn parse(section: &[u8]) -> Result<LibraryManifest> {
     let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
     if section.len() < size_of::<Manifest>() {
-        return Err(mismatch(format!("manifest of {} bytes, want at least {}", section.len(), size_of::<Manifest>())));
+        return Err(mismatch(format!(
+            "manifest of {} bytes, want at least {}",
+            section.len(),
+            size_of::<Manifest>()
+        )));
     }
     let magic = u64::from_ne_bytes(field(section, offset_of!(Manifest, magic)));
     if magic != abi::MAGIC {
-        return Err(mismatch(format!("manifest with wrong magic {magic:#018x}: not a backend of this project")));
+        return Err(mismatch(format!(
+            "manifest with wrong magic {magic:#018x}: not a backend of this project"
+        )));
     }
     let major = u16::from_ne_bytes(field(section, offset_of!(Manifest, major)));
     if major != abi::MAJOR {
-        return Err(mismatch(format!("built for ABI major {major}, this program speaks {}; rebuild the backend", abi::MAJOR)));
+        return Err(mismatch(format!(
+            "built for ABI major {major}, this program speaks {}; rebuild the backend",
+            abi::MAJOR
+        )));
     }
     let manifest = LibraryManifest {
         name: text(&field::<32>(section, offset_of!(Manifest, name))),
@@ -44,7 +53,11 @@ fn parse(section: &[u8]) -> Result<LibraryManifest> {
     check_name(&manifest.name)?;
     let arch = manifest.target.split('-').next().unwrap_or_default();
     if !arch.is_empty() && arch != std::env::consts::ARCH {
-        return Err(mismatch(format!("built for {}, this program runs on {}", manifest.target, std::env::consts::ARCH)));
+        return Err(mismatch(format!(
+            "built for {}, this program runs on {}",
+            manifest.target,
+            std::env::consts::ARCH
+        )));
     }
     Ok(manifest)
 }

@@ -3,7 +3,8 @@
 use std::mem::MaybeUninit;
 
 use crate::abi::{
-    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls, ModuleCalls, QueueCalls, Status,
+    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls,
+    ModuleCalls, QueueCalls, Status,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -95,7 +96,11 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated>
         return Err(mismatch(format!("wrong magic {:#018x}: not a table of this project", header.magic)));
     }
     if header.major != abi::MAJOR {
-        return Err(mismatch(format!("speaks ABI major {}, this program speaks {}; rebuild the backend", header.major, abi::MAJOR)));
+        return Err(mismatch(format!(
+            "speaks ABI major {}, this program speaks {}; rebuild the backend",
+            header.major,
+            abi::MAJOR
+        )));
     }
     if (header.struct_size as usize) < size_of::<Header>() + 2 * size_of::<abi::Str>() {
         return Err(mismatch(format!("table of {} bytes has no name", header.struct_size)));
@@ -194,17 +199,27 @@ mod tests {
         let error = memory_usage(&table(&raw const device));
         assert_eq!(error.kind(), ErrorKind::Unsupported, "a function beyond the stated size was called");
         assert!(error.message().contains("DeviceTable.memory_usage"), "{error}");
-        let older = BackendTable { header: header(end_of!(BackendTable, instance)), ..table(&raw const device) };
-        assert_eq!(memory_usage(&older).kind(), ErrorKind::Unsupported, "a table beyond the stated size was used");
+        let older =
+            BackendTable { header: header(end_of!(BackendTable, instance)), ..table(&raw const device) };
+        assert_eq!(
+            memory_usage(&older).kind(),
+            ErrorKind::Unsupported,
+            "a table beyond the stated size was used"
+        );
     }
 
     #[test]
     fn a_larger_table_is_read_as_far_as_it_is_known() {
         #[repr(C)]
         struct Newer<T>(T, [usize; 9]);
-        let device =
-            Newer(DeviceTable { struct_size: 0, memory_usage: Some(refuse), ..DeviceTable::default() }, [usize::MAX; 9]);
-        let device = Newer(DeviceTable { struct_size: u32::try_from(size_of_val(&device)).unwrap(), ..device.0 }, device.1);
+        let device = Newer(
+            DeviceTable { struct_size: 0, memory_usage: Some(refuse), ..DeviceTable::default() },
+            [usize::MAX; 9],
+        );
+        let device = Newer(
+            DeviceTable { struct_size: u32::try_from(size_of_val(&device)).unwrap(), ..device.0 },
+            device.1,
+        );
         let backend = Newer(table((&raw const device).cast()), [usize::MAX; 9]);
         let size = u32::try_from(size_of_val(&backend)).unwrap();
         let backend = Newer(BackendTable { header: header(size), ..backend.0 }, backend.1);

@@ -87,7 +87,9 @@ mod tests {
     #[test]
     fn only_backends_have_a_backend_name() {
         assert_eq!(backend_of_file(Path::new("/x/libruntime_null.so")), Some("null"));
-        for other in ["libruntime_.so", "libruntime_null.so.1", "libnull.so", "runtime_null.so", "libruntime_null.d"] {
+        for other in
+            ["libruntime_.so", "libruntime_null.so.1", "libnull.so", "runtime_null.so", "libruntime_null.d"]
+        {
             assert_eq!(backend_of_file(Path::new(other)), None, "{other}");
         }
     }

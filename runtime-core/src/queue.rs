@@ -90,9 +90,9 @@ impl Queue {
     /// As [`Queue::launch`]; the kernel's failure.
     #[inline]
     pub fn call(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
-        let plan = Plan { inline: self.inline, ..Plan::default() };
+        let plan = Plan { inline: self.inline, hold: true, ..Plan::default() };
         match self.start(kernel, geometry, args, plan, true)? {
-            Some(Submitted::Queued(ticket)) => self.timeline.wait(ticket, None),
+            Some(Submitted::Queued(ticket)) => Event::new(&self.timeline, ticket).wait(),
             Some(Submitted::Claimed(_)) | None => Ok(()),
         }
     }

@@ -77,8 +77,20 @@ pub struct LoadReport {
 
 impl LoadReport {
     /// A line about something that is not a library to load.
-    pub(crate) fn search(path: &Path, origin: &'static str, outcome: Outcome, reason: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), target: None, origin, stage: Stage::Search, outcome, reason: reason.into() }
+    pub(crate) fn search(
+        path: &Path,
+        origin: &'static str,
+        outcome: Outcome,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            target: None,
+            origin,
+            stage: Stage::Search,
+            outcome,
+            reason: reason.into(),
+        }
     }
 }
 
@@ -102,11 +114,17 @@ mod tests {
 
     #[test]
     fn a_line_says_what_where_why_and_how_it_was_found() {
-        let mut line = LoadReport::search(Path::new("/x/libruntime_a.so"), "RUNTIME_BACKENDS", Outcome::Failed, "no such file");
+        let mut line = LoadReport::search(
+            Path::new("/x/libruntime_a.so"),
+            "RUNTIME_BACKENDS",
+            Outcome::Failed,
+            "no such file",
+        );
         assert_eq!(line.to_string(), "failed  /x/libruntime_a.so: no such file [RUNTIME_BACKENDS]");
         line.stage = Stage::Open;
         assert_eq!(line.to_string(), "failed  /x/libruntime_a.so: dlopen: no such file [RUNTIME_BACKENDS]");
-        let linked = LoadReport { target: Some("a".into()), outcome: Outcome::Loaded, path: PathBuf::new(), ..line };
+        let linked =
+            LoadReport { target: Some("a".into()), outcome: Outcome::Loaded, path: PathBuf::new(), ..line };
         assert_eq!(linked.to_string(), "loaded  a: no such file [RUNTIME_BACKENDS]");
     }
 }

@@ -12,7 +12,9 @@ use crate::negotiate::{Negotiated, negotiate};
 use crate::report::{LoadReport, Outcome, Stage};
 use crate::search::{Environment, Found, Request, search};
 use crate::selector::Selector;
-use crate::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result, device, loader, manifest, platform, suggest};
+use crate::{
+    DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result, device, loader, manifest, platform, suggest,
+};
 
 /// The registry of backends and their devices. Cheap to clone; several may live in one process.
 ///
@@ -63,9 +65,13 @@ impl Runtime {
     }
 
     /// Starts from a list of one's own: linked-in backends, libraries, directories, with or without discovery.
-    #[must_use]
     pub fn builder() -> RuntimeBuilder {
-        RuntimeBuilder { registered: Vec::new(), libraries: Vec::new(), directories: Vec::new(), discover: true }
+        RuntimeBuilder {
+            registered: Vec::new(),
+            libraries: Vec::new(),
+            directories: Vec::new(),
+            discover: true,
+        }
     }
 
     /// Lists the backends with their devices. Asks the drivers, which may take a while the first time.
@@ -108,7 +114,7 @@ impl Runtime {
     fn open_selected(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
         let selector = Selector::parse(text)?;
         let instance = self.instance(selector.target)?;
-        let info = selector.pick(instance.devices()?)?;
+        let info = selector.pick(&instance.devices()?)?;
         let name = info.id.to_string();
         if let Some(reason) = &info.unusable {
             return Err(Error::new(ErrorKind::Unavailable, reason.clone()).on_device(&name));
@@ -123,11 +129,15 @@ impl Runtime {
             return Ok(instance);
         }
         let names: Vec<_> = instances.iter().map(|instance| instance.name()).collect();
-        let error = Error::new(ErrorKind::NotFound, format!("no target \"{target}\"; {}", suggest(target, &names)));
-        let failed = |line: &&LoadReport| line.outcome == Outcome::Failed && line.target.as_deref() == Some(target);
+        let error =
+            Error::new(ErrorKind::NotFound, format!("no target \"{target}\"; {}", suggest(target, &names)));
+        let failed =
+            |line: &&LoadReport| line.outcome == Outcome::Failed && line.target.as_deref() == Some(target);
         Err(match self.inner.report.iter().find(failed) {
             Some(line) => error.with_note(line),
-            None if names.is_empty() => error.with_note("no backend was loaded: `runtime doctor` says where they are looked for"),
+            None if names.is_empty() => {
+                error.with_note("no backend was loaded: `runtime doctor` says where they are looked for")
+            }
             None => error,
         })
     }
@@ -187,7 +197,8 @@ impl RuntimeBuilder {
         for table in &self.registered {
             registry.register(table);
         }
-        let request = Request { libraries: self.libraries, directories: self.directories, discover: self.discover };
+        let request =
+            Request { libraries: self.libraries, directories: self.directories, discover: self.discover };
         for found in search(&request, &Environment::of_process()) {
             match found {
                 Found::Library(path, origin) => registry.load(&path, origin),
@@ -251,7 +262,8 @@ impl Registry {
 
     fn open(&mut self, backend: Negotiated, path: Option<PathBuf>, stage: &mut Stage) -> Result<Verdict> {
         *stage = Stage::Instance;
-        let what = format!("{} {} (ABI {}.{})", backend.name, backend.version, crate::abi::MAJOR, backend.minor);
+        let what =
+            format!("{} {} (ABI {}.{})", backend.name, backend.version, crate::abi::MAJOR, backend.minor);
         let instance = Instance::open(backend, path, self.directory.clone())?;
         self.inner.instances.push(Arc::new(instance));
         Ok(Verdict::Loaded(what))
@@ -261,7 +273,9 @@ impl Registry {
     fn rival(&self, name: &str) -> Option<Verdict> {
         let rival = self.inner.instances.iter().find(|instance| instance.name() == name)?;
         Some(Verdict::Needless(match &rival.path {
-            Some(path) => format!("target \"{name}\" already comes from {}, which was found first", path.display()),
+            Some(path) => {
+                format!("target \"{name}\" already comes from {}, which was found first", path.display())
+            }
             None => format!("target \"{name}\" is linked in, which wins"),
         }))
     }

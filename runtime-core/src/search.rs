@@ -1,8 +1,12 @@
 //! Where backend libraries are looked for, in which order.
 //!
-//! 1. what the program gives; 2. `RUNTIME_BACKENDS`, which replaces the rest; 3. `RUNTIME_BACKEND_PATH`;
-//! 4. `../lib/runtime` beside the executable; 5. the executable's directory; 6. the user's and 7. the system's
-//! library directories. Never the current directory, never what anybody may write to.
+//! 1. what the program gives;
+//! 2. `RUNTIME_BACKENDS`, which replaces the rest;
+//! 3. `RUNTIME_BACKEND_PATH`;
+//! 4. `../lib/runtime` beside the executable, then the executable's directory;
+//! 5. the user's and the system's library directories.
+//!
+//! Never the current directory, never what anybody may write to.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -164,7 +168,10 @@ fn set(variable: Option<&OsStr>) -> Option<&OsStr> {
 fn backends_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let metadata = fs::metadata(directory).map_err(|error| error.to_string())?;
     if platform::is_world_writable(&metadata) {
-        return Err(format!("refused: anybody may write to it; `chmod o-w {}` if it is yours", directory.display()));
+        return Err(format!(
+            "refused: anybody may write to it; `chmod o-w {}` if it is yours",
+            directory.display()
+        ));
     }
     let entries = fs::read_dir(directory).map_err(|error| error.to_string())?;
     let mut libraries: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -185,7 +192,15 @@ mod tests {
     impl Machine {
         fn new() -> Self {
             let machine = Self(tempfile::tempdir().unwrap());
-            for place in ["api", "env", "added", "prefix/lib/runtime", "prefix/bin", "home/.local/lib/runtime", "system"] {
+            for place in [
+                "api",
+                "env",
+                "added",
+                "prefix/lib/runtime",
+                "prefix/bin",
+                "home/.local/lib/runtime",
+                "system",
+            ] {
                 fs::create_dir_all(machine.path(place)).unwrap();
                 fs::write(machine.path(place).join("libruntime_x.so"), "").unwrap();
                 fs::write(machine.path(place).join("libother.so"), "").unwrap();
@@ -294,6 +309,9 @@ mod tests {
         let lines = lines(&search(&machine.request(), &environment));
         assert!(lines[0].starts_with("failed") && lines[0].contains("anybody may write"), "{lines:?}");
         assert!(lines[1].starts_with("skipped") && lines[1].contains("no such directory"), "{lines:?}");
-        assert!(lines[2].starts_with("skipped") && lines[2].contains("holds no libruntime_<name>.so"), "{lines:?}");
+        assert!(
+            lines[2].starts_with("skipped") && lines[2].contains("holds no libruntime_<name>.so"),
+            "{lines:?}"
+        );
     }
 }

@@ -40,7 +40,7 @@ impl<'a> Selector<'a> {
     ///
     /// # Errors
     /// `NotFound`, which lists the devices; `InvalidArgument` for a name that several have.
-    pub(crate) fn pick(&self, devices: Vec<DeviceInfo>) -> Result<DeviceInfo> {
+    pub(crate) fn pick(&self, devices: &[DeviceInfo]) -> Result<DeviceInfo> {
         let mut found: Vec<_> = devices.iter().filter(|device| self.fits(device)).collect();
         if let [device] = found[..] {
             return Ok(device.clone());
@@ -49,12 +49,15 @@ impl<'a> Selector<'a> {
         found.retain(|device| device.id.sub.is_none());
         match found[..] {
             [device] => Ok(device.clone()),
-            [] => Err(Error::new(ErrorKind::NotFound, format!("no device \"{self}\"; {}", listing(self.target, &devices)))),
+            [] => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("no device \"{self}\"; {}", listing(self.target, devices)),
+            )),
             [first, ..] => Err(Error::invalid(format!(
                 "{} devices are named \"{}\"; use the index: {}",
                 found.len(),
                 first.name,
-                listing(self.target, &devices)
+                listing(self.target, devices)
             ))),
         }
     }
@@ -100,11 +103,16 @@ mod tests {
             id: DeviceId { target: "t".into(), index, sub },
             ..DeviceInfo::new(DeviceKind::Accelerator, index, name)
         };
-        vec![device(0, None, "Big One"), device(0, Some(2), "Big One"), device(1, None, "twin"), device(2, None, "twin")]
+        vec![
+            device(0, None, "Big One"),
+            device(0, Some(2), "Big One"),
+            device(1, None, "twin"),
+            device(2, None, "twin"),
+        ]
     }
 
     fn pick(text: &str) -> Result<String> {
-        Ok(Selector::parse(text)?.pick(devices())?.id.to_string())
+        Ok(Selector::parse(text)?.pick(&devices())?.id.to_string())
     }
 
     #[test]
@@ -119,9 +127,12 @@ mod tests {
         for text in ["t:7", "t:0.9", "t:huge", "t:+1", "t:99999999999999", "t:1.x"] {
             let error = pick(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound, "{text}");
-            assert!(error.message().starts_with(&format!("no device \"{text}\"; valid: t:0 (Big One), t:0.2")), "{error}");
+            assert!(
+                error.message().starts_with(&format!("no device \"{text}\"; valid: t:0 (Big One), t:0.2")),
+                "{error}"
+            );
         }
-        let error = Selector::parse("t").unwrap().pick(vec![]).unwrap_err();
+        let error = Selector::parse("t").unwrap().pick(&[]).unwrap_err();
         assert_eq!(error.message(), "no device \"t:0\"; \"t\" has no devices on this machine");
     }
 

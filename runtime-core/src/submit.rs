@@ -32,7 +32,7 @@ impl<'a> Uses<'a> {
     pub(crate) fn add(&mut self, buffer: &'a Buffer, access: Access) -> Result<()> {
         if buffer.is_frozen() {
             // Final content needs no order: it is skipped, so that threads share it without contention.
-            return if access.writes() { Err(Error::invalid("a frozen tensor cannot be written")) } else { Ok(()) };
+            return if access.writes() { check_writable(buffer) } else { Ok(()) };
         }
         let at = self.0.iter().position(|(known, _)| std::ptr::from_ref(*known) >= std::ptr::from_ref(buffer)).unwrap_or(self.0.len());
         match self.0.get_mut(at) {
@@ -46,6 +46,11 @@ impl<'a> Uses<'a> {
     fn lock(&self) -> SmallVec<[MutexGuard<'a, Hazards>; 16]> {
         self.0.iter().map(|(buffer, _)| buffer.hazards.lock()).collect()
     }
+}
+
+#[inline]
+fn check_writable(buffer: &Buffer) -> Result<()> {
+    if buffer.is_frozen() { Err(Error::invalid("a frozen tensor cannot be written")) } else { Ok(()) }
 }
 
 /// What kind of submission it is.
@@ -96,8 +101,12 @@ impl Queue {
             let mut hazards = uses.lock();
             let mut foreign = Dependencies::new();
             let mut after = 0;
-            for (hazards, (_, access)) in hazards.iter().zip(&uses.0) {
+            for (hazards, (buffer, access)) in hazards.iter().zip(&uses.0) {
                 hazards.check_unmapped(*access)?;
+                if access.writes() {
+                    // It may have been frozen since it was added.
+                    check_writable(buffer)?;
+                }
                 after = after.max(hazards.before(*access, self.timeline.id, &mut foreign));
             }
             let joins = if foreign.is_empty() { Joins::new() } else {

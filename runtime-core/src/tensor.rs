@@ -11,7 +11,7 @@ use crate::common_runtime::CommonRuntime;
 use crate::device::{Device, with_exclusive};
 use crate::layout::{Layout, checked_bytes, checked_elements};
 use crate::transfer;
-use crate::{DType, DeviceId, Element, Error, ErrorKind, Result};
+use crate::{Access, DType, DeviceId, Element, Error, ErrorKind, Result};
 
 /// A tensor on a device. Cloning shares the memory; so do views.
 ///
@@ -137,8 +137,9 @@ impl Tensor {
         }
         let buffer = self.writable_buffer("write")?;
         let whole = wanted == buffer.bytes;
-        with_exclusive(&buffer.device, &buffer.hazards, whole, |hazards| {
-            hazards.check_unmapped(crate::Access::Write)?;
+        let access = if whole { Access::Write } else { Access::ReadWrite };
+        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| {
+            hazards.check_unmapped(access)?;
             if self.is_contiguous() {
                 transfer::write(buffer, self.byte_offset(), bytes)?;
             } else {
@@ -164,8 +165,8 @@ impl Tensor {
             return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len())).in_operation("read"));
         }
         let buffer = self.buffer("read")?;
-        with_exclusive(&buffer.device, &buffer.hazards, false, |hazards| {
-            hazards.check_unmapped(crate::Access::Read)?;
+        with_exclusive(&buffer.device, &buffer.hazards, Access::Read, |hazards| {
+            hazards.check_unmapped(Access::Read)?;
             if self.is_contiguous() {
                 return transfer::read(buffer, self.byte_offset(), bytes);
             }

@@ -26,6 +26,8 @@ const NONE: u64 = u64::MAX;
 const SLICE: Duration = Duration::from_millis(20);
 /// The same while an edge is open: a failed source may mean that the wait never ends.
 const EDGE_SLICE: Duration = Duration::from_millis(1);
+/// The same on a serial device, whose only lock the wait holds.
+const SERIAL_SLICE: Duration = Duration::from_micros(50);
 /// Open edges of one queue before edges of one source are merged.
 const EDGES: usize = 16;
 /// Waits that return early for this many rounds sleep in between.
@@ -340,6 +342,18 @@ impl Timeline {
         self.wait_open(ticket, deadline)
     }
 
+    /// What became of `ticket`, after a look at the device; `None`: it is in flight. Never blocks.
+    pub(crate) fn look(self: &Arc<Self>, ticket: u64) -> Result<Option<Result<()>>> {
+        if let Some(result) = self.settled(ticket) {
+            return Ok(Some(result));
+        }
+        let Some(device) = self.device.upgrade() else { return Ok(Some(self.after_close(ticket))) };
+        device.check()?;
+        self.publish(ticket)?;
+        self.observe()?;
+        Ok(self.settled(ticket))
+    }
+
     fn after_close(self: &Arc<Self>, ticket: u64) -> Result<()> {
         self.resolve_edges();
         self.settled(ticket).unwrap_or_else(|| {
@@ -355,7 +369,11 @@ impl Timeline {
             if let Some(result) = self.settled(ticket) {
                 return result;
             }
-            let mut slice = if self.edge_count.load(Ordering::Acquire) == 0 { SLICE } else { EDGE_SLICE };
+            let mut slice = match (&self.serial, self.edge_count.load(Ordering::Acquire)) {
+                (Some(_), _) => SERIAL_SLICE,
+                (None, 0) => SLICE,
+                (None, _) => EDGE_SLICE,
+            };
             if let Some(deadline) = deadline {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::device::with_exclusive;
-use crate::{Element, Error, Result, Tensor};
+use crate::{Access, Element, Error, Result, Tensor};
 
 /// Read access to a tensor's memory. While it lives, a launch that writes the buffer is refused.
 #[derive(Debug)]
@@ -36,7 +36,8 @@ impl Mapping {
         if write && buffer.is_frozen() {
             return Err(Error::invalid("the tensor is frozen: its content is final").in_operation("map_mut"));
         }
-        with_exclusive(&buffer.device, &buffer.hazards, write, |hazards| hazards.map(write))?;
+        let access = if write { Access::ReadWrite } else { Access::Read };
+        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| hazards.map(write))?;
         Ok(Self { tensor: tensor.clone(), buffer })
     }
 

@@ -89,8 +89,8 @@ fn watch(shared: &Shared, device: &Weak<Device>) {
         let Some(_backend_call) = lifecycle::WaiterGuard::enter() else { return };
         // Only the upgrade keeps the device open during the calls; its last drop may then happen here.
         let Some(open) = device.upgrade() else { return };
-        observe(&pending);
-        wake(shared);
+        let broken = observe(&pending);
+        wake(shared, &broken);
         drop(open);
         rounds += 1;
         if rounds > EAGER_ROUNDS {
@@ -101,25 +101,30 @@ fn watch(shared: &Shared, device: &Weak<Device>) {
     }
 }
 
-fn observe(pending: &[Arc<Timeline>]) {
+/// Looks at each queue once; returns those that answered with an error.
+fn observe(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
     let mut seen: Vec<&Arc<Timeline>> = Vec::new();
+    let mut broken = Vec::new();
     for timeline in pending {
         if !seen.iter().any(|known| Arc::ptr_eq(known, timeline)) {
-            // An error has been noted as the queue's failure, which wakes below.
-            let _ = timeline.observe();
             seen.push(timeline);
+            if timeline.observe().is_err() {
+                broken.push(timeline);
+            }
         }
     }
+    broken
 }
 
-fn wake(shared: &Shared) {
+/// Wakes whoever waits for a settled ticket, or on a queue that answers with errors: its future asks for them itself.
+fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
     let mut ready = Vec::new();
     shared.state.lock().waiting.retain(|waiting| {
-        let settled = waiting.timeline.settled(waiting.ticket).is_some();
-        if settled {
+        let over = waiting.timeline.settled(waiting.ticket).is_some() || broken.iter().any(|known| Arc::ptr_eq(known, &waiting.timeline));
+        if over {
             ready.push(waiting.waker.clone());
         }
-        !settled
+        !over
     });
     // Outside the lock: a waker may poll its future at once.
     ready.into_iter().for_each(Waker::wake);

@@ -63,6 +63,7 @@ impl<'s, 'a> QueueBench<'s, 'a> {
     pub(crate) fn new(subject: Subject<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
         let Subject { device, queue, kernel, geometry, args, setup } = subject;
         let info = device.info();
+        let inline = info.kind == DeviceKind::Host && clock == Clock::HostWall;
         let mut moved = Vec::new();
         for (tensor, access) in args.iter().filter_map(|arg| arg.moved(info)) {
             moved.push(Moved { tensor, access, host: tensor.to_array()? });
@@ -71,11 +72,12 @@ impl<'s, 'a> QueueBench<'s, 'a> {
             queue,
             kernel,
             geometry,
-            args: args.iter().map(EvaluationArg::arg).collect(),
+            args: args.iter().map(|placed| placed.arg).collect(),
             setup,
             clock,
-            inline: info.kind == DeviceKind::Host && clock == Clock::HostWall,
-            has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL),
+            inline,
+            // An empty kernel is submitted, and where calls are inline that is another path with another cost.
+            has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL) && !inline,
             moved,
             flusher: Flusher::new(device, timing.flush_cache)?,
             stamps: Vec::with_capacity(if clock == Clock::DeviceKernel { PAIRS as usize } else { 0 }),
@@ -119,10 +121,7 @@ impl<'s, 'a> QueueBench<'s, 'a> {
     fn calls_of(&mut self, work: Work, number: u64) -> Result<Option<Event>> {
         if self.inline {
             for _ in 0..number {
-                match work {
-                    Work::Kernel => self.queue.call(self.kernel, self.geometry, &self.args)?,
-                    Work::Empty => self.queue.empty()?.wait()?,
-                }
+                self.queue.call(self.kernel, self.geometry, &self.args)?;
             }
             return Ok(None);
         }

@@ -49,7 +49,7 @@ pub struct Measurement {
     /// were flushed.
     pub cold: bool,
     /// What the same clock reads per call of an empty kernel: how much of a short time is not the kernel's. It has
-    /// not been subtracted. `None` where the device has no empty kernel.
+    /// not been subtracted. `None` where the device has no empty kernel, or none that runs the way calls do.
     pub overhead_ns: Option<f64>,
     /// The share of the transfers, where arguments live on the host. It is part of the samples.
     pub transfer: Option<Transfer>,

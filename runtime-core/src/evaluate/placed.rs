@@ -1,6 +1,7 @@
 //! Arguments of an evaluation, and where they live when the clock starts.
 
 use super::Clock;
+use crate::argument::Value;
 use crate::{Access, Arg, DeviceInfo, DeviceKind, Error, HostArray, Result, Tensor};
 
 /// Where a tensor argument lives when the clock starts.
@@ -19,53 +20,34 @@ pub enum On {
     Shared,
 }
 
-/// An argument of an evaluation.
+/// An argument of an evaluation: an argument of the launch, and where it lives when the clock starts.
 #[derive(Clone, Copy, Debug)]
-pub enum EvaluationArg<'a> {
-    /// A tensor of the evaluation's device.
-    Tensor {
-        /// The tensor. For [`On::Host`] it is the device's copy, whose contents are also what the host sends.
-        tensor: &'a Tensor,
-        /// How the kernel uses it.
-        access: Access,
-        /// Where it lives when the clock starts.
-        on: On,
-    },
-    /// A scalar, bytes by value, or a size of work-group memory.
-    Value(Arg<'a>),
+pub struct EvaluationArg<'a> {
+    /// The argument of the launch. A tensor that lives on the host is given as the device's copy, whose contents are
+    /// also what the host sends.
+    pub arg: Arg<'a>,
+    /// Where it lives; only tensors live anywhere but on the device.
+    pub on: On,
 }
 
 impl<'a> EvaluationArg<'a> {
     /// A tensor that the kernel uses by `access` and that lives `on` when the clock starts.
     #[must_use]
     pub const fn tensor(tensor: &'a Tensor, access: Access, on: On) -> Self {
-        Self::Tensor { tensor, access, on }
-    }
-
-    /// The argument of the launch.
-    pub(crate) fn arg(&self) -> Arg<'a> {
-        match *self {
-            Self::Tensor { tensor, access, .. } => Arg::tensor(tensor, access),
-            Self::Value(arg) => arg,
-        }
+        Self { arg: Arg::tensor(tensor, access), on }
     }
 
     /// The tensor and its access, if it is one.
     pub(crate) const fn as_tensor(&self) -> Option<(&'a Tensor, Access)> {
-        match *self {
-            Self::Tensor { tensor, access, .. } => Some((tensor, access)),
-            Self::Value(_) => None,
+        match self.arg.value {
+            Value::Tensor(tensor, access) => Some((tensor, access)),
+            _ => None,
         }
     }
 
     /// The tensor and its access, if each call sends it or fetches it.
     pub(crate) fn moved(&self, info: &DeviceInfo) -> Option<(&'a Tensor, Access)> {
-        match *self {
-            Self::Tensor { tensor, access, on: On::Host } if info.kind != DeviceKind::Host => {
-                Some((tensor, access))
-            }
-            _ => None,
-        }
+        self.as_tensor().filter(|_| self.on == On::Host && info.kind != DeviceKind::Host)
     }
 
     pub(crate) fn check(&self, index: usize, info: &DeviceInfo, clock: Clock) -> Result<()> {
@@ -75,19 +57,21 @@ impl<'a> EvaluationArg<'a> {
                  see; use device_batch or host_wall, or place it on the device"
             )));
         }
-        let Self::Tensor { tensor, on, .. } = self else { return Ok(()) };
-        let space = match on {
+        let space = match self.on {
             On::Pinned => "pinned",
             On::Shared => "shared",
             On::Device | On::Host => return Ok(()),
         };
-        if info.kind == DeviceKind::Host || tensor.space() == space {
-            return Ok(());
+        match self.as_tensor() {
+            Some((tensor, _)) if info.kind != DeviceKind::Host && tensor.space() != space => {
+                Err(Error::invalid(format!(
+                    "argument {index} is said to be {space}, but lies in memory space {}; allocate it with \
+                     Placement::space(\"{space}\")",
+                    tensor.space()
+                )))
+            }
+            _ => Ok(()),
         }
-        Err(Error::invalid(format!(
-            "argument {index} is said to be {space}, but lies in memory space {}; allocate it with Placement::space(\"{space}\")",
-            tensor.space()
-        )))
     }
 
     pub(crate) fn check_reference(&self, index: usize, expected: &HostArray) -> Result<()> {
@@ -111,7 +95,8 @@ impl<'a> EvaluationArg<'a> {
 }
 
 impl<'a> From<Arg<'a>> for EvaluationArg<'a> {
+    /// An argument on the device.
     fn from(arg: Arg<'a>) -> Self {
-        Self::Value(arg)
+        Self { arg, on: On::Device }
     }
 }

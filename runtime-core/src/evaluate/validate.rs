@@ -295,6 +295,25 @@ fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
     index
 }
 
+impl Tolerance {
+    /// Compares output `arg` with its reference of the same dtype and shape, for a caller that ran the kernel itself.
+    /// `poison` is what the output was filled with, if it was.
+    #[must_use]
+    pub fn compare(&self, arg: usize, actual: &HostArray, expected: &HostArray, poison: Option<u8>) -> Validation {
+        match compare(arg, actual, expected, poison, self) {
+            Ok(agreement) => Validation::Passed(agreement),
+            Err(mismatch) => Validation::Failed(*mismatch),
+        }
+    }
+
+    /// A byte to fill an output with before the kernel runs: no element of `expected` is within its tolerance of it,
+    /// wherever that can be.
+    #[must_use]
+    pub fn poison(&self, expected: &HostArray) -> u8 {
+        poison(expected, self)
+    }
+}
+
 #[cfg(test)]
 #[path = "validate_tests.rs"]
 mod tests;

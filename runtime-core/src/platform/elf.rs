@@ -24,11 +24,15 @@ pub(crate) fn manifest_section(path: &Path) -> Result<Vec<u8>> {
     let file = File::open(path)?;
     check_identity(&file)?;
     let data = &ReadCache::new(file);
-    let broken = |error: object::Error| mismatch(format!("damaged or truncated file ({error}); build or copy it again"));
+    let broken = |error: object::Error| {
+        mismatch(format!("damaged or truncated file ({error}); build or copy it again"))
+    };
     let header = FileHeader64::<Endianness>::parse(data).map_err(broken)?;
     let endian = header.endian().map_err(broken)?;
     if header.e_type(endian) != ET_DYN {
-        return Err(mismatch("not a shared library; link it with `-shared` (Rust: `crate-type = [\"cdylib\"]`)"));
+        return Err(mismatch(
+            "not a shared library; link it with `-shared` (Rust: `crate-type = [\"cdylib\"]`)",
+        ));
     }
     check_complete(header, endian, data)?;
     let sections = header.sections(endian, data).map_err(broken)?;
@@ -49,21 +53,33 @@ fn check_identity(file: &File) -> Result<()> {
         _ => return Err(mismatch("not an ELF file")),
     }
     let little = start[5] == 1;
-    let machine = if little { u16::from_le_bytes([start[18], start[19]]) } else { u16::from_be_bytes([start[18], start[19]]) };
+    let machine = if little {
+        u16::from_le_bytes([start[18], start[19]])
+    } else {
+        u16::from_be_bytes([start[18], start[19]])
+    };
     let name = MACHINES.iter().find(|(number, _)| *number == machine).map(|(_, name)| *name);
     let ours = std::env::consts::ARCH;
     if name != Some(ours) && MACHINES.iter().any(|(_, name)| *name == ours) {
         let theirs = name.map_or_else(|| format!("machine {machine}"), str::to_owned);
-        return Err(mismatch(format!("built for {theirs}, this program runs on {ours}; build the backend for {ours}")));
+        return Err(mismatch(format!(
+            "built for {theirs}, this program runs on {ours}; build the backend for {ours}"
+        )));
     }
     if start[4] != 2 || little != cfg!(target_endian = "little") {
-        return Err(mismatch(format!("built for another word size or byte order; build the backend for {ours}")));
+        return Err(mismatch(format!(
+            "built for another word size or byte order; build the backend for {ours}"
+        )));
     }
     Ok(())
 }
 
 /// Checks that the file holds all that its headers promise: mapping a truncated one would end in `SIGBUS`.
-fn check_complete<'data, R: ReadRef<'data>>(header: &FileHeader64<Endianness>, endian: Endianness, data: R) -> Result<()> {
+fn check_complete<'data, R: ReadRef<'data>>(
+    header: &FileHeader64<Endianness>,
+    endian: Endianness,
+    data: R,
+) -> Result<()> {
     let truncated = |what: String| mismatch(format!("truncated file: {what}; build or copy it again"));
     let segments = header.program_headers(endian, data).map_err(|error| truncated(error.to_string()))?;
     let promised = segments

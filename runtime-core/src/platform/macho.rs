@@ -24,6 +24,7 @@ pub(crate) fn manifest_section(path: &Path) -> Result<Vec<u8>> {
         return Err(mismatch("not a shared library".to_owned()));
     }
     let section = file.section_by_name(SECTION);
-    let section = section.ok_or_else(|| mismatch(format!("not a backend of this project: it has no section {SECTION}")))?;
+    let section = section
+        .ok_or_else(|| mismatch(format!("not a backend of this project: it has no section {SECTION}")))?;
     section.data().map(<[u8]>::to_vec).map_err(broken)
 }
