@@ -33,35 +33,22 @@
 #define RT_ENTRY_SYMBOL "runtime_backend_v1"
 // Name of the section that holds the manifest (ELF).
 #define RT_MANIFEST_SECTION ".runtime_manifest"
-// `Error::kind`.
+
+// `Error::kind`, and what a program decides on.
 #define RT_ERROR_UNAVAILABLE 1
-// `Error::kind`.
 #define RT_ERROR_UNSUPPORTED 2
-// `Error::kind`.
 #define RT_ERROR_INVALID_ARGUMENT 3
-// `Error::kind`.
 #define RT_ERROR_NOT_FOUND 4
-// `Error::kind`.
 #define RT_ERROR_COMPILE_FAILED 5
-// `Error::kind`.
 #define RT_ERROR_OUT_OF_MEMORY 6
-// `Error::kind`.
 #define RT_ERROR_OUT_OF_RESOURCES 7
-// `Error::kind`.
 #define RT_ERROR_TIMEOUT 8
-// `Error::kind`.
 #define RT_ERROR_DEVICE_LOST 9
-// `Error::kind`.
 #define RT_ERROR_FAILED 10
-// `Error::kind`.
 #define RT_ERROR_CANCELLED 11
-// `Error::kind`.
 #define RT_ERROR_ABI_MISMATCH 12
-// `Error::kind`.
 #define RT_ERROR_IO 13
-// `Error::kind`.
 #define RT_ERROR_DRIVER 14
-// `Error::kind`.
 #define RT_ERROR_INTERNAL 15
 
 
@@ -236,7 +223,7 @@ typedef struct rt_Str {
 typedef struct rt_Error {
     // End of the last field.
     uint32_t struct_size;
-    // An `crate::ErrorKind` by number; an unknown number is read as `Driver`.
+    // An `ErrorKind` by number; an unknown number is read as `Driver`.
     uint32_t kind;
     // The driver's own code, 0 if there is none.
     int64_t code;
@@ -859,7 +846,7 @@ typedef struct rt_EmbeddedTable {
     rt_Status (*read)(rt_Handle device, uint32_t tensor, uint64_t offset, uint8_t *destination, uint64_t bytes);
 } rt_EmbeddedTable;
 
-// What `super::EntryPoint` returns: a static table that lives as long as the library.
+// What `EntryPoint` returns: a static table that lives as long as the library.
 typedef struct rt_BackendTable {
     // Version of the backend's side.
     struct rt_Header header;

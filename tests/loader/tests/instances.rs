@@ -1,0 +1,106 @@
+//! Several runtimes, several opens, several names: what one does leaves the others alone.
+
+use std::fs;
+
+use runtime_core::{ErrorKind, Options, Outcome, Runtime};
+
+use crate::fixture::{Fixture, built, load};
+
+#[test]
+fn the_same_library_twice_is_loaded_once() {
+    let fixture = Fixture::new();
+    let path = fixture.backend("fixture", &[]);
+    fs::hard_link(&path, fixture.path("libruntime_link.so")).unwrap();
+    let runtime =
+        Runtime::builder().discover(false).library(&path).library(&path).directory(fixture.path("")).build();
+    let outcomes: Vec<_> = runtime.load_report().iter().map(|line| line.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Loaded, Outcome::Skipped, Outcome::Skipped, Outcome::Skipped]);
+    assert!(runtime.load_report()[3].reason.contains("the same file as"));
+    assert_eq!(runtime.targets().len(), 1);
+}
+
+#[test]
+fn a_linked_in_backend_wins_over_a_library() {
+    let runtime =
+        Runtime::builder().discover(false).library(built("null")).register(runtime_null::backend()).build();
+    let report = runtime.load_report();
+    assert_eq!((report[0].outcome, report[0].target.as_deref()), (Outcome::Loaded, Some("null")));
+    assert_eq!(report[1].outcome, Outcome::Skipped);
+    assert!(report[1].reason.contains("linked in"), "{}", report[1]);
+    assert_eq!(runtime.targets()[0].path, None);
+    assert!(runtime.open("null").is_ok());
+}
+
+#[test]
+fn two_runtimes_live_side_by_side() {
+    let fixture = Fixture::new();
+    let path = fixture.backend("fixture", &[]);
+    let (first, second) = (load(&path), load(&path));
+    let device = first.open("fixture").unwrap();
+    drop(first);
+    assert_eq!(second.open("fixture:0").unwrap().device_name(), "Fixture One");
+    drop(second);
+    assert_eq!(device.sibling_devices().unwrap().len(), 1, "the device keeps its backend");
+}
+
+#[test]
+fn a_failing_open_does_not_poison_the_next() {
+    let fixture = Fixture::new();
+    let runtime = load(&fixture.backend("fixture", &[]));
+    let bad = Options::new().with("mode", "bad");
+    for _ in 0..2 {
+        let error = runtime.open_with("fixture", &bad).unwrap_err();
+        assert_eq!(error.to_string(), "fixture:0: open: fixtureInit: FIXTURE_ERROR (7): no luck today");
+        assert_eq!(error.kind(), ErrorKind::Driver);
+        assert!(runtime.open("fixture").is_ok());
+    }
+}
+
+#[test]
+fn options_are_checked_before_the_backend_sees_them() {
+    let fixture = Fixture::new();
+    let runtime = load(&fixture.backend("fixture", &[]));
+    let open =
+        |key: &str, value: &str| runtime.open_with("fixture", &Options::new().with(key, value)).unwrap_err();
+    assert!(open("mod", "good").to_string().contains("did you mean \"mode\"?"));
+    assert!(open("mode", "ugly").to_string().contains("good, bad"));
+    assert_eq!(runtime.targets()[0].options[0].key, "mode");
+}
+
+#[test]
+fn an_unusable_device_says_why() {
+    let fixture = Fixture::new();
+    let runtime = load(&fixture.backend("fixture", &[]));
+    assert_eq!(runtime.devices().len(), 2);
+    let error = runtime.open("fixture:1").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(error.to_string(), "fixture:1: open: its fan is stuck; clean it");
+}
+
+#[test]
+fn wrong_device_strings_list_the_right_ones() {
+    let fixture = Fixture::new();
+    let runtime = load(&fixture.backend("fixture", &[]));
+    let open = |device: &str| {
+        let error = runtime.open(device).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        error.to_string()
+    };
+    assert!(open("fixtur:0").contains("did you mean \"fixture\"?"));
+    assert!(open("fixture:2").contains("valid: fixture:0 (Fixture One), fixture:1 (Fixture Two)"));
+    assert!(runtime.open("fixture:Fixture One").is_ok());
+    assert_eq!(runtime.open("").unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_target_whose_library_failed_says_so() {
+    let fixture = Fixture::new();
+    let runtime = load(&fixture.backend("fixture", &["TABLE_MAJOR=2"]));
+    let error = runtime.open("fixture:0").unwrap_err().to_string();
+    assert!(
+        error.contains("no target \"fixture\"") && error.contains("table: speaks ABI major 2"),
+        "{error}"
+    );
+    let none = Runtime::builder().discover(false).build().open("host").unwrap_err();
+    assert!(none.to_string().contains("runtime doctor"), "{none}");
+}
