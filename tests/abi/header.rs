@@ -1,5 +1,7 @@
 //! `runtime-core/include/runtime.h` is what cbindgen makes of `runtime-core/src/abi`, and means the same in C.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

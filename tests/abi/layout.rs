@@ -1,5 +1,7 @@
 //! The layout of every structure of the seam, against `golden_v1.txt`: within a major version fields are only appended.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;

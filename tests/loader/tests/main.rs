@@ -1,5 +1,7 @@
 //! The loader, against libraries that are broken in every way that a library can be.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod files;
 mod fixture;
 mod instances;
