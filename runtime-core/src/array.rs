@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn sizes_that_overflow_or_do_not_fit_are_errors() {
-        for shape in [&[usize::MAX, 2][..], &[1 << 62, 2], &[1 << 60, 8]] {
+        for shape in [&[usize::MAX, 2][..], &[1 << 62, 2], &[1 << 61]] {
             assert_eq!(HostArray::new(DType::F32, shape).unwrap_err().kind(), ErrorKind::InvalidArgument);
         }
         let huge = HostArray::new(DType::U8, &[isize::MAX as usize - 4096]).unwrap_err();

@@ -107,6 +107,9 @@ fn wrong_sizes_are_io_errors() {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         assert!(error.message().contains(word), "{error}");
     }
+    let mut endless = file(2, header, &[]);
+    endless[8..12].fill(0xFF);
+    assert!(load_bytes(&endless).unwrap_err().message().contains("the header needs 4294967307 bytes"));
     let huge = file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9999999), }", &[]);
     assert_eq!(load_bytes(&huge).unwrap_err().kind(), ErrorKind::Io);
     let overflow =

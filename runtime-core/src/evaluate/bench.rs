@@ -1,19 +1,17 @@
 //! What the loop drives in earnest: a kernel on a queue, timed by one of the clocks.
 
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use super::flush::Flusher;
 use super::run::{Bench, Window};
-use super::{Clock, EvaluationArg, FlushCache, Timing};
+use super::{Clock, EvaluationArg, Timing};
 use crate::{
-    Access, Arg, CommonRuntime, DType, DeviceInfo, DeviceKind, Error, ErrorKind, Event, Geometry, HostArray,
-    Kernel, Placement, Queue, Result, Tensor, abi,
+    Access, Arg, CommonRuntime, DeviceKind, Error, ErrorKind, Event, Geometry, HostArray, Kernel, Queue,
+    Result, Tensor, abi,
 };
 
-/// What is flushed through where the last-level cache's size is unknown.
-const UNKNOWN_CACHE_BYTES: usize = 64 << 20;
 /// Timestamp pairs in flight at once: drivers have pools of limited size.
-const PAIRS: u64 = 256;
+const PAIRS: usize = 256;
 
 /// What is timed.
 pub(crate) struct Subject<'s, 'a> {
@@ -80,7 +78,7 @@ impl<'s, 'a> QueueBench<'s, 'a> {
             has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL) && !inline,
             moved,
             flusher: Flusher::new(device, timing.flush_cache)?,
-            stamps: Vec::with_capacity(if clock == Clock::DeviceKernel { PAIRS as usize } else { 0 }),
+            stamps: Vec::with_capacity(if clock == Clock::DeviceKernel { PAIRS } else { 0 }),
             begin: Instant::now(),
             calls: 0,
         })
@@ -202,7 +200,7 @@ impl<'s, 'a> QueueBench<'s, 'a> {
         let mut elapsed_ns = 0.0;
         let mut left = number;
         while left > 0 {
-            let pairs = left.min(PAIRS);
+            let pairs = left.min(PAIRS as u64);
             self.stamps.clear();
             for _ in 0..pairs {
                 let begin = self.queue.timestamp()?;
@@ -271,64 +269,4 @@ impl Bench for QueueBench<'_, '_> {
 /// Saturates after 584 years.
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Drives everything out of the caches.
-enum Flusher {
-    Never,
-    /// Streams through host memory.
-    Host(HostArray),
-    /// Fills device memory, each time with another byte.
-    Device(Tensor, u8),
-}
-
-impl Flusher {
-    fn new(device: &dyn CommonRuntime, when: FlushCache) -> Result<Self> {
-        let bytes = flush_bytes(device.info());
-        Ok(match (when, device.info().kind) {
-            (FlushCache::Never, _) => Self::Never,
-            (_, DeviceKind::Host) => Self::Host(HostArray::new(DType::U8, &[bytes])?),
-            _ => Self::Device(device.allocate(DType::U8, &[bytes], &Placement::default())?, 0),
-        })
-    }
-
-    fn flush(&mut self, queue: &Queue) -> Result<()> {
-        match self {
-            Self::Never => Ok(()),
-            Self::Host(memory) => {
-                // One byte brings in a line, and to write it evicts others' lines in write-back caches too.
-                for line in memory.bytes_mut().chunks_mut(64) {
-                    line[0] = line[0].wrapping_add(1);
-                }
-                black_box(memory.bytes());
-                Ok(())
-            }
-            Self::Device(memory, byte) => {
-                *byte = byte.wrapping_add(1);
-                queue.fill(memory, &[*byte])?.wait()
-            }
-        }
-    }
-}
-
-/// Twice the last-level cache.
-fn flush_bytes(info: &DeviceInfo) -> usize {
-    let levels = ["l4_bytes", "l3_bytes", "l2_bytes"];
-    let last = levels.iter().find_map(|level| info.properties.integer(level)).filter(|&bytes| bytes > 0);
-    last.and_then(|bytes| usize::try_from(bytes).ok()?.checked_mul(2)).unwrap_or(UNKNOWN_CACHE_BYTES)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn twice_the_last_cache_is_flushed() {
-        let mut info = DeviceInfo::new(DeviceKind::Host, 0, "test");
-        assert_eq!(flush_bytes(&info), 64 << 20);
-        info.properties.push("l2_bytes", 1i64 << 20);
-        assert_eq!(flush_bytes(&info), 2 << 20);
-        info.properties.push("l3_bytes", 32i64 << 20);
-        assert_eq!(flush_bytes(&info), 64 << 20);
-    }
 }

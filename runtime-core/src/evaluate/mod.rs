@@ -23,6 +23,7 @@
 mod bench;
 mod calibrate;
 mod clock;
+mod flush;
 mod measurement;
 mod placed;
 mod run;
@@ -49,6 +50,21 @@ use crate::{CommonRuntime, DeviceInfo, Error, Geometry, HostArray, Kernel, Queue
 ///
 /// Make one with [`Evaluation::new`], change what you like, and give it to `CommonRuntime::evaluate`. Tensors that
 /// the kernel writes are overwritten; those that it reads and writes go on changing while it is timed.
+///
+/// ```no_run
+/// # async fn example(device: &dyn runtime_core::CommonRuntime, kernel: &runtime_core::Kernel) -> runtime_core::Result<()> {
+/// use runtime_core::{Arg, Evaluation, Geometry, HostArray, Tensor};
+///
+/// let x = Tensor::from_slice(device, &[3], &[1f32, 2.0, 3.0])?;
+/// let y = Tensor::from_slice(device, &[3], &[0f32; 3])?;
+/// let args = vec![Arg::write(&y).into(), Arg::read(&x).into(), Arg::scalar(3u32).into()];
+/// let mut evaluation = Evaluation::new(kernel, Geometry::single(), args);
+/// evaluation.reference = vec![(0, HostArray::from_slice(&[3], &[2f32, 4.0, 6.0])?)];
+/// let measurement = device.evaluate(&mut evaluation).await?;
+/// println!("{} ns by {}", measurement.statistics.median_ns, measurement.clock);
+/// # Ok(())
+/// # }
+/// ```
 #[non_exhaustive]
 pub struct Evaluation<'a> {
     /// The kernel.
@@ -99,7 +115,10 @@ impl<'a> Evaluation<'a> {
         }
         self.reference.iter().try_for_each(|(index, array)| match self.args.get(*index) {
             Some(arg) => arg.check_reference(*index, array),
-            None => Err(Error::invalid(format!("reference {index}: there are only {} arguments", self.args.len()))),
+            None => Err(Error::invalid(format!(
+                "reference {index}: there are only {} arguments",
+                self.args.len()
+            ))),
         })?;
         Ok(clock)
     }
@@ -130,18 +149,26 @@ impl fmt::Debug for Evaluation<'_> {
 /// # Errors
 /// `InvalidArgument` for an evaluation that contradicts itself; `Unsupported` for a clock that the device lacks;
 /// whatever a launch or a transfer says. A wrong result is no error: it is in [`Measurement::validation`].
-pub(crate) async fn evaluate(device: &dyn CommonRuntime, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
-    answer(device, evaluation).await.map_err(|error| error.in_operation("evaluate").on_device(&device.device_id().to_string()))
+pub(crate) async fn evaluate(
+    device: &dyn CommonRuntime,
+    evaluation: &mut Evaluation<'_>,
+) -> Result<Measurement> {
+    answer(device, evaluation)
+        .await
+        .map_err(|error| error.in_operation("evaluate").on_device(&device.device_id().to_string()))
 }
 
 async fn answer(device: &dyn CommonRuntime, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
     let clock = evaluation.check(device.info())?;
     // Timestamps cost every submission of some queues (OpenCL's profiling), so only a device clock asks for them.
-    let queue = device.open_queue(&QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
+    let queue =
+        device.open_queue(&QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
     let cold = evaluation.timing.warmup.is_none();
-    let Evaluation { kernel, geometry, args, timing, setup, cost, validate, reference, tolerance } = evaluation;
+    let Evaluation { kernel, geometry, args, timing, setup, cost, validate, reference, tolerance } =
+        evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate)?;
-    let mut bench = QueueBench::new(Subject { device, queue: &queue, kernel, geometry, args, setup }, timing, clock)?;
+    let mut bench =
+        QueueBench::new(Subject { device, queue: &queue, kernel, geometry, args, setup }, timing, clock)?;
     // Validating runs the kernel, after which nothing is cold.
     let early = if cold { None } else { Some(validator.run(|| bench.call())?) };
     let run = run::run(&mut bench, timing).await?;

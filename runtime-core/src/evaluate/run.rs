@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Result};
 /// How many windows of empty kernels the overhead is the median of.
 const OVERHEAD_WINDOWS: usize = 11;
 /// The most calls of such a window: more would not change what a call costs.
-const OVERHEAD_NUMBER: u64 = 100;
+const OVERHEAD_NUMBER: u64 = 1000;
 
 /// What the loop drives.
 pub(crate) trait Bench: Send {

@@ -299,7 +299,13 @@ impl Tolerance {
     /// Compares output `arg` with its reference of the same dtype and shape, for a caller that ran the kernel itself.
     /// `poison` is what the output was filled with, if it was.
     #[must_use]
-    pub fn compare(&self, arg: usize, actual: &HostArray, expected: &HostArray, poison: Option<u8>) -> Validation {
+    pub fn compare(
+        &self,
+        arg: usize,
+        actual: &HostArray,
+        expected: &HostArray,
+        poison: Option<u8>,
+    ) -> Validation {
         match compare(arg, actual, expected, poison, self) {
             Ok(agreement) => Validation::Passed(agreement),
             Err(mismatch) => Validation::Failed(*mismatch),

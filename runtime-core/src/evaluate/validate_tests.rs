@@ -133,6 +133,10 @@ fn complex_numbers_compare_by_distance() {
     assert_eq!((mismatch.actual.as_str(), mismatch.expected.as_str()), ("3.0+5.0i", "3.0+4.0i"));
     assert_eq!((mismatch.absolute_error, mismatch.relative_error), (1.0, 0.2));
     assert!(check([f32::NAN, 4.0], [3.0, 4.0]).is_err());
+    let infinite = f32::INFINITY;
+    assert!(
+        check([infinite, 4.0], [infinite, 4.0]).is_ok() && check([infinite, 5.0], [infinite, 4.0]).is_err()
+    );
 }
 
 #[test]

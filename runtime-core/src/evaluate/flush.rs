@@ -1,0 +1,69 @@
+//! Empties the caches before a sample, by touching more memory than they hold.
+
+use std::hint::black_box;
+
+use super::FlushCache;
+use crate::{CommonRuntime, DType, DeviceInfo, DeviceKind, HostArray, Placement, Queue, Result, Tensor};
+
+/// What is flushed through where the last-level cache's size is unknown.
+const UNKNOWN_CACHE_BYTES: usize = 64 << 20;
+
+/// Drives everything out of the caches, outside the timed window.
+pub(crate) enum Flusher {
+    Never,
+    /// Streams through host memory.
+    Host(HostArray),
+    /// Fills device memory, each time with another byte.
+    Device(Tensor, u8),
+}
+
+impl Flusher {
+    pub(crate) fn new(device: &dyn CommonRuntime, when: FlushCache) -> Result<Self> {
+        let bytes = flush_bytes(device.info());
+        Ok(match (when, device.info().kind) {
+            (FlushCache::Never, _) => Self::Never,
+            (_, DeviceKind::Host) => Self::Host(HostArray::new(DType::U8, &[bytes])?),
+            _ => Self::Device(device.allocate(DType::U8, &[bytes], &Placement::default())?, 0),
+        })
+    }
+
+    pub(crate) fn flush(&mut self, queue: &Queue) -> Result<()> {
+        match self {
+            Self::Never => Ok(()),
+            Self::Host(memory) => {
+                // One byte brings in a line, and to write it evicts others' lines in write-back caches too.
+                for line in memory.bytes_mut().chunks_mut(64) {
+                    line[0] = line[0].wrapping_add(1);
+                }
+                black_box(memory.bytes());
+                Ok(())
+            }
+            Self::Device(memory, byte) => {
+                *byte = byte.wrapping_add(1);
+                queue.fill(memory, &[*byte])?.wait()
+            }
+        }
+    }
+}
+
+/// Twice the last-level cache.
+fn flush_bytes(info: &DeviceInfo) -> usize {
+    let levels = ["l4_bytes", "l3_bytes", "l2_bytes"];
+    let last = levels.iter().find_map(|level| info.properties.integer(level)).filter(|&bytes| bytes > 0);
+    last.and_then(|bytes| usize::try_from(bytes).ok()?.checked_mul(2)).unwrap_or(UNKNOWN_CACHE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twice_the_last_cache_is_flushed() {
+        let mut info = DeviceInfo::new(DeviceKind::Host, 0, "test");
+        assert_eq!(flush_bytes(&info), 64 << 20);
+        info.properties.push("l2_bytes", 1i64 << 20);
+        assert_eq!(flush_bytes(&info), 2 << 20);
+        info.properties.push("l3_bytes", 32i64 << 20);
+        assert_eq!(flush_bytes(&info), 64 << 20);
+    }
+}
