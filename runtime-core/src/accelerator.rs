@@ -41,7 +41,9 @@ impl AcceleratorDevice {
         }
         let mut answer = 0;
         // SAFETY: both devices are open and the out-parameter lives during the call.
-        self.0.call("peer_access", |calls, device| unsafe { (calls.device.peer_access)(device, peer.0.handle, &raw mut answer) })?;
+        self.0.call("peer_access", |calls, device| unsafe {
+            (calls.device.peer_access)(device, peer.0.handle, &raw mut answer)
+        })?;
         Ok(answer == 1)
     }
 }

@@ -156,9 +156,10 @@ impl<'a> Arg<'a> {
             value,
         };
         Ok(match self.value {
-            Value::Tensor(tensor, access) => {
-                abi::Arg { access: access.bits(), ..plain(abi::ARG_TENSOR, 0, abi::ArgValue { tensor: tensor.raw() }) }
-            }
+            Value::Tensor(tensor, access) => abi::Arg {
+                access: access.bits(),
+                ..plain(abi::ARG_TENSOR, 0, abi::ArgValue { tensor: tensor.raw() })
+            },
             Value::Scalar(dtype, bits) => abi::Arg {
                 dtype_code: dtype.0.code,
                 dtype_bits: dtype.0.bits,
@@ -173,7 +174,9 @@ impl<'a> Arg<'a> {
 fn scalar_bytes(dtype: DType) -> Result<usize> {
     match dtype.bytes() {
         bytes @ 1..=8 => Ok(bytes),
-        bytes => Err(Error::invalid(format!("a scalar of {dtype} has {bytes} bytes; pass more than 8 as Arg::bytes"))),
+        bytes => Err(Error::invalid(format!(
+            "a scalar of {dtype} has {bytes} bytes; pass more than 8 as Arg::bytes"
+        ))),
     }
 }
 

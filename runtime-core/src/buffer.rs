@@ -66,7 +66,11 @@ impl Buffer {
         let alignment_bytes = alignment(&device.info.spaces[space], placement)?;
         let most = device.info.limits.allocation_bytes;
         if most != 0 && bytes as u64 > most {
-            return Err(Error::invalid(format!("an allocation of {bytes} bytes; the limit of {} is {most}", device.name)).in_operation("allocate"));
+            return Err(Error::invalid(format!(
+                "an allocation of {bytes} bytes; the limit of {} is {most}",
+                device.name
+            ))
+            .in_operation("allocate"));
         }
         let request = abi::AllocateRequest {
             struct_size: crate::end_of!(abi::AllocateRequest, queue),
@@ -84,7 +88,9 @@ impl Buffer {
             host_pointer: std::ptr::null_mut(),
         };
         // SAFETY: the device is open and the structures live during the call.
-        device.call("allocate", |calls, handle| unsafe { (calls.memory.allocate)(handle, &raw const request, &raw mut made) })?;
+        device.call("allocate", |calls, handle| unsafe {
+            (calls.memory.allocate)(handle, &raw const request, &raw mut made)
+        })?;
         Ok(Self::adopt(device, &made, bytes, space))
     }
 
@@ -101,7 +107,9 @@ impl Buffer {
             host_pointer: std::ptr::null_mut(),
         };
         // SAFETY: the caller vouches for the memory.
-        device.call("import", |calls, handle| unsafe { (calls.memory.import)(handle, 0, pointer, bytes as u64, &raw mut made) })?;
+        device.call("import", |calls, handle| unsafe {
+            (calls.memory.import)(handle, 0, pointer, bytes as u64, &raw mut made)
+        })?;
         Ok(Self::adopt(device, &made, bytes, 0))
     }
 
@@ -169,18 +177,21 @@ impl Buffer {
 
 fn find_space(device: &Device, name: Option<&str>) -> Result<usize> {
     let spaces = &device.info.spaces;
-    let found = name.map_or((!spaces.is_empty()).then_some(0), |name| spaces.iter().position(|space| space.name == name));
+    let found = name
+        .map_or((!spaces.is_empty()).then_some(0), |name| spaces.iter().position(|space| space.name == name));
     found.ok_or_else(|| {
         let names: Vec<_> = spaces.iter().map(|space| space.name.as_str()).collect();
         let given = name.unwrap_or("");
-        Error::invalid(format!("memory space \"{given}\" of {}: {}", device.name, suggest(given, &names))).in_operation("allocate")
+        Error::invalid(format!("memory space \"{given}\" of {}: {}", device.name, suggest(given, &names)))
+            .in_operation("allocate")
     })
 }
 
 fn alignment(space: &MemorySpace, placement: &Placement) -> Result<u64> {
     let wanted = placement.alignment_bytes as u64;
     if wanted != 0 && !wanted.is_power_of_two() {
-        return Err(Error::invalid(format!("alignment_bytes is {wanted}, which is no power of two")).in_operation("allocate"));
+        return Err(Error::invalid(format!("alignment_bytes is {wanted}, which is no power of two"))
+            .in_operation("allocate"));
     }
     Ok(wanted.max(space.alignment_bytes).max(1))
 }

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use crate::buffer::Placement;
 use crate::device::Device;
 use crate::{
-    AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Host, Measurement, MemoryUsage,
-    Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor, abi,
+    AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Host, Measurement,
+    MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor, abi,
 };
 
 pub(crate) mod sealed {
@@ -148,18 +148,25 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
 fn memory_usage(device: &Arc<Device>, space: &str) -> Result<MemoryUsage> {
     let names: Vec<_> = device.info.spaces.iter().map(|space| space.name.as_str()).collect();
     let index = names.iter().position(|name| *name == space).ok_or_else(|| {
-        Error::invalid(format!("memory space \"{space}\": {}", crate::suggest(space, &names))).in_operation("memory_usage")
+        Error::invalid(format!("memory space \"{space}\": {}", crate::suggest(space, &names)))
+            .in_operation("memory_usage")
     })?;
-    let mut raw = abi::MemoryUsage { struct_size: crate::end_of!(abi::MemoryUsage, total_bytes), ..Default::default() };
+    let mut raw =
+        abi::MemoryUsage { struct_size: crate::end_of!(abi::MemoryUsage, total_bytes), ..Default::default() };
     let index = u32::try_from(index).unwrap_or(u32::MAX);
     // SAFETY: the device is open and the out-structure lives during the call.
-    device.call("memory_usage", |calls, device| unsafe { (calls.device.memory_usage)(device, index, &raw mut raw) })?;
+    device.call("memory_usage", |calls, device| unsafe {
+        (calls.device.memory_usage)(device, index, &raw mut raw)
+    })?;
     Ok(MemoryUsage { free_bytes: raw.free_bytes, total_bytes: raw.total_bytes })
 }
 
 #[allow(unsafe_code, reason = "calls a function of a backend's table")]
 fn telemetry(device: &Arc<Device>) -> Result<Telemetry> {
-    let mut raw = abi::Telemetry { struct_size: crate::end_of!(abi::Telemetry, energy_microjoules), ..Default::default() };
+    let mut raw = abi::Telemetry {
+        struct_size: crate::end_of!(abi::Telemetry, energy_microjoules),
+        ..Default::default()
+    };
     // SAFETY: the device is open and the out-structure lives during the call.
     device.call("telemetry", |calls, device| unsafe { (calls.device.telemetry)(device, &raw mut raw) })?;
     let valid = |bit: u32| raw.valid & bit != 0;

@@ -50,7 +50,9 @@ impl Queue {
         let (buffer, offset) = (tensor.buffer("read")?, tensor.byte_offset() as u64);
         self.transfer("read", &[(buffer, Access::Read)], |calls, queue, place| {
             // SAFETY: the queue is open, and `bytes` is borrowed until the ticket has ended.
-            unsafe { (calls.read)(queue, place, buffer.handle, offset, bytes.as_mut_ptr(), bytes.len() as u64) }
+            unsafe {
+                (calls.read)(queue, place, buffer.handle, offset, bytes.as_mut_ptr(), bytes.len() as u64)
+            }
         })
     }
 
@@ -62,13 +64,20 @@ impl Queue {
         call: impl FnMut(&QueueCalls, Handle, Place) -> Status,
     ) -> Result<()> {
         let mut uses = Uses::default();
-        buffers.iter().try_for_each(|(buffer, access)| uses.add(buffer, *access)).map_err(|error| self.name(error, operation))?;
+        buffers
+            .iter()
+            .try_for_each(|(buffer, access)| uses.add(buffer, *access))
+            .map_err(|error| self.name(error, operation))?;
         let plan = Plan { transfer: true, ..Plan::default() };
         let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) =
             self.submit(&uses, plan, call).map_err(|error| self.name(error, operation))?;
         let result = self.timeline.wait(ticket, None);
         // A failure may be known before the device has let go of the memory.
-        while result.is_err() && !self.device.is_lost() && !self.timeline.has_ended(ticket) && self.timeline.poll().is_ok() {
+        while result.is_err()
+            && !self.device.is_lost()
+            && !self.timeline.has_ended(ticket)
+            && self.timeline.poll().is_ok()
+        {
             std::thread::yield_now();
         }
         result.map_err(|error| self.name(error, operation))
@@ -77,7 +86,10 @@ impl Queue {
     fn check_transfer(&self, tensor: &Tensor, bytes: usize, operation: &str) -> Result<()> {
         self.refuse_recording(operation)?;
         if bytes != tensor.bytes() {
-            return Err(self.name(Error::invalid(format!("{bytes} bytes for a tensor of {}", tensor.bytes())), operation));
+            return Err(self.name(
+                Error::invalid(format!("{bytes} bytes for a tensor of {}", tensor.bytes())),
+                operation,
+            ));
         }
         self.check_own(tensor, operation)
     }
@@ -86,7 +98,13 @@ impl Queue {
         if Arc::ptr_eq(tensor.device(), &self.device) {
             return Ok(());
         }
-        Err(self.name(Error::invalid(format!("the tensor is on {}; use a queue of that device, or copy", tensor.device_id())), operation))
+        Err(self.name(
+            Error::invalid(format!(
+                "the tensor is on {}; use a queue of that device, or copy",
+                tensor.device_id()
+            )),
+            operation,
+        ))
     }
 
     /// Copies all elements between two tensors of one type and shape; at least one is on this queue's device.
@@ -102,7 +120,9 @@ impl Queue {
 
     fn copy_named(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
         if destination.dtype() != source.dtype() || destination.shape() != source.shape() {
-            return Err(Error::invalid(format!("destination is {destination:?}, source is {source:?}: types and shapes must be equal")));
+            return Err(Error::invalid(format!(
+                "destination is {destination:?}, source is {source:?}: types and shapes must be equal"
+            )));
         }
         if !Arc::ptr_eq(&destination.device().instance.directory, &source.device().instance.directory) {
             return Err(Error::invalid("the tensors belong to two different Runtimes"));
@@ -125,7 +145,12 @@ impl Queue {
     }
 
     /// Copies in one submission if the device can; `None` if it must be staged.
-    fn copy_on_device(&self, destination: &Tensor, source: &Tensor, (to, from): (&Buffer, &Buffer)) -> Result<Option<Event>> {
+    fn copy_on_device(
+        &self,
+        destination: &Tensor,
+        source: &Tensor,
+        (to, from): (&Buffer, &Buffer),
+    ) -> Result<Option<Event>> {
         let bytes = source.bytes() as u64;
         let (to_offset, from_offset) = (destination.byte_offset() as u64, source.byte_offset() as u64);
         let own = |tensor: &Tensor| Arc::ptr_eq(tensor.device(), &self.device);
@@ -156,7 +181,9 @@ impl Queue {
             return Err(Error::invalid("neither tensor is on this queue's device"));
         };
         match submitted {
-            Ok(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => Ok(Some(Event::new(&self.timeline, ticket))),
+            Ok(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+                Ok(Some(Event::new(&self.timeline, ticket)))
+            }
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
             Err(error) => Err(error),
         }
@@ -175,7 +202,11 @@ impl Queue {
         self.check_own(tensor, "fill")?;
         let buffer = tensor.buffer("fill")?;
         if !PATTERN_BYTES.contains(&pattern.len()) || !tensor.bytes().is_multiple_of(pattern.len()) {
-            let message = format!("a pattern of {} bytes for a tensor of {}; 1, 2, 4, 8 or 16 that divide it", pattern.len(), tensor.bytes());
+            let message = format!(
+                "a pattern of {} bytes for a tensor of {}; 1, 2, 4, 8 or 16 that divide it",
+                pattern.len(),
+                tensor.bytes()
+            );
             return Err(Error::invalid(message));
         }
         if !tensor.is_contiguous() {
@@ -191,7 +222,9 @@ impl Queue {
         let plan = Plan { transfer: true, hold: true, ..Plan::default() };
         let submitted = self.submit(&uses, plan, |calls, queue, place| {
             // SAFETY: the queue is open, and the pattern lives during the call.
-            unsafe { (calls.fill)(queue, place, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes) }
+            unsafe {
+                (calls.fill)(queue, place, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
+            }
         })?;
         let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) = submitted;
         Ok(Event::new(&self.timeline, ticket))

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::abi::{self, Handle, Status};
 use crate::accelerator::AcceleratorDevice;
 use crate::common_runtime::CommonRuntime;
+use crate::directory::{Directory, Found};
 use crate::embedded::EmbeddedDevice;
 use crate::graves::Graves;
 use crate::hazards::{Hazards, Use};
@@ -20,7 +21,6 @@ use crate::timeline::Timeline;
 use crate::transfer::TransferQueue;
 use crate::waiter::Waiter;
 use crate::{Access, DeviceInfo, DeviceKind, Error, ErrorKind, QueueOptions, Result, lifecycle};
-use crate::directory::{Directory, Found};
 
 /// How long the last drop of a device waits for work in flight before it leaks the device.
 const DROP_DEADLINE: Duration = Duration::from_secs(5);
@@ -82,7 +82,11 @@ impl Device {
     /// `Unavailable` after a fork; `DeviceLost`.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        if self.generation == lifecycle::generation() && self.lost.get().is_none() { Ok(()) } else { Err(self.unusable()) }
+        if self.generation == lifecycle::generation() && self.lost.get().is_none() {
+            Ok(())
+        } else {
+            Err(self.unusable())
+        }
     }
 
     #[cold]
@@ -108,7 +112,11 @@ impl Device {
     }
 
     /// Calls a function of the backend's tables, one at a time on a serial device.
-    pub(crate) fn call(&self, operation: &'static str, call: impl FnOnce(&Calls, Handle) -> Status) -> Result<()> {
+    pub(crate) fn call(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(&Calls, Handle) -> Status,
+    ) -> Result<()> {
         self.check()?;
         let serial = self.serial.as_ref().map(|serial| serial.lock());
         let status = call(&self.calls, self.handle);
@@ -117,7 +125,9 @@ impl Device {
             return Ok(());
         }
         // SAFETY: a non-null status of the table is an owned error object, taken here once.
-        let error = unsafe { abi::from_status(status) }.err().unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
+        let error = unsafe { abi::from_status(status) }
+            .err()
+            .unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
         let error = error.in_operation(operation).on_device(&self.name);
         if error.kind() == ErrorKind::DeviceLost {
             self.mark_lost(&error);
@@ -146,7 +156,9 @@ impl Device {
         };
         let mut handle = std::ptr::null_mut();
         // SAFETY: the device is open and the structures live during the call.
-        self.call("open_queue", |calls, device| unsafe { (calls.queue.open)(device, &raw const raw, &raw mut handle) })?;
+        self.call("open_queue", |calls, device| unsafe {
+            (calls.queue.open)(device, &raw const raw, &raw mut handle)
+        })?;
         let timeline = Arc::new(Timeline::new(Directory::next_id(), handle, self, self.this.clone()));
         self.directory().insert(&timeline);
         self.timelines.lock().push(timeline.clone());
@@ -191,7 +203,10 @@ impl Device {
     /// Every queue of the device with work in flight: what a module or a frozen buffer may be used by.
     pub(crate) fn all_pending(&self) -> Vec<(Arc<Timeline>, u64)> {
         let pending = self.timelines().into_iter().map(|timeline| (timeline.tail(), timeline));
-        pending.filter(|(tail, timeline)| !ended(timeline, *tail)).map(|(tail, timeline)| (timeline, tail)).collect()
+        pending
+            .filter(|(tail, timeline)| !ended(timeline, *tail))
+            .map(|(tail, timeline)| (timeline, tail))
+            .collect()
     }
 
     /// Whether drops must leak: the driver may be gone, or belongs to the parent process.
@@ -277,7 +292,9 @@ pub(crate) fn with_exclusive<T>(
             // A plain write replaces everything: it heals what a failed kernel left behind. A read must not see that.
             match device.directory().find(dependency.on.queue) {
                 Found::Live(timeline) => open.push((timeline, dependency.on.ticket)),
-                Found::Failed(ticket, error) if access.reads() && ticket <= dependency.on.ticket => return Err(error),
+                Found::Failed(ticket, error) if access.reads() && ticket <= dependency.on.ticket => {
+                    return Err(error);
+                }
                 _ => {}
             }
         }

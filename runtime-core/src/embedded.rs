@@ -12,7 +12,10 @@ use crate::argument::Value;
 use crate::array::HostArray;
 use crate::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::device::Device;
-use crate::{Arg, DType, Error, Evaluation, Measurement, ModuleSource, Placement, Result, RunReport, Tensor, abi, evaluate};
+use crate::{
+    Arg, DType, Error, Evaluation, Measurement, ModuleSource, Placement, Result, RunReport, Tensor, abi,
+    evaluate,
+};
 
 /// A processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are described, not held: the device
 /// creates, fills and checks them.
@@ -83,7 +86,16 @@ impl EmbeddedDevice {
         image.with_raw(|image| {
             self.device.call("flash", |calls, device| {
                 // SAFETY: the device is open, and everything that is pointed to lives during the call.
-                unsafe { (calls.embedded.flash)(device, image, pointers.as_ptr(), pointers.len(), raw_args.as_ptr(), raw_args.len()) }
+                unsafe {
+                    (calls.embedded.flash)(
+                        device,
+                        image,
+                        pointers.as_ptr(),
+                        pointers.len(),
+                        raw_args.as_ptr(),
+                        raw_args.len(),
+                    )
+                }
             })
         })?;
         *self.flashed.lock() = tensors.into_iter().map(|(tensor, _)| tensor).collect();
@@ -94,7 +106,11 @@ impl EmbeddedDevice {
     fn raw_arg(&self, index: usize, arg: &Arg<'_>, tensors: &mut Vec<(Tensor, u8)>) -> Result<abi::Arg> {
         let Value::Tensor(tensor, access) = arg.value else { return arg.raw() };
         if !Arc::ptr_eq(tensor.device(), &self.device) || tensor.description().is_none() {
-            return Err(Error::invalid(format!("argument {index} is on {}; describe it on {} first", tensor.device_id(), self.device.name)));
+            return Err(Error::invalid(format!(
+                "argument {index} is on {}; describe it on {} first",
+                tensor.device_id(),
+                self.device.name
+            )));
         }
         let place = tensors.len() as u64;
         tensors.push((tensor.clone(), access.bits()));
@@ -113,10 +129,13 @@ impl EmbeddedDevice {
     /// # Errors
     /// `Timeout`; `Failed` when the program says so; `InvalidArgument` when nothing was flashed.
     pub fn run(&self, deadline: Duration) -> Result<RunReport> {
-        let mut raw = abi::RunReport { struct_size: crate::end_of!(abi::RunReport, elapsed_ns), ..Default::default() };
+        let mut raw =
+            abi::RunReport { struct_size: crate::end_of!(abi::RunReport, elapsed_ns), ..Default::default() };
         let deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
         // SAFETY: the device is open and the out-structure lives during the call.
-        self.device.call("run", |calls, device| unsafe { (calls.embedded.run)(device, deadline_ns, &raw mut raw) })?;
+        self.device.call("run", |calls, device| unsafe {
+            (calls.embedded.run)(device, deadline_ns, &raw mut raw)
+        })?;
         Ok(RunReport { exit_code: raw.exit_code, cycles: raw.cycles, elapsed_ns: raw.elapsed_ns })
     }
 
@@ -127,7 +146,8 @@ impl EmbeddedDevice {
     pub fn read(&self, tensor: usize) -> Result<HostArray> {
         let described = self.flashed.lock().get(tensor).cloned();
         let described = described.ok_or_else(|| {
-            let message = format!("tensor {tensor} of a program with {}; flash one first", self.flashed.lock().len());
+            let message =
+                format!("tensor {tensor} of a program with {}; flash one first", self.flashed.lock().len());
             Error::invalid(message).in_operation("read").on_device(&self.device.name)
         })?;
         let shape: Vec<_> = described.shape().iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();

@@ -47,7 +47,10 @@ impl Event {
 
     pub(crate) fn check_submitted(&self) -> Result<()> {
         if self.ticket == RECORDED {
-            return Err(Error::invalid("this event was recorded into a graph: wait on the event of its replay").in_operation("wait"));
+            return Err(Error::invalid(
+                "this event was recorded into a graph: wait on the event of its replay",
+            )
+            .in_operation("wait"));
         }
         Ok(())
     }
@@ -120,6 +123,12 @@ impl Future for Event {
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Event(ticket {} of queue {} on {})", self.ticket, self.timeline.id, self.timeline.device_name())
+        write!(
+            f,
+            "Event(ticket {} of queue {} on {})",
+            self.ticket,
+            self.timeline.id,
+            self.timeline.device_name()
+        )
     }
 }

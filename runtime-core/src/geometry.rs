@@ -87,11 +87,17 @@ impl Geometry {
         let items: u64 = self.group_size.iter().map(|&n| u64::from(n)).product();
         let most = limits.group_items.min(kernel.max_group_items.unwrap_or(u32::MAX));
         if items > u64::from(most) {
-            return Err(Error::invalid(format!("group_size {:?} has {items} work-items, the limit is {most}", self.group_size)));
+            return Err(Error::invalid(format!(
+                "group_size {:?} has {items} work-items, the limit is {most}",
+                self.group_size
+            )));
         }
         let shared = u64::from(self.shared_bytes) + u64::from(kernel.shared_bytes.unwrap_or(0));
         if shared > limits.shared_bytes {
-            return Err(Error::invalid(format!("shared_bytes: {shared} bytes of work-group memory, the limit is {}", limits.shared_bytes)));
+            return Err(Error::invalid(format!(
+                "shared_bytes: {shared} bytes of work-group memory, the limit is {}",
+                limits.shared_bytes
+            )));
         }
         match kernel.group_size {
             Some(fixed) if fixed != self.group_size => Err(Error::invalid(format!(

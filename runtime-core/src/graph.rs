@@ -68,6 +68,15 @@ impl OwnedArg {
     }
 }
 
+impl Node {
+    fn geometry(&self) -> Option<&Geometry> {
+        match &self.work {
+            Work::Launch { geometry, .. } => Some(geometry),
+            _ => None,
+        }
+    }
+}
+
 impl Work {
     fn uses(&self) -> Vec<(&Tensor, Access)> {
         match self {
@@ -86,7 +95,8 @@ impl Work {
 
 impl Recording {
     fn push(&mut self, work: Work) -> Result<()> {
-        let index = u32::try_from(self.nodes.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
+        let index =
+            u32::try_from(self.nodes.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
         let mut dependencies = Vec::new();
         for (tensor, access) in work.uses() {
             let buffer = tensor.buffer("record")?;
@@ -131,7 +141,8 @@ impl Queue {
     pub fn end_recording(&self) -> Result<Graph> {
         self.recording.store(false, Ordering::Release);
         let recording = self.timeline.submission.lock().recording.take();
-        let recording = recording.ok_or_else(|| self.name(Error::invalid("the queue does not record"), "end_recording"))?;
+        let recording = recording
+            .ok_or_else(|| self.name(Error::invalid("the queue does not record"), "end_recording"))?;
         Ok(Graph { nodes: recording.nodes, device: self.device.clone() })
     }
 
@@ -162,9 +173,16 @@ impl Queue {
     /// `InvalidArgument` for a recording of another device; whatever the device says.
     pub fn instantiate(&self, graph: &Graph) -> Result<ExecutableGraph> {
         if !Arc::ptr_eq(&graph.device, &self.device) {
-            return Err(self.name(Error::invalid(format!("the graph was recorded on {}", graph.device.name)), "instantiate"));
+            return Err(self.name(
+                Error::invalid(format!("the graph was recorded on {}", graph.device.name)),
+                "instantiate",
+            ));
         }
-        let native = if self.device.info.capabilities.has(abi::CAP_GRAPHS) { Some(build(&self.device, &graph.nodes)?) } else { None };
+        let native = if self.device.info.capabilities.has(abi::CAP_GRAPHS) {
+            Some(build(&self.device, &graph.nodes)?)
+        } else {
+            None
+        };
         Ok(ExecutableGraph { nodes: graph.nodes.clone(), device: self.device.clone(), native })
     }
 
@@ -186,13 +204,17 @@ impl Queue {
     fn replay_native(&self, graph: &ExecutableGraph, native: Handle) -> Result<Event> {
         let mut uses = Uses::default();
         for (tensor, access) in graph.nodes.iter().flat_map(|node| node.work.uses()) {
-            tensor.buffer("replay").and_then(|buffer| uses.add(buffer, access)).map_err(|error| self.name(error, "replay"))?;
+            tensor
+                .buffer("replay")
+                .and_then(|buffer| uses.add(buffer, access))
+                .map_err(|error| self.name(error, "replay"))?;
         }
         let replay = self.device.calls.graph.replay;
         let plan = Plan { hold: true, ..Plan::default() };
         // SAFETY: the queue is open and the graph exists, as it is borrowed.
         let submitted = self.submit(&uses, plan, |_, queue, place| unsafe { replay(queue, place, native) });
-        let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) = submitted.map_err(|error| self.name(error, "replay"))?;
+        let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) =
+            submitted.map_err(|error| self.name(error, "replay"))?;
         Ok(Event::new(&self.timeline, ticket))
     }
 
@@ -265,7 +287,8 @@ impl ExecutableGraph {
     /// `InvalidArgument` when there is no such launch, the arguments do not fit its kernel, or other tensors would
     /// need another order.
     pub fn update(&mut self, index: usize, args: &[Arg<'_>]) -> Result<()> {
-        self.update_node(index, args).map_err(|error| error.in_operation("update").on_device(&self.device.name))
+        self.update_node(index, args)
+            .map_err(|error| error.in_operation("update").on_device(&self.device.name))
     }
 
     fn update_node(&mut self, index: usize, args: &[Arg<'_>]) -> Result<()> {
@@ -274,13 +297,20 @@ impl ExecutableGraph {
             return Err(wrong());
         };
         kernel.check_args(&self.device, args)?;
-        let work = Work::Launch { kernel: kernel.clone(), geometry: *geometry, args: args.iter().map(OwnedArg::new).collect() };
+        let work = Work::Launch {
+            kernel: kernel.clone(),
+            geometry: *geometry,
+            args: args.iter().map(OwnedArg::new).collect(),
+        };
         self.check_order(index, &work)?;
         if let Some(native) = self.native {
-            let mut raw = RawLaunch::new(geometry, args)?;
-            let (node, launch) = (u32::try_from(index).map_err(|_| wrong())?, std::ptr::from_ref(raw.pointed()));
+            let mut raw = RawLaunch::default();
+            raw.fill(args)?;
+            let (node, launch) = (u32::try_from(index).map_err(|_| wrong())?, raw.pointed(geometry));
             // SAFETY: the graph exists, and `raw` lives during the call.
-            self.device.call("update", |calls, _| unsafe { (calls.graph.update)(native, node, launch) })?;
+            self.device.call("update", |calls, _| unsafe {
+                (calls.graph.update)(native, node, &raw const launch)
+            })?;
         }
         self.nodes[index].work = work;
         Ok(())
@@ -292,8 +322,16 @@ impl ExecutableGraph {
         for (at, node) in self.nodes.iter().enumerate() {
             again.push(if at == index { work.clone() } else { node.work.clone() })?;
         }
-        let fits = again.nodes.iter().zip(&self.nodes).all(|(new, old)| new.dependencies.iter().all(|needed| old.dependencies.contains(needed)));
-        if fits { Ok(()) } else { Err(Error::invalid("these tensors need another order of the nodes; record the graph again")) }
+        let fits = again
+            .nodes
+            .iter()
+            .zip(&self.nodes)
+            .all(|(new, old)| new.dependencies.iter().all(|needed| old.dependencies.contains(needed)));
+        if fits {
+            Ok(())
+        } else {
+            Err(Error::invalid("these tensors need another order of the nodes; record the graph again"))
+        }
     }
 }
 
@@ -309,10 +347,15 @@ impl Drop for ExecutableGraph {
 
 /// Builds a native graph of explicit nodes.
 fn build(device: &Device, nodes: &[Node]) -> Result<Handle> {
-    let launches = nodes.iter().map(raw_launch).collect::<Result<Vec<_>>>()?;
-    let mut launches: Vec<_> = launches;
-    let pointed: Vec<_> = launches.iter_mut().map(|raw| raw.as_mut().map_or(std::ptr::null(), |raw| std::ptr::from_ref(raw.pointed()))).collect();
-    let raw = nodes.iter().zip(pointed).map(|(node, launch)| raw_node(node, launch)).collect::<Result<Vec<_>>>()?;
+    let args = nodes.iter().map(raw_args).collect::<Result<Vec<_>>>()?;
+    let launches: Vec<_> = nodes
+        .iter()
+        .zip(&args)
+        .map(|(node, args)| node.geometry().map(|geometry| args.pointed(geometry)))
+        .collect();
+    let pointed = launches.iter().map(|launch| launch.as_ref().map_or(std::ptr::null(), std::ptr::from_ref));
+    let raw =
+        nodes.iter().zip(pointed).map(|(node, launch)| raw_node(node, launch)).collect::<Result<Vec<_>>>()?;
     let pointers: Vec<_> = raw.iter().map(std::ptr::from_ref).collect();
     let mut handle = std::ptr::null_mut();
     device.call("instantiate", |calls, device| {
@@ -322,14 +365,13 @@ fn build(device: &Device, nodes: &[Node]) -> Result<Handle> {
     Ok(handle)
 }
 
-fn raw_launch(node: &Node) -> Result<Option<RawLaunch>> {
-    match &node.work {
-        Work::Launch { geometry, args, .. } => {
-            let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
-            RawLaunch::new(geometry, &args).map(Some)
-        }
-        _ => Ok(None),
+fn raw_args(node: &Node) -> Result<RawLaunch> {
+    let mut raw = RawLaunch::default();
+    if let Work::Launch { args, .. } = &node.work {
+        let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
+        raw.fill(&args)?;
     }
+    Ok(raw)
 }
 
 fn raw_node(node: &Node, launch: *const abi::Launch) -> Result<abi::GraphNode> {

@@ -85,14 +85,17 @@ impl Graves {
 
 fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     // A device that is gone has ended all its work.
-    timeline.has_ended(ticket) || timeline.device.upgrade().is_none_or(|_open| timeline.poll().is_ok() && timeline.has_ended(ticket))
+    timeline.has_ended(ticket)
+        || timeline.device.upgrade().is_none_or(|_open| timeline.poll().is_ok() && timeline.has_ended(ticket))
 }
 
 fn release(device: &Device, remains: Remains) {
     let serial = device.serial.as_ref().map(|serial| serial.lock());
     match remains {
         // SAFETY: an owned buffer that nothing uses any more.
-        Remains::Buffer(buffer) => unsafe { (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut()) },
+        Remains::Buffer(buffer) => unsafe {
+            (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut())
+        },
         // SAFETY: an owned kernel that nothing uses any more.
         Remains::Kernel(kernel) => unsafe { (device.calls.module.release_kernel)(kernel) },
         // SAFETY: an owned module whose kernels were released before it.

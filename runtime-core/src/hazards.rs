@@ -111,7 +111,11 @@ impl Hazards {
         match (write, self.mapped) {
             (true, 0) => self.mapped = -1,
             (false, 0..) => self.mapped += 1,
-            _ => return Err(Error::invalid("the tensor is already mapped by another host view; drop it first")),
+            _ => {
+                return Err(Error::invalid(
+                    "the tensor is already mapped by another host view; drop it first",
+                ));
+            }
         }
         Ok(())
     }
@@ -143,7 +147,11 @@ mod tests {
         assert_eq!(before(&hazards, Access::Read, 1), (10, vec![]), "read after write, same queue");
         assert_eq!(before(&hazards, Access::Read, 2), (0, vec![(1, 10, true)]), "read after write");
         hazards.record(Access::Read, by(2, 5));
-        assert_eq!(before(&hazards, Access::Write, 3), (0, vec![(1, 10, true), (2, 5, false)]), "write after both");
+        assert_eq!(
+            before(&hazards, Access::Write, 3),
+            (0, vec![(1, 10, true), (2, 5, false)]),
+            "write after both"
+        );
         hazards.record(Access::Write, by(3, 1));
         assert_eq!(before(&hazards, Access::Write, 3), (1, vec![]), "a write forgets what it waited for");
     }

@@ -87,17 +87,32 @@ impl Kernel {
     #[cold]
     fn misplaced(&self, index: usize, tensor: &Device, device: &Device) -> Error {
         let place = if tensor.name == device.name { "another opening of it" } else { &tensor.name };
-        Error::invalid(format!("argument {index} of \"{}\" is on {place}; copy it to {} first", self.name(), device.name))
+        Error::invalid(format!(
+            "argument {index} of \"{}\" is on {place}; copy it to {} first",
+            self.name(),
+            device.name
+        ))
     }
 
     fn check_params(&self, params: &[Param], args: &[Arg<'_>]) -> Result<()> {
         if params.len() != args.len() {
-            return Err(Error::invalid(format!("\"{}\" takes {} arguments, got {}", self.name(), params.len(), args.len())));
+            return Err(Error::invalid(format!(
+                "\"{}\" takes {} arguments, got {}",
+                self.name(),
+                params.len(),
+                args.len()
+            )));
         }
-        let wrong = params.iter().zip(args).enumerate().find_map(|(index, (param, arg))| Some((index, mismatch(param, arg)?)));
+        let wrong = params
+            .iter()
+            .zip(args)
+            .enumerate()
+            .find_map(|(index, (param, arg))| Some((index, mismatch(param, arg)?)));
         match wrong {
             None => Ok(()),
-            Some((index, message)) => Err(Error::invalid(format!("argument {index} of \"{}\" {message}", self.name()))),
+            Some((index, message)) => {
+                Err(Error::invalid(format!("argument {index} of \"{}\" {message}", self.name())))
+            }
         }
     }
 }
@@ -112,8 +127,12 @@ fn mismatch(param: &Param, arg: &Arg<'_>) -> Option<String> {
         }
     }
     match arg.value {
-        Value::Tensor(_, access) if param.access.writes() && !access.writes() => Some("is given as read, but the kernel writes it".to_owned()),
-        Value::Tensor(_, access) if param.access.reads() && !access.reads() => Some("is given as write, but the kernel reads it".to_owned()),
+        Value::Tensor(_, access) if param.access.writes() && !access.writes() => {
+            Some("is given as read, but the kernel writes it".to_owned())
+        }
+        Value::Tensor(_, access) if param.access.reads() && !access.reads() => {
+            Some("is given as write, but the kernel reads it".to_owned())
+        }
         _ => None,
     }
 }
@@ -161,7 +180,11 @@ fn param(raw: &abi::Param) -> Param {
         abi::ARG_LOCAL => ArgKind::Local,
         _ => ArgKind::Scalar,
     };
-    Param { kind, access: Access::from_bits(raw.access), dtype: (raw.dtype.bits != 0).then_some(DType(raw.dtype)) }
+    Param {
+        kind,
+        access: Access::from_bits(raw.access),
+        dtype: (raw.dtype.bits != 0).then_some(DType(raw.dtype)),
+    }
 }
 
 impl Drop for Owned {

@@ -25,7 +25,11 @@ impl Layout {
     /// Any strides; `capacity` is the number of elements of the buffer.
     pub(crate) fn strided(shape: &[usize], strides: &[i64], offset: usize, capacity: usize) -> Result<Self> {
         if shape.len() != strides.len() {
-            return Err(Error::invalid(format!("shape has {} dimensions, strides has {}", shape.len(), strides.len())));
+            return Err(Error::invalid(format!(
+                "shape has {} dimensions, strides has {}",
+                shape.len(),
+                strides.len()
+            )));
         }
         let layout = Self { strides: strides.to_vec(), offset, ..Self::contiguous(shape)? };
         layout.check_within(capacity)?;
@@ -56,7 +60,9 @@ impl Layout {
         let fits = self.reach().is_some_and(|(low, high)| {
             let offset = i64::try_from(self.offset).unwrap_or(i64::MAX);
             offset.checked_add(low).is_some_and(|first| first >= 0)
-                && offset.checked_add(high).is_some_and(|last| usize::try_from(last).is_ok_and(|last| last < capacity))
+                && offset
+                    .checked_add(high)
+                    .is_some_and(|last| usize::try_from(last).is_ok_and(|last| last < capacity))
         });
         if fits {
             return Ok(());
@@ -70,15 +76,20 @@ impl Layout {
     /// Row-major without gaps.
     pub(crate) fn is_contiguous(&self) -> bool {
         let dense = row_major(&self.shape);
-        self.elements() <= 1 || self.shape.iter().zip(&self.strides).zip(&dense).all(|((&n, s), d)| n == 1 || s == d)
+        self.elements() <= 1
+            || self.shape.iter().zip(&self.strides).zip(&dense).all(|((&n, s), d)| n == 1 || s == d)
     }
 
     /// Elements `range` of `axis`.
     pub(crate) fn slice(&self, axis: usize, range: Range<usize>) -> Result<Self> {
-        let extent = *self.shape.get(axis).ok_or_else(|| Error::invalid(format!("axis {axis} of a tensor with {} dimensions", self.shape.len())))?;
+        let extent = *self.shape.get(axis).ok_or_else(|| {
+            Error::invalid(format!("axis {axis} of a tensor with {} dimensions", self.shape.len()))
+        })?;
         let valid = usize::try_from(extent).unwrap_or(0);
         if range.start > range.end || range.end > valid {
-            return Err(Error::invalid(format!("range {range:?} of axis {axis}, which has {valid} elements")));
+            return Err(Error::invalid(format!(
+                "range {range:?} of axis {axis}, which has {valid} elements"
+            )));
         }
         let mut layout = self.clone();
         layout.shape[axis] = i64::try_from(range.len()).unwrap_or(i64::MAX);
@@ -93,7 +104,10 @@ impl Layout {
     pub(crate) fn reshape(&self, shape: &[usize]) -> Result<Self> {
         let reshaped = Self { offset: self.offset, ..Self::contiguous(shape)? };
         if checked_elements(shape)? != self.elements() {
-            return Err(Error::invalid(format!("shape {shape:?} has another number of elements than {:?}", self.shape)));
+            return Err(Error::invalid(format!(
+                "shape {shape:?} has another number of elements than {:?}",
+                self.shape
+            )));
         }
         if !self.is_contiguous() {
             return Err(Error::invalid("reshape needs a contiguous tensor; copy it first"));
@@ -106,7 +120,10 @@ impl Layout {
         let mut sorted = axes.to_vec();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..self.shape.len()) {
-            return Err(Error::invalid(format!("axes {axes:?} are no permutation of {} dimensions", self.shape.len())));
+            return Err(Error::invalid(format!(
+                "axes {axes:?} are no permutation of {} dimensions",
+                self.shape.len()
+            )));
         }
         let pick = |from: &[i64]| axes.iter().map(|&axis| from[axis]).collect();
         Ok(Self { shape: pick(&self.shape), strides: pick(&self.strides), offset: self.offset })
@@ -154,8 +171,11 @@ pub(crate) fn checked_elements(shape: &[usize]) -> Result<usize> {
 /// # Errors
 /// `InvalidArgument` when the count does not fit.
 pub(crate) fn checked_bytes(dtype: DType, shape: &[usize]) -> Result<usize> {
-    let bytes = checked_elements(shape)?.checked_mul(dtype.bytes()).filter(|&bytes| isize::try_from(bytes).is_ok());
-    bytes.ok_or_else(|| Error::invalid(format!("shape {shape:?} of {dtype} is more bytes than fit into memory")))
+    let bytes =
+        checked_elements(shape)?.checked_mul(dtype.bytes()).filter(|&bytes| isize::try_from(bytes).is_ok());
+    bytes.ok_or_else(|| {
+        Error::invalid(format!("shape {shape:?} of {dtype} is more bytes than fit into memory"))
+    })
 }
 
 #[cfg(test)]
@@ -177,7 +197,10 @@ mod tests {
     fn slices_and_permutations_compose() {
         let layout = Layout::contiguous(&[4, 6]).unwrap();
         let part = layout.slice(1, 2..5).unwrap().permute(&[1, 0]).unwrap();
-        assert_eq!((part.shape.as_slice(), part.strides.as_slice(), part.offset), (&[3, 4][..], &[1, 6][..], 2));
+        assert_eq!(
+            (part.shape.as_slice(), part.strides.as_slice(), part.offset),
+            (&[3, 4][..], &[1, 6][..], 2)
+        );
         assert!(!part.is_contiguous());
         let mut offsets = Vec::new();
         part.for_each(2, |at| offsets.push(at));

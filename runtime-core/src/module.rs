@@ -101,7 +101,12 @@ impl ModuleSource {
     /// A portable kernel: bounds-checked, so that it cannot harm the program.
     #[must_use]
     pub fn wgsl(text: &str) -> Self {
-        Self { format: CodeFormat::WGSL, path: PathBuf::new(), code: Some(text.as_bytes().to_vec()), options: Options::new() }
+        Self {
+            format: CodeFormat::WGSL,
+            path: PathBuf::new(),
+            code: Some(text.as_bytes().to_vec()),
+            options: Options::new(),
+        }
     }
 
     /// Native code in memory.
@@ -140,7 +145,8 @@ impl ModuleSource {
     pub(crate) fn with_raw<T>(&self, call: impl FnOnce(&abi::ModuleSource) -> T) -> T {
         let path = self.path.to_string_lossy();
         let options = abi::properties(&self.options);
-        let (code, code_bytes) = self.code.as_ref().map_or((std::ptr::null(), 0), |code| (code.as_ptr(), code.len()));
+        let (code, code_bytes) =
+            self.code.as_ref().map_or((std::ptr::null(), 0), |code| (code.as_ptr(), code.len()));
         call(&abi::ModuleSource {
             struct_size: crate::end_of!(abi::ModuleSource, option_count),
             reserved: 0,
@@ -157,7 +163,12 @@ impl ModuleSource {
         let formats = &device.info.formats;
         if !formats.iter().any(|format| format == self.format.as_str()) {
             let names: Vec<_> = formats.iter().map(String::as_str).collect();
-            let message = format!("format \"{}\" is not accepted by {}; {}", self.format, device.name, suggest(self.format.as_str(), &names));
+            let message = format!(
+                "format \"{}\" is not accepted by {}; {}",
+                self.format,
+                device.name,
+                suggest(self.format.as_str(), &names)
+            );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         self.options.validate(&device.instance.specs, OptionScope::Module)
@@ -198,7 +209,9 @@ impl Module {
     pub fn symbols(&self) -> Result<Vec<String>> {
         let (mut list, mut count) = (std::ptr::null(), 0);
         // SAFETY: the module is loaded and the out-parameters live during the call.
-        self.0.device.call("symbols", |calls, _| unsafe { (calls.module.symbols)(self.0.handle, &raw mut list, &raw mut count) })?;
+        self.0.device.call("symbols", |calls, _| unsafe {
+            (calls.module.symbols)(self.0.handle, &raw mut list, &raw mut count)
+        })?;
         // SAFETY: the list is borrowed from the module, which is alive.
         let names = unsafe { abi::borrow_slice(list, count) }?;
         // SAFETY: as above.
@@ -213,7 +226,9 @@ impl Module {
         let device = &self.0.device;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the module is loaded and the parameters live during the call.
-        let found = device.call("kernel", |calls, _| unsafe { (calls.module.kernel)(self.0.handle, Str::new(name), &raw mut handle) });
+        let found = device.call("kernel", |calls, _| unsafe {
+            (calls.module.kernel)(self.0.handle, Str::new(name), &raw mut handle)
+        });
         found.map_err(|error| match (error.kind(), self.symbols()) {
             (ErrorKind::NotFound, Ok(names)) => {
                 let names: Vec<_> = names.iter().map(String::as_str).collect();

@@ -31,16 +31,25 @@ pub struct Queue {
 }
 
 /// The arguments and geometry of a launch, in the form that crosses the seam.
+#[derive(Default)]
 pub(crate) struct RawLaunch {
     args: SmallVec<[abi::Arg; 16]>,
-    launch: abi::Launch,
 }
 
 impl RawLaunch {
+    /// Fills an empty one in place, since moving it would cost more than filling it.
     #[inline]
-    pub(crate) fn new(geometry: &Geometry, args: &[Arg<'_>]) -> Result<Self> {
-        let args = args.iter().map(Arg::raw).collect::<Result<SmallVec<[abi::Arg; 16]>>>()?;
-        let launch = abi::Launch {
+    pub(crate) fn fill(&mut self, args: &[Arg<'_>]) -> Result<()> {
+        args.iter().try_for_each(|arg| {
+            self.args.push(arg.raw()?);
+            Ok(())
+        })
+    }
+
+    /// The launch; it points to the arguments where they lie now.
+    #[inline]
+    pub(crate) fn pointed(&self, geometry: &Geometry) -> abi::Launch {
+        abi::Launch {
             struct_size: crate::end_of!(abi::Launch, arg_count),
             flags: if geometry.cooperative { abi::LAUNCH_COOPERATIVE } else { 0 },
             groups: geometry.groups,
@@ -49,17 +58,9 @@ impl RawLaunch {
             shared_bytes: geometry.shared_bytes,
             range: geometry.range.unwrap_or_default(),
             grain: geometry.grain,
-            args: std::ptr::null(),
-            arg_count: args.len(),
-        };
-        Ok(Self { args, launch })
-    }
-
-    /// The launch, pointing at the arguments where they lie now.
-    #[inline]
-    pub(crate) fn pointed(&mut self) -> &abi::Launch {
-        self.launch.args = self.args.as_ptr();
-        &self.launch
+            args: self.args.as_ptr(),
+            arg_count: self.args.len(),
+        }
     }
 }
 
@@ -79,7 +80,9 @@ impl Queue {
     pub fn launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<Event> {
         let plan = Plan { hold: true, ..Plan::default() };
         match self.start(kernel, geometry, args, plan, true)? {
-            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => Ok(Event::new(&self.timeline, ticket)),
+            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+                Ok(Event::new(&self.timeline, ticket))
+            }
             None => Ok(Event::recorded(&self.timeline)),
         }
     }
@@ -104,16 +107,30 @@ impl Queue {
     ///
     /// # Errors
     /// As [`Queue::launch`].
-    pub unsafe fn launch_untracked(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<Event> {
+    pub unsafe fn launch_untracked(
+        &self,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+    ) -> Result<Event> {
         let plan = Plan { hold: true, ..Plan::default() };
         match self.start(kernel, geometry, args, plan, false)? {
-            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => Ok(Event::new(&self.timeline, ticket)),
+            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+                Ok(Event::new(&self.timeline, ticket))
+            }
             None => Ok(Event::recorded(&self.timeline)),
         }
     }
 
     #[inline]
-    fn start(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>], plan: Plan, tracked: bool) -> Result<Option<Submitted>> {
+    fn start(
+        &self,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+        plan: Plan,
+        tracked: bool,
+    ) -> Result<Option<Submitted>> {
         self.check_launch(kernel, geometry, args).map_err(|error| self.name(error, "launch"))?;
         if self.recording.load(Ordering::Relaxed) {
             return self.record_launch(kernel, geometry, args).map(|()| None);
@@ -123,12 +140,15 @@ impl Queue {
             for (index, arg) in args.iter().enumerate() {
                 if let Value::Tensor(tensor, access) = arg.value {
                     let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
-                    used.map_err(|error| self.name(error.with_note(format_args!("argument {index}")), "launch"))?;
+                    used.map_err(|error| {
+                        self.name(error.with_note(format_args!("argument {index}")), "launch")
+                    })?;
                 }
             }
         }
-        let mut raw = RawLaunch::new(geometry, args)?;
-        let launch = std::ptr::from_ref(raw.pointed());
+        let mut raw = RawLaunch::default();
+        raw.fill(args).map_err(|error| self.name(error, "launch"))?;
+        let launch = &raw.pointed(geometry);
         let submitted = self.submit(&uses, plan, |calls, queue, place| {
             // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
             unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
@@ -142,10 +162,11 @@ impl Queue {
 
     /// Runs a claimed launch on this thread, without any lock.
     #[inline]
-    fn run_claimed(&self, ticket: u64, kernel: &Kernel, launch: *const abi::Launch) -> Result<()> {
+    fn run_claimed(&self, ticket: u64, kernel: &Kernel, launch: &abi::Launch) -> Result<()> {
         let timeline = &*self.timeline;
         // SAFETY: the ticket was claimed, and `launch` lives during the call.
-        let result = timeline.raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel.handle(), launch) });
+        let result = timeline
+            .raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel.handle(), launch) });
         match &result {
             Ok(()) => timeline.complete(ticket),
             Err(error) => timeline.fail_from(ticket, error),
@@ -155,7 +176,12 @@ impl Queue {
 
     fn check_launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
         if !Arc::ptr_eq(kernel.device(), &self.device) {
-            let message = format!("kernel \"{}\" was loaded on {}, the queue is on {}", kernel.name(), kernel.device().name, self.device.name);
+            let message = format!(
+                "kernel \"{}\" was loaded on {}, the queue is on {}",
+                kernel.name(),
+                kernel.device().name,
+                self.device.name
+            );
             return Err(Error::invalid(message));
         }
         kernel.check_args(&self.device, args)?;
@@ -185,7 +211,11 @@ impl Queue {
         self.submit_plain("timestamp", |calls, queue, place| unsafe { (calls.timestamp)(queue, place) })
     }
 
-    fn submit_plain(&self, operation: &str, call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::Place) -> abi::Status) -> Result<Event> {
+    fn submit_plain(
+        &self,
+        operation: &str,
+        call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::Place) -> abi::Status,
+    ) -> Result<Event> {
         self.refuse_recording(operation)?;
         let plan = Plan { hold: true, ..Plan::default() };
         match self.submit(&Uses::default(), plan, call).map_err(|error| self.name(error, operation))? {

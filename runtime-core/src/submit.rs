@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use crate::abi::{self, Handle, Place, QueueCalls, Status};
@@ -22,29 +21,65 @@ use crate::{Access, Error, ErrorKind, Queue, Result};
 /// How long a submission blocks for work of a device that it cannot wait for on its own device.
 const FOREIGN_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The buffers that a submission uses, and how; not allocated up to 16.
+/// The buffers that a submission uses, and how, in the order of their addresses; not allocated up to 16.
 #[derive(Default)]
 pub(crate) struct Uses<'a>(SmallVec<[(&'a Buffer, Access); 16]>);
 
 impl<'a> Uses<'a> {
-    /// Adds a use, in the order of addresses; two views of one buffer are one use.
+    /// Adds a use; two views of one buffer are one use.
     #[inline]
     pub(crate) fn add(&mut self, buffer: &'a Buffer, access: Access) -> Result<()> {
         if buffer.is_frozen() {
             // Final content needs no order: it is skipped, so that threads share it without contention.
             return if access.writes() { check_writable(buffer) } else { Ok(()) };
         }
-        let at = self.0.iter().position(|(known, _)| std::ptr::from_ref(*known) >= std::ptr::from_ref(buffer)).unwrap_or(self.0.len());
-        match self.0.get_mut(at) {
-            Some((known, before)) if std::ptr::eq(*known, buffer) => *before = Access::from_bits(before.bits() | access.bits()),
-            _ => self.0.insert(at, (buffer, access)),
+        let address = std::ptr::from_ref(buffer);
+        let mut at = self.0.len();
+        while at > 0 && std::ptr::from_ref(self.0[at - 1].0) > address {
+            at -= 1;
+        }
+        if at > 0 && std::ptr::eq(self.0[at - 1].0, buffer) {
+            let both = self.0[at - 1].1.bits() | access.bits();
+            self.0[at - 1].1 = Access::from_bits(both);
+        } else if at == self.0.len() {
+            self.0.push((buffer, access));
+        } else {
+            self.0.insert(at, (buffer, access));
         }
         Ok(())
     }
 
+    /// Locks the hazards of all buffers.
     #[inline]
-    fn lock(&self) -> SmallVec<[MutexGuard<'a, Hazards>; 16]> {
-        self.0.iter().map(|(buffer, _)| buffer.hazards.lock()).collect()
+    fn lock(&self) -> Locked<'_, 'a> {
+        for (buffer, _) in &self.0 {
+            // `Locked` unlocks; a vector of guards would cost more than the locks.
+            std::mem::forget(buffer.hazards.lock());
+        }
+        Locked(self)
+    }
+}
+
+/// The locked hazards of a submission's buffers.
+struct Locked<'u, 'a>(&'u Uses<'a>);
+
+impl Locked<'_, '_> {
+    #[inline]
+    fn for_each(&mut self, mut visit: impl FnMut(&mut Hazards, &Buffer, Access) -> Result<()>) -> Result<()> {
+        self.0.0.iter().try_for_each(|(buffer, access)| {
+            // SAFETY: `Uses::lock` locked it, each buffer stands in the list once, and `self` is borrowed mutably.
+            visit(unsafe { &mut *buffer.hazards.data_ptr() }, buffer, *access)
+        })
+    }
+}
+
+impl Drop for Locked<'_, '_> {
+    #[inline]
+    fn drop(&mut self) {
+        for (buffer, _) in &self.0.0 {
+            // SAFETY: `Uses::lock` locked it and forgot the guard.
+            unsafe { buffer.hazards.force_unlock() };
+        }
     }
 }
 
@@ -101,33 +136,37 @@ impl Queue {
             let mut hazards = uses.lock();
             let mut foreign = Dependencies::new();
             let mut after = 0;
-            for (hazards, (buffer, access)) in hazards.iter().zip(&uses.0) {
-                hazards.check_unmapped(*access)?;
+            hazards.for_each(|hazards, buffer, access| {
+                hazards.check_unmapped(access)?;
                 if access.writes() {
                     // It may have been frozen since it was added.
                     check_writable(buffer)?;
                 }
-                after = after.max(hazards.before(*access, self.timeline.id, &mut foreign));
-            }
-            let joins = if foreign.is_empty() { Joins::new() } else {
+                after = after.max(hazards.before(access, self.timeline.id, &mut foreign));
+                Ok(())
+            })?;
+            let mut joins = None;
+            if !foreign.is_empty() {
                 match self.resolve(&foreign, plan.inline)? {
-                    Next::Go(joins) => joins,
+                    Next::Go(found) => joins = Some(found),
                     Next::Block(timeline, ticket) => {
                         drop(hazards);
                         block(&timeline, ticket)?;
                         continue;
                     }
                 }
-            };
+            }
             let timeline = &*self.timeline;
             let lock = timeline.submission.lock();
             timeline.check_healthy()?;
             timeline.mark_held()?;
             let ticket = timeline.tail() + 1;
-            if let Some((source, ticket)) = self.join(joins, ticket)? {
-                drop((lock, hazards));
-                block(&source, ticket)?;
-                continue;
+            if let Some(joins) = joins {
+                if let Some((source, ticket)) = self.join(joins, ticket)? {
+                    drop((lock, hazards));
+                    block(&source, ticket)?;
+                    continue;
+                }
             }
             // SAFETY: the queue is open, and its lock is held.
             let claimed = plan.inline && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
@@ -135,9 +174,10 @@ impl Queue {
                 timeline.raw("submit", |calls, queue| operation(calls, queue, Place { ticket, after }))?;
             }
             timeline.advance(ticket);
-            for (hazards, (_, access)) in hazards.iter_mut().zip(&uses.0) {
-                hazards.record(*access, Use { queue: timeline.id, ticket });
-            }
+            hazards.for_each(|hazards, _, access| {
+                hazards.record(access, Use { queue: timeline.id, ticket });
+                Ok(())
+            })?;
             if claimed {
                 return Ok(Submitted::Claimed(ticket));
             }
@@ -178,7 +218,8 @@ impl Queue {
     /// Whether this queue can wait for `source` on the device.
     fn can_join(&self, source: &Timeline) -> bool {
         let capable = |device: &Device| device.info.capabilities.has(abi::CAP_WAIT_FOR);
-        let same_backend = |other: Arc<Device>| Arc::ptr_eq(&other.instance, &self.device.instance) && capable(&other);
+        let same_backend =
+            |other: Arc<Device>| Arc::ptr_eq(&other.instance, &self.device.instance) && capable(&other);
         capable(&self.device) && source.device.upgrade().is_some_and(same_backend)
     }
 
@@ -194,7 +235,9 @@ impl Queue {
             match joined {
                 Ok(()) if carries => self.timeline.push_edge(ticket, &source, source_ticket),
                 Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Some((source, source_ticket))),
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    return Ok(Some((source, source_ticket)));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -241,7 +284,9 @@ fn add_join(joins: &mut Joins, source: Arc<Timeline>, ticket: u64, carries: bool
 #[cold]
 fn block(timeline: &Arc<Timeline>, ticket: u64) -> Result<()> {
     match timeline.wait(ticket, Some(Instant::now() + FOREIGN_DEADLINE)) {
-        Err(error) if timeline.settled(ticket).is_none() => Err(error.with_note("a submission depends on it")),
+        Err(error) if timeline.settled(ticket).is_none() => {
+            Err(error.with_note("a submission depends on it"))
+        }
         _ => Ok(()),
     }
 }

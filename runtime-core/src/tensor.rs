@@ -39,19 +39,34 @@ unsafe impl Sync for Inner {}
 enum Storage {
     Bytes(Arc<Buffer>),
     /// An embedded device creates, fills and checks it: from data, or from a seed.
-    Description { device: Arc<Device>, data: Option<HostArray>, seed: u64 },
+    Description {
+        device: Arc<Device>,
+        data: Option<HostArray>,
+        seed: u64,
+    },
 }
 
 impl Tensor {
     /// Allocates a row-major tensor; its content is undefined.
-    pub(crate) fn allocate(device: &Arc<Device>, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Self> {
+    pub(crate) fn allocate(
+        device: &Arc<Device>,
+        dtype: DType,
+        shape: &[usize],
+        placement: &Placement,
+    ) -> Result<Self> {
         let bytes = checked_bytes(dtype, shape).map_err(|error| error.in_operation("allocate"))?;
         let buffer = Arc::new(Buffer::allocate(device, bytes, placement)?);
         Ok(Self::over(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
     }
 
     /// Describes a tensor that an embedded device will create.
-    pub(crate) fn describe(device: &Arc<Device>, dtype: DType, shape: &[usize], data: Option<HostArray>, seed: u64) -> Result<Self> {
+    pub(crate) fn describe(
+        device: &Arc<Device>,
+        dtype: DType,
+        shape: &[usize],
+        data: Option<HostArray>,
+        seed: u64,
+    ) -> Result<Self> {
         checked_bytes(dtype, shape)?;
         let storage = Storage::Description { device: device.clone(), data, seed };
         Ok(Self::over(storage, dtype, Layout::contiguous(shape)?))
@@ -91,7 +106,11 @@ impl Tensor {
     pub fn from_slice<T: Element>(device: &dyn CommonRuntime, shape: &[usize], data: &[T]) -> Result<Self> {
         let elements = checked_elements(shape)?;
         if elements != data.len() {
-            return Err(Error::invalid(format!("shape {shape:?} has {elements} elements, data has {}", data.len())).in_operation("from_slice"));
+            return Err(Error::invalid(format!(
+                "shape {shape:?} has {elements} elements, data has {}",
+                data.len()
+            ))
+            .in_operation("from_slice"));
         }
         let tensor = device.allocate(T::DTYPE, shape, &Placement::default())?;
         tensor.write(data)?;
@@ -133,7 +152,8 @@ impl Tensor {
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         let wanted = self.bytes();
         if bytes.len() != wanted {
-            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len())).in_operation("write"));
+            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
+                .in_operation("write"));
         }
         let buffer = self.writable_buffer("write")?;
         let whole = wanted == buffer.bytes;
@@ -162,7 +182,8 @@ impl Tensor {
     pub fn read_bytes(&self, bytes: &mut [u8]) -> Result<()> {
         let wanted = self.bytes();
         if bytes.len() != wanted {
-            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len())).in_operation("read"));
+            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
+                .in_operation("read"));
         }
         let buffer = self.buffer("read")?;
         with_exclusive(&buffer.device, &buffer.hazards, Access::Read, |hazards| {
@@ -206,7 +227,11 @@ impl Tensor {
     pub fn fill(&self, pattern: &[u8]) -> Result<()> {
         let bytes = self.bytes();
         if pattern.is_empty() || !bytes.is_multiple_of(pattern.len()) {
-            return Err(Error::invalid(format!("a pattern of {} bytes for a tensor of {bytes}", pattern.len())).in_operation("fill"));
+            return Err(Error::invalid(format!(
+                "a pattern of {} bytes for a tensor of {bytes}",
+                pattern.len()
+            ))
+            .in_operation("fill"));
         }
         self.write_bytes(&pattern.repeat(bytes / pattern.len()))
     }
@@ -254,7 +279,11 @@ impl Tensor {
 
     fn reshaped(&self, operation: &str, layout: Result<Layout>) -> Result<Self> {
         let buffer = self.buffer(operation)?.clone();
-        Ok(Self::over(Storage::Bytes(buffer), self.dtype(), layout.map_err(|error| error.in_operation(operation))?))
+        Ok(Self::over(
+            Storage::Bytes(buffer),
+            self.dtype(),
+            layout.map_err(|error| error.in_operation(operation))?,
+        ))
     }
 
     /// Makes the content final, after the work that writes it has ended. Launches may only read it, and skip the
@@ -370,7 +399,8 @@ impl Tensor {
     /// First byte of the buffer that an element touches.
     pub(crate) fn first_byte(&self) -> usize {
         let low = self.0.layout.reach().map_or(0, |(low, _)| low);
-        self.byte_offset().saturating_add_signed(isize::try_from(low).unwrap_or(0) * self.dtype().bytes().cast_signed())
+        self.byte_offset()
+            .saturating_add_signed(isize::try_from(low).unwrap_or(0) * self.dtype().bytes().cast_signed())
     }
 
     /// Bytes from the first to the last element that is touched.
@@ -415,12 +445,14 @@ impl Tensor {
         if given == self.dtype() {
             return Ok(());
         }
-        Err(Error::invalid(format!("elements of {given} for a tensor of {}", self.dtype())).in_operation(operation))
+        Err(Error::invalid(format!("elements of {given} for a tensor of {}", self.dtype()))
+            .in_operation(operation))
     }
 }
 
 fn described(operation: &str, device: &Device) -> Error {
-    let message = "a tensor of an embedded device is described, not held; flash a program and read its tensors";
+    let message =
+        "a tensor of an embedded device is described, not held; flash a program and read its tensors";
     Error::new(ErrorKind::Unsupported, message).in_operation(operation).on_device(&device.name)
 }
 

@@ -102,7 +102,11 @@ impl Timeline {
 
     /// Calls a function of the backend's queue table.
     #[inline]
-    pub(crate) fn raw(&self, operation: &'static str, call: impl FnOnce(&QueueCalls, Handle) -> Status) -> Result<()> {
+    pub(crate) fn raw(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(&QueueCalls, Handle) -> Status,
+    ) -> Result<()> {
         let status = match &self.serial {
             None => call(&self.calls, self.handle),
             Some(serial) => {
@@ -179,7 +183,11 @@ impl Timeline {
     pub(crate) fn fail_from(&self, ticket: u64, error: &Error) {
         let mut failure = self.failure.lock();
         if ticket < self.first_failed.load(Ordering::Acquire) {
-            *failure = Some(error.clone().with_note(format_args!("ticket {ticket} of queue {} on {} failed", self.id, self.name)));
+            *failure = Some(
+                error
+                    .clone()
+                    .with_note(format_args!("ticket {ticket} of queue {} on {} failed", self.id, self.name)),
+            );
             self.first_failed.store(ticket, Ordering::Release);
         }
     }
@@ -194,12 +202,15 @@ impl Timeline {
             return None;
         }
         // A failure observed between the two loads would be this ticket's.
-        (self.first_failed.load(Ordering::Acquire) > ticket).then_some(Ok(())).or_else(|| Some(Err(self.failure_error())))
+        (self.first_failed.load(Ordering::Acquire) > ticket)
+            .then_some(Ok(()))
+            .or_else(|| Some(Err(self.failure_error())))
     }
 
     #[inline]
     fn has_open_edge(&self, ticket: u64) -> bool {
-        self.edge_count.load(Ordering::Acquire) != 0 && self.edges.lock().iter().any(|edge| edge.ticket <= ticket)
+        self.edge_count.load(Ordering::Acquire) != 0
+            && self.edges.lock().iter().any(|edge| edge.ticket <= ticket)
     }
 
     /// Whether a ticket has really ended, so that its memory may be reused; a failed one may still run.
@@ -215,7 +226,8 @@ impl Timeline {
         if progress.first_failed != 0 && progress.first_failed < self.first_failed.load(Ordering::Acquire) {
             // SAFETY: the queue is open; it answers an owned error or null.
             let error = self.raw("queue", |calls, queue| unsafe { (calls.failure)(queue) });
-            let error = error.err().unwrap_or_else(|| Error::new(ErrorKind::Failed, "the device gave no reason"));
+            let error =
+                error.err().unwrap_or_else(|| Error::new(ErrorKind::Failed, "the device gave no reason"));
             self.fail_from(progress.first_failed, &error);
         }
         self.complete(progress.completed);
@@ -357,7 +369,8 @@ impl Timeline {
     fn after_close(self: &Arc<Self>, ticket: u64) -> Result<()> {
         self.resolve_edges();
         self.settled(ticket).unwrap_or_else(|| {
-            Err(Error::new(ErrorKind::Cancelled, "the device was closed before this work ended").on_device(&self.name))
+            Err(Error::new(ErrorKind::Cancelled, "the device was closed before this work ended")
+                .on_device(&self.name))
         })
     }
 
@@ -377,9 +390,12 @@ impl Timeline {
             if let Some(deadline) = deadline {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return Err(Error::new(ErrorKind::Timeout, format!("ticket {ticket} has not ended in time; it goes on"))
-                        .in_operation("wait")
-                        .on_device(&self.name));
+                    return Err(Error::new(
+                        ErrorKind::Timeout,
+                        format!("ticket {ticket} has not ended in time; it goes on"),
+                    )
+                    .in_operation("wait")
+                    .on_device(&self.name));
                 }
                 slice = slice.min(left);
             }

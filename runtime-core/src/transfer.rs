@@ -95,23 +95,43 @@ fn through_queue(buffer: &Buffer, offset: usize, transfer: Transfer<'_>) -> Resu
 }
 
 fn open_queue(device: &Device) -> Result<Handle> {
-    let options = abi::QueueOptions { struct_size: crate::end_of!(abi::QueueOptions, flags), priority: 0, flags: 0 };
+    let options =
+        abi::QueueOptions { struct_size: crate::end_of!(abi::QueueOptions, flags), priority: 0, flags: 0 };
     let mut handle = std::ptr::null_mut();
     // SAFETY: the device is open and the structures live during the call.
-    device.call("open_queue", |calls, device| unsafe { (calls.queue.open)(device, &raw const options, &raw mut handle) })?;
+    device.call("open_queue", |calls, device| unsafe {
+        (calls.queue.open)(device, &raw const options, &raw mut handle)
+    })?;
     Ok(handle)
 }
 
-fn run(device: &Device, queue: &mut TransferQueue, buffer: Handle, offset: u64, transfer: Transfer<'_>) -> Result<()> {
+fn run(
+    device: &Device,
+    queue: &mut TransferQueue,
+    buffer: Handle,
+    offset: u64,
+    transfer: Transfer<'_>,
+) -> Result<()> {
     let (handle, place) = (queue.handle, Place { ticket: queue.ticket + 1, after: queue.ticket });
     match transfer {
         Transfer::Write(source) => device.call("write", |calls, _| {
             // SAFETY: `source` is borrowed until this function returns, after the ticket has ended.
-            unsafe { (calls.queue.write)(handle, place, buffer, offset, source.as_ptr(), source.len() as u64) }
+            unsafe {
+                (calls.queue.write)(handle, place, buffer, offset, source.as_ptr(), source.len() as u64)
+            }
         })?,
         Transfer::Read(destination) => device.call("read", |calls, _| {
             // SAFETY: `destination` is borrowed until this function returns, after the ticket has ended.
-            unsafe { (calls.queue.read)(handle, place, buffer, offset, destination.as_mut_ptr(), destination.len() as u64) }
+            unsafe {
+                (calls.queue.read)(
+                    handle,
+                    place,
+                    buffer,
+                    offset,
+                    destination.as_mut_ptr(),
+                    destination.len() as u64,
+                )
+            }
         })?,
     }
     queue.ticket = place.ticket;
@@ -142,7 +162,9 @@ fn wait(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
                 // SAFETY: the queue is open; it answers an owned error or null.
                 unsafe { (calls.failure)(queue) }
             })?;
-            return Err(Error::new(ErrorKind::Failed, "the transfer failed without a reason").on_device(&device.name));
+            return Err(
+                Error::new(ErrorKind::Failed, "the transfer failed without a reason").on_device(&device.name)
+            );
         }
         if progress.completed >= ticket {
             return Ok(());
@@ -167,6 +189,10 @@ fn poll(device: &Device, queue: Handle) -> Result<Progress> {
     Ok(progress)
 }
 
-fn queue_call(device: &Device, operation: &'static str, call: impl FnOnce(&abi::QueueCalls) -> Status) -> Result<()> {
+fn queue_call(
+    device: &Device,
+    operation: &'static str,
+    call: impl FnOnce(&abi::QueueCalls) -> Status,
+) -> Result<()> {
     device.call(operation, |calls, _| call(&calls.queue))
 }

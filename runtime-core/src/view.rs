@@ -28,7 +28,8 @@ impl Mapping {
         let buffer = tensor.buffer("map")?.clone();
         if buffer.host_pointer.is_null() && buffer.bytes != 0 {
             let remedy = "place the tensor in a host-visible space, or read it with to_vec";
-            return Err(Error::unsupported(format!("map of memory space \"{}\" ({remedy})", tensor.space())).on_device(&buffer.device.name));
+            return Err(Error::unsupported(format!("map of memory space \"{}\" ({remedy})", tensor.space()))
+                .on_device(&buffer.device.name));
         }
         if !tensor.is_contiguous() {
             return Err(Error::invalid("map needs a contiguous tensor").in_operation("map"));
@@ -129,7 +130,8 @@ fn check<T: Element>(mapping: &Mapping) -> Result<()> {
     if mapping.tensor.dtype() == T::DTYPE {
         return Ok(());
     }
-    Err(Error::invalid(format!("elements of {} of a tensor of {}", T::DTYPE, mapping.tensor.dtype())).in_operation("as_slice"))
+    Err(Error::invalid(format!("elements of {} of a tensor of {}", T::DTYPE, mapping.tensor.dtype()))
+        .in_operation("as_slice"))
 }
 
 fn misaligned(error: bytemuck::PodCastError) -> Error {

@@ -47,17 +47,27 @@ impl Waiter {
     ///
     /// # Errors
     /// `OutOfResources` when the thread cannot be started.
-    pub(crate) fn register(&self, device: &Arc<Device>, timeline: &Arc<Timeline>, ticket: u64, waker: &Waker) -> Result<()> {
+    pub(crate) fn register(
+        &self,
+        device: &Arc<Device>,
+        timeline: &Arc<Timeline>,
+        ticket: u64,
+        waker: &Waker,
+    ) -> Result<()> {
         let mut state = self.shared.state.lock();
         if !state.running {
             let (shared, device) = (self.shared.clone(), Arc::downgrade(device));
             let thread = std::thread::Builder::new().name("rt-waiter".to_owned());
             thread.spawn(move || watch(&shared, &device)).map_err(|error| {
-                Error::new(ErrorKind::OutOfResources, "the waiter thread cannot be started").with_source(error).in_operation("await")
+                Error::new(ErrorKind::OutOfResources, "the waiter thread cannot be started")
+                    .with_source(error)
+                    .in_operation("await")
             })?;
             state.running = true;
         }
-        match state.waiting.iter_mut().find(|known| known.ticket == ticket && known.waker.will_wake(waker) && Arc::ptr_eq(&known.timeline, timeline)) {
+        match state.waiting.iter_mut().find(|known| {
+            known.ticket == ticket && known.waker.will_wake(waker) && Arc::ptr_eq(&known.timeline, timeline)
+        }) {
             Some(_) => {}
             None => state.waiting.push(Waiting { timeline: timeline.clone(), ticket, waker: waker.clone() }),
         }
@@ -120,7 +130,8 @@ fn observe(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
 fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
     let mut ready = Vec::new();
     shared.state.lock().waiting.retain(|waiting| {
-        let over = waiting.timeline.settled(waiting.ticket).is_some() || broken.iter().any(|known| Arc::ptr_eq(known, &waiting.timeline));
+        let over = waiting.timeline.settled(waiting.ticket).is_some()
+            || broken.iter().any(|known| Arc::ptr_eq(known, &waiting.timeline));
         if over {
             ready.push(waiting.waker.clone());
         }
