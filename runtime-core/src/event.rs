@@ -86,12 +86,11 @@ impl Event {
 impl Clone for Event {
     /// A clone outlives its original unseen by the queue, so the point is marked now.
     fn clone(&self) -> Self {
-        if self.ticket != RECORDED && self.timeline.settled(self.ticket).is_none() {
-            if let Some(_open) = self.timeline.device.upgrade() {
+        if self.ticket != RECORDED && self.timeline.settled(self.ticket).is_none()
+            && let Some(_open) = self.timeline.device.upgrade() {
                 // A mark that failed is tried again by whoever waits.
                 let _ = self.timeline.publish(self.ticket);
             }
-        }
         Self::new(&self.timeline, self.ticket)
     }
 }

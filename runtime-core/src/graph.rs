@@ -337,11 +337,10 @@ impl ExecutableGraph {
 
 impl Drop for ExecutableGraph {
     fn drop(&mut self) {
-        if let Some(native) = self.native {
-            if !self.device.must_leak() {
+        if let Some(native) = self.native
+            && !self.device.must_leak() {
                 self.device.graves.bury(&self.device, Remains::Graph(native), self.device.all_pending());
             }
-        }
     }
 }
 

@@ -94,7 +94,7 @@ fn release(device: &Device, remains: Remains) {
     match remains {
         // SAFETY: an owned buffer that nothing uses any more.
         Remains::Buffer(buffer) => unsafe {
-            (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut())
+            (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut());
         },
         // SAFETY: an owned kernel that nothing uses any more.
         Remains::Kernel(kernel) => unsafe { (device.calls.module.release_kernel)(kernel) },

@@ -161,13 +161,12 @@ impl Queue {
             timeline.check_healthy()?;
             timeline.mark_held()?;
             let ticket = timeline.tail() + 1;
-            if let Some(joins) = joins {
-                if let Some((source, ticket)) = self.join(joins, ticket)? {
+            if let Some(joins) = joins
+                && let Some((source, ticket)) = self.join(joins, ticket)? {
                     drop((lock, hazards));
                     block(&source, ticket)?;
                     continue;
                 }
-            }
             // SAFETY: the queue is open, and its lock is held.
             let claimed = plan.inline && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
             if !claimed {
