@@ -1,0 +1,229 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use runtime_core::{ClockChoice, FlushCache, Options, Value, suggest};
+
+use crate::settings::{FLUSHES, Settings};
+
+/// Finds compute devices, runs kernels on them, times them honestly and says whether they are right.
+#[derive(Debug, Parser)]
+#[command(name = "runtime", version, arg_required_else_help = true, propagate_version = true)]
+pub(crate) struct Command {
+    #[command(subcommand)]
+    pub(crate) action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// List the devices of this machine, with the reason for each that cannot be used
+    Devices(DevicesArguments),
+    /// Say what was loaded from where, what is missing and how to get it
+    Doctor,
+    /// Check and time kernels on devices: one row per kernel and device
+    Eval(EvalArguments),
+    /// Run a kernel once on one device, check it, and save its outputs
+    Run(RunArguments),
+    /// Run the conformance suite against backends
+    Conformance(ConformanceArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DevicesArguments {
+    /// Print JSON, with everything that is known
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalArguments {
+    /// Spec files
+    #[arg(value_name = "SPEC", required = true)]
+    pub(crate) specs: Vec<PathBuf>,
+    /// A device, e.g. `host:0`; may be repeated [default: every available device]
+    #[arg(long = "device", value_name = "DEVICE")]
+    pub(crate) devices: Vec<String>,
+    #[command(flatten)]
+    pub(crate) open: OpenArguments,
+    /// Write the full report as JSON; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write one line per row as CSV; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) csv: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The spec file
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: PathBuf,
+    /// The device [default: the first available one that takes the kernel's code]
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: OpenArguments,
+    /// Save an argument that the kernel writes as `.npy`; may be repeated
+    #[arg(long = "save", value_name = "NAME=FILE.npy", value_parser = parse_save)]
+    pub(crate) saves: Vec<(String, PathBuf)>,
+    /// Do not compare with the reference
+    #[arg(long)]
+    pub(crate) no_validate: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenArguments {
+    /// An option for opening the devices; may be repeated
+    #[arg(long = "option", value_name = "KEY=VALUE", value_parser = parse_option)]
+    options: Vec<(String, Value)>,
+}
+
+impl OpenArguments {
+    pub(crate) fn options(&self) -> Options {
+        let mut options = Options::new();
+        for (key, value) in &self.options {
+            options.push(key, value.clone());
+        }
+        options
+    }
+}
+
+/// Options of the timing loop; they win over the `[eval]` table of the spec.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Timing")]
+pub(crate) struct SettingsArguments {
+    /// Samples
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: Option<u64>,
+    /// Calls per sample [default: as many as fill --min-repeat-ms]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    number: Option<u64>,
+    /// Least duration of a sample
+    #[arg(long, value_name = "MS", value_parser = parse_real)]
+    min_repeat_ms: Option<f64>,
+    /// Calls before the first sample; 0 measures cold
+    #[arg(long, value_name = "COUNT")]
+    warmup: Option<u64>,
+    /// Do not compare with the reference
+    #[arg(long)]
+    no_validate: bool,
+    /// What times: `auto`, `device_kernel`, `device_batch`, `host_wall` or `host_submit`
+    #[arg(long)]
+    clock: Option<ClockChoice>,
+    /// When caches are flushed, outside the timed window: `never`, `sample` or `call`
+    #[arg(long, value_name = "WHEN", value_parser = parse_flush)]
+    flush_cache: Option<FlushCache>,
+    /// Pause between samples
+    #[arg(long, value_name = "MS", value_parser = parse_real)]
+    cooldown_ms: Option<f64>,
+    /// Bound on the time for one kernel on one device
+    #[arg(long, value_name = "SECONDS", value_parser = parse_real)]
+    budget_s: Option<f64>,
+}
+
+impl SettingsArguments {
+    /// The settings that were given.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            repeat: self.repeat,
+            number: self.number,
+            min_repeat_ms: self.min_repeat_ms,
+            warmup: self.warmup,
+            validate: self.no_validate.then_some(false),
+            clock: self.clock,
+            flush_cache: self.flush_cache,
+            cooldown_ms: self.cooldown_ms,
+            budget_s: self.budget_s,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConformanceArguments {
+    /// Backend libraries, or targets that are installed
+    #[arg(value_name = "PATH|TARGET", required = true)]
+    pub(crate) backends: Vec<String>,
+}
+
+fn parse_real(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if value >= 0.0 && f64::is_finite(value) => Ok(value),
+        _ => Err("a number of at least 0 is wanted".to_owned()),
+    }
+}
+
+fn parse_flush(text: &str) -> Result<FlushCache, String> {
+    let found = FLUSHES.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
+    found.ok_or_else(|| suggest(text, &FLUSHES.map(|(name, _)| name)))
+}
+
+fn parse_save(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() && path != "-" => {
+            Ok((name.to_owned(), path.into()))
+        }
+        _ => Err("NAME=FILE.npy is wanted".to_owned()),
+    }
+}
+
+/// `KEY=VALUE`, where the value is true or false, an integer, a number, or else text.
+fn parse_option(text: &str) -> Result<(String, Value), String> {
+    let (key, value) =
+        text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("KEY=VALUE is wanted")?;
+    let value = match (value.parse(), value.parse(), value.parse()) {
+        (Ok(flag), _, _) => Value::Flag(flag),
+        (_, Ok(integer), _) => Value::Integer(integer),
+        (_, _, Ok(number)) => Value::Number(number),
+        _ => Value::Text(value.to_owned()),
+    };
+    Ok((key.to_owned(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Command::command().debug_assert();
+    }
+
+    #[test]
+    fn options_have_types() {
+        for (text, value) in [
+            ("a=true", Value::Flag(true)),
+            ("a=-3", Value::Integer(-3)),
+            ("a=1e3", Value::Number(1000.0)),
+            ("a=b=c", Value::Text("b=c".to_owned())),
+            ("a=", Value::Text(String::new())),
+        ] {
+            assert_eq!(parse_option(text), Ok(("a".to_owned(), value)), "{text}");
+        }
+        assert!(parse_option("flag").is_err());
+        assert!(parse_option("=1").is_err());
+    }
+
+    #[test]
+    fn settings_come_from_the_command_line() {
+        let parse = |line: &[&str]| match Command::try_parse_from(line).map(|command| command.action) {
+            Ok(Action::Eval(arguments)) => Ok(arguments.settings.settings()),
+            Ok(_) => panic!("not eval"),
+            Err(error) => Err(error.to_string()),
+        };
+        let settings =
+            parse(&["runtime", "eval", "a.toml", "--repeat", "3", "--no-validate", "--clock", "host_wall"]);
+        let settings = settings.unwrap();
+        assert_eq!((settings.repeat, settings.validate, settings.number), (Some(3), Some(false), None));
+        assert!(parse(&["runtime", "eval", "a.toml", "--repeat", "0"]).is_err());
+        assert!(
+            parse(&["runtime", "eval", "a.toml", "--clock", "sundial"]).unwrap_err().contains("host_wall")
+        );
+        assert!(parse(&["runtime", "eval", "a.toml", "--cooldown-ms", "-1"]).is_err());
+        assert!(parse(&["runtime", "eval"]).is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! `runtime devices`: what is there, and why not.
+
+use runtime_core::{DeviceInfo, DeviceKind, Result, Runtime, Target};
+use serde_json::{Value, json};
+
+use crate::arguments::DevicesArguments;
+use crate::output;
+use crate::report::describe;
+use crate::table::Table;
+
+pub(crate) fn list(arguments: &DevicesArguments) -> Result<()> {
+    let runtime = Runtime::new();
+    let targets = runtime.targets();
+    output::print(&if arguments.json { json(&targets) } else { table(&targets) })
+}
+
+fn table(targets: &[Target]) -> String {
+    let mut table = Table::new(&["device", "status", "kind", "name", "arch", "units", "memory", "formats"]);
+    for target in targets {
+        match &target.devices {
+            Ok(devices) if devices.is_empty() => table.row(absent(&target.name, "no devices")),
+            Ok(devices) => devices.iter().for_each(|device| table.row(row(device))),
+            Err(error) => table.row(absent(&target.name, &format!("unavailable: {}", error.message()))),
+        }
+    }
+    match targets.is_empty() {
+        true => "no backend was found; `runtime doctor` says where they are looked for\n".to_owned(),
+        false => table.to_string(),
+    }
+}
+
+fn absent(target: &str, reason: &str) -> Vec<String> {
+    let mut cells = vec![target.to_owned(), reason.to_owned()];
+    cells.resize(8, "—".to_owned());
+    cells
+}
+
+fn row(device: &DeviceInfo) -> Vec<String> {
+    let status = device
+        .unusable
+        .as_ref()
+        .map_or_else(|| "available".to_owned(), |reason| format!("unusable: {reason}"));
+    let memory = device.spaces.first().map_or(0, |space| space.total_bytes);
+    vec![
+        device.id.to_string(),
+        status,
+        kind(device.kind).to_owned(),
+        device.name.clone(),
+        device.arch.clone(),
+        device.compute_units.to_string(),
+        memory_size(memory),
+        device.formats.join(" "),
+    ]
+}
+
+/// Name of a kind of device.
+pub(crate) const fn kind(kind: DeviceKind) -> &'static str {
+    match kind {
+        DeviceKind::Host => "host",
+        DeviceKind::Accelerator => "accelerator",
+        DeviceKind::Embedded => "embedded",
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+fn memory_size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match bytes {
+        0 => "—".to_owned(),
+        _ => format!("{value:.1} {}", units[unit]),
+    }
+}
+
+fn json(targets: &[Target]) -> String {
+    let targets: Vec<Value> = targets.iter().map(target).collect();
+    let document = json!({
+        "schema": "runtime.devices",
+        "version": 1,
+        "runtime": describe::program(),
+        "targets": targets,
+    });
+    format!("{document:#}\n")
+}
+
+fn target(target: &Target) -> Value {
+    let (devices, reason) = match &target.devices {
+        Ok(devices) => (devices.iter().map(describe::device).collect(), Value::Null),
+        Err(error) => (Vec::new(), error.to_string().into()),
+    };
+    let options: Vec<Value> = target.options.iter().map(describe::option_spec).collect();
+    json!({
+        "target": target.name,
+        "version": target.version,
+        "path": target.path,
+        "reason": reason,
+        "options": options,
+        "devices": devices,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        let mut broken = DeviceInfo::new(DeviceKind::Accelerator, 1, "Old");
+        broken.id.target = "x".to_owned();
+        broken.unusable = Some("driver too old".to_owned());
+        assert_eq!(row(&broken)[..3], ["x:1", "unusable: driver too old", "accelerator"]);
+        broken.unusable = None;
+        assert_eq!(row(&broken)[1], "available");
+        assert_eq!(row(&broken).len(), absent("cuda", "unavailable: no libcuda.so.1").len());
+        assert!(table(&[]).contains("runtime doctor"));
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(memory_size(0), "—");
+        assert_eq!(memory_size(512), "512.0 B");
+        assert_eq!(memory_size(3 << 29), "1.5 GiB");
+    }
+}

@@ -1,0 +1,136 @@
+//! `runtime doctor`: what was loaded from where, what is missing, and how to get it.
+
+use std::fmt::{Display, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runtime_core::{LoadReport, Result, Runtime, Target, abi};
+
+use crate::output;
+
+/// How to get a backend of this project that was not found.
+const HINTS: [(&str, &str); 1] = [(
+    "host",
+    "build it with `cargo build --release -p runtime-host`; libruntime_host.so must lie in a search path",
+)];
+
+/// Environment variables that change what is found or done.
+const VARIABLES: [&str; 4] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "CC", "NO_COLOR"];
+
+pub(crate) fn report() -> Result<()> {
+    let runtime = Runtime::new();
+    let targets = runtime.targets();
+    let sections = [
+        ("program", program()),
+        ("environment", environment()),
+        ("search paths", search_paths(runtime.load_report())),
+        ("load report", lines(runtime.load_report())),
+        ("backends", backends(&targets)),
+        ("c compiler", compilers()),
+        ("missing", missing(&targets)),
+    ];
+    let mut text = String::new();
+    for (title, lines) in sections {
+        let lines = if lines.is_empty() { vec!["nothing".to_owned()] } else { lines };
+        let _ = writeln!(text, "{title}");
+        for line in lines {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    output::print(&text)
+}
+
+fn lines<T: Display>(items: &[T]) -> Vec<String> {
+    items.iter().map(ToString::to_string).collect()
+}
+
+fn program() -> Vec<String> {
+    let mut lines = vec![
+        format!("runtime {}, ABI {}.{}", env!("CARGO_PKG_VERSION"), abi::MAJOR, abi::MINOR),
+        format!("built for {} {}", std::env::consts::OS, std::env::consts::ARCH),
+    ];
+    let first_line = |path: &str| Some(std::fs::read_to_string(path).ok()?.lines().next()?.to_owned());
+    lines.extend(first_line("/proc/sys/kernel/osrelease").map(|release| format!("kernel {release}")));
+    lines.extend(distribution().map(|name| format!("system {name}")));
+    lines.extend(std::env::current_exe().ok().map(|path| format!("executable {}", path.display())));
+    lines
+}
+
+fn distribution() -> Option<String> {
+    let text = std::fs::read_to_string("/etc/os-release").ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(value.trim_matches('"').to_owned())
+}
+
+fn environment() -> Vec<String> {
+    let value = |name| {
+        std::env::var_os(name).map_or("not set".to_owned(), |value| value.to_string_lossy().into_owned())
+    };
+    VARIABLES.iter().map(|name| format!("{name:<21} {}", value(name))).collect()
+}
+
+/// The directories that were searched, in order, and why.
+fn search_paths(report: &[LoadReport]) -> Vec<String> {
+    let mut paths: Vec<(PathBuf, &str)> = Vec::new();
+    for line in report.iter().filter(|line| !line.path.as_os_str().is_empty()) {
+        let is_library = line.path.extension().is_some();
+        let folder = if is_library { line.path.parent().unwrap_or(Path::new("")) } else { &line.path };
+        if !paths.iter().any(|(path, _)| path == folder) {
+            paths.push((folder.to_owned(), line.origin));
+        }
+    }
+    paths.iter().map(|(path, origin)| format!("{} [{origin}]", path.display())).collect()
+}
+
+fn backends(targets: &[Target]) -> Vec<String> {
+    targets
+        .iter()
+        .map(|target| {
+            let devices = match &target.devices {
+                Ok(devices) => {
+                    count(devices.iter().filter(|device| device.unusable.is_none()).count(), devices.len())
+                }
+                Err(error) => format!("unavailable: {error}"),
+            };
+            format!("{} {}: {devices}", target.name, target.version)
+        })
+        .collect()
+}
+
+fn count(usable: usize, all: usize) -> String {
+    let plural = if all == 1 { "" } else { "s" };
+    match all - usable {
+        0 => format!("{all} device{plural}"),
+        unusable => format!("{all} device{plural}, {unusable} unusable (`runtime devices` says why)"),
+    }
+}
+
+/// The compilers that kernels in C could use, with the first line of what they say of themselves.
+fn compilers() -> Vec<String> {
+    let chosen = std::env::var("CC").ok();
+    let names = chosen.iter().map(String::as_str).chain(["cc", "clang", "gcc"]);
+    names.filter_map(|name| Some(format!("{name}: {}", compiler_version(name)?))).collect()
+}
+
+fn compiler_version(name: &str) -> Option<String> {
+    let mut words = name.split_whitespace();
+    let output = Command::new(words.next()?).args(words).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn missing(targets: &[Target]) -> Vec<String> {
+    let absent = HINTS.iter().filter(|(name, _)| !targets.iter().any(|target| target.name == *name));
+    let mut lines: Vec<_> = absent.map(|(name, hint)| format!("backend {name}: {hint}")).collect();
+    if compilers().is_empty() {
+        lines.push("a C compiler: kernels in C need one; install gcc or clang, or set CC".to_owned());
+    }
+    for target in targets {
+        let devices = target.devices.as_deref().unwrap_or_default();
+        lines.extend(
+            devices.iter().filter_map(|device| Some(format!("{}: {}", device.id, device.unusable.as_ref()?))),
+        );
+        lines.extend(target.devices.as_ref().err().map(|error| format!("{}: {error}", target.name)));
+    }
+    lines
+}

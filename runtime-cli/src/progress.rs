@@ -1,0 +1,40 @@
+//! A progress bar on a terminal, and nothing elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Counts rows. Cloning shares the bar.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// A bar for `rows` rows, if standard error is a terminal.
+    pub(crate) fn new(rows: usize) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} [{elapsed}] {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// Says what is going on.
+    pub(crate) fn say(&self, what: String) {
+        self.0.set_message(what);
+    }
+
+    /// Counts a row.
+    pub(crate) fn advance(&self) {
+        self.0.inc(1);
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,81 @@
+//! The CSV report: one line per row.
+
+use runtime_core::{Error, ErrorKind, Measurement, Result, Validation};
+
+use super::{Report, Row};
+
+/// A column: its name, and its value where there is one.
+type Column = (&'static str, fn(&Row) -> Option<String>);
+
+const COLUMNS: [Column; 30] = [
+    ("spec", |row| Some(row.spec.display().to_string())),
+    ("kernel", |row| Some(row.kernel.name.clone())),
+    ("entry", |row| Some(row.kernel.entry.clone())),
+    ("format", |row| Some(row.kernel.format.clone())),
+    ("device", |row| Some(row.device.clone())),
+    ("device_name", |row| row.info.as_ref().map(|info| info.name.clone())),
+    ("device_arch", |row| row.info.as_ref().map(|info| info.arch.clone())),
+    ("status", |row| Some(row.outcome.status().to_owned())),
+    ("reason", |row| row.outcome.reason()),
+    ("clock", |row| measured(row, |it| Some(it.clock))),
+    ("cold", |row| measured(row, |it| Some(it.cold))),
+    ("samples", |row| measured(row, |it| Some(it.samples_ns.len()))),
+    ("number", |row| measured(row, |it| Some(it.number))),
+    ("calls", |row| measured(row, |it| Some(it.calls))),
+    ("median_ns", |row| measured(row, |it| Some(it.statistics.median_ns))),
+    ("median_ci95_low_ns", |row| {
+        measured(row, |it| it.statistics.median_ci95_ns.map(|interval| interval[0]))
+    }),
+    ("median_ci95_high_ns", |row| {
+        measured(row, |it| it.statistics.median_ci95_ns.map(|interval| interval[1]))
+    }),
+    ("min_ns", |row| measured(row, |it| Some(it.statistics.min_ns))),
+    ("mean_ns", |row| measured(row, |it| Some(it.statistics.mean_ns))),
+    ("max_ns", |row| measured(row, |it| Some(it.statistics.max_ns))),
+    ("stddev_ns", |row| measured(row, |it| it.statistics.stddev_ns)),
+    ("p5_ns", |row| measured(row, |it| Some(it.statistics.p5_ns))),
+    ("p95_ns", |row| measured(row, |it| Some(it.statistics.p95_ns))),
+    ("outliers", |row| measured(row, |it| Some(it.statistics.outliers))),
+    ("overhead_ns", |row| measured(row, |it| it.overhead_ns)),
+    ("transfer_median_ns", |row| {
+        measured(row, |it| it.transfer.as_ref().map(|transfer| transfer.statistics.median_ns))
+    }),
+    ("gflops_per_s", |row| measured(row, Measurement::gflops_per_s)),
+    ("gbytes_per_s", |row| measured(row, Measurement::gbytes_per_s)),
+    ("max_absolute_error", |row| measured(row, max_absolute_error)),
+    ("wrong_elements", |row| measured(row, wrong_elements)),
+];
+
+fn measured<T: ToString>(row: &Row, value: fn(&Measurement) -> Option<T>) -> Option<String> {
+    row.outcome.measurement().and_then(value).map(|value| value.to_string())
+}
+
+fn max_absolute_error(measurement: &Measurement) -> Option<f64> {
+    match &measurement.validation {
+        Validation::Passed(agreement) => Some(agreement.max_absolute_error),
+        Validation::Failed(mismatch) => Some(mismatch.absolute_error),
+        Validation::Skipped { .. } => None,
+    }
+}
+
+fn wrong_elements(measurement: &Measurement) -> Option<usize> {
+    match &measurement.validation {
+        Validation::Passed(_) => Some(0),
+        Validation::Failed(mismatch) => Some(mismatch.wrong),
+        Validation::Skipped { .. } => None,
+    }
+}
+
+/// A header and one line per row.
+pub(crate) fn csv(report: &Report) -> Result<String> {
+    write(report).map_err(|error| Error::new(ErrorKind::Internal, format!("CSV: {error}")))
+}
+
+fn write(report: &Report) -> Result<String, Box<dyn std::error::Error>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS.map(|(name, _)| name))?;
+    for row in &report.rows {
+        writer.write_record(COLUMNS.map(|(_, value)| value(row).unwrap_or_default()))?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}

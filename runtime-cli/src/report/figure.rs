@@ -1,0 +1,60 @@
+//! Figures for people: four significant digits and a unit.
+
+/// A number with four significant digits.
+pub(crate) fn significant(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let exponent = value.abs().log10().floor();
+    let decimals = (3.0 - exponent).clamp(0.0, 9.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 9")]
+    let decimals = decimals as usize;
+    format!("{value:.decimals$}")
+}
+
+/// A duration in the unit that suits it.
+pub(crate) fn duration(ns: f64) -> String {
+    let (scale, unit) = match ns.abs() {
+        magnitude if magnitude < 1e3 => (1.0, "ns"),
+        magnitude if magnitude < 1e6 => (1e3, "µs"),
+        magnitude if magnitude < 1e9 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{} {unit}", significant(ns / scale))
+}
+
+/// Half the width of an interval around a figure, in percent of the figure: how sure it is.
+pub(crate) fn uncertainty(figure: f64, interval: [f64; 2]) -> String {
+    let reach = (figure - interval[0]).abs().max((interval[1] - figure).abs());
+    match figure > 0.0 {
+        true => format!("± {:.1}%", 100.0 * reach / figure),
+        false => format!("± {}", duration(reach)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        for (ns, text) in [
+            (0.0, "0 ns"),
+            (12.345, "12.35 ns"),
+            (0.001_234, "0.001234 ns"),
+            (1_234.5, "1.234 µs"),
+            (999_900.0, "999.9 µs"),
+            (45_678_900.0, "45.68 ms"),
+            (2e9, "2.000 s"),
+            (123_456e9, "123456 s"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn uncertainty_is_the_wider_side() {
+        assert_eq!(uncertainty(100.0, [99.0, 103.0]), "± 3.0%");
+        assert_eq!(uncertainty(0.0, [0.0, 5.0]), "± 5.000 ns");
+    }
+}

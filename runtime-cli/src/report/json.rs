@@ -1,0 +1,113 @@
+//! The JSON report, version 1.
+
+use runtime_core::{Measurement, Mismatch, Statistics, Validation};
+use serde_json::{Value, json};
+
+use super::{KernelIdentity, Outcome, Report, Row, describe};
+
+/// The whole report.
+pub(crate) fn json(report: &Report) -> String {
+    let rows: Vec<Value> = report.rows.iter().map(row).collect();
+    let document = json!({
+        "schema": "runtime.evaluation",
+        "version": 1,
+        "runtime": describe::program(),
+        "device_options": describe::options(&report.options),
+        "rows": rows,
+    });
+    format!("{document:#}\n")
+}
+
+fn row(row: &Row) -> Value {
+    let error_kind = match &row.outcome {
+        Outcome::NotRun(error) | Outcome::Failed(error) => Some(error.kind().to_string()),
+        Outcome::Measured(_) => None,
+    };
+    json!({
+        "spec": row.spec,
+        "kernel": kernel(&row.kernel),
+        "device": row.device,
+        "device_info": row.info.as_ref().map(describe::device),
+        "settings": row.settings.describe(),
+        "status": row.outcome.status(),
+        "reason": row.outcome.reason(),
+        "error_kind": error_kind,
+        "validation": row.outcome.measurement().map(|measurement| validation(&measurement.validation, &row.names)),
+        "measurement": row.outcome.measurement().map(measurement),
+    })
+}
+
+fn kernel(kernel: &KernelIdentity) -> Value {
+    json!({
+        "name": kernel.name,
+        "path": kernel.path,
+        "entry": kernel.entry,
+        "format": kernel.format,
+        "options": describe::options(&kernel.options),
+    })
+}
+
+fn validation(validation: &Validation, names: &[String]) -> Value {
+    match validation {
+        Validation::Passed(agreement) => {
+            json!({ "elements": agreement.elements, "max_absolute_error": agreement.max_absolute_error })
+        }
+        Validation::Failed(mismatch) => self::mismatch(mismatch, names),
+        Validation::Skipped { .. } => Value::Null,
+    }
+}
+
+fn mismatch(mismatch: &Mismatch, names: &[String]) -> Value {
+    json!({
+        "argument": mismatch.arg,
+        "name": names.get(mismatch.arg),
+        "elements": mismatch.elements,
+        "wrong": mismatch.wrong,
+        "unwritten": mismatch.unwritten,
+        "worst_index": mismatch.index,
+        "actual": mismatch.actual,
+        "expected": mismatch.expected,
+        "absolute_error": mismatch.absolute_error,
+        "relative_error": mismatch.relative_error,
+    })
+}
+
+fn measurement(measurement: &Measurement) -> Value {
+    let transfer = measurement.transfer.as_ref().map(|transfer| {
+        json!({
+            "bytes_in": transfer.bytes_in,
+            "bytes_out": transfer.bytes_out,
+            "samples_ns": transfer.samples_ns,
+            "statistics": statistics(&transfer.statistics),
+        })
+    });
+    json!({
+        "clock": measurement.clock.name(),
+        "cold": measurement.cold,
+        "repeat": measurement.repeat,
+        "number": measurement.number,
+        "calls": measurement.calls,
+        "samples_ns": measurement.samples_ns,
+        "statistics": statistics(&measurement.statistics),
+        "overhead_ns": measurement.overhead_ns,
+        "transfer": transfer,
+        "flops": measurement.cost.flops,
+        "bytes": measurement.cost.bytes,
+        "gflops_per_s": measurement.gflops_per_s(),
+        "gbytes_per_s": measurement.gbytes_per_s(),
+    })
+}
+
+fn statistics(statistics: &Statistics) -> Value {
+    json!({
+        "min_ns": statistics.min_ns,
+        "median_ns": statistics.median_ns,
+        "mean_ns": statistics.mean_ns,
+        "max_ns": statistics.max_ns,
+        "stddev_ns": statistics.stddev_ns,
+        "p5_ns": statistics.p5_ns,
+        "p95_ns": statistics.p95_ns,
+        "median_ci95_ns": statistics.median_ci95_ns,
+        "outliers": statistics.outliers,
+    })
+}

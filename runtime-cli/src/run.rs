@@ -1,0 +1,138 @@
+//! `runtime run`: a kernel once on one device, checked, its outputs saved.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use runtime_core::{
+    Agreement, CommonRuntime, Error, ErrorKind, HostArray, QueueOptions, Result, Runtime, Validation, suggest,
+};
+
+use crate::arguments::RunArguments;
+use crate::output::{self, Destination};
+use crate::prepare::{Job, Prepared};
+use crate::report::status_of;
+use crate::spec::Spec;
+
+pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
+    let spec = Spec::load(&arguments.spec)?;
+    let saves = check_saves(&spec, &arguments.saves)?;
+    let runtime = Runtime::new();
+    let mut job = Job::new(spec);
+    let device = open(&runtime, &job.spec, arguments)?;
+    let validates = !arguments.no_validate && job.spec.settings.validates();
+    if validates {
+        job.find_expected(&runtime);
+    }
+    let outcome = execute(&*device, &job, validates);
+    let row = format!("{} on {}", job.spec.name, device.device_id());
+    match outcome {
+        Ok((validation, outputs)) => {
+            for (index, path) in saves {
+                save(&outputs, index, &path)?;
+            }
+            output::print(&format!("{row}: {}\n", describe(&job.spec, &validation)))?;
+            Ok(if validation.is_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        }
+        Err(error) => {
+            output::warn(&format!("{row}: failed: {error}"));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The place in the argument list and the file of each output to be saved; the files can be written.
+fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, PathBuf)>> {
+    let names: Vec<&str> = spec.outputs().map(|(_, arg)| arg.name.as_str()).collect();
+    let check = |(name, path): &(String, PathBuf)| {
+        let found = spec.outputs().find(|(_, arg)| arg.name == *name);
+        let (index, _) = found.ok_or_else(|| {
+            Error::invalid(format!(
+                "--save {name}: no argument of that name is written; {}",
+                suggest(name, &names)
+            ))
+        })?;
+        drop(Destination::open(path)?);
+        Ok((index, path.clone()))
+    };
+    saves.iter().map(check).collect()
+}
+
+/// The device that was asked for, or the first available one that takes the kernel's code.
+fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<dyn CommonRuntime>> {
+    let options = arguments.open.options();
+    if let Some(name) = &arguments.device {
+        return runtime.open_with(name, &options);
+    }
+    let format = spec.kernel.format.as_str();
+    let takes = |info: &&runtime_core::DeviceInfo| {
+        info.unusable.is_none() && info.formats.iter().any(|accepted| accepted == format)
+    };
+    let devices = runtime.devices();
+    let info = devices.iter().find(takes).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Unavailable,
+            format!("no available device takes code of format {format}; see `runtime devices`"),
+        )
+    })?;
+    runtime.open_with(&info.id.to_string(), &options)
+}
+
+fn execute(
+    device: &dyn CommonRuntime,
+    job: &Job,
+    validates: bool,
+) -> Result<(Validation, Vec<(usize, HostArray)>)> {
+    let expected = if validates { job.expected.clone()? } else { Vec::new() };
+    let prepared = Prepared::new(device, job, &job.spec.kernel)?;
+    prepared.poison(job, &expected)?;
+    let queue = device.open_queue(&QueueOptions::default())?;
+    queue.call(&prepared.kernel, &job.spec.geometry, &prepared.args(&job.spec))?;
+    let outputs = prepared.outputs(&job.spec)?;
+    let validation = match &job.spec.reference {
+        Some(_) if validates => compare(job, &outputs, &expected),
+        Some(_) => Validation::Skipped { reason: "validation was not asked for".to_owned() },
+        None => Validation::Skipped { reason: "there is no reference".to_owned() },
+    };
+    Ok((validation, outputs))
+}
+
+/// The first output that is wrong, or how well all of them agree.
+fn compare(job: &Job, outputs: &[(usize, HostArray)], expected: &[(usize, HostArray)]) -> Validation {
+    let mut all = Agreement::default();
+    for ((index, actual), (_, expected)) in outputs.iter().zip(expected) {
+        let poison = job.poison(*index, expected);
+        match job.tolerance().compare(*index, actual, expected, poison) {
+            Validation::Passed(agreement) => {
+                all.elements += agreement.elements;
+                all.max_absolute_error = all.max_absolute_error.max(agreement.max_absolute_error);
+            }
+            other => return other,
+        }
+    }
+    Validation::Passed(all)
+}
+
+fn save(outputs: &[(usize, HostArray)], index: usize, path: &std::path::Path) -> Result<()> {
+    match outputs.iter().find(|(place, _)| *place == index) {
+        Some((_, array)) => array.save_npy(path).map_err(|error| error.in_operation("--save")),
+        None => Err(Error::new(ErrorKind::Internal, "an output is missing")),
+    }
+}
+
+fn describe(spec: &Spec, validation: &Validation) -> String {
+    let status = status_of(validation);
+    match validation {
+        Validation::Passed(agreement) => {
+            format!(
+                "{status} ({} elements, largest error {:.1e})",
+                agreement.elements, agreement.max_absolute_error
+            )
+        }
+        Validation::Failed(mismatch) => {
+            let name = spec.args.get(mismatch.arg).map_or("?", |arg| arg.name.as_str());
+            format!("{status}, \"{name}\": {mismatch}")
+        }
+        Validation::Skipped { reason } => format!("{status}: {reason}"),
+    }
+}

@@ -1,0 +1,82 @@
+//! Code as it is loaded: its file, its options, and what it is specialised to.
+
+use runtime_core::{CodeFormat, DType, Error, ErrorKind, ModuleSource, Result, Value};
+
+use crate::spec::{Code, Specialise};
+
+/// The code of a spec, with its options and what it is fixed to.
+pub(crate) fn source(code: &Code, specialise: &Specialise) -> Result<ModuleSource> {
+    let mut source = if code.format == CodeFormat::WGSL { portable(code)? } else { native(code) };
+    for (key, value) in code.options.iter() {
+        source = source.option(key, value.clone());
+    }
+    if specialise.constants.is_empty() && specialise.element.is_none() {
+        return Ok(source);
+    }
+    if code.format != CodeFormat::C {
+        return Err(Error::unsupported(format!("[specialise] of code of format {}", code.format)));
+    }
+    for (name, value) in &specialise.constants {
+        source = source.option("define", format!("{name}={}", constant(value)));
+    }
+    match specialise.element {
+        Some(dtype) => Ok(source.option("define", format!("T={}", c_type(dtype)?))),
+        None => Ok(source),
+    }
+}
+
+fn portable(code: &Code) -> Result<ModuleSource> {
+    let text = std::fs::read_to_string(&code.path).map_err(|error| {
+        Error::new(ErrorKind::Io, format!("cannot read {}: {error}", code.path.display()))
+    })?;
+    Ok(ModuleSource::wgsl(&text))
+}
+
+#[allow(unsafe_code, reason = "the one place where the command trusts native code")]
+fn native(code: &Code) -> ModuleSource {
+    // SAFETY: whoever runs a spec vouches for its kernel and for what it says of the arguments: docs/spec.md says so.
+    unsafe { ModuleSource::native_file(code.format.clone(), &code.path) }
+}
+
+fn constant(value: &Value) -> String {
+    match value {
+        Value::Flag(flag) => u8::from(*flag).to_string(),
+        // Rust writes 1.0 as `1`, which C would read as an integer.
+        Value::Number(number) => format!("{number:?}"),
+        other => other.to_string(),
+    }
+}
+
+fn c_type(dtype: DType) -> Result<&'static str> {
+    Ok(match dtype {
+        DType::I8 => "signed char",
+        DType::I16 => "short",
+        DType::I32 => "int",
+        DType::I64 => "long long",
+        DType::U8 => "unsigned char",
+        DType::U16 => "unsigned short",
+        DType::U32 => "unsigned int",
+        DType::U64 => "unsigned long long",
+        DType::F16 => "_Float16",
+        DType::BF16 => "__bf16",
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::BOOL => "_Bool",
+        DType::COMPLEX64 => "float _Complex",
+        DType::COMPLEX128 => "double _Complex",
+        other => return Err(Error::unsupported(format!("element type {other} in C"))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_written_as_c_reads_them() {
+        assert_eq!(constant(&Value::Flag(true)), "1");
+        assert_eq!(constant(&Value::Integer(-4)), "-4");
+        assert_eq!(constant(&Value::Number(1.0)), "1.0");
+        assert_eq!(constant(&Value::Number(1e30)), "1e30");
+    }
+}

@@ -1,0 +1,209 @@
+//! `[[arg]]`: tensors, scalars, bytes and work-group memory.
+
+use runtime_core::{Access, DType, DTypeClass, On, Result, suggest};
+
+use super::initial::{Init, Interval, check_range};
+use super::key::{Item, Section};
+use super::scalar::{Number, encode};
+use super::{Argument, ArgumentKind, TensorSpec};
+
+const NAME: &str = "[[arg]]";
+const TENSOR: [&str; 10] =
+    ["name", "dtype", "shape", "init", "use", "on", "seed", "range", "strides", "offset"];
+const SCALAR: [&str; 3] = ["name", "scalar", "value"];
+const BYTES: [&str; 2] = ["name", "bytes"];
+const INITS: [&str; 5] = ["zeros", "ones", "arange", "random", "file:PATH.npy"];
+const LOCAL: [&str; 2] = ["name", "local_bytes"];
+
+/// Most elements of a buffer: more cannot be addressed in bytes on any device.
+const MOST_ELEMENTS: usize = isize::MAX as usize;
+
+/// Reads the argument at `position`.
+pub(super) fn parse(item: &Item<'_>, position: usize) -> Result<Argument> {
+    let every: Vec<&str> = [&TENSOR[..], &SCALAR[1..], &BYTES[1..], &LOCAL[1..]].concat();
+    let section = item.section(NAME, &every)?;
+    let name = match section.optional("name") {
+        Some(name) => identifier(&name)?,
+        None => format!("arg{position}"),
+    };
+    let kinds = ["dtype", "scalar", "bytes", "local_bytes"];
+    let given: Vec<_> = kinds.into_iter().filter(|key| section.has(key)).collect();
+    let kind = match given[..] {
+        ["dtype"] => tensor(item, position)?,
+        ["scalar"] => scalar(item)?,
+        ["bytes"] => ArgumentKind::Bytes(bytes(&item.section(NAME, &BYTES)?.required("bytes")?)?),
+        ["local_bytes"] => {
+            ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.whole(1)?)
+        }
+        [] => return Err(section.error(&format!("missing key in {NAME}: one of {}", kinds.join(", ")))),
+        _ => return Err(section.error(&format!("only one of {} can stand in one {NAME}", given.join(", ")))),
+    };
+    Ok(Argument { name, place: section.place(), kind })
+}
+
+fn identifier(item: &Item<'_>) -> Result<String> {
+    let name = item.text()?;
+    match is_identifier(name) {
+        true => Ok(name.to_owned()),
+        false => Err(item.error(&format!("\"{name}\" is no name; use letters, digits and _"))),
+    }
+}
+
+/// Whether an expression can use the name.
+pub(super) fn is_identifier(name: &str) -> bool {
+    let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    starts_well && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
+}
+
+fn scalar(item: &Item<'_>) -> Result<ArgumentKind> {
+    let section = item.section(NAME, &SCALAR)?;
+    let dtype = dtype(&section.required("scalar")?)?;
+    let value = section.required("value")?;
+    let bits = encode(dtype, value.number()?).map_err(|message| value.error(&message))?;
+    Ok(ArgumentKind::Scalar(dtype, bits))
+}
+
+fn bytes(item: &Item<'_>) -> Result<Vec<u8>> {
+    if !item.is_text() {
+        return item.list()?.iter().map(|byte| byte.whole(0)).collect();
+    }
+    let path = file_of(item)?.ok_or_else(|| item.error("wants a list of bytes or \"file:PATH\""))?;
+    std::fs::read(&path).map_err(|error| item.error(&format!("cannot read {}: {error}", path.display())))
+}
+
+/// The path of `file:PATH`.
+pub(super) fn file_of(item: &Item<'_>) -> Result<Option<std::path::PathBuf>> {
+    item.text()?.strip_prefix("file:").map(|path| item.existing(path)).transpose()
+}
+
+/// An element type.
+pub(super) fn dtype(item: &Item<'_>) -> Result<DType> {
+    let names: Vec<_> = DType::all().map(|dtype| (dtype.to_string(), dtype)).collect();
+    let valid: Vec<_> = names.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
+    item.choice(&valid)
+}
+
+fn tensor(item: &Item<'_>, position: usize) -> Result<ArgumentKind> {
+    let section = item.section(NAME, &TENSOR)?;
+    let dtype = dtype(&section.required("dtype")?)?;
+    let shape_item = section.required("shape")?;
+    let shape: Vec<usize> = shape_item.list()?.iter().map(|extent| extent.whole(0)).collect::<Result<_>>()?;
+    let uses = [("read", Access::Read), ("write", Access::Write), ("readwrite", Access::ReadWrite)];
+    let places = [("device", On::Device), ("host", On::Host), ("pinned", On::Pinned), ("shared", On::Shared)];
+    let tensor = TensorSpec {
+        dtype,
+        strides: strides(&section, shape.len())?,
+        offset: section.optional("offset").map_or(Ok(0), |offset| offset.whole(0))?,
+        init: init(&section, dtype, position)?,
+        access: section.optional("use").map_or(Ok(Access::Read), |item| item.choice(&uses))?,
+        on: section.optional("on").map_or(Ok(On::Device), |item| item.choice(&places))?,
+        shape,
+    };
+    check_layout(&tensor, &shape_item, section.optional("strides"))?;
+    Ok(ArgumentKind::Tensor(tensor))
+}
+
+fn strides(section: &Section<'_>, rank: usize) -> Result<Option<Vec<usize>>> {
+    let Some(item) = section.optional("strides") else { return Ok(None) };
+    let strides: Vec<usize> = item.list()?.iter().map(|stride| stride.whole(0)).collect::<Result<_>>()?;
+    match strides.len() == rank {
+        true => Ok(Some(strides)),
+        false => Err(item.error(&format!("the shape has {rank} dimensions, got {} strides", strides.len()))),
+    }
+}
+
+fn check_layout(tensor: &TensorSpec, shape: &Item<'_>, strides: Option<Item<'_>>) -> Result<()> {
+    let limit = MOST_ELEMENTS / tensor.dtype.bytes();
+    if tensor.base_elements().is_none_or(|elements| elements > limit) {
+        return Err(strides.unwrap_or(*shape).error("the tensor is too large to be addressed"));
+    }
+    match strides {
+        Some(item) if tensor.access.writes() && tensor.may_overlap() => {
+            Err(item.error("elements overlap, which a tensor that is written must not"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl TensorSpec {
+    /// Elements of the buffer that the tensor needs; `None` if they cannot be counted.
+    pub(crate) fn base_elements(&self) -> Option<usize> {
+        let count = self.shape.iter().try_fold(1_usize, |count, &extent| count.checked_mul(extent))?;
+        let Some(strides) = &self.strides else { return self.offset.checked_add(count) };
+        if count == 0 {
+            return Some(self.offset);
+        }
+        let last = self.shape.iter().zip(strides).try_fold(0_usize, |last, (&extent, &stride)| {
+            last.checked_add((extent - 1).checked_mul(stride)?)
+        })?;
+        self.offset.checked_add(last)?.checked_add(1)
+    }
+
+    /// Whether two indices may share an element, by the usual sufficient test.
+    fn may_overlap(&self) -> bool {
+        let mut axes: Vec<_> =
+            self.strides.iter().flatten().zip(&self.shape).filter(|(_, extent)| **extent > 1).collect();
+        axes.sort_unstable();
+        let mut reach = 0;
+        for (&stride, &extent) in axes {
+            if stride <= reach {
+                return true;
+            }
+            reach += (extent - 1) * stride;
+        }
+        false
+    }
+}
+
+fn init(section: &Section<'_>, dtype: DType, position: usize) -> Result<Init> {
+    let seed = section.optional("seed").map(|seed| seed.whole(0)).transpose()?;
+    let range = section.optional("range").map(|range| interval(&range, dtype)).transpose()?;
+    let random = Init::Random {
+        seed: seed.unwrap_or(position as u64 + 1),
+        range: range.unwrap_or_else(|| Interval::of(dtype)),
+    };
+    let Some(item) = section.optional("init") else {
+        return Ok(if is_opaque(dtype) { Init::Zeros } else { random });
+    };
+    let init = match item.text()? {
+        "zeros" => Init::Zeros,
+        "ones" => Init::Ones,
+        "arange" => Init::Arange,
+        "random" => random,
+        other => match file_of(&item)? {
+            Some(path) => Init::File(path),
+            None => return Err(item.error(&format!("unknown value \"{other}\"; {}", suggest(other, &INITS)))),
+        },
+    };
+    check_init(&item, section, &init, dtype)?;
+    Ok(init)
+}
+
+fn is_opaque(dtype: DType) -> bool {
+    dtype.class() == DTypeClass::Opaque
+}
+
+fn check_init(item: &Item<'_>, section: &Section<'_>, init: &Init, dtype: DType) -> Result<()> {
+    if is_opaque(dtype) && !matches!(init, Init::Zeros | Init::File(_)) {
+        return Err(
+            item.error(&format!("{dtype} is opaque: only \"zeros\" and \"file:PATH.npy\" are possible"))
+        );
+    }
+    let random_only = ["seed", "range"].into_iter().find_map(|key| section.optional(key));
+    match (init, random_only) {
+        (Init::Random { .. }, _) | (_, None) => Ok(()),
+        (_, Some(key)) => Err(key.error("goes with init = \"random\" only")),
+    }
+}
+
+fn interval(item: &Item<'_>, dtype: DType) -> Result<Interval> {
+    let items = item.list()?;
+    let [low, high] = items[..] else { return Err(item.error("wants [lo, hi]")) };
+    let range = match (Interval::of(dtype), low.number()?, high.number()?) {
+        (Interval::Whole(..), Number::Whole(low), Number::Whole(high)) => Interval::Whole(low, high),
+        (Interval::Whole(..), ..) => return Err(item.error(&format!("{dtype} wants integers"))),
+        (Interval::Real(..), ..) => Interval::Real(low.real(f64::MIN)?, high.real(f64::MIN)?),
+    };
+    check_range(dtype, range).map_err(|message| item.error(&message))?;
+    Ok(range)
+}

@@ -1,0 +1,260 @@
+//! Expressions over the shapes: `2 * A[0] * A[1] * B[1]`, `len(A) + bytes(B)`.
+
+use std::collections::BTreeMap;
+
+use runtime_core::suggest;
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Meaning {
+    /// A tensor: extents, and bytes of one element.
+    Shape(Vec<usize>, usize),
+    /// The value of a scalar argument or of a constant.
+    Value(f64),
+}
+
+/// Names that an expression may use.
+pub(crate) type Names = BTreeMap<String, Meaning>;
+
+const LONGEST: usize = 1000;
+
+/// The value of an expression, or what is wrong with it and at which column.
+pub(crate) fn evaluate(text: &str, names: &Names) -> Result<f64, String> {
+    // Parentheses nest on the stack.
+    if text.len() > LONGEST {
+        return Err(format!("the expression is longer than {LONGEST} characters"));
+    }
+    let mut parser = Parser { text, at: 0, names };
+    let value = parser.sum()?;
+    parser.skip_blanks();
+    match parser.rest().chars().next() {
+        None => Ok(value),
+        Some(extra) => Err(parser.fail(&format!("unexpected \"{extra}\""))),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    names: &'a Names,
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn fail(&self, message: &str) -> String {
+        format!("{message} at column {} of \"{}\"", self.at + 1, self.text)
+    }
+
+    fn skip_blanks(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    fn accept(&mut self, symbol: char) -> bool {
+        self.skip_blanks();
+        let found = self.rest().starts_with(symbol);
+        self.at += if found { symbol.len_utf8() } else { 0 };
+        found
+    }
+
+    fn expect(&mut self, symbol: char) -> Result<(), String> {
+        match self.accept(symbol) {
+            true => Ok(()),
+            false => Err(self.fail(&format!("missing \"{symbol}\""))),
+        }
+    }
+
+    fn sum(&mut self) -> Result<f64, String> {
+        let mut value = self.product()?;
+        loop {
+            if self.accept('+') {
+                value += self.product()?;
+            } else if self.accept('-') {
+                value -= self.product()?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn product(&mut self) -> Result<f64, String> {
+        let mut value = self.factor()?;
+        loop {
+            if self.accept('*') {
+                value *= self.factor()?;
+            } else if self.accept('/') {
+                value /= self.factor()?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn factor(&mut self) -> Result<f64, String> {
+        if self.accept('-') {
+            return Ok(-self.factor()?);
+        }
+        if self.accept('(') {
+            let value = self.sum()?;
+            self.expect(')')?;
+            return Ok(value);
+        }
+        match self.rest().chars().next() {
+            Some(first) if first.is_ascii_digit() || first == '.' => self.number(),
+            Some(first) if first.is_ascii_alphabetic() || first == '_' => self.named(),
+            Some(other) => Err(self.fail(&format!("unexpected \"{other}\""))),
+            None => Err(self.fail("something is missing")),
+        }
+    }
+
+    fn number(&mut self) -> Result<f64, String> {
+        let rest = self.rest();
+        let mut previous = ' ';
+        let end = rest.find(|next: char| {
+            let exponent_sign = matches!(next, '+' | '-') && matches!(previous, 'e' | 'E');
+            previous = next;
+            !(next.is_ascii_alphanumeric() || matches!(next, '.' | '_') || exponent_sign)
+        });
+        let digits = &rest[..end.unwrap_or(rest.len())];
+        let value = digits.replace('_', "").parse();
+        let value = value.map_err(|_| self.fail(&format!("\"{digits}\" is no number")))?;
+        self.at += digits.len();
+        Ok(value)
+    }
+
+    fn name(&mut self) -> &'a str {
+        self.skip_blanks();
+        let rest = self.rest();
+        let end = rest.find(|next: char| !(next.is_ascii_alphanumeric() || next == '_'));
+        let name = &rest[..end.unwrap_or(rest.len())];
+        self.at += name.len();
+        name
+    }
+
+    fn named(&mut self) -> Result<f64, String> {
+        let start = self.at;
+        let name = self.name();
+        if self.accept('(') {
+            return self.function(name, start);
+        }
+        let meaning = self.meaning(name, start)?;
+        match meaning {
+            Meaning::Value(value) => Ok(*value),
+            Meaning::Shape(extents, _) => {
+                if !self.accept('[') {
+                    self.at = start;
+                    return Err(
+                        self.fail(&format!("write {name}[0], len({name}) or bytes({name}) of a tensor"))
+                    );
+                }
+                let value = self.extent(name, extents)?;
+                self.expect(']')?;
+                Ok(value)
+            }
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "extents are far below 2^53")]
+    fn extent(&mut self, name: &str, extents: &[usize]) -> Result<f64, String> {
+        self.skip_blanks();
+        let start = self.at;
+        let index = self.name();
+        let extent = index.parse::<usize>().ok().and_then(|index| extents.get(index));
+        extent.map(|&extent| extent as f64).ok_or_else(|| {
+            self.at = start;
+            self.fail(&format!("{name} has {} dimensions, there is no [{index}]", extents.len()))
+        })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "element counts are far below 2^53")]
+    fn function(&mut self, function: &str, start: usize) -> Result<f64, String> {
+        self.skip_blanks();
+        let argument_start = self.at;
+        let name = self.name();
+        let scale = match function {
+            "len" => |_: usize| 1,
+            "bytes" => |element_bytes: usize| element_bytes,
+            _ => {
+                self.at = start;
+                return Err(self.fail(&format!(
+                    "unknown function \"{function}\"; {}",
+                    suggest(function, &["len", "bytes"])
+                )));
+            }
+        };
+        let value = match self.meaning(name, argument_start)? {
+            Meaning::Shape(extents, bytes) => extents.iter().product::<usize>() as f64 * scale(*bytes) as f64,
+            Meaning::Value(_) => {
+                self.at = argument_start;
+                return Err(self.fail(&format!("{function}() wants a tensor, \"{name}\" is none")));
+            }
+        };
+        self.expect(')')?;
+        Ok(value)
+    }
+
+    fn meaning(&mut self, name: &str, start: usize) -> Result<&'a Meaning, String> {
+        self.names.get(name).ok_or_else(|| {
+            let valid: Vec<_> = self.names.keys().map(String::as_str).collect();
+            self.at = start;
+            self.fail(&format!("unknown name \"{name}\"; {}", suggest(name, &valid)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Result<f64, String> {
+        let names = [
+            ("A".to_owned(), Meaning::Shape(vec![2, 3], 4)),
+            ("alpha".to_owned(), Meaning::Value(0.5)),
+            ("empty".to_owned(), Meaning::Shape(vec![], 8)),
+        ];
+        evaluate(text, &names.into_iter().collect())
+    }
+
+    #[test]
+    fn arithmetic_has_its_usual_order() {
+        for (text, expected) in [
+            ("1 + 2 * 3", 7.0),
+            ("(1 + 2) * 3", 9.0),
+            ("8 / 2 / 2", 2.0),
+            ("5 - 2 - 1", 2.0),
+            ("-2 * -3", 6.0),
+            ("1e3 + 2.5E-1", 1000.25),
+            ("1_000", 1000.0),
+            (" 2 * A[0] * A[ 1 ]", 12.0),
+            ("len(A) + bytes( A )", 30.0),
+            ("alpha * 2", 1.0),
+            ("len(empty)", 1.0),
+        ] {
+            assert_eq!(value(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_column_and_the_remedy() {
+        for (text, message) in [
+            (
+                "2 * a[0]",
+                "unknown name \"a\"; did you mean \"A\"? (valid: A, alpha, empty) at column 5 of \"2 * a[0]\"",
+            ),
+            ("A[2]", "A has 2 dimensions, there is no [2] at column 3 of \"A[2]\""),
+            ("A", "write A[0], len(A) or bytes(A) of a tensor at column 1 of \"A\""),
+            ("size(A)", "unknown function \"size\"; valid: len, bytes at column 1 of \"size(A)\""),
+            ("len(alpha)", "len() wants a tensor, \"alpha\" is none at column 5 of \"len(alpha)\""),
+            ("(1 + 2", "missing \")\" at column 7 of \"(1 + 2\""),
+            ("1 +", "something is missing at column 4 of \"1 +\""),
+            ("2x", "\"2x\" is no number at column 1 of \"2x\""),
+            ("1 $ 2", "unexpected \"$\" at column 3 of \"1 $ 2\""),
+        ] {
+            assert_eq!(value(text), Err(message.to_owned()), "{text}");
+        }
+        assert!(value(&"(".repeat(100_000)).unwrap_err().contains("longer than"));
+        assert!(value(&"(".repeat(LONGEST)).unwrap_err().contains("missing"));
+    }
+}

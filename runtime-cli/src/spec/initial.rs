@@ -1,0 +1,204 @@
+//! Initial data: the same bytes on every machine, for every device.
+
+use std::path::PathBuf;
+
+use runtime_core::{DType, DTypeClass};
+
+use super::scalar::{decode_real, encode_real, integer_bounds, wrap};
+
+/// What a tensor holds at the start.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Init {
+    /// 0.
+    Zeros,
+    /// 1.
+    Ones,
+    /// The element's row-major index; wraps in an integer type that is too small.
+    Arange,
+    /// Pseudo-random values from a seed.
+    Random {
+        /// Seed of the generator.
+        seed: u64,
+        /// Half-open range of the values.
+        range: Interval,
+    },
+    /// A `.npy` file.
+    File(PathBuf),
+}
+
+/// Half-open range of random values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Interval {
+    /// Of a floating-point or complex type (both parts).
+    Real(f64, f64),
+    /// Of an integer type or bool.
+    Whole(i128, i128),
+}
+
+impl Interval {
+    /// The default of a type: `[0, 1)`, `[-8, 8)`, `[0, 16)`, or both values of a bool.
+    pub(crate) const fn of(dtype: DType) -> Self {
+        match dtype.class() {
+            DTypeClass::Int => Self::Whole(-8, 8),
+            DTypeClass::UInt => Self::Whole(0, 16),
+            DTypeClass::Bool => Self::Whole(0, 2),
+            _ => Self::Real(0.0, 1.0),
+        }
+    }
+}
+
+impl Init {
+    /// Fills `bytes` with elements of `dtype`; a file is read elsewhere and leaves them alone.
+    pub(crate) fn fill(&self, dtype: DType, bytes: &mut [u8]) {
+        let (part, parts) = match dtype {
+            DType::COMPLEX64 => (DType::F32, 2),
+            DType::COMPLEX128 => (DType::F64, 2),
+            other => (other, 1),
+        };
+        match self {
+            Self::Zeros => bytes.fill(0),
+            Self::Ones => each(part, bytes, |at| constant(part, u64::from(at % parts == 0))),
+            Self::Arange => each(part, bytes, |at| match at % parts {
+                0 => constant(part, (at / parts) as u64),
+                _ => 0,
+            }),
+            Self::Random { seed, range } => {
+                let mut state = *seed;
+                each(part, bytes, |_| random(part, *range, next(&mut state)));
+            }
+            Self::File(_) => {}
+        }
+    }
+}
+
+fn each(dtype: DType, bytes: &mut [u8], mut element: impl FnMut(usize) -> u64) {
+    let width = dtype.bytes();
+    for (at, chunk) in bytes.chunks_exact_mut(width).enumerate() {
+        chunk.copy_from_slice(&element(at).to_le_bytes()[..width]);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the nearest value of the type is what is documented")]
+fn constant(dtype: DType, value: u64) -> u64 {
+    match dtype.class() {
+        DTypeClass::Float | DTypeClass::BFloat => encode_real(dtype, value as f64),
+        DTypeClass::Bool => value & 1,
+        _ => value,
+    }
+}
+
+/// Steele, Lea and Flood's `SplitMix64`.
+const fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut word = *state;
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+fn random(dtype: DType, range: Interval, word: u64) -> u64 {
+    match range {
+        Interval::Whole(low, high) => wrap(low + scale(word, high - low)),
+        Interval::Real(low, high) => {
+            let bits = encode_real(dtype, low + (high - low) * fraction(dtype, word));
+            // Rounding to the type may reach the end, which the range leaves out.
+            if decode_real(dtype, bits) >= high { encode_real(dtype, low) } else { bits }
+        }
+    }
+}
+
+/// `word / 2^64 × span`, rounded down.
+#[expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "0 < span ≤ 2^64, the result is below it"
+)]
+const fn scale(word: u64, span: i128) -> i128 {
+    let (high, low) = ((span as u128) >> 64, (span as u128) & u64::MAX as u128);
+    (((word as u128 * low) >> 64) + word as u128 * high) as i128
+}
+
+/// A number of `[0, 1)` that is exact in the type, so that rounding never reaches 1.
+#[expect(clippy::cast_precision_loss, reason = "at most 53 bits are left")]
+fn fraction(dtype: DType, word: u64) -> f64 {
+    let digits = match dtype {
+        DType::BF16 => 8,
+        DType::F16 => 11,
+        DType::F32 => 24,
+        _ => 53,
+    };
+    (word >> (64 - digits)) as f64 / (1_u64 << digits) as f64
+}
+
+/// Whether `range` can be values of `dtype`; or why not.
+pub(crate) fn check_range(dtype: DType, range: Interval) -> Result<(), String> {
+    match (range, integer_bounds(dtype)) {
+        (Interval::Whole(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
+        (Interval::Real(low, high), _) if !(low < high && (high - low).is_finite()) => {
+            Err(format!("[{low}, {high}) is empty or infinite"))
+        }
+        (Interval::Whole(low, high), Some((least, most))) if low < least || high > most + 1 => {
+            Err(format!("[{low}, {high}) does not fit {dtype} ({least} to {most})"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled<const N: usize>(init: &Init, dtype: DType, count: usize) -> Vec<[u8; N]> {
+        let mut bytes = vec![0xee; count * N];
+        init.fill(dtype, &mut bytes);
+        bytes.as_chunks().0.to_vec()
+    }
+
+    fn random_of(dtype: DType, seed: u64) -> Init {
+        Init::Random { seed, range: Interval::of(dtype) }
+    }
+
+    #[test]
+    fn constants_have_the_type() {
+        assert_eq!(filled(&Init::Ones, DType::F32, 1), [1.0_f32.to_le_bytes()]);
+        assert_eq!(filled(&Init::Arange, DType::I16, 3)[2], 2_i16.to_le_bytes());
+        assert_eq!(filled(&Init::Arange, DType::U8, 300)[299], [43], "299 mod 256");
+        let complex: Vec<[u8; 4]> = filled(&Init::Arange, DType::COMPLEX64, 8);
+        assert_eq!(complex[6..8], [3.0_f32.to_le_bytes(), 0.0_f32.to_le_bytes()]);
+        assert_eq!(filled(&Init::Zeros, DType::I8, 1), [[0]]);
+    }
+
+    #[test]
+    fn random_is_fixed_for_ever() {
+        let mut state = 1_234_567;
+        assert_eq!(
+            [next(&mut state), next(&mut state)],
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]
+        );
+        let first: Vec<[u8; 4]> = filled(&random_of(DType::F32, 7), DType::F32, 100);
+        assert_eq!(first, filled(&random_of(DType::F32, 7), DType::F32, 100));
+        assert_ne!(first, filled(&random_of(DType::F32, 8), DType::F32, 100));
+    }
+
+    #[test]
+    fn random_stays_in_its_range() {
+        for dtype in [DType::F16, DType::BF16, DType::F32] {
+            for word in [0, 1, u64::MAX] {
+                let value = decode_real(dtype, random(dtype, Interval::of(dtype), word));
+                assert!((0.0..1.0).contains(&value), "{dtype}: {value}");
+            }
+        }
+        let high = decode_real(DType::F32, random(DType::F32, Interval::Real(1000.0, 1001.0), u64::MAX));
+        assert!(high < 1001.0, "{high}");
+        assert_eq!(random(DType::I8, Interval::Whole(-8, 8), 0) & 0xff, 0xf8);
+        assert_eq!(random(DType::I8, Interval::Whole(-8, 8), u64::MAX), 7);
+        assert_eq!(random(DType::U64, Interval::Whole(0, 1 << 64), u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn ranges_are_checked() {
+        assert!(check_range(DType::I8, Interval::Whole(-128, 128)).is_ok());
+        assert!(check_range(DType::I8, Interval::Whole(0, 129)).unwrap_err().contains("does not fit"));
+        assert!(check_range(DType::F32, Interval::Real(1.0, 1.0)).unwrap_err().contains("empty"));
+    }
+}

@@ -1,0 +1,239 @@
+//! Walks a TOML document so that every error names the file, the line and the nearest valid key.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use runtime_core::{Error, Result, Value, suggest};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::scalar::Number;
+
+/// A document being read.
+#[derive(Debug)]
+pub(super) struct Document<'a> {
+    pub(super) path: &'a Path,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Document<'a> {
+    /// The document's tables, or where its syntax is wrong.
+    pub(super) fn parse(&self) -> Result<Spanned<DeTable<'a>>> {
+        DeTable::parse(self.text).map_err(|error| self.error(&error.span().unwrap_or(0..0), error.message()))
+    }
+
+    /// `file:line`, of the start of `span`.
+    pub(super) fn place(&self, span: &Range<usize>) -> String {
+        let line = 1 + self.text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
+        format!("{}:{line}", self.path.display())
+    }
+
+    pub(super) fn error(&self, span: &Range<usize>, message: &str) -> Error {
+        Error::invalid(format!("{}: {message}", self.place(span)))
+    }
+
+    /// A path of the spec, which is relative to the spec's folder.
+    pub(super) fn resolve(&self, path: &str) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+}
+
+/// A table whose keys are known.
+#[derive(Debug)]
+pub(super) struct Section<'a> {
+    document: &'a Document<'a>,
+    name: &'static str,
+    span: Range<usize>,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Section<'a> {
+    /// Takes a table whose keys are all in `valid`.
+    pub(super) fn new(
+        document: &'a Document<'a>,
+        name: &'static str,
+        table: &'a Spanned<DeTable<'a>>,
+        valid: &[&str],
+    ) -> Result<Self> {
+        let section = Self { document, name, span: table.span(), table: table.get_ref() };
+        section.check_keys(valid)?;
+        Ok(section)
+    }
+
+    fn check_keys(&self, valid: &[&str]) -> Result<()> {
+        let unknown = self.table.keys().filter(|key| !valid.contains(&key.get_ref().as_ref()));
+        match unknown.min_by_key(|key| key.span().start) {
+            None => Ok(()),
+            Some(key) => Err(self.document.error(
+                &key.span(),
+                &format!(
+                    "unknown key \"{0}\" in {1}; {2}",
+                    key.get_ref(),
+                    self.name,
+                    suggest(key.get_ref(), valid)
+                ),
+            )),
+        }
+    }
+
+    pub(super) fn optional(&self, key: &str) -> Option<Item<'a>> {
+        let (name, value) = self.table.get_key_value(key)?;
+        Some(Item { document: self.document, section: self.name, key: name.get_ref(), value })
+    }
+
+    pub(super) fn required(&self, key: &str) -> Result<Item<'a>> {
+        self.optional(key).ok_or_else(|| self.error(&format!("missing key \"{key}\" in {}", self.name)))
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// All entries, for tables whose keys are the user's own.
+    pub(super) fn items(&self) -> impl Iterator<Item = Item<'a>> {
+        let (document, section) = (self.document, self.name);
+        self.table.iter().map(move |(key, value)| Item { document, section, key: key.get_ref(), value })
+    }
+
+    pub(super) fn error(&self, message: &str) -> Error {
+        self.document.error(&self.span, message)
+    }
+
+    pub(super) fn place(&self) -> String {
+        self.document.place(&self.span)
+    }
+}
+
+/// The value of a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item<'a> {
+    document: &'a Document<'a>,
+    section: &'static str,
+    pub(super) key: &'a str,
+    value: &'a Spanned<DeValue<'a>>,
+}
+
+impl<'a> Item<'a> {
+    pub(super) fn error(&self, message: &str) -> Error {
+        self.document.error(&self.value.span(), &format!("{} in {}: {message}", self.key, self.section))
+    }
+
+    fn wants(&self, what: &str) -> Error {
+        let got = match self.value.get_ref() {
+            DeValue::String(_) => "text",
+            DeValue::Integer(_) => "an integer",
+            DeValue::Float(_) => "a number",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        self.error(&format!("wants {what}, got {got}"))
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        self.value.get_ref().is_array()
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        self.value.get_ref().is_str()
+    }
+
+    pub(super) fn text(&self) -> Result<&'a str> {
+        self.value.get_ref().as_str().ok_or_else(|| self.wants("text"))
+    }
+
+    pub(super) fn flag(&self) -> Result<bool> {
+        self.value.get_ref().as_bool().ok_or_else(|| self.wants("true or false"))
+    }
+
+    /// One of `valid`.
+    pub(super) fn choice<T: Copy>(&self, valid: &[(&str, T)]) -> Result<T> {
+        let text = self.text()?;
+        valid.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<_> = valid.iter().map(|(name, _)| *name).collect();
+            self.error(&format!("unknown value \"{text}\"; {}", suggest(text, &names)))
+        })
+    }
+
+    /// A name that `T` knows.
+    pub(super) fn parsed<T: FromStr<Err = Error>>(&self) -> Result<T> {
+        self.text()?.parse().map_err(|error: Error| self.error(error.message()))
+    }
+
+    /// A file that exists.
+    pub(super) fn file(&self) -> Result<PathBuf> {
+        self.existing(self.text()?)
+    }
+
+    /// The file named by `path`, relative to the spec, which must exist.
+    pub(super) fn existing(&self, path: &str) -> Result<PathBuf> {
+        let resolved = self.document.resolve(path);
+        match resolved.is_file() {
+            true => Ok(resolved),
+            false => Err(self.error(&format!("there is no file \"{}\"", resolved.display()))),
+        }
+    }
+
+    /// A whole number of at least `least` that fits `T`.
+    pub(super) fn whole<T: TryFrom<i128>>(&self, least: i128) -> Result<T> {
+        let DeValue::Integer(integer) = self.value.get_ref() else { return Err(self.wants("an integer")) };
+        let value = i128::from_str_radix(integer.as_str(), integer.radix());
+        let value = value.map_err(|_| self.error("the integer is too large"))?;
+        if value < least {
+            return Err(self.error(&format!("must be at least {least}, got {value}")));
+        }
+        T::try_from(value).map_err(|_| self.error(&format!("{value} is too large")))
+    }
+
+    /// Any number, or true or false.
+    pub(super) fn number(&self) -> Result<Number> {
+        match self.value.get_ref() {
+            DeValue::Boolean(flag) => Ok(Number::Flag(*flag)),
+            DeValue::Integer(_) => self.whole(i128::MIN).map(Number::Whole),
+            DeValue::Float(float) => {
+                float.as_str().parse().map(Number::Real).map_err(|_| self.error("not a number"))
+            }
+            _ => Err(self.wants("a number")),
+        }
+    }
+
+    /// A real number of at least `least`.
+    pub(super) fn real(&self, least: f64) -> Result<f64> {
+        let value = self.number()?.real().ok_or_else(|| self.wants("a number"))?;
+        match value >= least && value.is_finite() {
+            true => Ok(value),
+            false => Err(self.error(&format!("must be a finite number of at least {least}, got {value}"))),
+        }
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Self>> {
+        let items = self.value.get_ref().as_array().ok_or_else(|| self.wants("a list"))?;
+        Ok(items.iter().map(|value| Self { value, ..*self }).collect())
+    }
+
+    /// A table with the keys `valid`.
+    pub(super) fn section(&self, name: &'static str, valid: &[&str]) -> Result<Section<'a>> {
+        let section = self.open_section(name)?;
+        section.check_keys(valid)?;
+        Ok(section)
+    }
+
+    /// A table whose keys are the user's own.
+    pub(super) fn open_section(&self, name: &'static str) -> Result<Section<'a>> {
+        let table = self.value.get_ref().as_table().ok_or_else(|| self.wants("a table"))?;
+        Ok(Section { document: self.document, name, span: self.value.span(), table })
+    }
+
+    /// An option's value.
+    pub(super) fn option(&self) -> Result<Value> {
+        match self.value.get_ref() {
+            DeValue::String(text) => Ok(Value::Text(text.as_ref().to_owned())),
+            DeValue::Boolean(flag) => Ok(Value::Flag(*flag)),
+            DeValue::Integer(_) => self.whole(i128::from(i64::MIN)).map(Value::Integer),
+            DeValue::Float(_) => Ok(Value::Number(self.number()?.real().unwrap_or_default())),
+            _ => Err(self.wants("text, a number, true or false, or a list of these")),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The spec file: a kernel, its arguments, what it costs, and what is right. `docs/spec.md` has every key.
+
+mod argument;
+pub(crate) mod expression;
+pub(crate) mod initial;
+mod key;
+mod parse;
+pub(crate) mod scalar;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use runtime_core::{
+    Access, CodeFormat, Cost, DType, Error, ErrorKind, Geometry, On, Options, Result, Tolerance,
+};
+
+use crate::settings::Settings;
+use initial::Init;
+
+/// A spec file that was read and found possible.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Name of the row.
+    pub(crate) name: String,
+    /// The kernel.
+    pub(crate) kernel: Code,
+    /// Its arguments, in order.
+    pub(crate) args: Vec<Argument>,
+    /// What to fix when the code is loaded.
+    pub(crate) specialise: Specialise,
+    /// How it is spread over the device.
+    pub(crate) geometry: Geometry,
+    /// What one call computes and moves.
+    pub(crate) cost: Cost,
+    /// What is right.
+    pub(crate) reference: Option<Reference>,
+    /// Defaults of the command's options.
+    pub(crate) settings: Settings,
+}
+
+/// An entry point of a code file.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) path: PathBuf,
+    pub(crate) entry: String,
+    pub(crate) format: CodeFormat,
+    pub(crate) options: Options,
+}
+
+/// What the code is fixed to when it is loaded.
+#[derive(Debug, Default)]
+pub(crate) struct Specialise {
+    /// Names and values of constants.
+    pub(crate) constants: Vec<(String, runtime_core::Value)>,
+    /// Element type of a generic kernel.
+    pub(crate) element: Option<DType>,
+}
+
+/// One argument.
+#[derive(Debug)]
+pub(crate) struct Argument {
+    /// Its name; `arg0`, `arg1`, … where the spec gives none.
+    pub(crate) name: String,
+    /// `file:line`, for messages.
+    pub(crate) place: String,
+    pub(crate) kind: ArgumentKind,
+}
+
+/// What an argument is.
+#[derive(Debug)]
+pub(crate) enum ArgumentKind {
+    Tensor(TensorSpec),
+    /// A type, and the bits of its value.
+    Scalar(DType, u64),
+    /// Bytes by value.
+    Bytes(Vec<u8>),
+    /// A size of work-group memory in bytes.
+    Local(u64),
+}
+
+/// A tensor argument.
+#[derive(Debug)]
+pub(crate) struct TensorSpec {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<usize>,
+    /// Strides in elements; `None`: contiguous.
+    pub(crate) strides: Option<Vec<usize>>,
+    /// Elements in front of the first one.
+    pub(crate) offset: usize,
+    pub(crate) init: Init,
+    pub(crate) access: Access,
+    /// Where it lives when the clock starts.
+    pub(crate) on: On,
+}
+
+/// What the written arguments should hold.
+#[derive(Debug)]
+pub(crate) struct Reference {
+    pub(crate) expected: Expected,
+    pub(crate) tolerance: Tolerance,
+}
+
+/// Where the expected values come from.
+#[derive(Debug)]
+pub(crate) enum Expected {
+    /// A host kernel with the same arguments.
+    Kernel(Code),
+    /// `.npy` files, one per written argument, in order.
+    Files(Vec<PathBuf>),
+}
+
+impl Spec {
+    /// Reads a spec file.
+    pub(crate) fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot read the spec {}: {error}", path.display()))
+        })?;
+        parse::parse(path, &text)
+    }
+
+    /// The tensors that the kernel writes, with their argument's place in the list.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = (usize, &Argument)> {
+        self.args.iter().enumerate().filter(|(_, arg)| arg.is_written())
+    }
+}
+
+impl Argument {
+    pub(crate) const fn is_written(&self) -> bool {
+        matches!(&self.kind, ArgumentKind::Tensor(tensor) if tensor.access.writes())
+    }
+}

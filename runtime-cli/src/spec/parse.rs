@@ -1,0 +1,263 @@
+//! The tables of a spec file, except `[[arg]]`.
+
+use std::path::Path;
+
+use runtime_core::{CodeFormat, Cost, Geometry, Options, Result, Tolerance};
+
+use super::argument::{self, dtype, file_of, is_identifier};
+use super::expression::{Meaning, Names, evaluate};
+use super::key::{Document, Item, Section};
+use super::scalar::{decode_real, integer_bounds};
+use super::{Argument, ArgumentKind, Code, Expected, Reference, Spec, Specialise};
+use crate::settings::{FLUSHES, Settings};
+
+const TOP: [&str; 9] =
+    ["version", "name", "kernel", "arg", "specialise", "launch", "cost", "reference", "eval"];
+const LAUNCH: [&str; 7] =
+    ["groups", "group_size", "shared_bytes", "cluster", "cooperative", "range", "grain"];
+const EVAL: [&str; 9] = [
+    "repeat",
+    "number",
+    "min_repeat_ms",
+    "warmup",
+    "validate",
+    "clock",
+    "flush_cache",
+    "cooldown_ms",
+    "budget_s",
+];
+const REFERENCE: [&str; 8] = ["path", "entry", "format", "options", "outputs", "rtol", "atol", "reduction"];
+
+/// Reads the text of the spec at `path`.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Spec> {
+    let document = Document { path, text };
+    let table = document.parse()?;
+    let top = Section::new(&document, "the spec", &table, &TOP)?;
+    let version = top.required("version")?;
+    if version.whole::<u64>(0)? != 1 {
+        return Err(version.error("this program knows version 1 only"));
+    }
+    let args = arguments(&top)?;
+    let specialise =
+        top.optional("specialise").map_or(Ok(Specialise::default()), |item| specialise(&item))?;
+    let names = names(&args, &specialise);
+    let name = top.optional("name").map(|item| item.text()).transpose()?;
+    Ok(Spec {
+        path: path.to_owned(),
+        name: name.map_or_else(|| stem(path), str::to_owned),
+        kernel: code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "options"])?)?,
+        specialise,
+        geometry: top.optional("launch").map_or(Ok(Geometry::default()), |item| launch(&item))?,
+        cost: top.optional("cost").map_or(Ok(Cost::default()), |item| cost(&item, &names))?,
+        reference: top.optional("reference").map(|item| reference(&item, &args, &names)).transpose()?,
+        settings: top.optional("eval").map_or(Ok(Settings::default()), |item| settings(&item))?,
+        args,
+    })
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
+
+fn arguments(top: &Section<'_>) -> Result<Vec<Argument>> {
+    let Some(item) = top.optional("arg") else { return Ok(Vec::new()) };
+    let mut args: Vec<Argument> = Vec::new();
+    for (position, item) in item.list()?.into_iter().enumerate() {
+        let arg = argument::parse(&item, position)?;
+        if args.iter().any(|other| other.name == arg.name) {
+            return Err(item.error(&format!("there are two arguments named \"{}\"", arg.name)));
+        }
+        args.push(arg);
+    }
+    Ok(args)
+}
+
+fn names(args: &[Argument], specialise: &Specialise) -> Names {
+    let constants = specialise.constants.iter().filter_map(|(name, value)| {
+        let value = value.to_string().parse().ok()?;
+        Some((name.clone(), Meaning::Value(value)))
+    });
+    let args = args.iter().filter_map(|arg| {
+        let meaning = match &arg.kind {
+            ArgumentKind::Tensor(tensor) => Meaning::Shape(tensor.shape.clone(), tensor.dtype.bytes()),
+            ArgumentKind::Scalar(dtype, bits) => Meaning::Value(scalar_value(*dtype, *bits)),
+            ArgumentKind::Bytes(_) | ArgumentKind::Local(_) => return None,
+        };
+        Some((arg.name.clone(), meaning))
+    });
+    constants.chain(args).collect()
+}
+
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "a figure for a rate")]
+fn scalar_value(dtype: runtime_core::DType, bits: u64) -> f64 {
+    match integer_bounds(dtype) {
+        Some((0, _)) => bits as f64,
+        Some(_) => bits as i64 as f64,
+        None => decode_real(dtype, bits),
+    }
+}
+
+fn code(section: &Section<'_>) -> Result<Code> {
+    let path_item = section.required("path")?;
+    let path = path_item.file()?;
+    let format = match section.optional("format") {
+        Some(format) => CodeFormat::from(format.text()?),
+        None => CodeFormat::from_path(&path).ok_or_else(|| {
+            path_item
+                .error(&format!("the extension of \"{}\" says no code format; add `format`", path.display()))
+        })?,
+    };
+    let entry = section.required("entry")?;
+    let entry_text = entry.text()?;
+    if entry_text.is_empty() {
+        return Err(entry.error("is empty"));
+    }
+    let options = section.optional("options").map_or(Ok(Options::new()), |item| options(&item))?;
+    Ok(Code { path, entry: entry_text.to_owned(), format, options })
+}
+
+fn options(item: &Item<'_>) -> Result<Options> {
+    let mut options = Options::new();
+    for entry in item.open_section("options")?.items() {
+        let values = if entry.is_list() { entry.list()? } else { vec![entry] };
+        for value in values {
+            options.push(entry.key, value.option()?);
+        }
+    }
+    Ok(options)
+}
+
+fn specialise(item: &Item<'_>) -> Result<Specialise> {
+    let section = item.section("[specialise]", &["constants", "element"])?;
+    let mut constants = Vec::new();
+    if let Some(table) = section.optional("constants") {
+        for entry in table.open_section("[specialise.constants]")?.items() {
+            if !is_identifier(entry.key) {
+                return Err(entry.error("a constant's name has letters, digits and _ only"));
+            }
+            let number = entry.number().and_then(|_| entry.option())?;
+            constants.push((entry.key.to_owned(), number));
+        }
+    }
+    let element = section.optional("element").map(|item| dtype(&item)).transpose()?;
+    Ok(Specialise { constants, element })
+}
+
+fn launch(item: &Item<'_>) -> Result<Geometry> {
+    let section = item.section("[launch]", &LAUNCH)?;
+    let extents = |key| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item));
+    let geometry = Geometry {
+        groups: extents("groups")?,
+        group_size: extents("group_size")?,
+        cluster: extents("cluster")?,
+        shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.whole(0))?,
+        cooperative: section.optional("cooperative").map_or(Ok(false), |item| item.flag())?,
+        range: section.optional("range").map(|item| range(&item)).transpose()?,
+        grain: section.optional("grain").map_or(Ok(0), |item| item.whole(0))?,
+    };
+    match (section.optional("grain"), geometry.range) {
+        (Some(grain), None) => Err(grain.error("goes with `range` only")),
+        _ if geometry.range.is_some() && !geometry.is_single() => {
+            Err(section.error("`range` does not go with `groups` and `group_size`"))
+        }
+        _ => Ok(geometry),
+    }
+}
+
+fn extents(item: &Item<'_>) -> Result<[u32; 3]> {
+    let items = if item.is_list() { item.list()? } else { vec![*item] };
+    if !(1..=3).contains(&items.len()) {
+        return Err(item.error(&format!("wants 1 to 3 dimensions, got {}", items.len())));
+    }
+    let mut extents = [1; 3];
+    for (extent, item) in extents.iter_mut().zip(items) {
+        *extent = item.whole(1)?;
+    }
+    Ok(extents)
+}
+
+fn range(item: &Item<'_>) -> Result<[i64; 2]> {
+    let items = item.list()?;
+    let [begin, end] = items[..] else { return Err(item.error("wants [begin, end]")) };
+    let range = [begin.whole(i128::from(i64::MIN))?, end.whole(i128::from(i64::MIN))?];
+    match range[0] <= range[1] {
+        true => Ok(range),
+        false => Err(item.error("the end stands before the beginning")),
+    }
+}
+
+fn cost(item: &Item<'_>, names: &Names) -> Result<Cost> {
+    let section = item.section("[cost]", &["flops", "bytes"])?;
+    let figure = |key| section.optional(key).map(|item| quantity(&item, names)).transpose();
+    Ok(Cost { flops: figure("flops")?, bytes: figure("bytes")? })
+}
+
+/// A number, or an expression over the shapes.
+fn quantity(item: &Item<'_>, names: &Names) -> Result<f64> {
+    if !item.is_text() {
+        return item.real(0.0);
+    }
+    let value = evaluate(item.text()?, names).map_err(|message| item.error(&message))?;
+    match value >= 0.0 && value.is_finite() {
+        true => Ok(value),
+        false => Err(item.error(&format!("the expression's value is {value}"))),
+    }
+}
+
+fn reference(item: &Item<'_>, args: &[Argument], names: &Names) -> Result<Reference> {
+    let section = item.section("[reference]", &REFERENCE)?;
+    let written = args.iter().filter(|arg| arg.is_written()).count();
+    if written == 0 {
+        return Err(
+            section.error("nothing can be compared: no argument has use = \"write\" or \"readwrite\"")
+        );
+    }
+    let expected = match (section.optional("path"), section.optional("outputs")) {
+        (Some(_), None) => Expected::Kernel(code(&section)?),
+        (None, Some(outputs)) => Expected::Files(files(&outputs, written)?),
+        (None, None) => return Err(section.error("missing key in [reference]: path and entry, or outputs")),
+        (Some(_), Some(outputs)) => return Err(outputs.error("does not go with `path`")),
+    };
+    let tolerance = |key| section.optional(key).map(|item| item.real(0.0)).transpose();
+    let tolerance = Tolerance {
+        rtol: tolerance("rtol")?,
+        atol: tolerance("atol")?,
+        reduction_length: section.optional("reduction").map(|item| reduction(&item, names)).transpose()?,
+    };
+    Ok(Reference { expected, tolerance })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of at least 1")]
+fn reduction(item: &Item<'_>, names: &Names) -> Result<u64> {
+    let terms = quantity(item, names)?;
+    match terms >= 1.0 && terms.fract() == 0.0 {
+        true => Ok(terms as u64),
+        false => Err(item.error(&format!("must be a whole number of at least 1, got {terms}"))),
+    }
+}
+
+fn files(item: &Item<'_>, written: usize) -> Result<Vec<std::path::PathBuf>> {
+    let items = item.list()?;
+    if items.len() != written {
+        return Err(
+            item.error(&format!("wants one file per written argument: {written}, got {}", items.len()))
+        );
+    }
+    items.iter().map(|item| file_of(item)?.ok_or_else(|| item.error("wants \"file:PATH.npy\""))).collect()
+}
+
+fn settings(item: &Item<'_>) -> Result<Settings> {
+    let section = item.section("[eval]", &EVAL)?;
+    let real = |key, least| section.optional(key).map(|item| item.real(least)).transpose();
+    Ok(Settings {
+        repeat: section.optional("repeat").map(|item| item.whole(1)).transpose()?,
+        number: section.optional("number").map(|item| item.whole(1)).transpose()?,
+        min_repeat_ms: real("min_repeat_ms", 0.0)?,
+        warmup: section.optional("warmup").map(|item| item.whole(0)).transpose()?,
+        validate: section.optional("validate").map(|item| item.flag()).transpose()?,
+        clock: section.optional("clock").map(|item| item.parsed()).transpose()?,
+        flush_cache: section.optional("flush_cache").map(|item| item.choice(&FLUSHES)).transpose()?,
+        cooldown_ms: real("cooldown_ms", 0.0)?,
+        budget_s: real("budget_s", 0.0)?,
+    })
+}

@@ -1,0 +1,113 @@
+//! Numbers as they are written, and as the bits of an element type.
+
+use half::{bf16, f16};
+use runtime_core::{DType, DTypeClass};
+
+/// A number of a spec.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Number {
+    /// Written without point or exponent.
+    Whole(i128),
+    /// Written with point or exponent.
+    Real(f64),
+    /// `true` or `false`.
+    Flag(bool),
+}
+
+impl Number {
+    /// Its value as a real number, unless it is a flag.
+    #[expect(clippy::cast_precision_loss, reason = "a real number is asked for: the nearest one")]
+    pub(crate) const fn real(self) -> Option<f64> {
+        match self {
+            Self::Whole(value) => Some(value as f64),
+            Self::Real(value) => Some(value),
+            Self::Flag(_) => None,
+        }
+    }
+}
+
+/// Smallest and largest value of an integer type.
+pub(crate) const fn integer_bounds(dtype: DType) -> Option<(i128, i128)> {
+    let bits = dtype.bytes() * 8;
+    match dtype.class() {
+        DTypeClass::Int => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        DTypeClass::UInt => Some((0, (1 << bits) - 1)),
+        _ => None,
+    }
+}
+
+/// The bits of `number` as a `dtype`, in a little-endian word; or why it is none.
+pub(crate) fn encode(dtype: DType, number: Number) -> Result<u64, String> {
+    if let Some((least, most)) = integer_bounds(dtype) {
+        return match number {
+            Number::Whole(value) if (least..=most).contains(&value) => Ok(wrap(value)),
+            Number::Whole(value) => Err(format!("{value} does not fit {dtype} ({least} to {most})")),
+            _ => Err(format!("{dtype} wants an integer")),
+        };
+    }
+    match (dtype.class(), number) {
+        (DTypeClass::Bool, Number::Flag(value)) => Ok(u64::from(value)),
+        (DTypeClass::Bool, _) => Err("bool wants true or false".to_owned()),
+        (DTypeClass::Float | DTypeClass::BFloat, _) => {
+            let value = number.real().ok_or_else(|| format!("{dtype} wants a number"))?;
+            let bits = encode_real(dtype, value);
+            match value.is_finite() && !decode_real(dtype, bits).is_finite() {
+                true => Err(format!("{value} does not fit {dtype}")),
+                false => Ok(bits),
+            }
+        }
+        _ => Err(format!("{dtype} cannot be written as a number; pass it as `bytes`")),
+    }
+}
+
+/// The low 64 bits.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two's complement is wanted")]
+pub(crate) const fn wrap(value: i128) -> u64 {
+    value as u64
+}
+
+/// The bits of the nearest value of a floating-point type.
+#[expect(clippy::cast_possible_truncation, reason = "rounding to the type is the purpose")]
+pub(crate) fn encode_real(dtype: DType, value: f64) -> u64 {
+    match dtype {
+        DType::F16 => u64::from(f16::from_f64(value).to_bits()),
+        DType::BF16 => u64::from(bf16::from_f64(value).to_bits()),
+        DType::F32 => u64::from((value as f32).to_bits()),
+        _ => value.to_bits(),
+    }
+}
+
+/// The value of the bits of a floating-point type.
+#[expect(clippy::cast_possible_truncation, reason = "the bits of a type are the low ones")]
+pub(crate) fn decode_real(dtype: DType, bits: u64) -> f64 {
+    match dtype {
+        DType::F16 => f16::from_bits(bits as u16).to_f64(),
+        DType::BF16 => bf16::from_bits(bits as u16).to_f64(),
+        DType::F32 => f64::from(f32::from_bits(bits as u32)),
+        _ => f64::from_bits(bits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_become_bits() {
+        assert_eq!(encode(DType::I8, Number::Whole(-1)).unwrap() & 0xff, 0xff);
+        assert_eq!(encode(DType::U64, Number::Whole(i128::from(u64::MAX))).unwrap(), u64::MAX);
+        assert_eq!(encode(DType::F32, Number::Whole(2)).unwrap(), u64::from(2.0_f32.to_bits()));
+        assert_eq!(encode(DType::F16, Number::Real(1.5)).unwrap(), u64::from(f16::from_f32(1.5).to_bits()));
+        assert_eq!(encode(DType::BOOL, Number::Flag(true)).unwrap(), 1);
+        assert!(encode(DType::F64, Number::Real(f64::INFINITY)).is_ok());
+    }
+
+    #[test]
+    fn impossible_numbers_say_why() {
+        assert_eq!(encode(DType::I8, Number::Whole(128)).unwrap_err(), "128 does not fit i8 (-128 to 127)");
+        assert_eq!(encode(DType::I32, Number::Real(1.0)).unwrap_err(), "i32 wants an integer");
+        assert_eq!(encode(DType::F16, Number::Real(1e6)).unwrap_err(), "1000000 does not fit f16");
+        assert_eq!(encode(DType::BOOL, Number::Whole(1)).unwrap_err(), "bool wants true or false");
+        assert!(encode(DType::COMPLEX64, Number::Real(1.0)).unwrap_err().contains("`bytes`"));
+    }
+}

@@ -1,0 +1,326 @@
+//! Specs that are right, and one of each kind that is wrong.
+
+use std::path::Path;
+
+use runtime_core::{Access, DType, On, Tolerance, Value};
+
+use super::initial::{Init, Interval};
+use super::{Argument, ArgumentKind, Expected, Spec, TensorSpec};
+
+const FULL: &str = r#"
+version = 1
+name = "everything"
+
+[kernel]
+path = "k.c"
+entry = "k"
+options = { flags = ["-O2", "-g"], fast = true }
+
+[[arg]]
+name = "A"
+dtype = "f32"
+shape = [4, 6]
+strides = [8, 1]
+offset = 2
+init = "random"
+seed = 9
+range = [-1, 1.5]
+on = "pinned"
+
+[[arg]]
+name = "C"
+dtype = "i32"
+shape = [4]
+init = "arange"
+use = "readwrite"
+
+[[arg]]
+name = "n"
+scalar = "u64"
+value = 18446744073709551615
+
+[[arg]]
+bytes = [1, 0xff]
+
+[[arg]]
+local_bytes = 64
+
+[specialise]
+element = "f32"
+constants = { TILE = 8 }
+
+[launch]
+groups = [4, 2]
+group_size = 32
+shared_bytes = 16
+cluster = [2]
+cooperative = true
+
+[cost]
+flops = "2 * A[0] * A[1] * TILE"
+bytes = "bytes(A) + len(C)"
+
+[reference]
+path = "k.c"
+entry = "naive"
+rtol = 1e-3
+reduction = "A[1]"
+
+[eval]
+repeat = 3
+validate = false
+clock = "host_submit"
+budget_s = 2
+"#;
+
+fn parse(text: &str) -> Result<Spec, String> {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["k.c", "data.npy", "k"] {
+        std::fs::write(folder.path().join(file), [1, 2, 3]).unwrap();
+    }
+    let path = folder.path().join("spec.toml");
+    std::fs::write(&path, text).unwrap();
+    let text_of = |message: &str| message.replace(&format!("{}/", folder.path().display()), "");
+    Spec::load(&path).map_err(|error| text_of(error.message()))
+}
+
+fn tensor(arg: &Argument) -> &TensorSpec {
+    let ArgumentKind::Tensor(tensor) = &arg.kind else { panic!("{arg:?} is no tensor") };
+    tensor
+}
+
+#[test]
+fn every_key_is_read() {
+    let spec = parse(FULL).unwrap();
+    assert_eq!(
+        (spec.name.as_str(), spec.kernel.entry.as_str(), spec.kernel.format.as_str()),
+        ("everything", "k", "c")
+    );
+    assert_eq!(spec.kernel.options.texts("flags").collect::<Vec<_>>(), ["-O2", "-g"]);
+    assert!(spec.kernel.options.flag("fast"));
+    let a = tensor(&spec.args[0]);
+    assert_eq!((a.dtype, a.offset, a.access, a.on), (DType::F32, 2, Access::Read, On::Pinned));
+    assert_eq!(a.init, Init::Random { seed: 9, range: Interval::Real(-1.0, 1.5) });
+    assert_eq!(a.base_elements(), Some(2 + 3 * 8 + 5 + 1));
+    assert_eq!(tensor(&spec.args[1]).access, Access::ReadWrite);
+    assert!(matches!(spec.args[2].kind, ArgumentKind::Scalar(DType::U64, u64::MAX)));
+    assert!(matches!(&spec.args[3].kind, ArgumentKind::Bytes(bytes) if bytes == &[1, 0xff]));
+    assert!(matches!(spec.args[4].kind, ArgumentKind::Local(64)));
+    assert_eq!(spec.args[4].name, "arg4");
+    assert_eq!(spec.specialise.constants, [("TILE".to_owned(), Value::Integer(8))]);
+    assert_eq!(spec.geometry.groups, [4, 2, 1]);
+    assert_eq!((spec.geometry.group_size, spec.geometry.cluster), ([32, 1, 1], [2, 1, 1]));
+    assert_eq!((spec.cost.flops, spec.cost.bytes), (Some(384.0), Some(100.0)));
+    let reference = spec.reference.as_ref().unwrap();
+    assert!(matches!(&reference.expected, Expected::Kernel(code) if code.entry == "naive"));
+    assert_eq!(reference.tolerance, Tolerance { rtol: Some(1e-3), atol: None, reduction_length: Some(6) });
+    assert_eq!(
+        (spec.settings.repeat, spec.settings.validate, spec.settings.number),
+        (Some(3), Some(false), None)
+    );
+    assert_eq!(spec.outputs().map(|(index, _)| index).collect::<Vec<_>>(), [1]);
+}
+
+const HEAD: &str = "version = 1\n[kernel]\npath = \"k.c\"\nentry = \"k\"\n";
+
+#[test]
+fn what_is_left_out_has_a_default() {
+    let spec = parse(&format!("{HEAD}[[arg]]\ndtype = \"i8\"\nshape = [2]\n")).unwrap();
+    assert_eq!(spec.name, "spec");
+    assert!(spec.geometry.is_single());
+    let arg = tensor(&spec.args[0]);
+    assert_eq!(arg.init, Init::Random { seed: 1, range: Interval::Whole(-8, 8) });
+    assert_eq!((arg.access, arg.on), (Access::Read, On::Device));
+    assert!(parse(HEAD).unwrap().args.is_empty());
+}
+
+#[test]
+fn the_kernels_of_this_repository_are_right() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
+    let specs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let specs: Vec<_> =
+        specs.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    assert!(!specs.is_empty());
+    for path in specs {
+        Spec::load(&path).unwrap();
+    }
+}
+
+/// Each error of `head` followed by a tail names the file, the line and the remedy.
+fn check(head: &str, cases: &[(&str, &str)]) {
+    for (tail, message) in cases {
+        let error = parse(&format!("{head}{tail}\n")).unwrap_err();
+        assert!(error.contains(message), "{tail}\n  {error}\n  {message}");
+    }
+}
+
+#[test]
+fn keys_and_values_are_checked_with_their_line() {
+    check(
+        HEAD,
+        &[
+            (
+                "[[arg]]\ndtype = \"f32\"\nshpe = [2]",
+                "spec.toml:7: unknown key \"shpe\" in [[arg]]; did you mean \"shape\"? (valid: name, dtype, ",
+            ),
+            ("[lunch]", "spec.toml:5: unknown key \"lunch\" in the spec; did you mean \"launch\"?"),
+            (
+                "[eval]\nrepeats = 3",
+                "spec.toml:6: unknown key \"repeats\" in [eval]; did you mean \"repeat\"?",
+            ),
+            ("[[arg]]\ndtype = \"f32\"", "spec.toml:5: missing key \"shape\" in [[arg]]"),
+            (
+                "[[arg]]\nname = \"x\"",
+                "spec.toml:5: missing key in [[arg]]: one of dtype, scalar, bytes, local_bytes",
+            ),
+            (
+                "[[arg]]\nscalar = \"f32\"\nbytes = [1]",
+                "spec.toml:5: only one of scalar, bytes can stand in one [[arg]]",
+            ),
+            (
+                "[[arg]]\nscalar = \"f32\"\nvalue = 1\nshape = [2]",
+                "spec.toml:8: unknown key \"shape\" in [[arg]]; ",
+            ),
+            ("[[arg]]\ndtype = 4\nshape = [2]", "spec.toml:6: dtype in [[arg]]: wants text, got an integer"),
+            (
+                "[[arg]]\ndtype = \"f23\"\nshape = [2]",
+                "spec.toml:6: dtype in [[arg]]: unknown value \"f23\"; did you mean \"f",
+            ),
+            (
+                "[[arg]]\ndtype = \"f32\"\nshape = 2",
+                "spec.toml:7: shape in [[arg]]: wants a list, got an integer",
+            ),
+            (
+                "[[arg]]\ndtype = \"f32\"\nshape = [\n2,\n-1]",
+                "spec.toml:9: shape in [[arg]]: must be at least 0, got -1",
+            ),
+            (
+                "[[arg]]\ndtype = \"f32\"\nshape = [4611686018427387904, 4]",
+                "spec.toml:7: shape in [[arg]]: the tensor is too large",
+            ),
+            (
+                "[[arg]]\nscalar = \"i8\"\nvalue = 300",
+                "spec.toml:7: value in [[arg]]: 300 does not fit i8 (-128 to 127)",
+            ),
+            ("[[arg]]\nname = \"a b\"\nlocal_bytes = 1", "spec.toml:6: name in [[arg]]: \"a b\" is no name"),
+            ("[[arg]]\nbytes = [256]", "spec.toml:6: bytes in [[arg]]: 256 is too large"),
+            (
+                "[[arg]]\nname = \"x\"\nlocal_bytes = 1\n[[arg]]\nname = \"x\"\nlocal_bytes = 1",
+                "there are two arguments named \"x\"",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn tables_are_checked_with_their_line() {
+    check(
+        HEAD,
+        &[
+            (
+                "[launch]\ngroups = [1, 1, 1, 1]",
+                "spec.toml:6: groups in [launch]: wants 1 to 3 dimensions, got 4",
+            ),
+            ("[launch]\ngroups = 0", "spec.toml:6: groups in [launch]: must be at least 1, got 0"),
+            ("[launch]\ngrain = 4", "spec.toml:6: grain in [launch]: goes with `range` only"),
+            (
+                "[launch]\nrange = [4, 0]",
+                "spec.toml:6: range in [launch]: the end stands before the beginning",
+            ),
+            (
+                "[launch]\ncooperative = 1",
+                "spec.toml:6: cooperative in [launch]: wants true or false, got an integer",
+            ),
+            (
+                "[cost]\nflops = \"B[0]\"",
+                "spec.toml:6: flops in [cost]: unknown name \"B\"; there are none at column 1 of \"B[0]\"",
+            ),
+            (
+                "[cost]\nflops = -1",
+                "spec.toml:6: flops in [cost]: must be a finite number of at least 0, got -1",
+            ),
+            ("[cost]\nflops = \"1 / 0\"", "spec.toml:6: flops in [cost]: the expression's value is inf"),
+            ("[eval]\nclock = \"host_wal\"", "spec.toml:6: clock in [eval]: "),
+            ("[eval]\nrepeat = 0", "spec.toml:6: repeat in [eval]: must be at least 1, got 0"),
+            (
+                "[specialise]\nconstants = { \"A-B\" = 1 }",
+                "spec.toml:6: A-B in [specialise.constants]: a constant's name",
+            ),
+            ("[reference]\npath = \"k.c\"\nentry = \"k\"", "spec.toml:5: nothing can be compared"),
+            ("]", "spec.toml:5: "),
+        ],
+    );
+}
+
+#[test]
+fn tensors_are_checked_with_their_line() {
+    check(
+        &format!("{HEAD}[[arg]]\ndtype = \"f32\"\nshape = [2]\n"),
+        &[
+            (
+                "init = \"rnadom\"",
+                "spec.toml:8: init in [[arg]]: unknown value \"rnadom\"; did you mean \"random\"?",
+            ),
+            ("init = \"file:missing.npy\"", "spec.toml:8: init in [[arg]]: there is no file \"missing.npy\""),
+            ("init = \"ones\"\nseed = 2", "spec.toml:9: seed in [[arg]]: goes with init = \"random\" only"),
+            ("range = [1, 1]", "spec.toml:8: range in [[arg]]: [1, 1) is empty or infinite"),
+            ("range = [1]", "spec.toml:8: range in [[arg]]: wants [lo, hi]"),
+            (
+                "strides = [1, 1]",
+                "spec.toml:8: strides in [[arg]]: the shape has 1 dimensions, got 2 strides",
+            ),
+            ("use = \"write\"\nstrides = [0]", "spec.toml:9: strides in [[arg]]: elements overlap"),
+            ("use = \"in\"", "spec.toml:8: use in [[arg]]: unknown value \"in\""),
+            ("on = \"gpu\"", "spec.toml:8: on in [[arg]]: unknown value \"gpu\""),
+        ],
+    );
+}
+
+#[test]
+fn references_are_checked_with_their_line() {
+    check(
+        &format!("{HEAD}[[arg]]\ndtype = \"f32\"\nshape = [2]\nuse = \"write\"\n[reference]\n"),
+        &[
+            ("rtol = 1", "spec.toml:9: missing key in [reference]: path and entry, or outputs"),
+            ("path = \"k.c\"", "spec.toml:9: missing key \"entry\" in [reference]"),
+            (
+                "outputs = []",
+                "spec.toml:10: outputs in [reference]: wants one file per written argument: 1, got 0",
+            ),
+            ("outputs = [\"data.npy\"]", "spec.toml:10: outputs in [reference]: wants \"file:PATH.npy\""),
+            (
+                "path = \"k.c\"\nentry = \"k\"\noutputs = [\"file:data.npy\"]",
+                "spec.toml:12: outputs in [reference]: does not go with",
+            ),
+            (
+                "outputs = [\"file:data.npy\"]\nrtol = -1",
+                "spec.toml:11: rtol in [reference]: must be a finite number of at least 0",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn whole_specs_are_checked_with_their_line() {
+    check(
+        "",
+        &[
+            ("[kernel]\n", "spec.toml:1: missing key \"version\" in the spec"),
+            ("version = 2\n", "spec.toml:1: version in the spec: this program knows version 1 only"),
+            ("version = 1\n", "missing key \"kernel\" in the spec"),
+            (
+                "version = 1\n[kernel]\npath = \"x.c\"\nentry = \"k\"\n",
+                "spec.toml:3: path in [kernel]: there is no file \"x.c\"",
+            ),
+            (
+                "version = 1\n[kernel]\npath = \"k\"\nentry = \"k\"\n",
+                "spec.toml:3: path in [kernel]: the extension of \"k\" says no code format",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_missing_spec_is_named() {
+    assert!(Spec::load(Path::new("missing.toml")).unwrap_err().to_string().contains("missing.toml"));
+}

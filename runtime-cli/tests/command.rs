@@ -1,0 +1,228 @@
+//! The command as a process, with the host backend that lies beside it: build the workspace first.
+
+mod fixture;
+
+use fixture::{Folder, SCALE, runtime};
+use serde_json::Value;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn devices_lists_the_host() {
+    let run = runtime(&["devices"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(
+        run.stdout.lines().any(|line| line.starts_with("host:0") && line.contains("available")),
+        "{run:?}"
+    );
+    let document = json(&runtime(&["devices", "--json"]).stdout);
+    assert_eq!((&document["schema"], &document["version"]), (&"runtime.devices".into(), &1.into()));
+    let host = &document["targets"][0];
+    assert_eq!((&host["target"], &host["reason"]), (&"host".into(), &Value::Null));
+    assert_eq!(host["devices"][0]["id"], "host:0");
+    assert!(host["devices"][0]["formats"].as_array().unwrap().contains(&"c".into()));
+}
+
+#[test]
+fn doctor_reports_whatever_it_finds() {
+    let run = runtime(&["doctor"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("loaded  ") && run.stdout.contains("RUNTIME_BACKENDS"), "{run:?}");
+    let nothing =
+        fixture::command(&["doctor"]).env("RUNTIME_BACKENDS", "/missing/libruntime_host.so").output();
+    let nothing = fixture::Finished::from(nothing.unwrap());
+    assert_eq!(nothing.code, 0, "{nothing:?}");
+    assert!(nothing.stdout.contains("failed  /missing/libruntime_host.so"), "{nothing:?}");
+    assert!(nothing.stdout.contains("backend host: build it"), "{nothing:?}");
+}
+
+#[test]
+fn a_right_kernel_is_a_row_with_figures() {
+    let folder = Folder::new();
+    let run = folder.runtime(&["eval", "scale.toml", "--repeat", "6", "--min-repeat-ms", "0.1"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let row = run.stdout.lines().nth(1).unwrap();
+    for part in ["scale", "host:0", "right (exact)", "±", "host_wall"] {
+        assert!(row.contains(part), "{part}: {run:?}");
+    }
+    assert_eq!(run.stderr, "", "no progress bar in a pipe");
+}
+
+#[test]
+fn json_has_every_sample_and_nothing_else_is_printed() {
+    let folder = Folder::new();
+    let run = folder.runtime(&[
+        "eval",
+        "scale.toml",
+        "--json",
+        "-",
+        "--csv",
+        "rows.csv",
+        "--repeat",
+        "3",
+        "--number",
+        "7",
+    ]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let document = json(&run.stdout);
+    assert_eq!((&document["schema"], &document["version"]), (&"runtime.evaluation".into(), &1.into()));
+    let row = &document["rows"][0];
+    assert_eq!((&row["status"], &row["kernel"]["name"]), (&"right".into(), &"scale".into()));
+    assert_eq!(row["device_info"]["id"], "host:0");
+    assert_eq!((&row["settings"]["repeat"], &row["settings"]["validate"]), (&3.into(), &true.into()));
+    let measurement = &row["measurement"];
+    assert_eq!(measurement["samples_ns"].as_array().unwrap().len(), 3);
+    assert_eq!((&measurement["number"], &measurement["clock"]), (&7.into(), &"host_wall".into()));
+    assert!(measurement["gflops_per_s"].as_f64().unwrap() > 0.0);
+    let csv = folder.read("rows.csv");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!((lines.len(), lines[0].len()), (2, lines[1].len()));
+    let status = lines[0].iter().position(|column| *column == "status").unwrap();
+    assert_eq!(lines[1][status], "right");
+}
+
+#[test]
+fn a_wrong_kernel_is_named_with_its_worst_element() {
+    let folder = Folder::new();
+    folder.write("wrong.toml", &SCALE.replace("entry = \"scale\"", "entry = \"forgetful\""));
+    let run = folder.runtime(&["eval", "wrong.toml", "scale.toml", "--repeat", "1", "--number", "1"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.contains("wrong (1 of 100)"), "{run:?}");
+    assert!(run.stdout.contains("\"y\"") && run.stdout.contains("[99]"), "{run:?}");
+    assert!(run.stdout.contains("right (exact)"), "the other row stands: {run:?}");
+    let run = folder.runtime(&["eval", "wrong.toml", "--no-validate", "--repeat", "1", "--number", "1"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("unchecked"), "{run:?}");
+}
+
+#[test]
+fn what_fails_is_a_row_with_the_whole_message() {
+    let folder = Folder::new();
+    folder.write("scale.c", "void scale(void) { undeclared = 1; }\n");
+    let run = folder.runtime(&["eval", "scale.toml"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.contains("failed") && run.stdout.contains("undeclared"), "{run:?}");
+    folder.write("scale.c", fixture::CODE);
+    folder.write("missing.toml", &SCALE.replace("entry = \"scale\"", "entry = \"scael\""));
+    let run = folder.runtime(&["eval", "missing.toml", "--json", "-"]);
+    let row = &json(&run.stdout)["rows"][0];
+    assert_eq!((run.code, &row["status"], &row["error_kind"]), (1, &"failed".into(), &"NotFound".into()));
+    assert!(row["reason"].as_str().unwrap().contains("scale"), "{row}");
+}
+
+#[test]
+fn what_a_device_cannot_run_is_a_row_with_the_reason() {
+    let folder = Folder::new();
+    folder.write("code.ptx", "");
+    let ptx = SCALE.replacen("path = \"scale.c\"", "path = \"code.ptx\"", 1);
+    folder.write("ptx.toml", &ptx);
+    let run = folder.runtime(&["eval", "ptx.toml"]);
+    assert_eq!(run.code, 1, "nothing ran: {run:?}");
+    assert!(
+        run.stdout.contains("not run") && run.stdout.contains("\"ptx\" is not accepted by host:0"),
+        "{run:?}"
+    );
+    let both = folder.runtime(&["eval", "ptx.toml", "scale.toml", "--repeat", "1", "--number", "1"]);
+    assert_eq!(both.code, 0, "all that ran is right: {both:?}");
+}
+
+#[test]
+fn wrong_usage_is_told_before_anything_runs() {
+    let folder = Folder::new();
+    folder.write("typo.toml", &SCALE.replace("shape", "shpe"));
+    for (arguments, message) in [
+        (
+            &["eval", "typo.toml"][..],
+            "typo.toml:12: unknown key \"shpe\" in [[arg]]; did you mean \"shape\"?",
+        ),
+        (&["eval", "scale.toml", "--device", "hsot:0"], "did you mean \"host\"?"),
+        (&["eval", "scale.toml", "--device", "host:7"], "host:7"),
+        (&["eval", "scale.toml", "--json", "missing/report.json"], "missing/report.json"),
+        (&["eval", "scale.toml", "--json", "-", "--csv", "-"], "only one of them"),
+        (&["eval", "scale.toml", "--option", "plattform=hw"], "unknown option \"plattform\""),
+        (&["eval", "none.toml"], "none.toml"),
+        (&["eval"], "SPEC"),
+        (&["evaluate"], "eval"),
+        (&["run", "scale.toml", "--save", "z=z.npy"], "no argument of that name is written; "),
+    ] {
+        let run = folder.runtime(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{arguments:?}: {run:?}");
+        assert!(run.stderr.contains(message), "{arguments:?}: {run:?}");
+    }
+    let backends = fixture::command(&["eval", "scale.toml"])
+        .current_dir(folder.path())
+        .env("RUNTIME_BACKENDS", "/none.so")
+        .output();
+    let run = fixture::Finished::from(backends.unwrap());
+    assert!(run.code == 2 && run.stderr.contains("runtime doctor"), "{run:?}");
+}
+
+#[test]
+fn run_checks_once_and_saves() {
+    let folder = Folder::new();
+    let run = folder.runtime(&["run", "scale.toml", "--save", "y=y.npy"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert!(run.stdout.starts_with("scale on host:0: right (100 elements"), "{run:?}");
+    let bytes = std::fs::read(folder.path().join("y.npy")).unwrap();
+    assert!(bytes.starts_with(b"\x93NUMPY"));
+    let last = f32::from_le_bytes(bytes[bytes.len() - 4..].try_into().unwrap());
+    assert!((last - 247.5).abs() < 1e-6, "99 × 2.5 is {last}");
+    // What was saved is a reference for the next.
+    let saved =
+        SCALE.split("[reference]").next().unwrap().to_owned() + "[reference]\noutputs = [\"file:y.npy\"]\n";
+    folder.write("saved.toml", &saved);
+    assert_eq!(folder.runtime(&["run", "saved.toml"]).code, 0);
+    folder.write("wrong.toml", &saved.replace("value = 2.5", "value = 2.0"));
+    let wrong = folder.runtime(&["run", "wrong.toml"]);
+    assert!(wrong.code == 1 && wrong.stdout.contains("wrong, \"y\""), "{wrong:?}");
+}
+
+#[test]
+fn updates_in_place_are_checked_from_their_initial_data() {
+    let folder = Folder::new();
+    folder.write("bump.toml", fixture::BUMP);
+    let run = folder.runtime(&["eval", "bump.toml", "--repeat", "3", "--number", "5"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = folder.runtime(&["run", "bump.toml", "--save", "arg0=once.npy"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let bytes = std::fs::read(folder.path().join("once.npy")).unwrap();
+    assert_eq!(bytes[bytes.len() - 4..], 10_i32.to_le_bytes(), "9 + 1: called once");
+}
+
+#[test]
+fn every_kind_of_argument_arrives() {
+    let folder = Folder::new();
+    folder.write("kinds.toml", fixture::KINDS);
+    let run = folder.runtime(&["run", "kinds.toml", "--save", "out=out.npy"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let bytes = std::fs::read(folder.path().join("out.npy")).unwrap();
+    let out: Vec<f64> =
+        bytes[bytes.len() - 40..].as_chunks().0.iter().map(|&chunk| f64::from_le_bytes(chunk)).collect();
+    // Element [1][2] of the strided view, the two bytes, the scalar, the constant.
+    assert_eq!(out, [5.0, 7.0, 255.0, -3.0, 4.0]);
+}
+
+#[test]
+fn specialisation_of_other_formats_is_a_row_with_the_reason() {
+    let folder = Folder::new();
+    folder.write("code.so", "");
+    let spec =
+        SCALE.replacen("path = \"scale.c\"", "path = \"code.so\"", 1) + "[specialise]\nelement = \"f32\"\n";
+    folder.write("so.toml", &spec);
+    let run = folder.runtime(&["eval", "so.toml", "--no-validate"]);
+    assert!(run.code == 1 && run.stdout.contains("[specialise] of code of format shared-object"), "{run:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = fixture::command(&["devices", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let run = fixture::Finished::from(child.wait_with_output().unwrap());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+}
