@@ -1,0 +1,207 @@
+//! The devices, and what an opened one can do.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use runtime_core::abi;
+use runtime_core::backend::{Allocate, Device, NoGraph, Program, QueueOptions, RunReport, Source};
+use runtime_core::{
+    Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage, Options,
+    Result, Telemetry,
+};
+
+use crate::embedded::Embedded;
+use crate::fault::{Faults, OnDrop};
+use crate::memory::{NullBuffer, Usage};
+use crate::module::NullModule;
+use crate::queue::{NullQueue, Siblings};
+
+const SPACE_BYTES: u64 = 2 << 30;
+const ALIGNMENT_BYTES: u64 = 256;
+const UNUSABLE: &str = "it is only listed, as an example of a device that cannot be opened; use null:0";
+const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
+    | abi::CAP_WAIT_FOR
+    | abi::CAP_EMPTY_KERNEL
+    | abi::CAP_GROUPS
+    | abi::CAP_TELEMETRY
+    | abi::CAP_PEERS
+    | abi::CAP_F64;
+
+/// All devices, whole ones before their sub-devices.
+pub(crate) fn list() -> Vec<DeviceInfo> {
+    let mut unusable = describe(DeviceKind::Accelerator, 3, None);
+    unusable.unusable = Some(UNUSABLE.to_owned());
+    vec![
+        describe(DeviceKind::Accelerator, 0, None),
+        describe(DeviceKind::Accelerator, 1, None),
+        describe(DeviceKind::Embedded, 2, None),
+        unusable,
+        describe(DeviceKind::Accelerator, 0, Some(0)),
+        describe(DeviceKind::Accelerator, 0, Some(1)),
+    ]
+}
+
+fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
+    let mut info = DeviceInfo::new(kind, index, "Null device");
+    info.id.sub = sub;
+    info.arch = "null".to_owned();
+    info.vendor = "nobody".to_owned();
+    info.driver_version = env!("CARGO_PKG_VERSION").to_owned();
+    info.uuid[..4].copy_from_slice(b"null");
+    info.uuid[4..8].copy_from_slice(&index.to_le_bytes());
+    info.uuid[8..12].copy_from_slice(&sub.map_or(0, |sub| sub + 1).to_le_bytes());
+    // DLPack's kDLExtDev: memory of a device that it does not know.
+    info.dlpack_type = 12;
+    info.compute_units = if sub.is_some() { 1 } else { 2 };
+    info.clock_hz = 1_000_000_000;
+    info.formats = vec!["null".to_owned()];
+    info.properties = Options::new().with("simulated", true);
+    if kind == DeviceKind::Embedded {
+        info.spaces = vec![space("device", false)];
+        return info;
+    }
+    info.capabilities = Capabilities(CAPABILITIES);
+    info.limits = Limits {
+        groups: [1 << 20, 1 << 16, 1 << 16],
+        group_size: [1024, 1024, 64],
+        group_items: 1024,
+        shared_bytes: 48 << 10,
+        allocation_bytes: SPACE_BYTES,
+    };
+    info.spaces = vec![space("device", false), space("pinned", true), space("shared", true)];
+    info
+}
+
+fn space(name: &str, host_visible: bool) -> MemorySpace {
+    MemorySpace {
+        name: name.to_owned(),
+        total_bytes: SPACE_BYTES,
+        alignment_bytes: ALIGNMENT_BYTES,
+        host_visible,
+        kernel_visible: true,
+    }
+}
+
+/// An opened device.
+#[derive(Debug)]
+pub struct NullDevice {
+    faults: Arc<Faults>,
+    info: DeviceInfo,
+    usage: Vec<Arc<Usage>>,
+    queues: Siblings,
+    opened: Instant,
+    embedded: Option<Embedded>,
+    _close: OnDrop,
+}
+
+impl NullDevice {
+    /// Opens device `index`, or its sub-device.
+    pub(crate) fn open(index: u32, sub: Option<u32>, options: &Options) -> Result<Self> {
+        let faults = Faults::new(options)?;
+        faults.call("open_device")?;
+        let info = list().into_iter().find(|info| info.id.index == index && info.id.sub == sub);
+        let info = info.ok_or_else(|| Error::new(ErrorKind::NotFound, "there are 0 to 3, 0.0 and 0.1"))?;
+        if let Some(reason) = info.unusable {
+            return Err(Error::new(ErrorKind::Unavailable, reason));
+        }
+        Ok(Self {
+            usage: info.spaces.iter().map(|space| Usage::new(space.total_bytes)).collect(),
+            embedded: (info.kind == DeviceKind::Embedded).then(Embedded::default),
+            info,
+            queues: Siblings::default(),
+            opened: Instant::now(),
+            _close: OnDrop::new(&faults, "close_device"),
+            faults,
+        })
+    }
+
+    fn space(&self, space: u32) -> Result<&Arc<Usage>> {
+        self.usage.get(space as usize).ok_or_else(|| {
+            Error::invalid(format!("space {space} does not exist; valid: 0 to {}", self.usage.len() - 1))
+        })
+    }
+
+    fn accelerator(&self, what: &str) -> Result<()> {
+        match self.embedded {
+            Some(_) => Err(Error::unsupported(format!("{what} on an embedded device"))),
+            None => Ok(()),
+        }
+    }
+
+    fn embedded(&self, what: &str) -> Result<&Embedded> {
+        self.embedded.as_ref().ok_or_else(|| Error::unsupported(format!("{what} on an accelerator")))
+    }
+}
+
+impl Device for NullDevice {
+    type Buffer = NullBuffer;
+    type Module = NullModule;
+    type Queue = NullQueue;
+    type Graph = NoGraph<NullBuffer>;
+
+    fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
+        self.faults.call("memory_usage")?;
+        Ok(self.space(space)?.now())
+    }
+
+    fn peer_access(&self, other: &Self) -> Result<bool> {
+        self.faults.call("peer_access")?;
+        Ok(self.embedded.is_none() && other.embedded.is_none())
+    }
+
+    fn telemetry(&self) -> Result<Telemetry> {
+        self.faults.call("telemetry")?;
+        self.accelerator("telemetry")?;
+        Ok(Telemetry {
+            clock_hz: Some(self.info.clock_hz),
+            temperature_millicelsius: Some(42_000),
+            ..Telemetry::default()
+        })
+    }
+
+    fn allocate(&self, request: &Allocate<'_, NullQueue>) -> Result<NullBuffer> {
+        self.faults.call("allocate")?;
+        self.accelerator("allocate")?;
+        if request.huge_pages {
+            return Err(Error::unsupported("huge_pages"));
+        }
+        let usage = self.space(request.space)?;
+        self.faults.allocate(self.usage.iter().map(|usage| usage.bytes()).sum(), request.bytes)?;
+        let alignment = request.alignment_bytes.max(usize::try_from(ALIGNMENT_BYTES).unwrap_or(1));
+        let host_visible = self.info.spaces[request.space as usize].host_visible;
+        NullBuffer::allocate(request.bytes, alignment, usage, host_visible)
+    }
+
+    fn free(&self, buffer: NullBuffer, _queue: Option<&NullQueue>) {
+        // Work in flight holds the memory itself, so it may go at once.
+        self.faults.reach("free");
+        drop(buffer);
+    }
+
+    fn load(&self, source: &Source<'_>) -> Result<NullModule> {
+        self.faults.call("load")?;
+        self.accelerator("load")?;
+        NullModule::load(source, &self.faults)
+    }
+
+    fn open_queue(&self, _options: &QueueOptions) -> Result<NullQueue> {
+        self.faults.call("open_queue")?;
+        self.accelerator("open_queue")?;
+        Ok(NullQueue::open(&self.faults, &self.queues, self.opened))
+    }
+
+    fn flash(&self, image: &Source<'_>, program: &Program<'_>) -> Result<()> {
+        self.faults.call("flash")?;
+        self.embedded("flash")?.flash(&NullModule::load(image, &self.faults)?, program)
+    }
+
+    fn run(&self, deadline: Duration) -> Result<RunReport> {
+        self.faults.call("run")?;
+        self.embedded("run")?.run(deadline, self.info.clock_hz)
+    }
+
+    fn read(&self, tensor: u32, offset: u64, destination: &mut [u8]) -> Result<()> {
+        self.faults.call("read")?;
+        self.embedded("read")?.read(tensor, offset, destination)
+    }
+}

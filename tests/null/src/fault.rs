@@ -1,0 +1,299 @@
+//! Failure injection by device options: what the tests of core need of a device, and no real backend has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
+
+/// Functions of the seam's tables that can be made to fail.
+const FALLIBLE: [&str; 24] = [
+    "open_device",
+    "memory_usage",
+    "peer_access",
+    "telemetry",
+    "allocate",
+    "load",
+    "kernel",
+    "open_queue",
+    "launch",
+    "write",
+    "read",
+    "copy",
+    "fill",
+    "empty",
+    "timestamp",
+    "read_timestamp",
+    "mark",
+    "flush",
+    "poll",
+    "wait",
+    "wait_for",
+    "flash",
+    "run",
+    "any",
+];
+/// Functions that can only panic.
+const OTHERS: [&str; 8] =
+    ["close_device", "free", "unload", "symbols", "release_kernel", "kernel_info", "close_queue", "failure"];
+
+/// The kinds that `fail_call` can ask for.
+const KINDS: [(&str, ErrorKind); 8] = [
+    ("driver", ErrorKind::Driver),
+    ("unsupported", ErrorKind::Unsupported),
+    ("invalid_argument", ErrorKind::InvalidArgument),
+    ("out_of_memory", ErrorKind::OutOfMemory),
+    ("out_of_resources", ErrorKind::OutOfResources),
+    ("timeout", ErrorKind::Timeout),
+    ("device_lost", ErrorKind::DeviceLost),
+    ("internal", ErrorKind::Internal),
+];
+
+/// The options, with their documentation.
+pub(crate) fn options() -> Vec<OptionSpec> {
+    let mut slots = [&FALLIBLE[..FALLIBLE.len() - 1], &OTHERS].concat();
+    slots.sort_unstable();
+    vec![
+        OptionSpec::device(
+            "fail_call",
+            "",
+            "SLOT:N[:KIND] refuses the N-th call of a function, `any` counts all; may be given several times.",
+        ),
+        OptionSpec::device("panic_in", "", "Panics in every call of this function.").choices(&slots),
+        OptionSpec::device(
+            "fail_ticket",
+            0,
+            "This ticket of each queue fails, and so do all later ones; 0: none.",
+        ),
+        OptionSpec::device("delay_us", 0, "Every submission is seen to end that many microseconds late."),
+        OptionSpec::device(
+            "lose_after",
+            -1,
+            "The device is lost after that many submissions; negative: never.",
+        ),
+        OptionSpec::device("out_of_order", false, "Whoever asks, the queue made last gets on first."),
+        OptionSpec::device("needs_flush", false, "Submissions are batched: nothing runs before `flush`."),
+        OptionSpec::device("needs_marks", false, "Only the ends of marked tickets are observable."),
+        OptionSpec::device(
+            "out_of_memory_after_bytes",
+            -1,
+            "Allocations beyond that many bytes in all fail; negative: never.",
+        ),
+        OptionSpec::device("open_fails", false, "Opening the device fails."),
+    ]
+}
+
+/// The failures that a device was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// Something is to fail: the only thing that a call looks at otherwise.
+    armed: bool,
+    calls: Vec<FailedCall>,
+    panic_in: Option<String>,
+    fail_ticket: u64,
+    delay: Duration,
+    lose_after: Option<u64>,
+    submitted: AtomicU64,
+    out_of_order: bool,
+    needs_flush: bool,
+    needs_marks: bool,
+    most_bytes: Option<u64>,
+}
+
+/// One `fail_call`.
+#[derive(Debug)]
+struct FailedCall {
+    slot: String,
+    nth: u64,
+    kind: ErrorKind,
+    seen: AtomicU64,
+}
+
+impl Faults {
+    pub(crate) fn new(options: &Options) -> Result<Arc<Self>> {
+        if options.flag("open_fails") {
+            return Err(Error::new(ErrorKind::Driver, "refused, as option \"open_fails\" asks"));
+        }
+        let number = |key: &str| options.integer(key).and_then(|n| u64::try_from(n).ok());
+        let faults = Self {
+            calls: options.texts("fail_call").map(FailedCall::parse).collect::<Result<_>>()?,
+            panic_in: options.text("panic_in").map(str::to_owned),
+            fail_ticket: number("fail_ticket").unwrap_or(0),
+            delay: Duration::from_micros(number("delay_us").unwrap_or(0)),
+            lose_after: number("lose_after"),
+            out_of_order: options.flag("out_of_order"),
+            needs_flush: options.flag("needs_flush"),
+            needs_marks: options.flag("needs_marks"),
+            most_bytes: number("out_of_memory_after_bytes"),
+            ..Self::default()
+        };
+        let armed = !faults.calls.is_empty() || faults.panic_in.is_some() || faults.lose_after.is_some();
+        Ok(Arc::new(Self { armed, ..faults }))
+    }
+
+    /// Stands at the head of every function that can fail.
+    #[inline]
+    pub(crate) fn call(&self, slot: &str) -> Result<()> {
+        if self.armed { self.inject(slot) } else { Ok(()) }
+    }
+
+    /// Stands at the head of every submission.
+    #[inline]
+    pub(crate) fn submit(&self, slot: &str) -> Result<()> {
+        self.call(slot)?;
+        if self.lose_after.is_some() {
+            self.submitted.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Stands at the head of every function that cannot fail.
+    pub(crate) fn reach(&self, slot: &str) {
+        assert!(self.panic_in.as_deref() != Some(slot), "as option \"panic_in\" asks");
+    }
+
+    #[cold]
+    fn inject(&self, slot: &str) -> Result<()> {
+        self.reach(slot);
+        if self.lose_after.is_some_and(|most| self.submitted.load(Ordering::Relaxed) >= most) {
+            return Err(Error::new(
+                ErrorKind::DeviceLost,
+                "lost, as option \"lose_after\" asks; open the device again",
+            ));
+        }
+        let matching = self.calls.iter().filter(|call| call.slot == slot || call.slot == "any");
+        let failed = matching.filter(|call| call.seen.fetch_add(1, Ordering::Relaxed) + 1 == call.nth);
+        // All are counted, whichever fails first.
+        match failed.collect::<Vec<_>>().first() {
+            Some(call) => Err(Error::new(
+                call.kind,
+                format!("call {} of {slot} fails, as option \"fail_call\" asks", call.nth),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether `ticket` is to fail when it runs.
+    #[inline]
+    pub(crate) fn ticket(&self, ticket: u64) -> Result<()> {
+        if ticket == self.fail_ticket && ticket != 0 {
+            return Err(Error::new(
+                ErrorKind::Failed,
+                format!("ticket {ticket} fails, as option \"fail_ticket\" asks"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether `bytes` more than `used` are allowed.
+    pub(crate) fn allocate(&self, used: u64, bytes: usize) -> Result<()> {
+        match self.most_bytes {
+            Some(most) if used.saturating_add(bytes as u64) > most => Err(Error::new(
+                ErrorKind::OutOfMemory,
+                format!(
+                    "{bytes} bytes wanted, {used} of {most} used, as option \"out_of_memory_after_bytes\" asks"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether submissions wait until somebody asks.
+    #[inline]
+    pub(crate) fn deferred(&self) -> bool {
+        self.out_of_order || self.needs_flush || !self.delay.is_zero()
+    }
+
+    pub(crate) const fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    pub(crate) const fn out_of_order(&self) -> bool {
+        self.out_of_order
+    }
+
+    pub(crate) const fn needs_flush(&self) -> bool {
+        self.needs_flush
+    }
+
+    pub(crate) const fn needs_marks(&self) -> bool {
+        self.needs_marks
+    }
+}
+
+impl FailedCall {
+    fn parse(text: &str) -> Result<Self> {
+        let mut parts = text.split(':');
+        let (slot, nth, kind) =
+            (parts.next().unwrap_or_default(), parts.next(), parts.next().unwrap_or("driver"));
+        if !FALLIBLE.contains(&slot) {
+            return Err(Error::invalid(format!(
+                "fail_call: no function \"{slot}\" to fail; {}",
+                suggest(slot, &FALLIBLE)
+            )));
+        }
+        let nth = nth.and_then(|nth| nth.parse().ok()).filter(|&nth| nth > 0);
+        let nth = nth.ok_or_else(|| {
+            Error::invalid(format!("fail_call: \"{text}\" has no call number; write \"{slot}:1\""))
+        })?;
+        let kinds = KINDS.map(|(name, _)| name);
+        let (_, kind) = KINDS.into_iter().find(|(name, _)| *name == kind).ok_or_else(|| {
+            Error::invalid(format!("fail_call: unknown kind \"{kind}\"; {}", suggest(kind, &kinds)))
+        })?;
+        Ok(Self { slot: slot.to_owned(), nth, kind, seen: AtomicU64::new(0) })
+    }
+}
+
+/// Panics when it is dropped, if that was asked for: a field of whatever a function without a result gives back.
+#[derive(Debug)]
+pub(crate) struct OnDrop {
+    faults: Arc<Faults>,
+    slot: &'static str,
+}
+
+impl OnDrop {
+    pub(crate) fn new(faults: &Arc<Faults>, slot: &'static str) -> Self {
+        Self { faults: Arc::clone(faults), slot }
+    }
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        // A second panic would end the process.
+        if !std::thread::panicking() {
+            self.faults.reach(self.slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nth_call_fails_once() {
+        let faults = Faults::new(&Options::new().with("fail_call", "launch:2:out_of_resources")).unwrap();
+        assert!(faults.call("launch").is_ok() && faults.call("write").is_ok());
+        assert_eq!(faults.call("launch").unwrap_err().kind(), ErrorKind::OutOfResources);
+        assert!(faults.call("launch").is_ok());
+    }
+
+    #[test]
+    fn a_lost_device_stays_lost() {
+        let faults = Faults::new(&Options::new().with("lose_after", 1)).unwrap();
+        faults.submit("launch").unwrap();
+        for _ in 0..2 {
+            assert_eq!(faults.call("poll").unwrap_err().kind(), ErrorKind::DeviceLost);
+        }
+    }
+
+    #[test]
+    fn wrong_requests_say_what_is_right() {
+        for (text, remedy) in
+            [("lauch:1", "did you mean \"launch\""), ("launch", "launch:1"), ("launch:1:lost", "device_lost")]
+        {
+            let error = Faults::new(&Options::new().with("fail_call", text)).unwrap_err();
+            assert!(error.message().contains(remedy), "{error}");
+        }
+    }
+}

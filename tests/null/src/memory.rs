@@ -1,0 +1,207 @@
+//! Memory of the device: here a piece of the program's own, which only transfers and kernels touch.
+
+#![allow(unsafe_code, reason = "this is where memory is really touched")]
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use runtime_core::backend::{Buffer, HostBytes, HostBytesMut};
+use runtime_core::{Element, Error, ErrorKind, MemoryUsage, Result};
+
+/// What fresh memory holds, so that nobody comes to rely on zeros.
+const FRESH: u8 = 0xa5;
+/// Larger allocations stay untouched: filling them would cost more than it finds.
+const FILLED_BYTES: usize = 64 << 20;
+
+/// How much of a memory space is in use.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    total_bytes: u64,
+    used_bytes: AtomicU64,
+}
+
+impl Usage {
+    pub(crate) fn new(total_bytes: u64) -> Arc<Self> {
+        Arc::new(Self { total_bytes, used_bytes: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn now(&self) -> MemoryUsage {
+        MemoryUsage {
+            free_bytes: self.total_bytes.saturating_sub(self.bytes()),
+            total_bytes: self.total_bytes,
+        }
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        let take = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.total_bytes);
+        match self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Ok(()),
+            Err(used) => Err(out_of_memory(bytes, self.total_bytes - used)),
+        }
+    }
+}
+
+/// A piece of memory; submissions share it for as long as they need it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    start: NonNull<u8>,
+    layout: Layout,
+    bytes: usize,
+    usage: Arc<Usage>,
+}
+
+// SAFETY: the memory is reached through raw copies only. Core orders conflicting submissions, which is all that any
+// device memory has.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    pub(crate) fn allocate(bytes: usize, alignment: usize, usage: &Arc<Usage>) -> Result<Arc<Self>> {
+        let layout = Layout::from_size_align(bytes.max(1), alignment)
+            .map_err(|_| Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")))?;
+        usage.take(bytes as u64)?;
+        // SAFETY: the layout has at least one byte.
+        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else {
+            usage.used_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+            return Err(out_of_memory(bytes as u64, 0));
+        };
+        // SAFETY: the allocation has that many bytes.
+        unsafe { ptr::write_bytes(start.as_ptr(), FRESH, bytes.min(FILLED_BYTES)) };
+        Ok(Arc::new(Self { start, layout, bytes, usage: Arc::clone(usage) }))
+    }
+
+    /// The address of `len` bytes at `offset`, if they are inside.
+    fn at(&self, offset: u64, len: usize) -> Result<*mut u8> {
+        let inside = usize::try_from(offset)
+            .ok()
+            .filter(|&from| from.checked_add(len).is_some_and(|end| end <= self.bytes));
+        let Some(offset) = inside else {
+            let message =
+                format!("{len} bytes at offset {offset} are outside a buffer of {} bytes", self.bytes);
+            return Err(Error::invalid(message));
+        };
+        // SAFETY: within the allocation, as just checked.
+        Ok(unsafe { self.start.as_ptr().add(offset) })
+    }
+
+    pub(crate) fn write(&self, offset: u64, source: &HostBytes) -> Result<()> {
+        let to = self.at(offset, source.len())?;
+        if !source.is_empty() {
+            // SAFETY: both are valid for that many bytes; the program's memory is not the device's.
+            unsafe { ptr::copy_nonoverlapping(source.as_ptr(), to, source.len()) };
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read(&self, offset: u64, destination: &HostBytesMut) -> Result<()> {
+        let from = self.at(offset, destination.len())?;
+        if !destination.is_empty() {
+            // SAFETY: both are valid for that many bytes; the program's memory is not the device's.
+            unsafe { ptr::copy_nonoverlapping(from, destination.as_ptr(), destination.len()) };
+        }
+        Ok(())
+    }
+
+    pub(crate) fn copy(&self, offset: u64, source: &Self, source_offset: u64, bytes: usize) -> Result<()> {
+        let (to, from) = (self.at(offset, bytes)?, source.at(source_offset, bytes)?);
+        // SAFETY: both are valid for that many bytes; `copy` allows them to overlap.
+        unsafe { ptr::copy(from, to, bytes) };
+        Ok(())
+    }
+
+    /// Overwrites memory with bytes of this backend's own.
+    pub(crate) fn put(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let to = self.at(offset, bytes.len())?;
+        // SAFETY: both are valid for that many bytes, and nobody has a slice of device memory.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// Copies memory into bytes of this backend's own.
+    pub(crate) fn take(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let from = self.at(offset, bytes.len())?;
+        // SAFETY: both are valid for that many bytes, and nobody has a slice of device memory.
+        unsafe { ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    pub(crate) fn load<T: Element>(&self, offset: u64) -> Result<T> {
+        let mut value = T::zeroed();
+        self.take(offset, bytemuck::bytes_of_mut(&mut value))?;
+        Ok(value)
+    }
+
+    pub(crate) fn store<T: Element>(&self, offset: u64, value: T) -> Result<()> {
+        self.put(offset, bytemuck::bytes_of(&value))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.usage.used_bytes.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+        // SAFETY: allocated with this layout, and freed once.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+#[cold]
+fn out_of_memory(bytes: u64, free: u64) -> Error {
+    Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes wanted, {free} bytes free"))
+}
+
+/// An allocation.
+#[derive(Debug)]
+pub struct NullBuffer {
+    pub(crate) memory: Arc<Memory>,
+    host_visible: bool,
+}
+
+impl NullBuffer {
+    pub(crate) fn allocate(
+        bytes: usize,
+        alignment: usize,
+        usage: &Arc<Usage>,
+        host_visible: bool,
+    ) -> Result<Self> {
+        Ok(Self { memory: Memory::allocate(bytes, alignment, usage)?, host_visible })
+    }
+}
+
+impl Buffer for NullBuffer {
+    fn kernel_address(&self) -> u64 {
+        self.memory.start.addr().get() as u64
+    }
+
+    fn host_pointer(&self) -> *mut u8 {
+        if self.host_visible { self.memory.start.as_ptr() } else { ptr::null_mut() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_is_touched_and_usage_is_told() {
+        let usage = Usage::new(1024);
+        let memory = Memory::allocate(10, 256, &usage).unwrap();
+        assert!(memory.start.addr().get().is_multiple_of(256));
+        assert_eq!(usage.now(), MemoryUsage { free_bytes: 1014, total_bytes: 1024 });
+        memory.store(6, 7u32).unwrap();
+        assert_eq!((memory.load::<u32>(6).unwrap(), memory.load::<u8>(0).unwrap()), (7, FRESH));
+        assert!(memory.load::<u32>(7).is_err());
+        assert!(memory.load::<u8>(u64::MAX).is_err());
+        assert_eq!(Memory::allocate(1015, 1, &usage).unwrap_err().kind(), ErrorKind::OutOfMemory);
+        assert_eq!(Memory::allocate(usize::MAX >> 2, 1, &usage).unwrap_err().kind(), ErrorKind::OutOfMemory);
+        assert!(Memory::allocate(8, 3, &usage).is_err());
+        drop(memory);
+        assert_eq!(usage.bytes(), 0);
+    }
+}

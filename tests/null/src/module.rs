@@ -1,0 +1,137 @@
+//! Code: text that names builtins.
+
+use std::sync::Arc;
+
+use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
+use runtime_core::{Error, ErrorKind, Result, suggest};
+
+use crate::builtins::{BUILTINS, Builtin};
+use crate::fault::{Faults, OnDrop};
+
+/// Loaded code.
+#[derive(Debug)]
+pub struct NullModule {
+    names: Vec<String>,
+    builtins: Vec<&'static Builtin>,
+    faults: Arc<Faults>,
+    _unload: OnDrop,
+}
+
+impl NullModule {
+    /// Reads the text: an entry point per line.
+    pub(crate) fn load(source: &Source<'_>, faults: &Arc<Faults>) -> Result<Self> {
+        if source.format != "null" {
+            return Err(Error::unsupported(format!("code of format \"{}\"; pass \"null\"", source.format)));
+        }
+        let prefix = source.options.text("prefix").unwrap_or_default();
+        let (names, builtins) = parse(&text(source)?, prefix)?;
+        Ok(Self { names, builtins, faults: Arc::clone(faults), _unload: OnDrop::new(faults, "unload") })
+    }
+
+    /// The first entry point: what an embedded device runs.
+    pub(crate) fn first(&self) -> Result<&'static Builtin> {
+        let first = self.builtins.first().copied();
+        first.ok_or_else(|| {
+            Error::new(ErrorKind::CompileFailed, "the image names no builtin; write one per line")
+        })
+    }
+}
+
+impl Module for NullModule {
+    type Kernel = NullKernel;
+
+    fn symbols(&self) -> &[String] {
+        self.faults.reach("symbols");
+        &self.names
+    }
+
+    fn kernel(&self, name: &str) -> Result<NullKernel> {
+        self.faults.call("kernel")?;
+        let found = self.names.iter().position(|symbol| symbol == name);
+        let index =
+            found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no entry point \"{name}\"")))?;
+        let faults = Arc::clone(&self.faults);
+        Ok(NullKernel {
+            builtin: self.builtins[index],
+            _release: OnDrop::new(&faults, "release_kernel"),
+            faults,
+        })
+    }
+}
+
+/// An entry point.
+#[derive(Debug)]
+pub struct NullKernel {
+    pub(crate) builtin: &'static Builtin,
+    faults: Arc<Faults>,
+    _release: OnDrop,
+}
+
+impl Kernel for NullKernel {
+    fn info(&self) -> KernelInfo {
+        self.faults.reach("kernel_info");
+        KernelInfo {
+            registers: Some(16),
+            spilled_bytes: Some(0),
+            shared_bytes: Some(0),
+            params: self.builtin.params.map(<[_]>::to_vec),
+            ..KernelInfo::default()
+        }
+    }
+}
+
+fn text(source: &Source<'_>) -> Result<String> {
+    let code = match source.code {
+        Some(code) => code.to_vec(),
+        None => std::fs::read(source.path).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("{}: {error}", source.path)).with_source(error)
+        })?,
+    };
+    String::from_utf8(code)
+        .map_err(|_| Error::new(ErrorKind::CompileFailed, "null code is UTF-8 text, and this is not"))
+}
+
+fn parse(text: &str, prefix: &str) -> Result<(Vec<String>, Vec<&'static Builtin>)> {
+    let (mut names, mut builtins) = (Vec::new(), Vec::new());
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let (name, builtin) = line.split_once('=').unwrap_or((line, line));
+        builtins.push(find(builtin.trim()).map_err(|error| {
+            Error::new(ErrorKind::CompileFailed, format!("line {}: {}", number + 1, error.message()))
+        })?);
+        names.push(format!("{prefix}{}", name.trim()));
+    }
+    Ok((names, builtins))
+}
+
+fn find(name: &str) -> Result<&'static Builtin> {
+    BUILTINS.iter().find(|builtin| builtin.name == name).ok_or_else(|| {
+        let names: Vec<_> = BUILTINS.iter().map(|builtin| builtin.name).collect();
+        Error::invalid(format!("unknown builtin \"{name}\"; {}", suggest(name, &names)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_an_entry_point() {
+        let (names, builtins) = parse("# two\n add = add_f32 # sum\n\nnoop\n", "my_").unwrap();
+        assert_eq!(names, ["my_add", "my_noop"]);
+        assert_eq!((builtins[0].name, builtins[1].name), ("add_f32", "noop"));
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_the_remedy() {
+        let error = parse("noop\nx = ad_f32", "").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CompileFailed);
+        assert!(
+            error.message().contains("line 2") && error.message().contains("did you mean \"add_f32\""),
+            "{error}"
+        );
+    }
+}
