@@ -1,0 +1,181 @@
+//! Memory of the host: aligned allocations, huge pages, and memory that belongs to the program.
+
+#![allow(unsafe_code, reason = "allocates and frees memory")]
+
+use std::alloc::Layout;
+
+use runtime_core::backend::{Buffer, HostBytesMut};
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::platform::{self, Mapping};
+
+/// Alignment of every allocation, unless more is asked for.
+pub(crate) const ALIGNMENT_BYTES: usize = 256;
+
+/// A piece of memory.
+#[derive(Debug)]
+pub struct HostBuffer {
+    start: *mut u8,
+    bytes: usize,
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Owner {
+    /// The program's own, or no memory at all.
+    Nobody,
+    Heap(Layout),
+    Mapped(Mapping),
+}
+
+// SAFETY: the buffer is only an address range; who touches it when is decided by the queues.
+unsafe impl Send for HostBuffer {}
+// SAFETY: as above; a shared buffer only tells its address and size.
+unsafe impl Sync for HostBuffer {}
+
+impl HostBuffer {
+    /// Allocates `bytes` bytes; the memory is not touched.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an alignment that is no power of two; `OutOfMemory`; `Unavailable` without huge pages.
+    pub(crate) fn allocate(bytes: usize, alignment_bytes: usize, huge_pages: bool) -> Result<Self> {
+        let alignment = alignment_bytes.max(ALIGNMENT_BYTES);
+        if !alignment.is_power_of_two() {
+            return Err(Error::invalid(format!(
+                "alignment_bytes is {alignment_bytes}; it must be a power of two"
+            )));
+        }
+        if bytes == 0 {
+            let start = std::ptr::without_provenance_mut(alignment);
+            return Ok(Self { start, bytes, owner: Owner::Nobody });
+        }
+        if bytes as u64 > platform::most_bytes() {
+            return Err(
+                exhausted(bytes).with_note(format!("this machine has {} bytes", platform::most_bytes()))
+            );
+        }
+        if huge_pages {
+            let mapping = platform::map_huge(bytes, alignment)?;
+            return Ok(Self { start: mapping.start, bytes, owner: Owner::Mapped(mapping) });
+        }
+        let layout = Layout::from_size_align(bytes, alignment).map_err(|_| exhausted(bytes))?;
+        // SAFETY: the layout has a size other than zero.
+        let start = unsafe { std::alloc::alloc(layout) };
+        if start.is_null() {
+            return Err(exhausted(bytes));
+        }
+        Ok(Self { start, bytes, owner: Owner::Heap(layout) })
+    }
+
+    /// Wraps memory of the program, which outlives the buffer.
+    #[expect(clippy::needless_pass_by_value, reason = "the view gives its memory up to the buffer")]
+    pub(crate) fn import(memory: HostBytesMut) -> Self {
+        Self { start: memory.as_ptr(), bytes: memory.len(), owner: Owner::Nobody }
+    }
+
+    /// Bytes of the buffer.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// First byte.
+    pub(crate) const fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Address of byte `offset`, after which `bytes` bytes belong to the buffer.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, which names `what`.
+    pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<*mut u8> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.bytes as u64 => {
+                Ok(self.start.wrapping_add(usize::try_from(offset).unwrap_or(0)))
+            }
+            _ => Err(Error::invalid(format!(
+                "{what}: {bytes} bytes from byte {offset} on do not fit into a buffer of {} bytes",
+                self.bytes
+            ))),
+        }
+    }
+}
+
+fn exhausted(bytes: usize) -> Error {
+    Error::new(ErrorKind::OutOfMemory, format!("no {bytes} bytes of memory; free tensors or allocate less"))
+}
+
+impl Buffer for HostBuffer {
+    fn kernel_address(&self) -> u64 {
+        self.start.expose_provenance() as u64
+    }
+
+    fn host_pointer(&self) -> *mut u8 {
+        self.start
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        match &self.owner {
+            Owner::Nobody => {}
+            // SAFETY: the pointer was allocated with this layout, and the buffer is its only owner.
+            Owner::Heap(layout) => unsafe { std::alloc::dealloc(self.start, *layout) },
+            Owner::Mapped(mapping) => platform::unmap(mapping),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alignment_is_kept() {
+        for alignment in [1, 64, 256, 4096, 1 << 21] {
+            let buffer = HostBuffer::allocate(100, alignment, false).unwrap();
+            assert_eq!(buffer.kernel_address() % alignment.max(ALIGNMENT_BYTES) as u64, 0);
+        }
+        assert!(HostBuffer::allocate(1, 768, false).unwrap_err().message().contains("power of two"));
+    }
+
+    #[test]
+    fn nothing_is_an_allocation_too() {
+        let buffer = HostBuffer::allocate(0, 4096, true).unwrap();
+        assert_eq!(buffer.kernel_address(), 4096);
+        assert!(buffer.range("source", 0, 0).is_ok());
+        assert!(buffer.range("source", 0, 1).is_err());
+    }
+
+    #[test]
+    fn an_absurd_size_is_an_error() {
+        for bytes in [usize::MAX, isize::MAX as usize, 1 << 50] {
+            for huge_pages in [false, true] {
+                let error = HostBuffer::allocate(bytes, 256, huge_pages).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_writable_or_explained() {
+        match HostBuffer::allocate((2 << 20) + 1, 1 << 22, true) {
+            Ok(buffer) => {
+                assert_eq!(buffer.kernel_address() % (1 << 22), 0);
+                // SAFETY: the last byte of the buffer.
+                unsafe { buffer.start().wrapping_add(2 << 20).write(7) };
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unavailable);
+                assert!(error.message().contains("nr_hugepages"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_outside_is_refused() {
+        let buffer = HostBuffer::allocate(16, 256, false).unwrap();
+        assert!(buffer.range("source", 8, 8).is_ok());
+        assert!(buffer.range("source", u64::MAX, 2).is_err());
+        assert!(buffer.range("source", 9, 8).unwrap_err().message().contains("buffer of 16 bytes"));
+    }
+}

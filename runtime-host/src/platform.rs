@@ -1,0 +1,139 @@
+//! What depends on the operating system: sizes of the memory, and huge pages.
+
+#![allow(unsafe_code, reason = "asks and maps through libc")]
+
+use std::sync::OnceLock;
+
+use runtime_core::{Error, ErrorKind, MemoryUsage, Result};
+
+/// Bytes of one page.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: `sysconf` only reads a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}
+
+/// Processors that are switched on.
+pub(crate) fn logical_cores() -> u32 {
+    // SAFETY: `sysconf` only reads a number of the system.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(count).unwrap_or(1).max(1)
+}
+
+/// Physical memory: what there is, and what could still be allocated without swapping.
+pub(crate) fn memory_usage() -> MemoryUsage {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total_bytes = meminfo_bytes(&text, "MemTotal").unwrap_or_else(physical_bytes);
+    MemoryUsage { total_bytes, free_bytes: meminfo_bytes(&text, "MemAvailable").unwrap_or(total_bytes) }
+}
+
+/// The most that an allocation could ever hold: memory and swap; `u64::MAX` if the system does not tell.
+pub(crate) fn most_bytes() -> u64 {
+    // Asking takes longer than a small allocation.
+    static MOST: OnceLock<u64> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let swap = meminfo_bytes(&text, "SwapTotal").unwrap_or(0);
+        meminfo_bytes(&text, "MemTotal").map_or(u64::MAX, |total| total.saturating_add(swap))
+    })
+}
+
+/// Bytes of one huge page, 0 where there are none.
+pub(crate) fn huge_page_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    meminfo_bytes(&text, "Hugepagesize").unwrap_or(0)
+}
+
+fn physical_bytes() -> u64 {
+    // SAFETY: `sysconf` only reads a number of the system.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
+}
+
+fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// A mapping of the program's own, given back with [`unmap`].
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: usize,
+    bytes: usize,
+    /// First byte of the wanted alignment.
+    pub(crate) start: *mut u8,
+}
+
+/// Maps `bytes` of memory in huge pages, transparent ones if they are on, else reserved ones.
+///
+/// # Errors
+/// `Unavailable` with the remedy where there are none; `OutOfMemory`.
+#[cfg(target_os = "linux")]
+pub(crate) fn map_huge(bytes: usize, alignment_bytes: usize) -> Result<Mapping> {
+    let page = usize::try_from(huge_page_bytes()).unwrap_or(0);
+    let too_much =
+        || Error::new(ErrorKind::OutOfMemory, format!("no address range of {bytes} bytes in huge pages"));
+    let rounded = bytes.checked_next_multiple_of(page.max(1)).ok_or_else(too_much)?;
+    let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if page != 0 && !modes.is_empty() && !modes.contains("[never]") {
+        let alignment = alignment_bytes.max(page);
+        let mapping =
+            map(rounded.checked_add(alignment).ok_or_else(too_much)?, alignment, 0).ok_or_else(too_much)?;
+        // SAFETY: the range is inside the mapping just made, which is at least one alignment longer.
+        let advised = unsafe { libc::madvise(mapping.start.cast(), rounded, libc::MADV_HUGEPAGE) };
+        if advised == 0 {
+            return Ok(mapping);
+        }
+        unmap(&mapping);
+    }
+    let reserved = if page != 0 && alignment_bytes <= page {
+        map(rounded, alignment_bytes, libc::MAP_HUGETLB)
+    } else {
+        None
+    };
+    reserved.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Unavailable,
+            "huge_pages: there are none; as root, write `madvise` to /sys/kernel/mm/transparent_hugepage/enabled \
+             or reserve some with `sysctl vm.nr_hugepages=N`",
+        )
+    })
+}
+
+/// Huge pages are asked for on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn map_huge(_bytes: usize, _alignment_bytes: usize) -> Result<Mapping> {
+    Err(Error::new(ErrorKind::Unavailable, "huge_pages: not on this operating system; allocate without them"))
+}
+
+#[cfg(target_os = "linux")]
+fn map(bytes: usize, alignment_bytes: usize, flags: i32) -> Option<Mapping> {
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new anonymous mapping at an address that the system chooses touches nothing that exists.
+    let base =
+        unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if base == libc::MAP_FAILED {
+        return None;
+    }
+    let skip = base.cast::<u8>().align_offset(alignment_bytes);
+    Some(Mapping { base: base.expose_provenance(), bytes, start: base.cast::<u8>().wrapping_add(skip) })
+}
+
+/// Gives a mapping back.
+pub(crate) fn unmap(mapping: &Mapping) {
+    // SAFETY: base and size are those of a mapping that only its one owner gives back, once.
+    unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(mapping.base), mapping.bytes) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meminfo_is_read_by_whole_keys() {
+        let text = "MemTotal:       16384 kB\nMemTotalX: 1 kB\nMemAvailable:    1024 kB\n";
+        assert_eq!(meminfo_bytes(text, "MemAvailable"), Some(1 << 20));
+        assert_eq!(meminfo_bytes(text, "MemTotal"), Some(16 << 20));
+        assert_eq!(meminfo_bytes(text, "Mem"), None);
+    }
+}

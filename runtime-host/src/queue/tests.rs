@@ -1,0 +1,243 @@
+#![allow(unsafe_code, reason = "the kernels of the tests write through pointers")]
+
+use std::ffi::c_void;
+
+use runtime_core::DType;
+
+use super::*;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn queue() -> HostQueue {
+    HostQueue::new("rt-host-test".to_owned(), Instant::now(), Log::silent())
+}
+
+fn place(ticket: u64) -> Place {
+    Place { ticket, after: 0 }
+}
+
+fn function(code: *const c_void) -> Arc<Function> {
+    Arc::new(Function::new(code, None))
+}
+
+fn word<'a>(bits: u64) -> ArgRef<'a, HostBuffer> {
+    ArgRef::Scalar { dtype: DType::U64, bits }
+}
+
+fn address<T>(shared: &T) -> ArgRef<'static, HostBuffer> {
+    word(std::ptr::from_ref(shared).expose_provenance() as u64)
+}
+
+fn state(queue: &HostQueue) -> (u64, u64) {
+    let state = queue.poll().unwrap();
+    (state.completed, state.first_failed)
+}
+
+/// Waits for a ticket; says what has completed and what failed first.
+fn wait(queue: &HostQueue, ticket: u64) -> (u64, u64) {
+    let start = Instant::now();
+    while queue.poll().unwrap().completed < ticket {
+        assert!(start.elapsed() < DEADLINE, "ticket {ticket} does not end: {:?}", queue.poll());
+        queue.wait(ticket, Duration::from_millis(50)).unwrap();
+    }
+    state(queue)
+}
+
+/// Appends a digit: tells the order of calls.
+extern "C" fn append(number: &AtomicU64, digit: u64) {
+    number.store(number.load(Ordering::Relaxed) * 10 + digit, Ordering::Relaxed);
+}
+
+/// Waits until somebody opens the gate.
+extern "C" fn gate(open: &AtomicBool) {
+    let start = Instant::now();
+    while !open.load(Ordering::Acquire) && start.elapsed() < DEADLINE {
+        std::thread::yield_now();
+    }
+}
+
+extern "C" fn gate_then_append(open: &AtomicBool, number: &AtomicU64, digit: u64) {
+    gate(open);
+    append(number, digit);
+}
+
+#[test]
+fn launches_run_in_order_on_another_thread() {
+    let (queue, number) = (queue(), AtomicU64::new(0));
+    let code = function(append as *const c_void);
+    for digit in 1..=9 {
+        queue.submit_launch(digit, &code, [address(&number), word(digit)].into_iter()).unwrap();
+    }
+    assert_eq!(wait(&queue, 9), (9, 0));
+    assert_eq!(number.load(Ordering::Relaxed), 123_456_789);
+}
+
+#[test]
+fn submissions_return_while_earlier_work_runs() {
+    let (queue, open, number) = (queue(), AtomicBool::new(false), AtomicU64::new(0));
+    let gated = function(gate_then_append as *const c_void);
+    let code = function(append as *const c_void);
+    queue.submit_launch(1, &gated, [address(&open), address(&number), word(1)].into_iter()).unwrap();
+    for digit in 2..=5 {
+        queue.submit_launch(digit, &code, [address(&number), word(digit)].into_iter()).unwrap();
+    }
+    assert!(!queue.claim(6), "a busy queue runs nothing on the caller's thread");
+    queue.wait(5, Duration::from_millis(1)).unwrap();
+    assert_eq!(queue.poll().unwrap().completed, 0);
+    open.store(true, Ordering::Release);
+    wait(&queue, 5);
+    assert_eq!(number.load(Ordering::Relaxed), 12345);
+}
+
+#[test]
+fn an_idle_queue_runs_on_the_callers_thread() {
+    extern "C" fn thread(out: &Mutex<Option<std::thread::ThreadId>>) {
+        *out.lock() = Some(std::thread::current().id());
+    }
+    let (queue, out) = (queue(), Mutex::new(None));
+    let code = function(thread as *const c_void);
+    assert!(queue.claim(1));
+    assert!(!queue.claim(2), "one thing at a time");
+    queue.run_taken(1, &code, [address(&out)].into_iter()).unwrap();
+    assert_eq!(*out.lock(), Some(std::thread::current().id()));
+    assert!(!queue.started.load(Ordering::Relaxed), "no thread without asynchronous work");
+    queue.submit_launch(2, &code, [address(&out)].into_iter()).unwrap();
+    wait(&queue, 2);
+    assert_ne!(*out.lock(), Some(std::thread::current().id()));
+    assert!(queue.claim(3), "idle again");
+}
+
+#[test]
+fn asynchronous_work_waits_for_the_inline_call() {
+    let (queue, open, number) = (queue(), AtomicBool::new(false), AtomicU64::new(0));
+    let gated = function(gate_then_append as *const c_void);
+    let code = function(append as *const c_void);
+    assert!(queue.claim(1));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            queue.run_taken(1, &gated, [address(&open), address(&number), word(1)].into_iter()).unwrap();
+        });
+        queue.submit_launch(2, &code, [address(&number), word(2)].into_iter()).unwrap();
+        queue.wait(2, Duration::from_millis(20)).unwrap();
+        assert_eq!(queue.poll().unwrap().completed, 0);
+        assert_eq!(number.load(Ordering::Relaxed), 0);
+        open.store(true, Ordering::Release);
+    });
+    wait(&queue, 2);
+    assert_eq!(number.load(Ordering::Relaxed), 12);
+}
+
+#[test]
+fn a_queue_waits_for_another_ones_ticket() {
+    let (first, second) = (queue(), queue());
+    let (open, number) = (AtomicBool::new(false), AtomicU64::new(0));
+    let gated = function(gate_then_append as *const c_void);
+    let code = function(append as *const c_void);
+    first.submit_launch(1, &gated, [address(&open), address(&number), word(1)].into_iter()).unwrap();
+    second.wait_for(&first, 1).unwrap();
+    assert!(!second.claim(1), "a queue that waits is not idle");
+    second.submit_launch(1, &code, [address(&number), word(2)].into_iter()).unwrap();
+    second.wait(1, Duration::from_millis(20)).unwrap();
+    assert_eq!(second.poll().unwrap().completed, 0);
+    open.store(true, Ordering::Release);
+    wait(&second, 1);
+    assert_eq!(number.load(Ordering::Relaxed), 12);
+    second.wait_for(&first, 1).unwrap();
+    assert!(second.claim(2), "waiting for what is over costs nothing");
+}
+
+#[test]
+fn a_failure_stays_and_travels() {
+    let (first, second, number) = (queue(), queue(), AtomicU64::new(0));
+    let code = function(append as *const c_void);
+    first.submit_launch(1, &code, [address(&number), word(1)].into_iter()).unwrap();
+    first.submit_launch(2, &code, [address(&number), word(2), ArgRef::Local(1 << 60)].into_iter()).unwrap();
+    first.submit_launch(3, &code, [address(&number), word(3)].into_iter()).unwrap();
+    second.wait_for(&first, 2).unwrap();
+    second.submit_launch(1, &code, [address(&number), word(4)].into_iter()).unwrap();
+    assert_eq!(wait(&first, 3), (3, 2));
+    assert_eq!(first.failure().unwrap().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(wait(&second, 1), (1, 1));
+    assert_eq!(second.failure().unwrap().kind(), ErrorKind::OutOfMemory);
+    assert!(!first.claim(4) && !second.claim(2), "a failed queue is never idle");
+    assert_eq!(number.load(Ordering::Relaxed), 1, "nothing runs after the failure");
+}
+
+#[test]
+fn a_failed_inline_call_fails_its_ticket() {
+    let queue = queue();
+    assert!(queue.claim(1));
+    let error = queue.run_taken(1, &Function::empty(), [ArgRef::Local(1 << 60)].into_iter()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    assert_eq!(state(&queue), (1, 1));
+}
+
+#[test]
+fn a_refused_submission_takes_no_ticket() {
+    let (queue, number) = (queue(), AtomicU64::new(0));
+    let complex = ArgRef::Scalar { dtype: DType::COMPLEX128, bits: 0 };
+    assert!(queue.submit_launch(1, &function(append as *const c_void), [complex].into_iter()).is_err());
+    assert_eq!(state(&queue), (0, 0));
+    queue
+        .submit_launch(1, &function(append as *const c_void), [address(&number), word(1)].into_iter())
+        .unwrap();
+    assert_eq!(wait(&queue, 1), (1, 0));
+}
+
+#[test]
+fn transfers_small_and_large_are_in_order() {
+    for bytes in [0, 1, 4096, AT_ONCE_BYTES, AT_ONCE_BYTES + 1, 3 << 20] {
+        let (queue, open) = (queue(), AtomicBool::new(false));
+        let [a, b] = [(); 2].map(|()| HostBuffer::allocate(bytes + 16, 256, false).unwrap());
+        queue.fill(place(1), (&a, 0), 16, &[1; 16]).unwrap();
+        queue.submit_launch(2, &function(gate as *const c_void), [address(&open)].into_iter()).unwrap();
+        queue.fill(place(3), (&a, 16), bytes as u64, &[7]).unwrap();
+        queue.copy(place(4), (&b, 0), (&a, 16), bytes as u64).unwrap();
+        assert_eq!(queue.poll().unwrap().completed, 1, "behind the gate");
+        open.store(true, Ordering::Release);
+        wait(&queue, 4);
+        // SAFETY: the buffer has that many bytes, written by the copy.
+        let copied = unsafe { std::slice::from_raw_parts(b.start(), bytes) };
+        assert!(copied.iter().all(|&byte| byte == 7));
+        assert!(queue.copy(place(5), (&b, 17), (&a, 0), bytes as u64).is_err());
+        assert!(queue.fill(place(5), (&a, 0), 3, &[1, 2]).unwrap_err().message().contains("pattern of 2"));
+    }
+}
+
+#[test]
+fn timestamps_surround_what_they_surround() {
+    extern "C" fn nap() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let queue = queue();
+    queue.timestamp(place(1)).unwrap();
+    queue.submit_launch(2, &function(nap as *const c_void), std::iter::empty()).unwrap();
+    queue.timestamp(place(3)).unwrap();
+    queue.empty(place(4)).unwrap();
+    wait(&queue, 4);
+    let (start, end) = (queue.read_timestamp(1).unwrap(), queue.read_timestamp(3).unwrap());
+    assert!(end - start >= 5_000_000, "{start} {end}");
+    assert_eq!(queue.read_timestamp(2).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn inline_and_asynchronous_calls_alternate() {
+    let (queue, number) = (queue(), AtomicU64::new(0));
+    extern "C" fn count(number: &AtomicU64, expected: u64) {
+        let _ = number.compare_exchange(expected, expected + 1, Ordering::Relaxed, Ordering::Relaxed);
+    }
+    let code = function(count as *const c_void);
+    for ticket in 1..=20_000 {
+        let args = [address(&number), word(ticket - 1)].into_iter();
+        if ticket % 3 != 0 && queue.claim(ticket) {
+            queue.run_taken(ticket, &code, args).unwrap();
+        } else {
+            queue.submit_launch(ticket, &code, args).unwrap();
+        }
+        if ticket % 101 == 0 {
+            wait(&queue, ticket);
+        }
+    }
+    wait(&queue, 20_000);
+    assert_eq!(number.load(Ordering::Relaxed), 20_000, "every call saw the one before");
+}
