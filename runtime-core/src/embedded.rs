@@ -78,8 +78,10 @@ impl EmbeddedDevice {
         image.check(&self.device).map_err(named)?;
         let mut tensors = Vec::new();
         let mut raw_args = Vec::new();
+        let places: Vec<_> = (0..args.len() as u64).map(place).collect();
         for (index, arg) in args.iter().enumerate() {
-            raw_args.push(self.raw_arg(index, arg, &mut tensors).map_err(named)?);
+            let place = &places[tensors.len()];
+            raw_args.push(self.raw_arg(index, arg, &mut tensors, place).map_err(named)?);
         }
         let described: Vec<_> = tensors.iter().map(|(tensor, access)| describe(tensor, *access)).collect();
         let pointers: Vec<_> = described.iter().map(std::ptr::from_ref).collect();
@@ -102,8 +104,14 @@ impl EmbeddedDevice {
         Ok(())
     }
 
-    /// An argument as it crosses the seam: a tensor is its index in the list of tensors.
-    fn raw_arg(&self, index: usize, arg: &Arg<'_>, tensors: &mut Vec<(Tensor, u8)>) -> Result<abi::Arg> {
+    /// An argument as it crosses the seam: a tensor is its place in the list of tensors, which `place` tells.
+    fn raw_arg(
+        &self,
+        index: usize,
+        arg: &Arg<'_>,
+        tensors: &mut Vec<(Tensor, u8)>,
+        place: &abi::TensorArg,
+    ) -> Result<abi::Arg> {
         let Value::Tensor(tensor, access) = arg.value else { return arg.raw() };
         if !Arc::ptr_eq(tensor.device(), &self.device) || tensor.description().is_none() {
             return Err(Error::invalid(format!(
@@ -112,7 +120,6 @@ impl EmbeddedDevice {
                 self.device.name
             )));
         }
-        let place = tensors.len() as u64;
         tensors.push((tensor.clone(), access.bits()));
         Ok(abi::Arg {
             kind: abi::ARG_TENSOR,
@@ -120,7 +127,7 @@ impl EmbeddedDevice {
             dtype_code: 0,
             dtype_bits: 0,
             bytes: 0,
-            value: abi::ArgValue { scalar: place },
+            value: abi::ArgValue { tensor: place },
         })
     }
 
@@ -159,6 +166,21 @@ impl EmbeddedDevice {
             unsafe { (calls.embedded.read)(device, index, 0, bytes.as_mut_ptr(), bytes.len() as u64) }
         })?;
         Ok(array)
+    }
+}
+
+/// A tensor argument that is the `index`th of the program's tensors: it has no memory yet, so no more is known.
+const fn place(index: u64) -> abi::TensorArg {
+    abi::TensorArg {
+        struct_size: crate::end_of!(abi::TensorArg, strides),
+        ndim: 0,
+        buffer: std::ptr::null_mut(),
+        address: index,
+        byte_offset: 0,
+        span_bytes: 0,
+        dtype: abi::DType { code: 0, bits: 0, lanes: 0 },
+        shape: std::ptr::null(),
+        strides: std::ptr::null(),
     }
 }
 
