@@ -25,6 +25,7 @@ fn main() -> ExitCode {
 /// Forks; the child exits with 0 if everything that the parent made is an error there and a new `Runtime` works.
 fn in_child(runtime: &Runtime, device: &str) -> ExitCode {
     let parents = runtime.open(device).expect("the device opens");
+    let space = &parents.info().spaces[0].name;
     // SAFETY: the process has one thread.
     let child = unsafe { libc::fork() };
     if child == 0 {
@@ -32,7 +33,7 @@ fn in_child(runtime: &Runtime, device: &str) -> ExitCode {
         let refused = [
             runtime.open(device).err().is_some_and(unavailable),
             runtime.targets().into_iter().all(|target| target.devices.err().is_some_and(unavailable)),
-            parents.memory_usage("nowhere").err().is_some_and(unavailable),
+            parents.memory_usage(space).err().is_some_and(unavailable),
             Runtime::new().open(device).is_ok(),
         ];
         println!("{refused:?}");

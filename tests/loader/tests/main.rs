@@ -5,6 +5,7 @@
 mod files;
 mod fixture;
 mod instances;
+mod panics;
 mod search;
 mod symbols;
 mod tables;

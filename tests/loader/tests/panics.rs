@@ -1,0 +1,160 @@
+//! A backend that panics in any one of its functions: an error where there is somebody to tell, and life goes on.
+
+use std::time::Duration;
+
+use runtime_core::{
+    Access, Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, Kernel, ModuleSource, OptionSpec, Options,
+    Placement, Queue, QueueOptions, Result, Runtime, Tensor,
+};
+
+use crate::fixture::{built, load};
+
+/// Longer than anything here takes, shorter than a hang.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Functions that return nothing: their panics are logged and nothing else.
+const SILENT: [&str; 5] = ["close_device", "close_queue", "free", "unload", "release_kernel"];
+
+/// Every error that a program met.
+#[derive(Default)]
+struct Errors(Vec<Error>);
+
+impl Errors {
+    fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.0.push(error)).ok()
+    }
+}
+
+/// Uses every function of the backend once, whatever fails on the way, and returns the errors.
+fn exercise(runtime: &Runtime, options: &Options) -> Vec<Error> {
+    let mut errors = Errors::default();
+    if let Some(device) = errors.keep(runtime.open_with("null:0", options)) {
+        let _ = exercise_device(&*device, &mut errors);
+        let _ = exercise_queues(&*device, &mut errors);
+        if let Some(peer) = errors.keep(runtime.open_with("null:1", options)) {
+            let (device, peer) = (device.as_accelerator().unwrap(), peer.as_accelerator().unwrap());
+            errors.keep(device.can_access(peer));
+        }
+    }
+    if let Some(device) = errors.keep(runtime.open_with("null:2", options)) {
+        let _ = exercise_embedded(&*device, &mut errors);
+    }
+    errors.0
+}
+
+fn exercise_device(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()> {
+    errors.keep(device.memory_usage("device"));
+    errors.keep(device.telemetry());
+    let module = errors.keep(device.load(&source("noop\nfail\nspin")))?;
+    errors.keep(module.symbols());
+    errors.keep(module.kernel("noop"));
+    Some(())
+}
+
+fn exercise_queues(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()> {
+    let module = errors.keep(device.load(&source("noop\nfail\nspin")))?;
+    let kernel = |name: &str| module.kernel(name);
+    let (noop, fail, spin) =
+        (errors.keep(kernel("noop"))?, errors.keep(kernel("fail"))?, errors.keep(kernel("spin"))?);
+    let tensor = errors.keep(device.allocate(DType::F32, &[64], &Placement::default()))?;
+    let other = errors.keep(device.allocate(DType::F32, &[64], &Placement::default()))?;
+    let timestamps = QueueOptions { timestamps: true, ..QueueOptions::default() };
+    let queue = errors.keep(device.open_queue(&timestamps))?;
+    transfers(&queue, &tensor, &other, errors);
+    marks(&queue, &noop, &spin, errors);
+    let second = errors.keep(device.open_queue(&timestamps))?;
+    if let Some(event) = errors.keep(queue.launch(&spin, &Geometry::single(), &[Arg::scalar(2000i64)])) {
+        errors.keep(second.wait_for(&event));
+        errors.keep(second.launch(&noop, &Geometry::single(), &[Arg::tensor(&tensor, Access::ReadWrite)]));
+    }
+    errors.keep(second.wait_idle_timeout(DEADLINE));
+    let event = errors.keep(second.launch(&fail, &Geometry::single(), &[]))?;
+    errors.keep(event.wait_timeout(DEADLINE));
+    Some(())
+}
+
+fn transfers(queue: &Queue, tensor: &Tensor, other: &Tensor, errors: &mut Errors) {
+    let mut bytes = [1; 256];
+    errors.keep(queue.write(tensor, &bytes));
+    errors.keep(queue.fill(tensor, &[0; 4]));
+    errors.keep(queue.copy(other, tensor));
+    errors.keep(queue.read(other, &mut bytes));
+    errors.keep(queue.wait_idle_timeout(DEADLINE));
+}
+
+fn marks(queue: &Queue, noop: &Kernel, spin: &Kernel, errors: &mut Errors) {
+    let held = errors.keep(queue.launch(spin, &Geometry::single(), &[Arg::scalar(1000i64)]));
+    errors.keep(queue.launch(noop, &Geometry::single(), &[]));
+    errors.keep(queue.flush());
+    errors.keep(queue.empty());
+    if let Some(event) = held {
+        errors.keep(event.wait_timeout(DEADLINE));
+    }
+    if let Some(event) = errors.keep(queue.timestamp()) {
+        errors.keep(event.wait_timeout(DEADLINE));
+        errors.keep(queue.read_timestamp(&event));
+    }
+    errors.keep(queue.completed());
+}
+
+fn exercise_embedded(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()> {
+    let embedded = device.as_embedded().unwrap();
+    let tensor = errors.keep(embedded.tensor_from_seed(DType::F32, &[8], 1))?;
+    let args = [Arg::tensor(&tensor, Access::ReadWrite), Arg::scalar(2.0f32)];
+    errors.keep(embedded.flash(&source("scale_f32"), &args));
+    errors.keep(embedded.run(DEADLINE));
+    errors.keep(embedded.read(0));
+    Some(())
+}
+
+fn source(code: &str) -> ModuleSource {
+    #[allow(unsafe_code, reason = "loads code")]
+    // SAFETY: null code is checked by the backend, and its kernels stay within their arguments.
+    unsafe {
+        ModuleSource::native("null", code)
+    }
+}
+
+fn panicking_slots(runtime: &Runtime) -> Vec<String> {
+    let mut options: Vec<OptionSpec> = runtime.targets().remove(0).options;
+    options.retain(|option| option.key == "panic_in");
+    options.remove(0).choices
+}
+
+#[test]
+fn without_faults_only_the_kernel_that_fails_does() {
+    let errors = exercise(&load(&built("null")), &Options::new());
+    assert!(errors.len() == 1 && errors[0].kind() == ErrorKind::Failed, "{errors:?}");
+}
+
+#[test]
+fn a_panic_in_any_entry_is_an_error_and_no_more() {
+    let runtime = load(&built("null"));
+    let slots = panicking_slots(&runtime);
+    for needed in [
+        "open_device",
+        "allocate",
+        "load",
+        "symbols",
+        "open_queue",
+        "launch",
+        "mark",
+        "poll",
+        "wait",
+        "failure",
+    ] {
+        assert!(slots.iter().any(|slot| slot == needed), "{needed}: {slots:?}");
+    }
+    for slot in slots.iter().filter(|slot| !slot.is_empty()) {
+        let errors = exercise(&runtime, &Options::new().with("panic_in", slot.as_str()));
+        let told = errors
+            .iter()
+            .any(|error| error.kind() == ErrorKind::Internal && error.message().contains("panicked in"));
+        assert!(told || SILENT.contains(&slot.as_str()), "{slot}: {errors:?}");
+        assert_eq!(
+            exercise(&runtime, &Options::new()).len(),
+            1,
+            "a panic in {slot} poisoned what came after"
+        );
+    }
+}
