@@ -90,10 +90,11 @@ impl Candidate {
     }
 }
 
-/// The devices that were asked for, or all that are available.
+/// The devices that were asked for, or all that are available; a part of a device only when asked for.
 fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<Candidate>> {
     let known = runtime.devices();
-    let available = known.iter().filter(|info| info.unusable.is_none()).map(|info| info.id.to_string());
+    let whole = known.iter().filter(|info| info.unusable.is_none() && info.id.sub.is_none());
+    let available = whole.map(|info| info.id.to_string());
     let names: Vec<String> = if names.is_empty() { available.collect() } else { names.to_vec() };
     if names.is_empty() {
         return Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why"));

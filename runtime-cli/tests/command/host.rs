@@ -1,9 +1,8 @@
-//! The command as a process, with the host backend that lies beside it: build the workspace first.
+//! Everything that the host alone can show.
 
-mod fixture;
-
-use fixture::{Folder, SCALE, runtime};
 use serde_json::Value;
+
+use crate::fixture::{self, Folder, SCALE, runtime};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
