@@ -109,8 +109,8 @@
 // Capability: a synchronous launch on an idle queue can run on the caller's thread (`claim` and `run`).
 #define RT_CAP_INLINE (1 << 3)
 
-// Capability: a freed allocation may be reused by the same queue at once (`free` with a queue).
-#define RT_CAP_STREAM_ORDERED_FREE (1 << 4)
+// Capability: memory is allocated and freed in order with a queue's work (`allocate` and `free` with a queue).
+#define RT_CAP_STREAM_ORDERED (1 << 4)
 
 // Capability: the device must be called by one thread at a time; core holds one lock for it.
 #define RT_CAP_SERIAL (1 << 5)
@@ -456,8 +456,10 @@ typedef struct rt_AllocateRequest {
     uint64_t alignment_bytes;
     // `ALLOCATE_*` bits.
     uint64_t flags;
-    // The queue that will use it first (stream-ordered allocation), or null.
+    // The queue in whose order it is allocated, under `CAP_STREAM_ORDERED`; else null.
     rt_Handle queue;
+    // The next ticket of `queue`, which such an allocation takes; 0 without a queue.
+    uint64_t ticket;
 } rt_AllocateRequest;
 
 // A made allocation. A buffer's handle, the address that kernels see and the one that transfers use may differ.

@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use crate::abi::{self, Handle};
 use crate::device::{Device, with_exclusive};
 use crate::graves::Remains;
-use crate::hazards::Hazards;
+use crate::hazards::{Hazards, Use};
 use crate::options::suggest;
-use crate::{Access, Error, MemorySpace, Result};
+use crate::{Access, Error, MemorySpace, Queue, Result};
 
 /// Where a tensor is placed on a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,35 +61,55 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     /// Allocates `bytes` bytes; their content is undefined.
     pub(crate) fn allocate(device: &Arc<Device>, bytes: usize, placement: &Placement) -> Result<Self> {
+        Self::allocate_at(device, bytes, placement, None)
+    }
+
+    /// Allocates in order with a queue's work, where the device can: that counts as the queue's write.
+    pub(crate) fn allocate_on(queue: &Queue, bytes: usize, placement: &Placement) -> Result<Self> {
+        let (device, timeline) = (&queue.device, &queue.timeline);
+        if !device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
+            return Self::allocate(device, bytes, placement);
+        }
+        let _submission = timeline.submission.lock();
+        timeline.check_healthy()?;
+        timeline.mark_held()?;
+        let ticket = timeline.tail() + 1;
+        let mut buffer = Self::allocate_at(device, bytes, placement, Some((timeline.handle, ticket)))?;
+        timeline.advance(ticket);
+        // Whoever waits tries a failed mark again.
+        let _ = timeline.mark_submitted(false);
+        buffer.hazards.get_mut().record(Access::Write, Use { queue: timeline.id, ticket });
+        Ok(buffer)
+    }
+
+    fn allocate_at(
+        device: &Arc<Device>,
+        bytes: usize,
+        placement: &Placement,
+        queue: Option<(Handle, u64)>,
+    ) -> Result<Self> {
         device.reap();
         let space = find_space(device, placement.space.as_deref())?;
         let alignment_bytes = alignment(&device.info.spaces[space], placement)?;
         let most = device.info.limits.allocation_bytes;
         if most != 0 && bytes as u64 > most {
-            return Err(Error::invalid(format!(
-                "an allocation of {bytes} bytes; the limit of {} is {most}",
-                device.name
-            ))
-            .in_operation("allocate"));
+            let message = format!("an allocation of {bytes} bytes; the limit of {} is {most}", device.name);
+            return Err(Error::invalid(message).in_operation("allocate"));
         }
+        let (queue, ticket) = queue.unwrap_or((std::ptr::null_mut(), 0));
         let request = abi::AllocateRequest {
-            struct_size: crate::end_of!(abi::AllocateRequest, queue),
+            struct_size: crate::end_of!(abi::AllocateRequest, ticket),
             space: u32::try_from(space).unwrap_or(u32::MAX),
             bytes: bytes as u64,
             alignment_bytes,
             flags: if placement.huge_pages { abi::ALLOCATE_HUGE_PAGES } else { 0 },
-            queue: std::ptr::null_mut(),
+            queue,
+            ticket,
         };
-        let mut made = abi::Allocation {
-            struct_size: crate::end_of!(abi::Allocation, host_pointer),
-            reserved: 0,
-            buffer: std::ptr::null_mut(),
-            kernel_address: 0,
-            host_pointer: std::ptr::null_mut(),
-        };
-        // SAFETY: the device is open and the structures live during the call.
-        device.call("allocate", |calls, handle| unsafe {
-            (calls.memory.allocate)(handle, &raw const request, &raw mut made)
+        let mut made = no_allocation();
+        device.call("allocate", |calls, handle| {
+            // SAFETY: the device is open and the structures live during the call.
+            unsafe { (calls.memory.allocate)(handle, &raw const request, &raw mut made) }
         })?;
         Ok(Self::adopt(device, &made, bytes, space))
     }
@@ -99,13 +119,7 @@ impl Buffer {
     /// # Safety
     /// The memory outlives the buffer and all work on it, and nothing else touches it meanwhile.
     pub(crate) unsafe fn import(device: &Arc<Device>, pointer: *mut u8, bytes: usize) -> Result<Self> {
-        let mut made = abi::Allocation {
-            struct_size: crate::end_of!(abi::Allocation, host_pointer),
-            reserved: 0,
-            buffer: std::ptr::null_mut(),
-            kernel_address: 0,
-            host_pointer: std::ptr::null_mut(),
-        };
+        let mut made = no_allocation();
         // SAFETY: the caller vouches for the memory.
         device.call("import", |calls, handle| unsafe {
             (calls.memory.import)(handle, 0, pointer, bytes as u64, &raw mut made)
@@ -165,13 +179,23 @@ impl Buffer {
     fn stream_ordered(&self, until: &[(Arc<crate::timeline::Timeline>, u64)]) -> Option<()> {
         let [(timeline, _)] = until else { return None };
         let own = std::ptr::eq(timeline.device.as_ptr(), Arc::as_ptr(&self.device));
-        if !own || !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED_FREE) {
+        if !own || !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
             return None;
         }
         let _submission = timeline.submission.lock();
         // SAFETY: the buffer is not used by any other queue, and the queue's lock orders the call.
         unsafe { (self.device.calls.memory.free)(self.device.handle, self.handle, timeline.handle) };
         Some(())
+    }
+}
+
+fn no_allocation() -> abi::Allocation {
+    abi::Allocation {
+        struct_size: crate::end_of!(abi::Allocation, host_pointer),
+        reserved: 0,
+        buffer: std::ptr::null_mut(),
+        kernel_address: 0,
+        host_pointer: std::ptr::null_mut(),
     }
 }
 

@@ -50,7 +50,7 @@ impl Capabilities {
         (abi::CAP_GRAPHS, "graphs"),
         (abi::CAP_WAIT_FOR, "wait_for"),
         (abi::CAP_INLINE, "inline"),
-        (abi::CAP_STREAM_ORDERED_FREE, "stream_ordered_free"),
+        (abi::CAP_STREAM_ORDERED, "stream_ordered"),
         (abi::CAP_SERIAL, "serial"),
         (abi::CAP_IMPORT, "import"),
         (abi::CAP_EMPTY_KERNEL, "empty_kernel"),

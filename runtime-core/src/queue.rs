@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::graves::Remains;
 use crate::submit::{Plan, Submitted, Uses};
 use crate::timeline::Timeline;
-use crate::{Arg, Error, Geometry, Kernel, QueueOptions, Result};
+use crate::{Arg, DType, Error, Geometry, Kernel, Placement, QueueOptions, Result, Tensor};
 
 /// An in-order stream of work on one device. Queues run beside each other; core orders what shares a tensor.
 ///
@@ -191,6 +191,16 @@ impl Queue {
     #[cold]
     pub(crate) fn name(&self, error: Error, operation: &str) -> Error {
         error.in_operation(operation).on_device(&self.device.name)
+    }
+
+    /// Allocates a tensor in order with this queue's work: cheaper than `CommonRuntime::allocate` where the driver has
+    /// stream-ordered memory, the same elsewhere. It counts as the queue's write, so other queues may use it too.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be; the failure of the queue.
+    pub fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
+        self.refuse_recording("allocate")?;
+        Tensor::allocate_on(self, dtype, shape, placement).map_err(|error| self.name(error, "allocate"))
     }
 
     /// Submits a kernel that does nothing, for measuring overhead.

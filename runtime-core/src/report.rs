@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::platform;
+
 /// How far a library came.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,7 +87,7 @@ impl LoadReport {
     ) -> Self {
         Self {
             path: path.to_owned(),
-            target: None,
+            target: platform::backend_of_file(path).map(str::to_owned),
             origin,
             stage: Stage::Search,
             outcome,

@@ -12,9 +12,7 @@ use crate::negotiate::{Negotiated, negotiate};
 use crate::report::{LoadReport, Outcome, Stage};
 use crate::search::{Environment, Found, Request, search};
 use crate::selector::Selector;
-use crate::{
-    DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result, device, loader, manifest, platform, suggest,
-};
+use crate::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result, device, loader, manifest, suggest};
 
 /// The registry of backends and their devices. Cheap to clone; several may live in one process.
 ///
@@ -240,7 +238,6 @@ impl Registry {
 
     fn load(&mut self, path: &Path, origin: &'static str) {
         let mut line = LoadReport::search(path, origin, Outcome::Failed, "");
-        line.target = platform::backend_of_file(path).map(str::to_owned);
         let verdict = self.try_load(&mut line);
         self.finish(line, verdict);
     }

@@ -11,7 +11,7 @@ use crate::common_runtime::CommonRuntime;
 use crate::device::{Device, with_exclusive};
 use crate::layout::{Layout, checked_bytes, checked_elements};
 use crate::transfer;
-use crate::{Access, DType, DeviceId, Element, Error, ErrorKind, Result};
+use crate::{Access, DType, DeviceId, Element, Error, ErrorKind, Queue, Result};
 
 /// A tensor on a device. Cloning shares the memory; so do views.
 ///
@@ -56,6 +56,12 @@ impl Tensor {
     ) -> Result<Self> {
         let bytes = checked_bytes(dtype, shape).map_err(|error| error.in_operation("allocate"))?;
         let buffer = Arc::new(Buffer::allocate(device, bytes, placement)?);
+        Ok(Self::over(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
+    }
+
+    /// Allocates in order with a queue's work.
+    pub(crate) fn allocate_on(queue: &Queue, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Self> {
+        let buffer = Arc::new(Buffer::allocate_on(queue, checked_bytes(dtype, shape)?, placement)?);
         Ok(Self::over(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
     }
 

@@ -67,7 +67,7 @@ fn current() -> BTreeMap<String, Layout> {
             compute_units, clock_hz, capabilities, max_groups, max_group_size, max_group_items, max_shared_bytes,
             max_allocation_bytes, spaces, space_count, formats, format_count, properties, property_count,
         }
-        AllocateRequest { struct_size, space, bytes, alignment_bytes, flags, queue }
+        AllocateRequest { struct_size, space, bytes, alignment_bytes, flags, queue, ticket }
         Allocation { struct_size, reserved, buffer, kernel_address, host_pointer }
         MemoryUsage { struct_size, reserved, free_bytes, total_bytes }
         Telemetry {
@@ -160,7 +160,7 @@ fn breaks(golden: &BTreeMap<String, Layout>, current: &BTreeMap<String, Layout>)
         for (field, place) in &new.fields {
             match old.fields.get(field) {
                 Some(golden) if golden != place => {
-                    breaks.push(format!("{name}.{field} moved from {golden:?} to {place:?}"))
+                    breaks.push(format!("{name}.{field} moved from {golden:?} to {place:?}"));
                 }
                 None if !old.grows => breaks.push(format!("{name}.{field} is new in a frozen structure")),
                 None if place.0 < end => breaks.push(format!("{name}.{field} is new and not at the end")),

@@ -169,8 +169,8 @@ pub const CAP_GRAPHS: u64 = 1 << 1;
 pub const CAP_WAIT_FOR: u64 = 1 << 2;
 /// Capability: a synchronous launch on an idle queue can run on the caller's thread (`claim` and `run`).
 pub const CAP_INLINE: u64 = 1 << 3;
-/// Capability: a freed allocation may be reused by the same queue at once (`free` with a queue).
-pub const CAP_STREAM_ORDERED_FREE: u64 = 1 << 4;
+/// Capability: memory is allocated and freed in order with a queue's work (`allocate` and `free` with a queue).
+pub const CAP_STREAM_ORDERED: u64 = 1 << 4;
 /// Capability: the device must be called by one thread at a time; core holds one lock for it.
 pub const CAP_SERIAL: u64 = 1 << 5;
 /// Capability: `import` of host memory.
@@ -208,8 +208,10 @@ pub struct AllocateRequest {
     pub alignment_bytes: u64,
     /// `ALLOCATE_*` bits.
     pub flags: u64,
-    /// The queue that will use it first (stream-ordered allocation), or null.
+    /// The queue in whose order it is allocated, under [`CAP_STREAM_ORDERED`]; else null.
     pub queue: Handle,
+    /// The next ticket of `queue`, which such an allocation takes; 0 without a queue.
+    pub ticket: u64,
 }
 
 /// [`AllocateRequest::flags`]: back it with huge pages; an error where there are none.

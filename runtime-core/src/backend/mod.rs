@@ -358,8 +358,8 @@ pub struct Allocate<'a, Q> {
     pub alignment_bytes: usize,
     /// Back it with huge pages.
     pub huge_pages: bool,
-    /// The queue that uses it first.
-    pub queue: Option<&'a Q>,
+    /// The queue in whose order it is allocated, and the ticket that it takes; only with the capability `STREAM_ORDERED`.
+    pub queue: Option<(&'a Q, u64)>,
 }
 
 /// Code to load.

@@ -55,6 +55,7 @@ fn a_reduction_widens_the_defaults() {
 }
 
 #[test]
+#[expect(clippy::cast_possible_truncation, reason = "rounding is what it is about")]
 fn real_rounding_of_a_cancelling_sum_passes() {
     // Sums of 1024 terms in [-1, 1) in f32 order against f64: what a matmul of random signs does.
     let mut state = 1u64;

@@ -14,7 +14,7 @@ type LaunchCall = unsafe extern "C" fn(Handle, Place, Handle, *const Launch) -> 
 
 const SHAPE: [i64; 1] = [64];
 const STRIDES: [i64; 1] = [1];
-const HOST: HostTable = HostTable {
+static HOST: HostTable = HostTable {
     header: abi::Header {
         magic: abi::MAGIC,
         struct_size: end_of!(HostTable, log),
@@ -83,11 +83,11 @@ fn open_device(table: &BackendTable) -> Handle {
 fn load(table: &BackendTable, device: Handle) -> Handle {
     // SAFETY: the pointers of a backend's table are those of static tables.
     let modules = unsafe { &*table.module };
-    let code = crate::direct::LIBRARY;
+    let code = crate::fixture::NULL_CODE;
     let source = ModuleSource {
         struct_size: end_of!(ModuleSource, option_count),
         reserved: 0,
-        format: Str::new(crate::fixture::NULL_FORMAT),
+        format: Str::new("null"),
         path: Str::EMPTY,
         code: code.as_ptr(),
         code_bytes: code.len(),
@@ -106,12 +106,13 @@ fn allocate(table: &BackendTable, device: Handle) -> Allocation {
     // SAFETY: the pointers of a backend's table are those of static tables.
     let memory = unsafe { &*table.memory };
     let request = AllocateRequest {
-        struct_size: end_of!(AllocateRequest, queue),
+        struct_size: end_of!(AllocateRequest, ticket),
         space: 0,
         bytes: 256,
         alignment_bytes: 0,
         flags: 0,
         queue: ptr::null_mut(),
+        ticket: 0,
     };
     let struct_size = end_of!(Allocation, host_pointer);
     let mut allocation = Allocation {

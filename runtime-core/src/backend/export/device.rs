@@ -83,7 +83,7 @@ impl<B: Backend> Shims<B> {
                 bytes: length(raw.bytes)?,
                 alignment_bytes: length(raw.alignment_bytes)?,
                 huge_pages: raw.flags & abi::ALLOCATE_HUGE_PAGES != 0,
-                queue,
+                queue: queue.map(|queue| (queue, raw.ticket)),
             })?;
             // SAFETY: core passes a structure that states its size.
             unsafe { give_buffer(allocation, buffer) }

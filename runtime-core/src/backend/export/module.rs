@@ -1,5 +1,7 @@
 //! Shims of modules and kernels.
 
+use std::sync::OnceLock;
+
 use super::crossing::{borrow, give, out, read, take, write};
 use super::panic::{catch_panic, guard};
 use super::{Backend, KernelOf, ModuleOf, Shims};
@@ -7,17 +9,16 @@ use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
 use crate::backend::{Device, Kernel, KernelInfo, Module, Param, Source};
 use crate::{ArgKind, Options, Result, end_of};
 
-/// A module with the list of its symbols in C's form.
+/// A module with the list of its symbols in C's form, once somebody asked.
 struct LoadedModule<M> {
-    module: Box<M>,
-    symbols: Vec<Str>,
+    module: M,
+    symbols: OnceLock<Vec<Str>>,
 }
 
-/// A kernel with what it says of itself in C's form.
+/// A kernel with what it says of itself and its parameters in C's form, once somebody asked.
 pub(super) struct LoadedKernel<K> {
-    pub(super) kernel: K,
-    info: KernelInfo,
-    params: Vec<abi::Param>,
+    kernel: K,
+    info: OnceLock<(KernelInfo, Vec<abi::Param>)>,
 }
 
 /// The kernel behind a handle.
@@ -70,10 +71,7 @@ impl<B: Backend> Shims<B> {
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
-            // Boxed first: what points to its text must not see it move.
-            let module = Box::new(device.load(&code)?);
-            let symbols = module.symbols().iter().map(|symbol| Str::new(symbol)).collect();
-            handle.write(give(LoadedModule { module, symbols }));
+            handle.write(give(LoadedModule { module: device.load(&code)?, symbols: OnceLock::new() }));
             Ok(())
         })
     }
@@ -89,12 +87,15 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn symbols(module: Handle, list: *mut *const Str, count: *mut usize) -> Status {
         guard("symbols", || {
             // SAFETY: core passes a live module of this backend.
-            let symbols = &unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?.symbols;
+            let loaded = unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?;
             // SAFETY: core passes a place for the pointer.
             let list = unsafe { out(list) }?;
             // SAFETY: core passes a place for the count.
-            unsafe { out(count) }?.write(symbols.len());
+            let count = unsafe { out(count) }?;
+            let text = || loaded.module.symbols().iter().map(|symbol| Str::new(symbol)).collect();
+            let symbols = loaded.symbols.get_or_init(text);
             list.write(symbols.as_ptr());
+            count.write(symbols.len());
             Ok(())
         })
     }
@@ -107,9 +108,7 @@ impl<B: Backend> Shims<B> {
             let handle = unsafe { out(handle) }?;
             // SAFETY: the name is readable during the call.
             let kernel = module.kernel(unsafe { abi::borrow_str(name) }?)?;
-            let info = kernel.info();
-            let params = info.params.iter().flatten().map(raw_param).collect();
-            handle.write(give(LoadedKernel { kernel, info, params }));
+            handle.write(give(LoadedKernel { kernel, info: OnceLock::new() }));
             Ok(())
         })
     }
@@ -125,8 +124,12 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn kernel_info(kernel: Handle, info: *mut abi::KernelInfo) -> Status {
         guard("kernel_info", || {
             // SAFETY: core passes a live kernel of this backend.
-            let LoadedKernel { info: known, params, .. } =
-                unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
+            let LoadedKernel { kernel, info: told } = unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
+            let (known, params) = told.get_or_init(|| {
+                let info = kernel.info();
+                let params = info.params.iter().flatten().map(raw_param).collect();
+                (info, params)
+            });
             let raw = abi::KernelInfo {
                 struct_size: end_of!(abi::KernelInfo, param_count),
                 registers: known.registers.unwrap_or(abi::UNKNOWN),
