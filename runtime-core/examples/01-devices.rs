@@ -1,0 +1,36 @@
+//! What is here: every backend with its devices, why the rest is not usable, and what a wrong name is answered.
+
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+use runtime_core::{Error, ErrorKind, Outcome, Result, Runtime};
+
+fn main() -> Result<()> {
+    let runtime = Runtime::new();
+    for target in runtime.targets() {
+        println!("{} {}", target.name, target.version);
+        match target.devices {
+            Ok(devices) => {
+                for info in devices {
+                    let status =
+                        info.unusable.unwrap_or_else(|| format!("takes {}", info.formats.join(", ")));
+                    println!("  {}: {} ({}), {status}", info.id, info.name, info.arch);
+                }
+            }
+            Err(reason) => println!("  no devices: {reason}"),
+        }
+    }
+    // Nothing is skipped in silence: each library and directory that was looked at has its line.
+    for line in runtime.load_report().iter().filter(|line| line.outcome != Outcome::Skipped) {
+        println!("{line}");
+    }
+
+    let host = runtime.open("host")?; // the same as "host:0"
+    for space in &host.info().spaces {
+        println!("{}: memory space {} of {} MiB", host.device_id(), space.name, space.total_bytes >> 20);
+    }
+    match runtime.open("host:99") {
+        Err(error) if error.kind() == ErrorKind::NotFound => println!("as it should be: {error}"),
+        other => return Err(Error::new(ErrorKind::Internal, format!("host:99 gave {other:?}"))),
+    }
+    Ok(())
+}

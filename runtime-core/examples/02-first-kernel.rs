@@ -1,0 +1,33 @@
+//! From nothing to a kernel that has run: a device, tensors on it, code, a queue, a launch.
+
+#![allow(unsafe_code, reason = "loads native code")]
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, QueueOptions, Result, Runtime, Tensor};
+
+const CODE: &str = "
+void axpy(float a, const float *x, const float *y, float *z, long n) {
+    for (long i = 0; i < n; i++) z[i] = a * x[i] + y[i];
+}";
+
+fn main() -> Result<()> {
+    let device = Runtime::new().open("host")?;
+    let x = Tensor::from_slice(&*device, &[4], &[1.0f32, 2.0, 3.0, 4.0])?;
+    let y = Tensor::from_slice(&*device, &[4], &[10.0f32, 20.0, 30.0, 40.0])?;
+    let z = device.allocate(x.dtype(), &[4], &Default::default())?; // its content is undefined
+
+    // SAFETY: `axpy` reads n elements of x and y and writes n of z, as the launch below says.
+    let source = unsafe { ModuleSource::native(CodeFormat::C, CODE) };
+    let axpy = device.load(&source)?.kernel("axpy")?;
+
+    // The order is that of the C function; each tensor is named with how it is used.
+    let args = [Arg::scalar(2.0f32), Arg::read(&x), Arg::read(&y), Arg::write(&z), Arg::scalar(4i64)];
+    let queue = device.open_queue(&QueueOptions::default())?;
+    let done = queue.launch(&axpy, &Geometry::single(), &args)?; // returns at once
+    done.wait()?;
+
+    let result = z.to_vec::<f32>()?; // would have waited by itself: the launch writes z
+    println!("{} on {}: {result:?}", axpy.name(), device.device_name());
+    assert_eq!(result, [12.0, 24.0, 36.0, 48.0]);
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! One thread keeps two devices busy, and is free for other tasks meanwhile: events are futures.
+
+#![allow(unsafe_code, reason = "loads native code")]
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+use runtime_core::{Arg, CommonRuntime, Geometry, Module, ModuleSource, Queue, Result, Runtime, Tensor};
+
+const C: &str = "
+#include <unistd.h>
+void slow_twice(float *x, long n) { usleep(200000); for (long i = 0; i < n; i++) x[i] *= 2; }";
+
+fn prepare(device: &dyn CommonRuntime, format: &str, code: &str) -> Result<(Module, Queue, Tensor)> {
+    // SAFETY: the kernels keep to the tensors that they are launched with, as the launches below say.
+    let module = device.load(&unsafe { ModuleSource::native(format, code) })?;
+    Ok((module, device.open_queue(&Default::default())?, Tensor::from_slice(device, &[1], &[3.0f32])?))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    // The host is discovered; the simulated device `null` is linked in. They are used in the same way.
+    let runtime = Runtime::builder().register(runtime_null::backend()).build();
+    let (c, host, x) = prepare(&*runtime.open("host")?, "c", C)?;
+    let (text, null, y) = prepare(&*runtime.open("null")?, "null", "spin\nscale_f32")?;
+    let (twice, spin, scale) = (c.kernel("slow_twice")?, text.kernel("spin")?, text.kernel("scale_f32")?);
+
+    let plain = Geometry::single();
+    let on_host = host.launch(&twice, &plain, &[Arg::read_write(&x), Arg::scalar(1i64)])?;
+    null.launch(&spin, &plain, &[Arg::scalar(200_000i64)])?; // takes 200 ms, as the host's kernel does
+    let on_null = null.launch(&scale, &plain, &[Arg::read_write(&y), Arg::scalar(9.0f32)])?;
+    assert!(!on_host.is_done()? && !on_null.is_done()?); // both are at work
+
+    let other = async {
+        println!("this thread does something else, while host and null work");
+        tokio::task::yield_now().await;
+        Ok(())
+    };
+    tokio::try_join!(on_host, on_null, other)?;
+    assert_eq!((x.to_vec::<f32>()?, y.to_vec::<f32>()?), (vec![6.0], vec![27.0]));
+    Ok(())
+}

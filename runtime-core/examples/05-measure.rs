@@ -1,0 +1,37 @@
+//! How fast is it, is it right, and how sure is the figure: a timed evaluation.
+
+#![allow(unsafe_code, reason = "loads native code")]
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+use runtime_core::{Arg, Cost, Evaluation, Geometry, HostArray, ModuleSource, Result, Runtime, Tensor};
+
+const CODE: &str = "
+void squares(const float *x, float *y, long n) { for (long i = 0; i < n; i++) y[i] = x[i] * x[i]; }";
+const N: usize = 1 << 16;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let device = Runtime::new().open("host")?;
+    // SAFETY: `squares` reads n elements of x and writes n of y, as the arguments below say.
+    let kernel = device.load(&unsafe { ModuleSource::native("c", CODE) })?.kernel("squares")?;
+    let input: Vec<f32> = (0..N).map(|i| i as f32 * 0.001).collect();
+    let right: Vec<f32> = input.iter().map(|x| x * x).collect();
+    let x = Tensor::from_slice(&*device, &[N], &input)?;
+    let y = Tensor::from_slice(&*device, &[N], &vec![0.0f32; N])?;
+
+    let args = [Arg::read(&x), Arg::write(&y), Arg::scalar(N as i64)];
+    let mut question = Evaluation::new(&kernel, Geometry::single(), args.map(Into::into).to_vec());
+    question.reference = vec![(1, HostArray::from_slice(&[N], &right)?)]; // argument 1 should hold this
+    question.cost = Cost { flops: Some(N as f64), bytes: Some(8.0 * N as f64) };
+    question.timing.repeat = 20;
+    question.timing.min_repeat = std::time::Duration::from_millis(2);
+
+    let answer = device.evaluate(&mut question).await?;
+    let (time, rate) = (answer.statistics.median_ns, answer.gbytes_per_s().unwrap_or(f64::NAN));
+    let [low, high] = answer.statistics.median_ci95_ns.unwrap_or([f64::NAN; 2]);
+    println!("{time:.0} ns ({low:.0} to {high:.0}, 95% sure) by {}: {rate:.1} GB/s", answer.clock);
+    println!("{} samples of {} calls; {:?}", answer.samples_ns.len(), answer.number, answer.validation);
+    assert!(answer.validation.is_passed());
+    assert!(answer.is_complete() && answer.samples_ns.iter().all(|&sample| sample > 0.0));
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! A backend that is linked into the program: no library is looked for, and nothing else is different.
+
+#![allow(unsafe_code, reason = "loads native code")]
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+use runtime_core::{Arg, Geometry, ModuleSource, Options, QueueOptions, Result, Runtime, Tensor};
+
+fn main() -> Result<()> {
+    let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    for line in runtime.load_report() {
+        println!("{line}");
+    }
+    let target = &runtime.targets()[0];
+    assert_eq!((target.name.as_str(), &target.path), ("null", &None));
+
+    // A device may be opened with options, which its backend documents and core validates.
+    for option in target.options.iter().take(3) {
+        println!("option {} (default {}): {}", option.key, option.default, option.doc);
+    }
+    let error = runtime
+        .open_with("null:0", &Options::new().with("speed", 11i64))
+        .expect_err("there is no such option");
+    println!("as it should be: {error}");
+    let device = runtime.open("null:0")?;
+
+    // SAFETY: `add_f32` reads a and b and writes sum, which have as many elements.
+    let source = unsafe { ModuleSource::native("null", "plus = add_f32") };
+    let plus = device.load(&source)?.kernel("plus")?;
+    let a = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?;
+    let b = Tensor::from_slice(&*device, &[2], &[10.0f32, 20.0])?;
+    let sum = device.allocate(a.dtype(), &[2], &Default::default())?;
+    let queue = device.open_queue(&QueueOptions::default())?;
+    queue.call(&plus, &Geometry::single(), &[Arg::read(&a), Arg::read(&b), Arg::write(&sum)])?; // launch and wait
+    assert_eq!(sum.to_vec::<f32>()?, [11.0, 22.0]);
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! A framework of about 100 lines: a two-layer perceptron that runs on whatever is here and names no backend.
+
+#![allow(unsafe_code, reason = "loads native code")]
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+use std::sync::Arc;
+
+use runtime_core::{
+    Arg, CommonRuntime, DType, DeviceInfo, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue,
+    QueueOptions, Result, Runtime, Tensor,
+};
+
+/// The framework's kernels, one text for each code format that it speaks.
+const SOURCES: &[(&str, &str)] = &[("c", C)];
+const C: &str = "
+void linear(const float *x, const float *w, const float *b, float *y, long rows, long inputs, long outputs) {
+    for (long r = 0; r < rows; r++)
+        for (long o = 0; o < outputs; o++) {
+            float sum = b[o];
+            for (long i = 0; i < inputs; i++) sum += x[r * inputs + i] * w[o * inputs + i];
+            y[r * outputs + o] = sum;
+        }
+}
+void relu(float *x, long n) { for (long i = 0; i < n; i++) if (x[i] < 0) x[i] = 0; }";
+
+/// A device with the framework's kernels loaded.
+struct Engine {
+    device: Arc<dyn CommonRuntime>,
+    queue: Queue,
+    linear: Kernel,
+    relu: Kernel,
+}
+
+/// The first of a device's formats, which stand in order of preference, that the framework speaks.
+fn source(info: &DeviceInfo) -> Option<(&str, &'static str)> {
+    let text = |format: &String| SOURCES.iter().find(|(name, _)| name == format).map(|(_, text)| *text);
+    info.formats.iter().find_map(|format| Some((format.as_str(), text(format)?)))
+}
+
+impl Engine {
+    fn open(runtime: &Runtime, info: &DeviceInfo) -> Result<Self> {
+        let unavailable = |reason: &str| Error::new(ErrorKind::Unavailable, reason);
+        let (format, text) =
+            source(info).ok_or_else(|| unavailable("takes no format that this framework speaks"))?;
+        let device = runtime.open(&info.id.to_string())?;
+        // SAFETY: the kernels keep to the extents that `linear` and `relu` below pass, and to the accesses there.
+        let module = device.load(&unsafe { ModuleSource::native(format, text) })?;
+        let queue = device.open_queue(&QueueOptions::default())?;
+        Ok(Self { linear: module.kernel("linear")?, relu: module.kernel("relu")?, queue, device })
+    }
+
+    /// `x` [rows, inputs] times the layer's weights, transposed, plus its bias: [rows, outputs].
+    fn linear(&self, x: &Tensor, layer: &Layer) -> Result<Tensor> {
+        let [rows, inputs, outputs] = [x.shape()[0], x.shape()[1], layer.weights.shape()[0]];
+        let shape = [rows, outputs].map(|extent| usize::try_from(extent).unwrap_or(0));
+        let y = self.device.allocate(DType::F32, &shape, &Default::default())?;
+        let tensors = [Arg::read(x), Arg::read(&layer.weights), Arg::read(&layer.bias), Arg::write(&y)];
+        let args = [&tensors[..], &[rows, inputs, outputs].map(Arg::scalar)].concat();
+        self.queue.launch(&self.linear, &Geometry::single(), &args)?;
+        Ok(y)
+    }
+
+    /// Replaces negative elements by zero, in place.
+    fn relu(&self, x: Tensor) -> Result<Tensor> {
+        let args = [Arg::read_write(&x), Arg::scalar(x.element_count() as i64)];
+        self.queue.launch(&self.relu, &Geometry::single(), &args)?;
+        Ok(x)
+    }
+}
+
+/// Weights [outputs, inputs] and a bias [outputs].
+struct Layer {
+    weights: Tensor,
+    bias: Tensor,
+}
+
+impl Layer {
+    fn new(device: &dyn CommonRuntime, [outputs, inputs]: [usize; 2], values: &[f32]) -> Result<Self> {
+        let (weights, bias) = values.split_at(outputs * inputs);
+        let weights = Tensor::from_slice(device, &[outputs, inputs], weights)?;
+        let bias = Tensor::from_slice(device, &[outputs], bias)?;
+        weights.freeze().and_then(|()| bias.freeze())?; // final: launches read them without bookkeeping
+        Ok(Self { weights, bias })
+    }
+}
+
+const ROWS: usize = 5;
+const INPUTS: usize = 8;
+const HIDDEN: usize = 16;
+const OUTPUTS: usize = 3;
+
+/// The whole forward pass: three launches in a row, and one wait at the end, for the values.
+fn forward(engine: &Engine, x: &[f32], hidden: &[f32], output: &[f32]) -> Result<Vec<f32>> {
+    let hidden = Layer::new(&*engine.device, [HIDDEN, INPUTS], hidden)?;
+    let output = Layer::new(&*engine.device, [OUTPUTS, HIDDEN], output)?;
+    let x = Tensor::from_slice(&*engine.device, &[ROWS, INPUTS], x)?;
+    engine.linear(&engine.relu(engine.linear(&x, &hidden)?)?, &output)?.to_vec()
+}
+
+/// The same layer in plain Rust.
+fn plain(x: &[f32], layer: &[f32], inputs: usize) -> Vec<f32> {
+    let (weights, bias) = layer.split_at(layer.len() / (inputs + 1) * inputs);
+    let dot = |x: &[f32], w: &[f32]| x.iter().zip(w).map(|(x, w)| x * w).sum::<f32>();
+    x.chunks(inputs).flat_map(|x| weights.chunks(inputs).zip(bias).map(move |(w, b)| b + dot(x, w))).collect()
+}
+
+/// Numbers between -1 and 1 that look random.
+fn values(count: usize) -> Vec<f32> {
+    (0..count).map(|i| (i as f32 * 12.9898 + count as f32).sin()).collect()
+}
+
+fn main() -> Result<()> {
+    let runtime = Runtime::new();
+    let [x, hidden, output] = [ROWS * INPUTS, HIDDEN * (INPUTS + 1), OUTPUTS * (HIDDEN + 1)].map(values);
+    let activations: Vec<_> = plain(&x, &hidden, INPUTS).iter().map(|x| x.max(0.0)).collect();
+    let expected = plain(&activations, &output, HIDDEN);
+    let mut ran = 0;
+    for info in runtime.devices().iter().filter(|info| info.unusable.is_none()) {
+        match Engine::open(&runtime, info) {
+            Ok(engine) => {
+                let result = forward(&engine, &x, &hidden, &output)?;
+                let error = result.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                println!("{} ({}): {:?} off by {error:e}", info.id, info.name, &result[..OUTPUTS]);
+                assert!(result.len() == ROWS * OUTPUTS && error < 1e-4, "{result:?} is not {expected:?}");
+                ran += 1;
+            }
+            Err(error) if error.kind() == ErrorKind::Unavailable => println!("{}: {error}", info.id),
+            Err(error) => return Err(error),
+        }
+    }
+    assert!(
+        ran > 0,
+        "no device takes a format that this framework speaks; `runtime doctor` says what is missing"
+    );
+    Ok(())
+}
