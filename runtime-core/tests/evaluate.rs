@@ -1,0 +1,286 @@
+//! The timing loop on a simulated accelerator: what holds whatever the times are.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(unsafe_code, reason = "loading native code vouches for it")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use runtime_core::{
+    Access, Arg, Clock, CommonRuntime, ErrorKind, Evaluation, EvaluationArg, FlushCache, Geometry, HostArray,
+    Kernel, Measurement, ModuleSource, On, Options, Placement, Result, Runtime, Tensor, Validation, Warmup,
+};
+
+fn device() -> Arc<dyn CommonRuntime> {
+    let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    runtime.open("null:0").unwrap()
+}
+
+fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
+    // SAFETY: the null device's builtins check their arguments.
+    let source = unsafe { ModuleSource::native("null", name) };
+    device.load(&source).unwrap().kernel(name).unwrap()
+}
+
+fn ones(device: &dyn CommonRuntime) -> Tensor {
+    Tensor::from_slice(device, &[4], &[1f32; 4]).unwrap()
+}
+
+fn expect(values: [f32; 4]) -> HostArray {
+    HostArray::from_slice(&[4], &values).unwrap()
+}
+
+/// Three samples of two calls after one call of warm-up.
+fn short<'a>(kernel: &'a Kernel, args: Vec<EvaluationArg<'a>>) -> Evaluation<'a> {
+    let mut evaluation = Evaluation::new(kernel, Geometry::single(), args);
+    evaluation.timing.repeat = 3;
+    evaluation.timing.number = Some(2);
+    evaluation.timing.warmup = Warmup::Calls(1);
+    evaluation
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn measure(device: &dyn CommonRuntime, mut evaluation: Evaluation<'_>) -> Result<Measurement> {
+    device.evaluate(&mut evaluation).await
+}
+
+#[test]
+fn a_right_kernel_passes_and_what_it_updates_starts_from_its_contents() {
+    let device = device();
+    let (kernel, x, y) = (kernel(&*device, "saxpy_f32"), ones(&*device), ones(&*device));
+    let args = vec![Arg::read(&x).into(), Arg::read_write(&y).into(), Arg::scalar(2f32).into()];
+    let mut evaluation = short(&kernel, args);
+    evaluation.reference = vec![(1, expect([3.0; 4]))];
+    let measurement = measure(&*device, evaluation).unwrap();
+    assert!(measurement.validation.is_passed(), "{:?}", measurement.validation);
+    // One call of warm-up and six of samples, each adding 2: the validation left no trace.
+    assert_eq!((y.to_vec::<f32>().unwrap(), measurement.calls), (vec![15.0; 4], 8));
+}
+
+#[test]
+fn a_cold_evaluation_validates_afterwards_from_the_first_contents() {
+    let device = device();
+    let (kernel, x, y) = (kernel(&*device, "saxpy_f32"), ones(&*device), ones(&*device));
+    let args = vec![Arg::read(&x).into(), Arg::read_write(&y).into(), Arg::scalar(2f32).into()];
+    let mut evaluation = short(&kernel, args);
+    evaluation.timing.warmup = Warmup::Calls(0);
+    evaluation.timing.number = None;
+    evaluation.reference = vec![(1, expect([3.0; 4]))];
+    let measurement = measure(&*device, evaluation).unwrap();
+    assert!(measurement.cold && measurement.validation.is_passed(), "{:?}", measurement.validation);
+    assert_eq!((measurement.number, measurement.calls), (1, 4));
+}
+
+#[test]
+fn a_wrong_result_is_data_not_an_error() {
+    let device = device();
+    let (fill, out) = (kernel(&*device, "fill_f32"), ones(&*device));
+    let mut evaluation = short(&fill, vec![Arg::write(&out).into(), Arg::scalar(5f32).into()]);
+    evaluation.reference = vec![(0, expect([5.0, 5.0, 7.0, 5.0]))];
+    let measurement = measure(&*device, evaluation).unwrap();
+    let Validation::Failed(mismatch) = &measurement.validation else {
+        panic!("{:?}", measurement.validation)
+    };
+    assert_eq!((mismatch.arg, &mismatch.index[..], mismatch.wrong, mismatch.unwritten), (0, &[2][..], 1, 0));
+    assert_eq!((mismatch.actual.as_str(), mismatch.expected.as_str()), ("5.0", "7.0"));
+    assert_eq!(measurement.samples_ns.len(), 3);
+}
+
+#[test]
+fn what_a_kernel_does_not_write_is_seen_even_if_it_was_right_before() {
+    let device = device();
+    let (noop, out) = (kernel(&*device, "noop"), ones(&*device));
+    let mut evaluation = short(&noop, vec![Arg::write(&out).into()]);
+    evaluation.reference = vec![(0, expect([1.0; 4]))];
+    let Validation::Failed(mismatch) = measure(&*device, evaluation).unwrap().validation else {
+        panic!("it passed")
+    };
+    assert_eq!((mismatch.wrong, mismatch.unwritten), (4, 4));
+}
+
+#[test]
+fn validation_is_skipped_with_a_reason() {
+    let device = device();
+    let (fill, out) = (kernel(&*device, "fill_f32"), ones(&*device));
+    for (validate, reference, word) in
+        [(true, vec![], "no reference"), (false, vec![(0, expect([0.0; 4]))], "not asked")]
+    {
+        let mut evaluation = short(&fill, vec![Arg::write(&out).into(), Arg::scalar(5f32).into()]);
+        (evaluation.validate, evaluation.reference) = (validate, reference);
+        match measure(&*device, evaluation).unwrap().validation {
+            Validation::Skipped { reason } => assert!(reason.contains(word), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn every_clock_returns_every_repeat_and_sees_what_it_should() {
+    let device = device();
+    let spin = kernel(&*device, "spin");
+    let median_ns = |clock: Clock| {
+        let mut evaluation = short(&spin, vec![Arg::scalar(2000i64).into()]);
+        evaluation.timing.clock = clock.into();
+        let measurement = measure(&*device, evaluation).unwrap();
+        assert_eq!((measurement.samples_ns.len(), measurement.clock, measurement.number), (3, clock, 2));
+        assert!(measurement.is_complete() && measurement.overhead_ns.unwrap() >= 0.0);
+        measurement.statistics.median_ns
+    };
+    let spin_ns = 2e6;
+    for clock in [Clock::DeviceKernel, Clock::DeviceBatch, Clock::HostWall] {
+        assert!(median_ns(clock) >= spin_ns, "{clock} missed part of the kernel");
+    }
+    assert!(median_ns(Clock::HostSubmit) < spin_ns, "submitting waited for the kernel");
+}
+
+#[test]
+fn the_calls_that_are_reported_are_the_calls_that_were_made() {
+    let device = device();
+    let counters = kernel(&*device, "counters");
+    let out = Tensor::from_slice(&*device, &[1], &[0u64]).unwrap();
+    for (number, clock) in
+        [(Some(2), Clock::DeviceBatch), (None, Clock::HostWall), (Some(600), Clock::DeviceKernel)]
+    {
+        let mut evaluation = short(&counters, vec![Arg::write(&out).into()]);
+        evaluation.timing.number = number;
+        evaluation.timing.clock = clock.into();
+        let measurement = measure(&*device, evaluation).unwrap();
+        // The kernel counts the launches of its queue, of which an evaluation has one of its own.
+        assert_eq!(out.to_vec::<u64>().unwrap(), [measurement.calls], "{clock}");
+    }
+}
+
+#[test]
+fn transfers_of_host_arguments_are_timed_and_reported() {
+    let device = device();
+    let (add, a, b, out) = (kernel(&*device, "add_f32"), ones(&*device), ones(&*device), ones(&*device));
+    for clock in [Clock::HostWall, Clock::DeviceBatch] {
+        let args = vec![
+            EvaluationArg::tensor(&a, Access::Read, On::Host),
+            Arg::read(&b).into(),
+            EvaluationArg::tensor(&out, Access::Write, On::Host),
+        ];
+        let mut evaluation = short(&add, args);
+        evaluation.timing.clock = clock.into();
+        evaluation.reference = vec![(2, expect([2.0; 4]))];
+        let measurement = measure(&*device, evaluation).unwrap();
+        assert!(measurement.validation.is_passed());
+        let transfer = measurement.transfer.unwrap();
+        assert_eq!((transfer.bytes_in, transfer.bytes_out, transfer.samples_ns.len()), (16, 16, 3));
+        assert!(transfer.samples_ns.iter().all(|&ns| ns > 0.0));
+        if clock == Clock::HostWall {
+            let mut pairs = measurement.samples_ns.iter().zip(&transfer.samples_ns);
+            assert!(pairs.all(|(whole, part)| part < whole));
+        }
+    }
+    let on_device = short(&add, vec![Arg::read(&a).into(), Arg::read(&b).into(), Arg::write(&out).into()]);
+    assert!(measure(&*device, on_device).unwrap().transfer.is_none());
+}
+
+#[test]
+fn a_transfer_is_not_timed_with_the_kernel_that_it_waits_for() {
+    // Each of the three steps of a call, sending, computing and fetching, lasts 4 ms.
+    let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    let device = runtime.open_with("null:0", &Options::new().with("delay_us", 4000i64)).unwrap();
+    let (scale, x) = (kernel(&*device, "scale_f32"), ones(&*device));
+    let args = vec![EvaluationArg::tensor(&x, Access::ReadWrite, On::Host), Arg::scalar(2f32).into()];
+    let mut evaluation = short(&scale, args);
+    evaluation.timing.clock = Clock::HostWall.into();
+    let measurement = measure(&*device, evaluation).unwrap();
+    let (whole_ns, part_ns) =
+        (measurement.statistics.min_ns, measurement.transfer.unwrap().statistics.min_ns);
+    assert!(part_ns >= 8e6, "sending and fetching take 8 ms, not {part_ns} ns");
+    assert!(
+        whole_ns - part_ns >= 3.9e6,
+        "the kernel's 4 ms are in the transfers: {part_ns} of {whole_ns} ns"
+    );
+}
+
+#[test]
+fn the_setup_hook_runs_before_every_window() {
+    let device = device();
+    let (fill, out) = (kernel(&*device, "fill_f32"), ones(&*device));
+    let hooks = AtomicU64::new(0);
+    for flush in [FlushCache::Never, FlushCache::PerSample, FlushCache::PerCall] {
+        hooks.store(0, Ordering::Relaxed);
+        let mut evaluation = short(&fill, vec![Arg::write(&out).into(), Arg::scalar(5f32).into()]);
+        (evaluation.timing.repeat, evaluation.timing.number) = (1, Some(1));
+        evaluation.timing.flush_cache = flush;
+        evaluation.timing.cooldown = Duration::from_micros(1);
+        evaluation.reference = vec![(0, expect([5.0; 4]))];
+        evaluation.setup = Some(Box::new(|| {
+            hooks.fetch_add(1, Ordering::Relaxed);
+        }));
+        measure(&*device, evaluation).unwrap();
+        assert_eq!(hooks.load(Ordering::Relaxed), 3, "validation, warm-up, sample");
+    }
+}
+
+#[test]
+fn no_measurable_time_terminates() {
+    let device = device();
+    let noop = kernel(&*device, "noop");
+    for clock in Clock::ALL {
+        let mut evaluation = Evaluation::new(&noop, Geometry::single(), Vec::new());
+        evaluation.timing.min_repeat = Duration::from_millis(100);
+        evaluation.timing.budget = Duration::from_secs(1);
+        evaluation.timing.clock = clock.into();
+        let measurement = measure(&*device, evaluation).unwrap();
+        assert!(!measurement.samples_ns.is_empty() && measurement.samples_ns.len() <= 10, "{clock}");
+    }
+}
+
+#[test]
+fn contradictions_are_refused_before_anything_runs() {
+    let device = device();
+    let (fill, out) = (kernel(&*device, "fill_f32"), ones(&*device));
+    let zeros = || expect([0.0; 4]);
+    let doubles = HostArray::from_slice(&[4], &[0f64; 4]).unwrap();
+    let square = HostArray::from_slice(&[2, 2], &[0f32; 4]).unwrap();
+    let refuse = |on: On, words: &str, change: &dyn Fn(&mut Evaluation<'_>)| {
+        let args = vec![EvaluationArg::tensor(&out, Access::Write, on), Arg::scalar(5f32).into()];
+        let mut evaluation = short(&fill, args);
+        change(&mut evaluation);
+        let error = measure(&*device, evaluation).unwrap_err();
+        assert!(error.to_string().starts_with("null:0: evaluate: "), "{error}");
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(words), "{error}");
+    };
+    refuse(On::Device, "repeat", &|e| e.timing.repeat = 0);
+    refuse(On::Device, "number", &|e| e.timing.number = Some(0));
+    refuse(On::Device, "rtol", &|e| e.tolerance.rtol = Some(f64::NAN));
+    refuse(On::Device, "flops", &|e| e.cost.flops = Some(-1.0));
+    refuse(On::Device, "reference 7", &|e| e.reference = vec![(7, zeros())]);
+    refuse(On::Device, "reference 1", &|e| e.reference = vec![(1, zeros())]);
+    refuse(On::Device, "f64 [4]", &|e| e.reference = vec![(0, doubles.clone())]);
+    refuse(On::Device, "f32 [2, 2]", &|e| e.reference = vec![(0, square.clone())]);
+    refuse(On::Pinned, "Placement::space(\"pinned\")", &|_| ());
+    refuse(On::Host, "device_kernel", &|e| e.timing.clock = Clock::DeviceKernel.into());
+    refuse(On::Host, "host_submit", &|e| e.timing.clock = Clock::HostSubmit.into());
+    let pinned = device.allocate(runtime_core::DType::F32, &[4], &Placement::space("pinned")).unwrap();
+    let args = vec![EvaluationArg::tensor(&pinned, Access::Write, On::Pinned), Arg::scalar(5f32).into()];
+    assert!(measure(&*device, short(&fill, args)).unwrap().transfer.is_none());
+}
+
+#[test]
+fn a_failing_kernel_is_an_error() {
+    let device = device();
+    let fail = kernel(&*device, "fail");
+    for clock in Clock::ALL {
+        let mut evaluation = short(&fail, Vec::new());
+        evaluation.timing.clock = clock.into();
+        assert_eq!(measure(&*device, evaluation).unwrap_err().kind(), ErrorKind::Failed, "{clock}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn evaluations_are_tasks() {
+    let task = || async {
+        let device = device();
+        let spin = kernel(&*device, "spin");
+        let mut evaluation = short(&spin, vec![Arg::scalar(100i64).into()]);
+        device.evaluate(&mut evaluation).await.map(|measurement| measurement.samples_ns.len())
+    };
+    let (one, two) = (tokio::spawn(task()), tokio::spawn(task()));
+    assert_eq!((one.await.unwrap().unwrap(), two.await.unwrap().unwrap()), (3, 3));
+}
