@@ -34,7 +34,8 @@ pub(crate) fn describe() -> DeviceInfo {
             | abi::CAP_F64
             | abi::CAP_IMPORT,
     );
-    info.limits = Limits { shared_bytes: SCRATCH_BYTES, allocation_bytes: total_bytes, ..Limits::default() };
+    info.limits =
+        Limits { shared_bytes: SCRATCH_BYTES, allocation_bytes: isize::MAX as u64, ..Limits::default() };
     info.spaces = vec![MemorySpace {
         name: "device".to_owned(),
         total_bytes,

@@ -241,3 +241,16 @@ fn inline_and_asynchronous_calls_alternate() {
     wait(&queue, 20_000);
     assert_eq!(number.load(Ordering::Relaxed), 20_000, "every call saw the one before");
 }
+
+#[test]
+fn closing_with_work_in_flight_does_not_hang() {
+    static OPEN: AtomicBool = AtomicBool::new(false);
+    let start = Instant::now();
+    let (busy, waiting) = (queue(), queue());
+    busy.submit_launch(1, &function(gate as *const c_void), [address(&OPEN)].into_iter()).unwrap();
+    waiting.wait_for(&busy, 1).unwrap();
+    drop(waiting);
+    drop(busy);
+    assert!(start.elapsed() < DEADLINE / 2);
+    OPEN.store(true, Ordering::Release);
+}

@@ -1,0 +1,71 @@
+//! The whole way: a program, core, the table, C code.
+
+#![allow(unsafe_code, reason = "loads native code")]
+
+use std::sync::Arc;
+
+use runtime_core::{
+    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, QueueOptions, Runtime, Tensor,
+};
+
+const CODE: &str = "
+void axpy(const float *x, float *y, float a, long long n) { for (long long i = 0; i < n; i++) y[i] += a * x[i]; }
+void nine(double *out, int a, int b, int c, int d, int e, int f, int g, signed char h) {
+    *out = a + 10 * b + 100 * c + 1000 * d + 10000 * e + 100000 * f + 1000000 * g + h;
+}
+";
+
+fn host() -> Arc<dyn CommonRuntime> {
+    let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
+    runtime.open("host").expect("the host is always there")
+}
+
+fn source(code: &str) -> ModuleSource {
+    // SAFETY: the functions are called with the arguments that they have.
+    unsafe { ModuleSource::native(CodeFormat::C, code) }
+}
+
+#[test]
+fn kernels_run_inline_and_asynchronously() {
+    let host = host();
+    let kernel = host.load(&source(CODE)).unwrap().kernel("axpy").unwrap();
+    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let x = Tensor::from_slice(&*host, &[1000], &[2.0_f32; 1000]).unwrap();
+    let y = Tensor::from_slice(&*host, &[1000], &[1.0_f32; 1000]).unwrap();
+    let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f32), Arg::scalar(1000_i64)];
+    for _ in 0..10 {
+        queue.call(&kernel, &Geometry::single(), &args).unwrap();
+        let event = queue.launch(&kernel, &Geometry::single(), &args).unwrap();
+        event.wait().unwrap();
+    }
+    assert_eq!(y.to_vec::<f32>().unwrap(), [21.0; 1000]);
+}
+
+#[test]
+fn nine_arguments_arrive() {
+    let host = host();
+    let kernel = host.load(&source(CODE)).unwrap().kernel("nine").unwrap();
+    let queue = host.open_queue(&QueueOptions::default()).unwrap();
+    let out = Tensor::from_slice(&*host, &[1], &[0.0_f64]).unwrap();
+    let digits: Vec<Arg<'_>> = (1..=7_i32).map(Arg::scalar).collect();
+    let args = [&[Arg::write(&out)], digits.as_slice(), &[Arg::scalar(-1_i8)]].concat();
+    queue.call(&kernel, &Geometry::single(), &args).unwrap();
+    assert_eq!(out.to_vec::<f64>().unwrap(), [7_654_320.0]);
+}
+
+#[test]
+fn errors_name_the_remedy() {
+    let host = host();
+    let module = host.load(&source(CODE)).unwrap();
+    let error = module.kernel("axpi").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().contains("axpy") && error.message().contains("nine"), "{error}");
+    let error = host.load(&source("void f(void) { nonsense; }")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CompileFailed);
+    let error = host.load(&source(CODE).option("flag", "-O1")).unwrap_err();
+    assert!(error.message().contains("did you mean \"flags\""), "{error}");
+    assert_eq!(
+        host.allocate(runtime_core::DType::F32, &[1 << 48], &Default::default()).unwrap_err().kind(),
+        ErrorKind::OutOfMemory
+    );
+}
