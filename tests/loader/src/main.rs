@@ -1,13 +1,17 @@
-//! Prints the load report of this process, for the tests of the search order and of fork.
+//! Prints the load report of this process, for the tests of the search order, of fork and of exit.
 //!
-//! `loader-report [fork DEVICE]`: with `fork`, a forked child tries to use what its parent made.
+//! `loader-report [fork DEVICE | exit]`: with `fork`, a forked child tries to use what its parent made; with `exit`,
+//! the program ends while the null device still works and a future waits for it.
 
-#![allow(unsafe_code, reason = "forks")]
+#![allow(unsafe_code, reason = "forks, and loads code")]
 #![allow(clippy::print_stdout, reason = "its output is what the tests read")]
 
+use std::future::Future;
+use std::pin::pin;
 use std::process::ExitCode;
+use std::task::{Context, Waker};
 
-use runtime_core::{ErrorKind, Runtime};
+use runtime_core::{Arg, ErrorKind, Geometry, ModuleSource, Runtime};
 
 fn main() -> ExitCode {
     let runtime = Runtime::new();
@@ -18,6 +22,7 @@ fn main() -> ExitCode {
     match &arguments[1..] {
         [] => ExitCode::SUCCESS,
         [word, device] if word == "fork" => in_child(&runtime, device),
+        [word] if word == "exit" => in_flight(&runtime),
         _ => ExitCode::from(2),
     }
 }
@@ -44,4 +49,23 @@ fn in_child(runtime: &Runtime, device: &str) -> ExitCode {
     // SAFETY: the child is ours and `status` is writable.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     if status == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Exits with work in flight that a waiter thread watches, and with everything still open.
+fn in_flight(runtime: &Runtime) -> ExitCode {
+    let device = runtime.open("null").expect("the device opens");
+    // SAFETY: null code is checked by the backend.
+    let source = unsafe { ModuleSource::native("null", "spin") };
+    let spin = device.load(&source).and_then(|module| module.kernel("spin")).expect("null has `spin`");
+    let queue = device.open_queue(&Default::default()).expect("a queue opens");
+    let event =
+        queue.launch(&spin, &Geometry::single(), &[Arg::scalar(3_600_000_000i64)]).expect("it is launched");
+    let mut waiting = pin!(event);
+    // The first poll starts the waiter thread.
+    assert!(
+        waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(),
+        "an hour is not over yet"
+    );
+    println!("in flight");
+    std::process::exit(7)
 }

@@ -101,6 +101,8 @@ fn a_target_whose_library_failed_says_so() {
         error.contains("no target \"fixture\"") && error.contains("table: speaks ABI major 2"),
         "{error}"
     );
+    let missing = load(&fixture.path("libruntime_missing.so")).open("missing").unwrap_err();
+    assert!(missing.to_string().contains("No such file"), "{missing}");
     let none = Runtime::builder().discover(false).build().open("host").unwrap_err();
     assert!(none.to_string().contains("runtime doctor"), "{none}");
 }

@@ -5,6 +5,7 @@
 mod files;
 mod fixture;
 mod instances;
+mod lifecycle;
 mod panics;
 mod search;
 mod symbols;
