@@ -1,5 +1,7 @@
 //! The README's "Add a backend in six steps", run as it stands there, in a copy of the tree.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

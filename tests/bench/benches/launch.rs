@@ -2,34 +2,11 @@
 #![allow(missing_docs, reason = "criterion's macros")]
 #![allow(clippy::print_stdout, reason = "a report on the terminal")]
 
-use std::cell::RefCell;
 use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runtime_bench::{Direct, Figure, Fixture, RawQueue, compare, hold, runtime};
-
-/// Measures one operation with criterion and keeps the samples; `batch` runs it so many times and says how long that took.
-fn figure(criterion: &mut Criterion, name: &str, mut batch: impl FnMut(u64) -> Duration) -> Figure {
-    let samples = RefCell::new(Figure::default());
-    criterion.bench_function(name, |bencher| {
-        bencher.iter_custom(|calls| {
-            let elapsed = batch(calls);
-            samples.borrow_mut().add(elapsed.as_nanos(), calls);
-            elapsed
-        });
-    });
-    samples.into_inner()
-}
-
-/// The time of `calls` calls of `operation`.
-fn time(calls: u64, mut operation: impl FnMut()) -> Duration {
-    let start = Instant::now();
-    for _ in 0..calls {
-        operation();
-    }
-    start.elapsed()
-}
+use runtime_bench::{Direct, Figure, Fixture, RawQueue, compare, figure, hold, runtime, time};
 
 fn host(criterion: &mut Criterion) {
     let fixture = Fixture::open(&runtime(), "host").expect("the host opens");

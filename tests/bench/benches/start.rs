@@ -2,13 +2,11 @@
 #![allow(missing_docs, reason = "criterion's macros")]
 #![allow(clippy::print_stdout, reason = "a report on the terminal")]
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runtime_bench::{Figure, compare};
+use runtime_bench::{Figure, compare, figure, time};
 
 /// The first of `candidates`, relative to this executable's folder, that exists.
 fn beside(candidates: &[&str]) -> PathBuf {
@@ -21,19 +19,10 @@ fn beside(candidates: &[&str]) -> PathBuf {
 }
 
 fn run(criterion: &mut Criterion, name: &str, mut command: Command) -> Figure {
-    let samples = RefCell::new(Figure::default());
     command.stdout(Stdio::null());
-    criterion.bench_function(name, |bencher| {
-        bencher.iter_custom(|calls| {
-            let start = Instant::now();
-            for _ in 0..calls {
-                assert!(command.status().expect("the program starts").success());
-            }
-            samples.borrow_mut().add(start.elapsed().as_nanos(), calls);
-            start.elapsed()
-        });
-    });
-    samples.into_inner()
+    figure(criterion, name, |calls| {
+        time(calls, || assert!(command.status().expect("the program starts").success()))
+    })
 }
 
 fn start(criterion: &mut Criterion) {

@@ -7,20 +7,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Placement, Queue, QueueOptions,
-    Result, Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Result,
+    Runtime, Tensor,
 };
 
 use crate::direct::LIBRARY;
 
+/// An entry point of the null backend's format, with the name that the compiled kernel has.
+pub(crate) const NULL_CODE: &str = "touch = noop";
+
 /// A runtime with the backends of the build that this program belongs to, never with those of another profile.
+///
+/// # Panics
+/// If they are not there: `cargo build` makes them.
 #[must_use]
 pub fn runtime() -> Runtime {
     let executable = std::env::current_exe().unwrap_or_default();
     let folder = executable.parent().map(PathBuf::from).unwrap_or_default();
-    let places = [folder.join("../lib/runtime"), folder];
-    let here = places.iter().find(|place| place.join(library("host")).is_file());
-    Runtime::builder().directory(here.unwrap_or(&places[1])).discover(false).build()
+    // In a bundle, and where cargo puts libraries beside the folder of tests and benchmarks.
+    let places = [folder.join("../lib/runtime"), folder.join("..")];
+    let is_here = |place: &&PathBuf| ["host", "null"].iter().all(|name| place.join(library(name)).is_file());
+    let here = places.iter().find(is_here).unwrap_or_else(|| {
+        panic!("no host and null backends in {places:?}: run `cargo build --workspace`, with --release for benchmarks")
+    });
+    Runtime::builder().directory(here).discover(false).build()
 }
 
 fn library(backend: &str) -> String {
@@ -48,8 +58,7 @@ impl Fixture {
     /// Whatever the device says.
     pub fn open(runtime: &Runtime, device: &str) -> Result<Self> {
         let device = runtime.open(device)?;
-        let format = device.info().formats.first().cloned().unwrap_or_default();
-        let kernel = device.load(&source(&format))?.kernel("touch")?;
+        let kernel = device.load(&source(&*device))?.kernel("touch")?;
         Self::on(device, kernel, None)
     }
 
@@ -74,6 +83,12 @@ impl Fixture {
     #[must_use]
     pub fn arguments(&self, scale: f32) -> [Arg<'_>; 4] {
         [Arg::read(&self.a), Arg::read(&self.b), Arg::write(&self.c), Arg::scalar(scale)]
+    }
+
+    /// The tensors: two that are read, and the one that is written.
+    #[must_use]
+    pub fn tensors(&self) -> [&Tensor; 3] {
+        [&self.a, &self.b, &self.c]
     }
 
     /// Submits a launch.
@@ -108,7 +123,7 @@ impl Fixture {
 /// # Errors
 /// Whatever the device says.
 pub fn hold<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let kernel = fixture.device.load(&source(CodeFormat::SHARED_OBJECT.as_str()))?.kernel("hold")?;
+    let kernel = fixture.device.load(&source(&*fixture.device))?.kernel("hold")?;
     let released = AtomicI32::new(0);
     let address = Arg::scalar(released.as_ptr() as i64);
     let holding = fixture.queue.launch(&kernel, &Geometry::single(), &[address])?;
@@ -118,8 +133,12 @@ pub fn hold<T>(fixture: &Fixture, work: impl FnOnce() -> Result<T>) -> Result<T>
     result
 }
 
-/// The kernels in the format that a device takes; a device that runs nothing takes any bytes.
-fn source(format: &str) -> ModuleSource {
+/// The kernels in the format that a device takes: compiled for the host, by name for one that only simulates.
+fn source(device: &dyn CommonRuntime) -> ModuleSource {
+    let (format, code) = match device.as_host() {
+        Some(_) => (CodeFormat::SHARED_OBJECT, LIBRARY),
+        None => (CodeFormat::from("null"), NULL_CODE.as_bytes()),
+    };
     // SAFETY: the launches here pass what `kernels/launch.c` declares, and say how each tensor is used.
-    unsafe { ModuleSource::native(CodeFormat::from(format), LIBRARY) }
+    unsafe { ModuleSource::native(format, code) }
 }

@@ -9,7 +9,7 @@ mod report;
 pub use direct::Direct;
 pub use fixture::{Fixture, hold, runtime};
 pub use raw::RawQueue;
-pub use report::{Figure, compare};
+pub use report::{Figure, compare, figure, time};
 
 /// The rust code of the README is compiled and run.
 #[cfg(doctest)]
