@@ -1,1 +1,48 @@
-//! Placeholder.
+//! The conformance suite: one plain function per case, run against every device that a backend offers.
+//!
+//! [`run`] is all that a program needs: the runner of this crate calls it, and so does `runtime conformance`. Backends
+//! come in as libraries through [`runtime_core::Runtime`]; the suite knows none of them by name. Cases are grouped by
+//! topic and chosen by what a device is and can do; what a device does not qualify for is reported as ignored, with
+//! the reason, never left out in silence.
+//!
+//! Every wait has a deadline, and a case that does not end is a failure of that case, not of the run.
+
+mod case;
+mod context;
+mod data;
+mod exceptions;
+mod kernels;
+mod lab;
+mod plan;
+mod selection;
+mod topics;
+mod trials;
+mod wait;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+pub use exceptions::{Exception, Expectation};
+pub use libtest_mimic::Arguments;
+pub use selection::Selection;
+
+/// Runs the suite against `selection`, with the test runner's own `arguments`: filter, list, threads, format.
+///
+/// The code is a failure when a case fails, when an expected failure passes, when a selected or required backend is
+/// not there, and when there was no device at all.
+#[must_use]
+pub fn run(selection: &Selection, arguments: &Arguments) -> ExitCode {
+    let plan = plan::plan(selection);
+    let tested = plan.devices.len();
+    let trials = trials::trials(plan, selection.exceptions);
+    let conclusion = libtest_mimic::run(arguments, trials);
+    if tested == 0 && !arguments.list {
+        // Standard error may be closed; the code says it too.
+        let _ = writeln!(
+            std::io::stderr(),
+            "nothing was tested: no device could be opened (`runtime doctor` says why)"
+        );
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}

@@ -1,0 +1,177 @@
+//! An opened device with what cases make on it: queues, kernels, tensors.
+
+use std::sync::{Arc, OnceLock};
+
+use runtime_core::{
+    Arg, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, Kernel, Module, Placement, Queue,
+    QueueOptions, Result, Tensor, abi,
+};
+
+use crate::case::{Failure, Verdict};
+use crate::kernels::{self, Kernels};
+
+/// Work-items of a group where a device has groups.
+const GROUP: u32 = 64;
+/// How long [`Lab::delay`] keeps a queue busy.
+const DELAY_US: i64 = 5000;
+/// Kernels that know how much they work on.
+const UNCOUNTED: [&str; 8] = ["noop", "spin", "hold", "fail", "counters", "sum9", "sum20", "sum_record"];
+
+/// An opened device, and the suite's kernels on it, loaded when they are first asked for.
+#[derive(Debug)]
+pub(crate) struct Lab {
+    device: Arc<dyn CommonRuntime>,
+    module: OnceLock<Result<Module>>,
+}
+
+impl Lab {
+    pub(crate) fn new(device: Arc<dyn CommonRuntime>) -> Self {
+        Self { device, module: OnceLock::new() }
+    }
+
+    /// The device.
+    pub(crate) fn device(&self) -> &dyn CommonRuntime {
+        &*self.device
+    }
+
+    /// The suite's kernels in a format of the device.
+    ///
+    /// # Errors
+    /// `Unsupported` when the suite has none.
+    pub(crate) fn kernels(&self) -> Result<&'static Kernels, Failure> {
+        let formats = &self.device.info().formats;
+        kernels::choose(formats).ok_or_else(|| {
+            Failure::Unsupported(format!(
+                "the suite has no kernels in a format of the device ({})",
+                formats.join(", ")
+            ))
+        })
+    }
+
+    /// Why the device cannot run a kernel of the suite; `None` when it can.
+    pub(crate) fn lacks_kernel(&self, name: &str) -> Option<String> {
+        match self.kernels() {
+            Err(failure) => Some(failure.to_string()),
+            Ok(kernels) if !kernels.has(name) => {
+                Some(format!("a {} source of kernel {name} in the suite", kernels.format))
+            }
+            Ok(_) => None,
+        }
+    }
+
+    /// The suite's kernels, loaded once.
+    pub(crate) fn module(&self) -> Result<&Module, Failure> {
+        let kernels = self.kernels()?;
+        let loaded = self.module.get_or_init(|| self.device.load(&kernels.source()));
+        loaded.as_ref().map_err(|error| match error.kind() {
+            // A compiler that is not installed is not the backend's fault.
+            ErrorKind::Unavailable => Failure::Unsupported(error.to_string()),
+            _ => Failure::from(error.clone()),
+        })
+    }
+
+    /// A kernel of the suite.
+    pub(crate) fn kernel(&self, name: &str) -> Result<Kernel, Failure> {
+        Ok(self.module()?.kernel(name)?)
+    }
+
+    /// A new queue.
+    pub(crate) fn queue(&self) -> Result<Queue> {
+        self.device.open_queue(&QueueOptions::default())
+    }
+
+    /// Several new queues.
+    pub(crate) fn queues<const N: usize>(&self) -> Result<[Queue; N]> {
+        let queues = (0..N).map(|_| self.queue()).collect::<Result<Vec<_>>>()?;
+        queues.try_into().map_err(|_| Error::new(ErrorKind::Internal, "another number of queues"))
+    }
+
+    /// Submits a kernel of the suite on `items` elements, with its element count where the format wants one.
+    pub(crate) fn launch(
+        &self,
+        queue: &Queue,
+        name: &str,
+        args: &[Arg<'_>],
+        items: usize,
+    ) -> Result<Event, Failure> {
+        Ok(queue.launch(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?)?)
+    }
+
+    /// As [`Lab::launch`], to its end.
+    pub(crate) fn call(&self, queue: &Queue, name: &str, args: &[Arg<'_>], items: usize) -> Verdict {
+        Ok(queue.call(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?)?)
+    }
+
+    /// The arguments of a kernel of the suite in the format of the device.
+    pub(crate) fn args<'a>(
+        &self,
+        name: &str,
+        args: &[Arg<'a>],
+        items: usize,
+    ) -> Result<Vec<Arg<'a>>, Failure> {
+        let mut args = args.to_vec();
+        if self.kernels()?.counted && !UNCOUNTED.contains(&name) {
+            args.push(Arg::scalar(i64::try_from(items).unwrap_or(i64::MAX)));
+        }
+        Ok(args)
+    }
+
+    /// Keeps a queue busy for a few milliseconds, so that what does not wait for it comes too early.
+    pub(crate) fn delay(&self, queue: &Queue) -> Verdict {
+        self.launch(queue, "spin", &[Arg::scalar(DELAY_US)], 1).map(drop)
+    }
+
+    /// Submits `out = value`.
+    pub(crate) fn fill(&self, queue: &Queue, out: &Tensor, value: f32) -> Result<Event, Failure> {
+        self.launch(queue, "fill_f32", &[Arg::write(out), Arg::scalar(value)], out.element_count())
+    }
+
+    /// Submits `to = from`.
+    pub(crate) fn copy(&self, queue: &Queue, from: &Tensor, to: &Tensor) -> Result<Event, Failure> {
+        self.launch(queue, "copy_f32", &[Arg::read(from), Arg::write(to)], to.element_count())
+    }
+
+    /// Submits `x = factor x`.
+    pub(crate) fn scale(&self, queue: &Queue, x: &Tensor, factor: f32) -> Result<Event, Failure> {
+        self.launch(queue, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.element_count())
+    }
+
+    /// A geometry that covers `items` elements: one call where the device has no groups.
+    pub(crate) fn geometry(&self, items: usize) -> Geometry {
+        if !self.device.info().capabilities.has(abi::CAP_GROUPS) {
+            return Geometry::single();
+        }
+        Geometry::cover(u32::try_from(items.max(1)).unwrap_or(u32::MAX), GROUP)
+    }
+
+    /// A tensor of one dimension with these elements.
+    pub(crate) fn tensor<T: Element>(&self, data: &[T]) -> Result<Tensor> {
+        Tensor::from_slice(self.device(), &[data.len()], data)
+    }
+
+    /// A tensor of `n` elements that are all `value`.
+    pub(crate) fn full(&self, n: usize, value: f32) -> Result<Tensor> {
+        self.tensor(&vec![value; n])
+    }
+
+    /// A tensor of `n` elements with undefined content.
+    pub(crate) fn room<T: Element>(&self, n: usize) -> Result<Tensor> {
+        self.device.allocate(T::DTYPE, &[n], &Placement::default())
+    }
+
+    /// The first memory space that both the program and kernels can reach.
+    pub(crate) fn mappable(&self) -> Option<Placement> {
+        let space =
+            self.device.info().spaces.iter().find(|space| space.host_visible && space.kernel_visible)?;
+        Some(Placement::space(&space.name))
+    }
+
+    /// A tensor of `n` elements that are all `value`, in memory that the program can reach.
+    pub(crate) fn mapped(&self, n: usize, value: f32) -> Result<Tensor, Failure> {
+        let placement =
+            self.mappable().ok_or_else(|| Failure::Unsupported("no host-visible memory".to_owned()))?;
+        let tensor = self.device.allocate(f32::DTYPE, &[n], &placement)?;
+        tensor.write(&vec![value; n])?;
+        Ok(tensor)
+    }
+}

@@ -1,0 +1,248 @@
+//! Memory: sizes, alignment, spaces, limits, and what happens when there is none left.
+
+use runtime_core::{DType, Element, ErrorKind, Options, Placement, Tensor, abi};
+
+use crate::case::{Failure, Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::{Guarded, Random, SIZES, all, refused, same};
+
+cases! {
+    [Need::Queues] => sizes_round_trip, zero_size_tensors_work, every_dtype_round_trips, every_space_holds_data,
+        an_unknown_space_is_refused, a_wrong_alignment_is_refused, an_overflowing_shape_is_refused,
+        an_allocation_failure_is_an_error, memory_usage_is_plausible, usage_of_an_unknown_space_is_refused,
+        many_small_tensors_are_apart, freed_memory_comes_back, allocates_from_many_threads,
+        huge_pages_work_or_say_why;
+    [Need::HostVisible] => alignment_is_kept, a_map_sees_what_was_written, what_a_map_writes_is_seen,
+        a_map_of_a_view_is_its_part, maps_exclude_each_other;
+    [Need::Queues, Need::Option("out_of_memory_after_bytes")] => exhausted_memory_is_an_error_and_no_end;
+    [Need::Kind(runtime_core::DeviceKind::Host), Need::Capability(abi::CAP_IMPORT)] => imported_memory_is_shared;
+}
+
+fn sizes_round_trip(context: &Context) -> Verdict {
+    let mut random = Random::new(1);
+    for n in SIZES {
+        let data = random.floats(n);
+        Guarded::new(context.lab(), &data)?.check(&format!("{n} elements"), &data)?;
+    }
+    Ok(())
+}
+
+fn zero_size_tensors_work(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    for shape in [&[0][..], &[0, 5], &[3, 0, 7]] {
+        let tensor = lab.device().allocate(DType::F64, shape, &Placement::default())?;
+        assert_eq!((tensor.element_count(), tensor.bytes()), (0, 0));
+        assert_eq!(tensor.to_vec::<f64>()?, []);
+        tensor.write::<f64>(&[])?;
+        queue.write(&tensor, &[])?;
+        queue.read(&tensor, &mut [])?;
+        queue.fill(&tensor, &[1])?.wait_timeout(crate::wait::PATIENCE)?;
+        queue.copy(&tensor, &tensor.clone())?.wait_timeout(crate::wait::PATIENCE)?;
+    }
+    let scalar = lab.device().allocate(DType::F64, &[], &Placement::default())?;
+    scalar.write(&[2.5f64])?;
+    same("a scalar", &scalar.to_vec::<f64>()?, &[2.5])
+}
+
+fn every_dtype_round_trips(context: &Context) -> Verdict {
+    let mut random = Random::new(2);
+    for dtype in DType::all() {
+        let tensor = context.lab().device().allocate(dtype, &[3, 7], &Placement::default())?;
+        let data = random.bytes(21 * dtype.bytes());
+        tensor.write_bytes(&data)?;
+        let mut back = vec![0; data.len()];
+        tensor.read_bytes(&mut back)?;
+        same(&dtype.to_string(), &back, &data)?;
+    }
+    Ok(())
+}
+
+fn every_space_holds_data(context: &Context) -> Verdict {
+    for space in &context.info().spaces {
+        let tensor = context.lab().device().allocate(DType::F32, &[1025], &Placement::space(&space.name))?;
+        assert_eq!(tensor.space(), space.name);
+        tensor.write(&[6.5f32; 1025])?;
+        all(&space.name, &tensor, 6.5)?;
+    }
+    assert_eq!(
+        context.lab().full(1, 0.0)?.space(),
+        context.info().spaces[0].name,
+        "the first space is the default"
+    );
+    Ok(())
+}
+
+fn an_unknown_space_is_refused(context: &Context) -> Verdict {
+    let tensor = context.lab().device().allocate(DType::F32, &[4], &Placement::space("moon"));
+    let words = ["moon", &context.info().spaces[0].name, "allocate"];
+    refused("space", tensor, ErrorKind::InvalidArgument, &words).map(drop)
+}
+
+fn a_wrong_alignment_is_refused(context: &Context) -> Verdict {
+    let tensor = context.lab().device().allocate(DType::F32, &[4], &Placement::default().aligned(48));
+    refused("alignment", tensor, ErrorKind::InvalidArgument, &["alignment_bytes", "48", "power of two"])
+        .map(drop)
+}
+
+fn an_overflowing_shape_is_refused(context: &Context) -> Verdict {
+    for shape in [&[usize::MAX, 2][..], &[1 << 62, 2], &[usize::MAX / 4, 1], &[1 << 40, 1 << 40]] {
+        let tensor = context.lab().device().allocate(DType::F64, shape, &Placement::default());
+        refused("shape", tensor, ErrorKind::InvalidArgument, &["shape"])?;
+    }
+    Ok(())
+}
+
+fn an_allocation_failure_is_an_error(context: &Context) -> Verdict {
+    for bytes in [1 << 50, usize::MAX >> 2, usize::MAX >> 1] {
+        let Err(error) = context.lab().device().allocate(DType::U8, &[bytes], &Placement::default()) else {
+            return Err(Failure::Failed(format!("{bytes} bytes were allocated")));
+        };
+        let fits = matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::InvalidArgument);
+        assert!(fits && error.operation().contains("allocate"), "{error:?}");
+    }
+    all("afterwards", &context.lab().full(100, 1.0)?, 1.0)
+}
+
+fn memory_usage_is_plausible(context: &Context) -> Verdict {
+    for space in &context.info().spaces {
+        match context.lab().device().memory_usage(&space.name) {
+            Ok(usage) => assert!(usage.free_bytes <= usage.total_bytes && usage.total_bytes > 0, "{usage:?}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
+        }
+    }
+    Ok(())
+}
+
+fn usage_of_an_unknown_space_is_refused(context: &Context) -> Verdict {
+    refused("space", context.lab().device().memory_usage("moon"), ErrorKind::InvalidArgument, &["moon"])
+        .map(drop)
+}
+
+fn many_small_tensors_are_apart(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let tensors =
+        (0..500u16).map(|n| lab.tensor(&vec![n; usize::from(n % 17)])).collect::<Result<Vec<_>, _>>()?;
+    for (n, tensor) in (0..500u16).zip(&tensors) {
+        same("a small tensor", &tensor.to_vec::<u16>()?, &vec![n; usize::from(n % 17)])?;
+    }
+    Ok(())
+}
+
+fn freed_memory_comes_back(context: &Context) -> Verdict {
+    // More than any device of today has, if nothing came back: 256 times an eighth of a small device.
+    const BYTES: usize = 64 << 20;
+    let limit = usize::try_from(context.info().limits.allocation_bytes).unwrap_or(usize::MAX);
+    for round in 0..256 {
+        let tensor = context.lab().room::<u8>(BYTES.min(limit.max(1)))?;
+        tensor.slice(0, 0..1)?.write(&[u8::try_from(round % 256).unwrap_or(0)])?;
+    }
+    Ok(())
+}
+
+fn allocates_from_many_threads(context: &Context) -> Verdict {
+    let work = |thread: u8| -> Verdict {
+        for round in 0..50u8 {
+            let data = vec![thread ^ round; 100 + usize::from(round)];
+            same("a thread's tensor", &context.lab().tensor(&data)?.to_vec::<u8>()?, &data)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || work(thread))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Failure::Failed("a panic".to_owned())))
+        })
+    })
+}
+
+fn huge_pages_work_or_say_why(context: &Context) -> Verdict {
+    let placement = Placement { huge_pages: true, ..Placement::default() };
+    match context.lab().device().allocate(DType::F32, &[1 << 20], &placement) {
+        Ok(tensor) => {
+            tensor.write(&vec![2.0f32; 1 << 20])?;
+            all("huge pages", &tensor, 2.0)
+        }
+        Err(error) => {
+            let kinds = [
+                ErrorKind::Unsupported,
+                ErrorKind::Unavailable,
+                ErrorKind::OutOfMemory,
+                ErrorKind::OutOfResources,
+            ];
+            assert!(kinds.contains(&error.kind()), "{error:?}");
+            Ok(())
+        }
+    }
+}
+
+fn alignment_is_kept(context: &Context) -> Verdict {
+    let placement = context.lab().mappable().unwrap_or_default();
+    for alignment in [0, 64, 4096, 1 << 16] {
+        let tensor =
+            context.lab().device().allocate(DType::U8, &[100], &placement.clone().aligned(alignment))?;
+        let address = tensor.map()?.as_ptr().addr();
+        let space = context.info().spaces.iter().find(|space| space.name == tensor.space());
+        let own = space.map_or(1, |space| usize::try_from(space.alignment_bytes).unwrap_or(1));
+        assert!(address.is_multiple_of(alignment.max(own)), "{address:#x} for alignment {alignment}");
+    }
+    Ok(())
+}
+
+fn a_map_sees_what_was_written(context: &Context) -> Verdict {
+    let tensor = context.lab().mapped(1025, 3.0)?;
+    let view = tensor.map()?;
+    same("map", view.as_slice::<f32>()?, &[3.0; 1025])?;
+    refused("dtype", view.as_slice::<f64>(), ErrorKind::InvalidArgument, &["f64", "f32"]).map(drop)
+}
+
+fn what_a_map_writes_is_seen(context: &Context) -> Verdict {
+    let tensor = context.lab().mapped(1025, 3.0)?;
+    tensor.map_mut()?.as_mut_slice::<f32>()?.fill(4.0);
+    all("written through a map", &tensor, 4.0)
+}
+
+fn a_map_of_a_view_is_its_part(context: &Context) -> Verdict {
+    let tensor = context.lab().mapped(100, 1.0)?;
+    tensor.slice(0, 10..20)?.map_mut()?.as_mut_slice::<f32>()?.fill(2.0);
+    let mut expected = [1.0f32; 100];
+    expected[10..20].fill(2.0);
+    same("part", &tensor.to_vec::<f32>()?, &expected)?;
+    let gaps = tensor.view(&[10], &[2], 0)?;
+    refused("gaps", gaps.map(), ErrorKind::InvalidArgument, &["contiguous"]).map(drop)
+}
+
+fn maps_exclude_each_other(context: &Context) -> Verdict {
+    let tensor = context.lab().mapped(10, 1.0)?;
+    let (first, second) = (tensor.map()?, tensor.map()?);
+    refused("write beside read", tensor.map_mut(), ErrorKind::InvalidArgument, &["view"])?;
+    refused("host write", tensor.write(&[0.0f32; 10]), ErrorKind::InvalidArgument, &["view"])?;
+    drop((first, second));
+    let write = tensor.map_mut()?;
+    refused("read beside write", tensor.map(), ErrorKind::InvalidArgument, &["view"])?;
+    refused("host read", tensor.to_vec::<f32>(), ErrorKind::InvalidArgument, &["view"])?;
+    drop(write);
+    all("afterwards", &tensor, 1.0)
+}
+
+fn exhausted_memory_is_an_error_and_no_end(context: &Context) -> Verdict {
+    let lab = context.reopen(&Options::new().with("out_of_memory_after_bytes", 10_000))?;
+    let kept: Vec<Tensor> = (0..4).map(|_| lab.room::<u8>(2000)).collect::<Result<_, _>>()?;
+    refused("the fifth and sixth", lab.room::<u8>(4000), ErrorKind::OutOfMemory, &["4000"])?;
+    drop(kept);
+    all("after a free", &lab.full(1000, 1.0)?, 1.0)
+}
+
+#[allow(unsafe_code, reason = "imports memory of its own")]
+fn imported_memory_is_shared(context: &Context) -> Verdict {
+    let host = context.lab().device().as_host().ok_or_else(|| Failure::Failed("it is no host".to_owned()))?;
+    let mut data = vec![1.0f32; 64];
+    // SAFETY: `data` outlives the tensor, which the queue has finished with when it is dropped.
+    let tensor = unsafe { host.import(data.as_mut_ptr().cast(), f32::DTYPE, &[64]) }?;
+    all("imported", &tensor, 1.0)?;
+    tensor.fill(&7.0f32.to_le_bytes())?;
+    drop(tensor);
+    same("the program's own", &data, &[7.0; 64])?;
+    // SAFETY: a null pointer is refused.
+    let nothing = unsafe { host.import(std::ptr::null_mut(), f32::DTYPE, &[64]) };
+    refused("null", nothing, ErrorKind::InvalidArgument, &["null"]).map(drop)
+}

@@ -1,0 +1,182 @@
+//! Moving data on a queue: write, read, copy, fill.
+
+use runtime_core::{ErrorKind, Options, Tensor};
+
+use crate::case::{Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::{Guarded, Random, SIZES, all, refused, same};
+use crate::wait;
+
+cases! {
+    [Need::Queues] => queue_writes_and_reads, fills_of_every_pattern, copies_between_tensors, copies_within_one_buffer,
+        copies_of_strided_tensors, a_staged_copy_on_a_new_queue_ends, copies_between_spaces, copies_between_openings,
+        a_pattern_that_does_not_fit_is_refused, a_wrong_length_is_refused, different_shapes_are_refused,
+        a_copy_of_nothing_here_is_refused, transfers_are_in_order, strided_queue_transfers;
+}
+
+fn queue_writes_and_reads(context: &Context) -> Verdict {
+    let (lab, queue, mut random) = (context.lab(), context.lab().queue()?, Random::new(3));
+    for n in SIZES {
+        let data = random.bytes(n);
+        let guarded = Guarded::new(lab, &vec![0u8; n])?;
+        queue.write(guarded.tensor(), &data)?;
+        let mut back = vec![0; n];
+        queue.read(guarded.tensor(), &mut back)?;
+        same("read", &back, &data)?;
+        guarded.check("written", &data)?;
+    }
+    Ok(())
+}
+
+fn fills_of_every_pattern(context: &Context) -> Verdict {
+    let queue = context.lab().queue()?;
+    let pattern: Vec<u8> = (1..=16).collect();
+    for unit in [1, 2, 4, 8, 16] {
+        for units in [0, 1, 33, 65_537] {
+            let guarded = Guarded::new(context.lab(), &vec![0u8; units * unit])?;
+            wait::done(&queue.fill(guarded.tensor(), &pattern[..unit])?)?;
+            guarded.check(&format!("a pattern of {unit} bytes"), &pattern[..unit].repeat(units))?;
+        }
+    }
+    Ok(())
+}
+
+fn copies_between_tensors(context: &Context) -> Verdict {
+    let (queue, mut random) = (context.lab().queue()?, Random::new(4));
+    for n in SIZES {
+        let data = random.floats(n);
+        let (from, to) =
+            (Guarded::new(context.lab(), &data)?, Guarded::new(context.lab(), &vec![0.0f32; n])?);
+        wait::done(&queue.copy(to.tensor(), from.tensor())?)?;
+        to.check("destination", &data)?;
+        from.check("source", &data)?;
+    }
+    Ok(())
+}
+
+fn copies_within_one_buffer(context: &Context) -> Verdict {
+    let queue = context.lab().queue()?;
+    let data = Random::new(5).floats(300);
+    for (from, to) in [(0, 150), (150, 0), (0, 10), (10, 0)] {
+        let tensor = context.lab().tensor(&data)?;
+        wait::done(&queue.copy(&tensor.slice(0, to..to + 150)?, &tensor.slice(0, from..from + 150)?)?)?;
+        let mut expected = data.clone();
+        expected.copy_within(from..from + 150, to);
+        same(&format!("{from} to {to}"), &tensor.to_vec::<f32>()?, &expected)?;
+    }
+    Ok(())
+}
+
+fn copies_of_strided_tensors(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let data = Random::new(6).floats(12);
+    let from = Tensor::from_slice(lab.device(), &[3, 4], &data)?.permute(&[1, 0])?;
+    let to = Tensor::from_slice(lab.device(), &[4, 3], &[0.0f32; 12])?;
+    wait::done(&queue.copy(&to, &from)?)?;
+    let transposed: Vec<_> = (0..12).map(|i| data[(i % 3) * 4 + i / 3]).collect();
+    same("transposed", &to.to_vec::<f32>()?, &transposed)?;
+    wait::done(&queue.copy(&from, &to)?)?;
+    same("and back", &from.to_vec::<f32>()?, &transposed)
+}
+
+fn a_staged_copy_on_a_new_queue_ends(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let strided = lab.full(20, 1.0)?.view(&[10], &[2], 0)?;
+    let dense = lab.full(10, 0.0)?;
+    let queue = lab.queue()?;
+    let event = queue.copy(&dense, &strided)?;
+    wait::done(&event)?;
+    assert!(event.is_done()?);
+    all("copied", &dense, 1.0)?;
+    // It is over already, so it stands before whatever comes.
+    let later = queue.copy(&lab.full(10, 0.0)?, &dense)?;
+    wait::done(&later)?;
+    assert!(event.ticket() <= later.ticket());
+    Ok(())
+}
+
+fn copies_between_spaces(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let spaces = &context.info().spaces;
+    for (from, to) in spaces.iter().flat_map(|from| spaces.iter().map(move |to| (from, to))) {
+        let place = |name: &str| runtime_core::Placement::space(name);
+        let source = lab.full(1000, 5.0)?.to_device(lab.device(), &place(&from.name))?;
+        let destination = lab.full(1000, 0.0)?.to_device(lab.device(), &place(&to.name))?;
+        wait::done(&queue.copy(&destination, &source)?)?;
+        all(&format!("{} to {}", from.name, to.name), &destination, 5.0)?;
+    }
+    Ok(())
+}
+
+fn copies_between_openings(context: &Context) -> Verdict {
+    let other = context.reopen(&Options::new())?;
+    let (here, there) = (context.lab().full(1000, 6.0)?, other.full(1000, 0.0)?);
+    wait::done(&context.lab().queue()?.copy(&there, &here)?)?;
+    all("sent", &there, 6.0)?;
+    there.fill(&7.0f32.to_le_bytes())?;
+    wait::done(&context.lab().queue()?.copy(&here, &there)?)?;
+    all("fetched", &here, 7.0)
+}
+
+fn a_pattern_that_does_not_fit_is_refused(context: &Context) -> Verdict {
+    let (queue, tensor) = (context.lab().queue()?, context.lab().tensor(&[0u8; 10])?);
+    for pattern in [&[][..], &[1; 3], &[1; 4], &[1; 17]] {
+        refused("pattern", queue.fill(&tensor, pattern), ErrorKind::InvalidArgument, &["pattern", "10"])?;
+    }
+    assert_eq!(queue.submitted(), 0, "a refused fill takes no ticket");
+    refused("pattern", tensor.fill(&[1; 3]), ErrorKind::InvalidArgument, &["pattern", "10"]).map(drop)
+}
+
+fn a_wrong_length_is_refused(context: &Context) -> Verdict {
+    let (queue, tensor) = (context.lab().queue()?, context.lab().full(10, 1.0)?);
+    refused("write", queue.write(&tensor, &[0; 39]), ErrorKind::InvalidArgument, &["39", "40"])?;
+    refused("read", queue.read(&tensor, &mut [0; 41]), ErrorKind::InvalidArgument, &["41", "40"])?;
+    refused("tensor write", tensor.write(&[0.0f32; 9]), ErrorKind::InvalidArgument, &["36", "40"])?;
+    refused("tensor read", tensor.read_bytes(&mut [0; 4]), ErrorKind::InvalidArgument, &["4", "40"])?;
+    assert_eq!(queue.submitted(), 0, "a refused transfer takes no ticket");
+    all("untouched", &tensor, 1.0)
+}
+
+fn different_shapes_are_refused(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (floats, ints) = (lab.full(10, 1.0)?, lab.tensor(&[1i32; 10])?);
+    refused("types", queue.copy(&floats, &ints), ErrorKind::InvalidArgument, &["f32", "i32"])?;
+    refused("shapes", queue.copy(&floats, &lab.full(11, 1.0)?), ErrorKind::InvalidArgument, &["10", "11"])
+        .map(drop)
+}
+
+fn a_copy_of_nothing_here_is_refused(context: &Context) -> Verdict {
+    let other = context.reopen(&Options::new())?;
+    let (a, b) = (other.full(10, 1.0)?, other.full(10, 2.0)?);
+    let queue = context.lab().queue()?;
+    refused("copy", queue.copy(&a, &b), ErrorKind::InvalidArgument, &["queue's device"])?;
+    refused("write", queue.write(&a, &[0; 40]), ErrorKind::InvalidArgument, &[context.name()]).map(drop)
+}
+
+fn transfers_are_in_order(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (a, b) = (lab.full(50_000, 0.0)?, lab.full(50_000, 0.0)?);
+    for round in 1..=20u8 {
+        let value = f32::from(round).to_le_bytes();
+        drop(queue.fill(&a, &value)?);
+        drop(queue.copy(&b, &a)?);
+        drop(queue.fill(&a, &[0])?);
+        let mut bytes = vec![0; 200_000];
+        queue.read(&b, &mut bytes)?;
+        same("round", &bytes, &value.repeat(50_000))?;
+    }
+    Ok(())
+}
+
+fn strided_queue_transfers(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let whole = lab.tensor(&[0u8; 20])?;
+    let odd = whole.view(&[10], &[2], 1)?;
+    drop(queue.fill(&whole, &[9])?);
+    queue.write(&odd, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10])?;
+    let mut back = [0; 10];
+    queue.read(&odd, &mut back)?;
+    same("odd", &back, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10])?;
+    same("even", &whole.view(&[10], &[2], 0)?.to_vec::<u8>()?, &[9; 10])?;
+    refused("fill", queue.fill(&odd, &[1]), ErrorKind::Unsupported, &["gaps"]).map(drop)
+}

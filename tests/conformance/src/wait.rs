@@ -1,0 +1,60 @@
+//! Waiting with deadlines: nothing in the suite waits for ever.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use runtime_core::{Error, ErrorKind, Event, Queue, Result};
+
+/// How long a wait may take before it counts as a hang.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for an event.
+pub(crate) fn done(event: &Event) -> Result<()> {
+    event.wait_timeout(PATIENCE)
+}
+
+/// Waits for everything that a queue has been given.
+pub(crate) fn idle(queue: &Queue) -> Result<()> {
+    queue.wait_idle_timeout(PATIENCE)
+}
+
+/// Tries until `condition` holds.
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition()? {
+        if Instant::now() > deadline {
+            return Err(Error::new(ErrorKind::Timeout, format!("never came: {what}")));
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    Ok(())
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Drives a future on this thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let deadline = Instant::now() + PATIENCE * 2;
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Error::new(ErrorKind::Timeout, "the future was never woken"));
+        }
+        std::thread::park_timeout(left);
+    }
+}
