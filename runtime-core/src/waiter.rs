@@ -96,12 +96,13 @@ fn watch(shared: &Shared, device: &Weak<Device>) {
         }
         let pending: Vec<_> = state.waiting.iter().map(|waiting| waiting.timeline.clone()).collect();
         drop(state);
-        let Some(_backend_call) = lifecycle::WaiterGuard::enter() else { return };
+        let Some(backend_call) = lifecycle::WaiterGuard::enter() else { return };
         // Only the upgrade keeps the device open during the calls; its last drop may then happen here.
         let Some(open) = device.upgrade() else { return };
         let broken = observe(&pending);
         wake(shared, &broken);
         drop(open);
+        drop(backend_call);
         rounds += 1;
         if rounds > EAGER_ROUNDS {
             std::thread::sleep(SHORTEST.saturating_mul(1 << (rounds - EAGER_ROUNDS).min(7)).min(LONGEST));
