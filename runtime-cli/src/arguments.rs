@@ -143,9 +143,12 @@ impl SettingsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConformanceArguments {
-    /// Backend libraries, or targets that are installed
-    #[arg(value_name = "PATH|TARGET", required = true)]
+    /// Backend libraries, or targets that are installed [default: every backend that is found]
+    #[arg(value_name = "PATH|TARGET")]
     pub(crate) backends: Vec<String>,
+    /// A filter and options of the test runner; `-- --help` lists them
+    #[arg(last = true, value_name = "TEST OPTIONS")]
+    pub(crate) runner: Vec<String>,
 }
 
 fn parse_real(text: &str) -> Result<f64, String> {

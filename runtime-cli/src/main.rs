@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Run(arguments) => run::run(arguments),
-        Action::Conformance(arguments) => conformance::run(arguments),
+        Action::Conformance(arguments) => Ok(conformance::run(arguments)),
     };
     done.unwrap_or_else(|error| {
         output::warn(&format!("error: {error}"));

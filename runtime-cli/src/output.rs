@@ -1,5 +1,6 @@
 //! Standard output and files, written so that a closed pipe or a full disk is no surprise.
 
+use std::fs::File;
 use std::io::{ErrorKind as IoKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -29,41 +30,60 @@ pub(crate) enum Destination {
     Standard,
     /// A file: made now beside its final name, put in place when it is complete.
     File(NamedTempFile, PathBuf),
+    /// A pipe or a device, which must not be replaced by a file.
+    Stream(File, PathBuf),
 }
 
 impl Destination {
     /// Opens `-` or a path at once, so that a wrong path fails before the work is done.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self::Standard);
+        match path == Path::new("-") {
+            true => Ok(Self::Standard),
+            false => Self::open_path(path).map_err(|error| cannot_write(path, &error)),
         }
-        let fail = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
-        };
-        if path.is_dir() {
-            return Err(fail(IoKind::IsADirectory.into()));
+    }
+
+    fn open_path(path: &Path) -> std::io::Result<Self> {
+        // Through a symbolic link the file behind it is replaced, not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => return Err(IoKind::IsADirectory.into()),
+            Ok(metadata) if !metadata.is_file() => {
+                return Ok(Self::Stream(File::options().write(true).open(&path)?, path));
+            }
+            _ => {}
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Self::File(open_beside(folder).map_err(fail)?, path.to_owned()))
+        Ok(Self::File(open_beside(folder)?, path))
     }
 
     pub(crate) const fn is_standard(&self) -> bool {
         matches!(self, Self::Standard)
     }
 
+    /// Whether it is an ordinary file.
+    pub(crate) const fn is_file(&self) -> bool {
+        matches!(self, Self::File(..))
+    }
+
     /// Writes the whole report.
     pub(crate) fn write(self, text: &str) -> Result<()> {
         match self {
             Self::Standard => print(text),
+            Self::Stream(mut stream, path) => {
+                stream.write_all(text.as_bytes()).map_err(|error| cannot_write(&path, &error))
+            }
             Self::File(mut file, path) => file
                 .write_all(text.as_bytes())
                 .and_then(|()| file.persist(&path).map_err(|error| error.error))
-                .map(|_| ())
-                .map_err(|error| {
-                    Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
-                }),
+                .map(drop)
+                .map_err(|error| cannot_write(&path, &error)),
         }
     }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
 }
 
 #[cfg(unix)]
@@ -101,5 +121,18 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         drop(Destination::open(&path).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_stay_and_devices_are_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("report.json"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        Destination::open(&link).unwrap().write("new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        assert!(matches!(Destination::open(Path::new("/dev/null")).unwrap(), Destination::Stream(..)));
     }
 }

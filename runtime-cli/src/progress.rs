@@ -1,7 +1,8 @@
 //! A progress bar on a terminal, and nothing elsewhere.
+//!
+//! It moves between measurements only: a thread that draws would disturb what is timed.
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -16,10 +17,9 @@ impl Progress {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} [{elapsed}] {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{pos}/{len} [{elapsed}] {wide_msg}") {
             bar.set_style(style);
         }
-        bar.enable_steady_tick(Duration::from_millis(200));
         Self(bar)
     }
 

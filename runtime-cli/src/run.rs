@@ -52,7 +52,9 @@ fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, P
                 suggest(name, &names)
             ))
         })?;
-        drop(Destination::open(path)?);
+        if !Destination::open(path)?.is_file() {
+            return Err(Error::invalid(format!("--save {name}: {} is not a file", path.display())));
+        }
         Ok((index, path.clone()))
     };
     saves.iter().map(check).collect()

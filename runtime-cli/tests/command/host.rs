@@ -85,7 +85,7 @@ fn json_has_every_sample_and_nothing_else_is_printed() {
 #[test]
 fn a_wrong_kernel_is_named_with_its_worst_element() {
     let folder = Folder::new();
-    folder.write("wrong.toml", &SCALE.replace("entry = \"scale\"", "entry = \"forgetful\""));
+    folder.write("wrong.toml", &SCALE.replacen("entry = \"scale\"", "entry = \"forgetful\"", 1));
     let run = folder.runtime(&["eval", "wrong.toml", "scale.toml", "--repeat", "1", "--number", "1"]);
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stdout.contains("wrong (1 of 100)"), "{run:?}");
@@ -104,7 +104,7 @@ fn what_fails_is_a_row_with_the_whole_message() {
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stdout.contains("failed") && run.stdout.contains("undeclared"), "{run:?}");
     folder.write("scale.c", fixture::CODE);
-    folder.write("missing.toml", &SCALE.replace("entry = \"scale\"", "entry = \"scael\""));
+    folder.write("missing.toml", &SCALE.replacen("entry = \"scale\"", "entry = \"scael\"", 1));
     let run = folder.runtime(&["eval", "missing.toml", "--json", "-"]);
     let row = &json(&run.stdout)["rows"][0];
     assert_eq!((run.code, &row["status"], &row["error_kind"]), (1, &"failed".into(), &"NotFound".into()));
