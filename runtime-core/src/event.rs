@@ -14,7 +14,27 @@ use crate::{Error, Result};
 ///
 /// Making one costs no driver call. An event that is still held when the next submission arrives is marked first, so
 /// that waiting for it never waits for later work: `let event = queue.launch(…)?` keeps it, `queue.launch(…)?;` drops
-/// it at once. Dropping an event or its future cancels nothing.
+/// it at once. Dropping an event or its future cancels nothing. An event does not keep its device open.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use runtime_core::{Arg, ErrorKind, Geometry, ModuleSource, QueueOptions, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let spin = device.load(&unsafe { ModuleSource::native("null", "spin") })?.kernel("spin")?;
+/// # let queue = device.open_queue(&QueueOptions::default())?;
+/// # let plain = Geometry::single();
+/// let mut event = queue.launch(&spin, &plain, &[Arg::scalar(100_000i64)])?; // takes 100 ms
+/// assert!(!event.is_done()?);
+/// assert_eq!(event.wait_timeout(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::Timeout);
+///
+/// # let tokio = tokio::runtime::Builder::new_current_thread().build()?;
+/// # tokio.block_on(async {
+/// (&mut event).await?; // or `event.await`; a timeout has cancelled nothing
+/// # runtime_core::Result::Ok(()) })?;
+/// event.wait()?; // it has ended, so this returns at once
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 pub struct Event {
     timeline: Arc<Timeline>,
     /// 0: there was nothing to wait for.
@@ -35,7 +55,8 @@ impl Event {
         Self::new(timeline, RECORDED)
     }
 
-    /// Its ticket: the how-manieth submission of its queue; 0 if it had ended when it was made.
+    /// Its ticket: its place among the submissions of its queue, which are counted from 1; 0 if there was nothing to
+    /// wait for. What was recorded into a graph has none, and answers `u64::MAX`.
     #[must_use]
     pub fn ticket(&self) -> u64 {
         self.ticket

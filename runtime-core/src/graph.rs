@@ -235,6 +235,31 @@ impl Queue {
 }
 
 /// Recorded work, not yet executable. Holds the tensors and kernels that it uses.
+///
+/// ```
+/// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let module = device.load(&unsafe { ModuleSource::native("null", "scale_f32\nsaxpy_f32") })?;
+/// # let (scale, saxpy) = (module.kernel("scale_f32")?, module.kernel("saxpy_f32")?);
+/// # let x = Tensor::from_slice(&*device, &[1], &[1.0f32])?;
+/// # let y = Tensor::from_slice(&*device, &[1], &[0.0f32])?;
+/// # let queue = device.open_queue(&QueueOptions::default())?;
+/// let (two, plain) = (Arg::scalar(2.0f32), Geometry::single());
+/// queue.begin_recording()?;
+/// queue.launch(&scale, &plain, &[Arg::read_write(&x), two])?; // x = 2 x
+/// queue.launch(&saxpy, &plain, &[Arg::read(&x), Arg::read_write(&y), two])?; // y = 2 x + y
+/// let graph = queue.end_recording()?;
+/// assert_eq!(graph.dependencies(1), Some(&[0][..]));
+///
+/// let mut work = queue.instantiate(&graph)?;
+/// queue.replay(&work)?.wait()?;
+/// assert_eq!(y.to_vec::<f32>()?, [4.0]);
+/// work.update(1, &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(10.0f32)])?;
+/// queue.replay(&work)?.wait()?;
+/// assert_eq!(y.to_vec::<f32>()?, [44.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Graph {
     nodes: Vec<Node>,

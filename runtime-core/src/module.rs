@@ -15,6 +15,17 @@ use crate::options::suggest;
 use crate::{Error, ErrorKind, OptionScope, Options, Result, Value};
 
 /// What the bytes of a module are. An open set: backends may name formats of their own.
+///
+/// | taken by | formats |
+/// | --- | --- |
+/// | the host | `c`, `object`, `archive`, `shared-object` |
+/// | CUDA | `cuda-c`, `ptx`, `cubin`, `fatbin` |
+/// | OpenCL | `opencl-c`, `opencl-binary`, `spirv-kernel` |
+/// | Vulkan | `spirv-shader` |
+/// | embedded devices | `elf` |
+/// | all, lowered to one of the above | `wgsl` |
+///
+/// What a device really takes, and likes best, is in [`crate::DeviceInfo::formats`].
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct CodeFormat(Cow<'static, str>);
 
@@ -89,6 +100,7 @@ impl fmt::Debug for CodeFormat {
 /// Code to load, with load options.
 ///
 /// Making one of native code is `unsafe`, since the code may do anything; loading and launching it is safe after that.
+/// Load options are those that the backend documents: [`crate::Target::options`] lists them.
 #[derive(Clone, Debug)]
 pub struct ModuleSource {
     format: CodeFormat,
@@ -176,6 +188,22 @@ impl ModuleSource {
 }
 
 /// Loaded code. Cloning shares it; it is unloaded when its last user is gone and the work on it has ended.
+///
+/// ```
+/// # use runtime_core::{ErrorKind, ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// // SAFETY: the launches (none here) keep to what the kernels use.
+/// let source = unsafe { ModuleSource::native("null", "add_f32\nscale_f32") };
+/// let module = device.load(&source.option("prefix", "my_"))?;
+/// assert_eq!(module.symbols()?, ["my_add_f32", "my_scale_f32"]);
+/// assert_eq!(module.kernel("my_scale_f32")?.info().params.as_ref().map(Vec::len), Some(2));
+///
+/// let error = module.kernel("my_scale").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NotFound);
+/// assert!(error.to_string().contains("my_scale_f32")); // it lists those that exist
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Module(Arc<Loaded>);
 

@@ -19,8 +19,29 @@ use crate::{Arg, DType, Error, Geometry, Kernel, Placement, QueueOptions, Result
 
 /// An in-order stream of work on one device. Queues run beside each other; core orders what shares a tensor.
 ///
-/// Failure is permanent: after a failed submission all later ones fail with its error; open another queue to go on.
-/// Dropping a queue waits for nothing and cancels nothing.
+/// Made by [`crate::CommonRuntime::open_queue`]; any number of threads may submit to it. Failure is permanent: after a
+/// failed submission all later ones fail with its error; open another queue to go on. Dropping a queue waits for
+/// nothing and cancels nothing.
+///
+/// ```
+/// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let scale = device.load(&unsafe { ModuleSource::native("null", "scale_f32") })?.kernel("scale_f32")?;
+/// # let x = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?;
+/// let queue = device.open_queue(&QueueOptions::default())?;
+/// let (args, plain) = ([Arg::read_write(&x), Arg::scalar(2.0f32)], Geometry::single());
+/// queue.launch(&scale, &plain, &args)?; // returns at once; nobody keeps the event
+/// let second = queue.launch(&scale, &plain, &args)?; // runs after the first
+/// second.wait()?;
+/// assert_eq!((queue.submitted(), queue.completed()?), (2, 2));
+///
+/// queue.launch(&scale, &plain, &[Arg::scalar(2.0f32)]).unwrap_err(); // refused: an argument is missing
+/// assert_eq!(queue.submitted(), 2); // so it took no ticket,
+/// queue.call(&scale, &plain, &args)?; // and the queue goes on: launch and wait in one
+/// assert_eq!(x.to_vec::<f32>()?, [8.0, 16.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Queue {
     pub(crate) timeline: Arc<Timeline>,

@@ -16,7 +16,21 @@ use crate::{Access, DType, DeviceId, Element, Error, ErrorKind, Queue, Result};
 /// A tensor on a device. Cloning shares the memory; so do views.
 ///
 /// Dropping the last user of the memory is always safe and never waits: it is reused only after the work in flight
-/// on it has ended.
+/// on it has ended. What moves data between the program and a tensor blocks until it is done.
+///
+/// ```
+/// # use runtime_core::{Runtime, Tensor};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// let matrix = Tensor::from_slice(&*device, &[2, 3], &[0i32, 1, 2, 3, 4, 5])?;
+/// let transposed = matrix.permute(&[1, 0])?; // shares the memory
+/// assert_eq!((transposed.shape(), transposed.strides()), (&[3, 2][..], &[1, 3][..]));
+/// assert_eq!(transposed.to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]); // in row-major order of the view
+///
+/// matrix.slice(0, 1..2)?.fill(&7i32.to_le_bytes())?; // the second row
+/// assert_eq!(matrix.to_vec::<i32>()?, [0, 1, 2, 7, 7, 7]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
 
