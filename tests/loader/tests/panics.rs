@@ -13,7 +13,7 @@ use crate::fixture::{built, load};
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Functions that return nothing: their panics are logged and nothing else.
-const SILENT: [&str; 5] = ["close_device", "close_queue", "free", "unload", "release_kernel"];
+const SILENT: [&str; 6] = ["close_device", "close_queue", "close_graph", "free", "unload", "release_kernel"];
 
 /// Every error that a program met.
 #[derive(Default)]
@@ -32,6 +32,7 @@ fn exercise(runtime: &Runtime, options: &Options) -> Vec<Error> {
         let _ = exercise_device(&*device, &mut errors);
         let _ = exercise_queues(&*device, &mut errors);
         if let Some(peer) = errors.keep(runtime.open_with("null:1", options)) {
+            let _ = exercise_graph(&*peer, &mut errors);
             let (device, peer) = (device.as_accelerator().unwrap(), peer.as_accelerator().unwrap());
             errors.keep(device.can_access(peer));
         }
@@ -95,6 +96,26 @@ fn marks(queue: &Queue, noop: &Kernel, spin: &Kernel, errors: &mut Errors) {
         errors.keep(queue.read_timestamp(&event));
     }
     errors.keep(queue.completed());
+}
+
+/// On a device with native graphs.
+fn exercise_graph(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()> {
+    let module = errors.keep(device.load(&source("scale_f32")))?;
+    let kernel = errors.keep(module.kernel("scale_f32"))?;
+    let tensor = errors.keep(device.allocate(DType::F32, &[64], &Placement::default()))?;
+    let queue = errors.keep(device.open_queue(&QueueOptions::default()))?;
+    let args = |scale: f32| [Arg::tensor(&tensor, Access::ReadWrite), Arg::scalar(scale)];
+    errors.keep(queue.begin_recording())?;
+    errors.keep(queue.fill(&tensor, &1.0f32.to_le_bytes()));
+    errors.keep(queue.launch(&kernel, &Geometry::single(), &args(2.0)));
+    let graph = errors.keep(queue.end_recording())?;
+    let mut graph = errors.keep(queue.instantiate(&graph))?;
+    assert!(graph.is_native(), "null:1 has native graphs");
+    errors.keep(graph.update(1, &args(3.0)))?;
+    let event = errors.keep(queue.replay(&graph))?;
+    errors.keep(event.wait_timeout(DEADLINE))?;
+    assert_eq!(errors.keep(tensor.to_vec::<f32>())?, [3.0; 64]);
+    Some(())
 }
 
 fn exercise_embedded(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()> {

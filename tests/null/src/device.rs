@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::abi;
-use runtime_core::backend::{Allocate, Device, NoGraph, Program, QueueOptions, RunReport, Source};
+use runtime_core::backend::{Allocate, Device, GraphNode, Program, QueueOptions, RunReport, Source};
 use runtime_core::{
     Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage, Options,
     Result, Telemetry,
@@ -12,8 +12,9 @@ use runtime_core::{
 
 use crate::embedded::Embedded;
 use crate::fault::{Faults, OnDrop};
+use crate::graph::NullGraph;
 use crate::memory::{NullBuffer, Usage};
-use crate::module::NullModule;
+use crate::module::{NullKernel, NullModule};
 use crate::queue::{NullQueue, Siblings};
 
 const SPACE_BYTES: u64 = 2 << 30;
@@ -60,7 +61,7 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
         info.spaces = vec![space("device", false)];
         return info;
     }
-    info.capabilities = Capabilities(CAPABILITIES);
+    info.capabilities = Capabilities(CAPABILITIES | if index == 1 { abi::CAP_GRAPHS } else { 0 });
     info.limits = Limits {
         groups: [1 << 20, 1 << 16, 1 << 16],
         group_size: [1024, 1024, 64],
@@ -137,7 +138,7 @@ impl Device for NullDevice {
     type Buffer = NullBuffer;
     type Module = NullModule;
     type Queue = NullQueue;
-    type Graph = NoGraph<NullBuffer>;
+    type Graph = NullGraph;
 
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
         self.faults.call("memory_usage")?;
@@ -188,6 +189,14 @@ impl Device for NullDevice {
         self.faults.call("open_queue")?;
         self.accelerator("open_queue")?;
         Ok(NullQueue::open(&self.faults, &self.queues, self.opened))
+    }
+
+    fn instantiate(&self, nodes: &[GraphNode<'_, NullBuffer, NullKernel>]) -> Result<NullGraph> {
+        self.faults.call("instantiate")?;
+        if !self.info.capabilities.has(abi::CAP_GRAPHS) {
+            return Err(Error::unsupported("instantiate"));
+        }
+        NullGraph::new(nodes, &self.faults)
     }
 
     fn flash(&self, image: &Source<'_>, program: &Program<'_>) -> Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
 
 /// Functions of the seam's tables that can be made to fail.
-const FALLIBLE: [&str; 24] = [
+const FALLIBLE: [&str; 27] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -29,13 +29,25 @@ const FALLIBLE: [&str; 24] = [
     "poll",
     "wait",
     "wait_for",
+    "instantiate",
+    "update",
+    "replay",
     "flash",
     "run",
     "any",
 ];
 /// Functions that can only panic.
-const OTHERS: [&str; 8] =
-    ["close_device", "free", "unload", "symbols", "release_kernel", "kernel_info", "close_queue", "failure"];
+const OTHERS: [&str; 9] = [
+    "close_device",
+    "free",
+    "unload",
+    "symbols",
+    "release_kernel",
+    "kernel_info",
+    "close_queue",
+    "close_graph",
+    "failure",
+];
 
 /// The kinds that `fail_call` can ask for.
 const KINDS: [(&str, ErrorKind); 8] = [

@@ -3,8 +3,8 @@
 //! # Add a backend in six steps
 //!
 //! 1. Copy this folder to `runtime-NAME`, rename both packages and the plugin's library, add both to the members of
-//!    the workspace. Delete `arguments`, `builtins`, `embedded` and `fault` (they simulate hardware and its
-//!    failures) and whatever then fails to compile.
+//!    the workspace. Delete `arguments`, `builtins`, `embedded`, `fault` and `graph` (they simulate hardware
+//!    and its failures) and whatever then fails to compile.
 //! 2. Here: the name, and `options` that a device or a module accepts.
 //! 3. `device`: what devices there are, with the reason for each that is unusable; how one is opened.
 //! 4. `memory`: allocate, and the addresses that kernels and the program see.
@@ -19,7 +19,7 @@
 //! | device | what it is |
 //! | --- | --- |
 //! | `null:0` | an accelerator with two sub-devices, `null:0.0` and `null:0.1` |
-//! | `null:1` | another one, which reaches the memory of the first |
+//! | `null:1` | another one, which reaches the memory of the first and has native graphs |
 //! | `null:2` | an embedded device |
 //! | `null:3` | listed, but unusable |
 //!
@@ -31,11 +31,13 @@ pub mod builtins;
 mod device;
 mod embedded;
 mod fault;
+mod graph;
 mod memory;
 mod module;
 mod queue;
 
 pub use device::NullDevice;
+pub use graph::NullGraph;
 pub use memory::NullBuffer;
 pub use module::{NullKernel, NullModule};
 pub use queue::NullQueue;

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, NoGraph, Queue};
+use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::arguments::Arguments;
 use crate::builtins::{CALLS, Call, Code};
 use crate::fault::{Faults, OnDrop};
+use crate::graph::NullGraph;
 use crate::memory::NullBuffer;
 use crate::module::NullKernel;
 
@@ -224,7 +225,7 @@ impl Timeline {
 impl Queue for NullQueue {
     type Buffer = NullBuffer;
     type Kernel = NullKernel;
-    type Graph = NoGraph<NullBuffer>;
+    type Graph = NullGraph;
 
     fn launch(&self, place: Place, kernel: &NullKernel, launch: &Launch<'_, NullBuffer>) -> Result<()> {
         let code = kernel.builtin.code;
@@ -289,6 +290,11 @@ impl Queue for NullQueue {
             Error::new(ErrorKind::NotFound, format!("ticket {ticket} has no timestamp to read"))
         })?;
         Ok(u64::try_from(at.saturating_duration_since(self.timeline.opened).as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn replay(&self, place: Place, graph: &NullGraph) -> Result<()> {
+        let work = graph.work();
+        self.submit(Call::Replay, place, graph.duration()?, move |state| work(&state.calls))
     }
 
     fn mark(&self, ticket: u64) -> Result<()> {
