@@ -24,14 +24,14 @@ use crate::{Error, Result};
 /// # let spin = device.load(&unsafe { ModuleSource::native("null", "spin") })?.kernel("spin")?;
 /// # let queue = device.open_queue(&QueueOptions::default())?;
 /// # let plain = Geometry::single();
-/// let mut event = queue.launch(&spin, &plain, &[Arg::scalar(100_000i64)])?; // takes 100 ms
+/// let mut event = queue.launch(&spin, &plain, &[Arg::scalar(300_000i64)])?; // takes 300 ms
 /// assert!(!event.is_done()?);
 /// assert_eq!(event.wait_timeout(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::Timeout);
 ///
 /// # let tokio = tokio::runtime::Builder::new_current_thread().build()?;
 /// # tokio.block_on(async {
 /// (&mut event).await?; // or `event.await`; a timeout has cancelled nothing
-/// # runtime_core::Result::Ok(()) })?;
+/// # Ok::<(), runtime_core::Error>(()) })?;
 /// event.wait()?; // it has ended, so this returns at once
 /// # Ok::<(), runtime_core::Error>(())
 /// ```
