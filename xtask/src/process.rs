@@ -1,6 +1,7 @@
 //! Running other programs.
 
 use std::fmt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Why a task failed: one line for the user.
@@ -52,7 +53,9 @@ pub(crate) fn is_installed(program: &str) -> bool {
 }
 
 fn line(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    // Cargo names itself by its whole path, which nobody wants to read.
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 

@@ -9,8 +9,6 @@ use criterion::Criterion;
 pub fn figure(criterion: &mut Criterion, name: &str, mut batch: impl FnMut(u64) -> Duration) -> Figure {
     let samples = RefCell::new(Figure::default());
     criterion.bench_function(name, |bencher| {
-        // Each round of criterion starts again, the warm-up first.
-        *samples.borrow_mut() = Figure::default();
         bencher.iter_custom(|calls| {
             let elapsed = batch(calls);
             samples.borrow_mut().add(elapsed.as_nanos(), calls);
@@ -29,29 +27,37 @@ pub fn time(calls: u64, mut operation: impl FnMut()) -> Duration {
     start.elapsed()
 }
 
-/// Nanoseconds of one call, as samples of a benchmark.
+/// Samples of a benchmark: nanoseconds of one call, and how many calls were made.
 #[derive(Clone, Debug, Default)]
-pub struct Figure(Vec<f64>);
+pub struct Figure(Vec<(f64, u64)>);
 
 impl Figure {
     /// Adds a sample: `calls` calls in `elapsed_ns`.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub fn add(&mut self, elapsed_ns: u128, calls: u64) {
-        self.0.push(elapsed_ns as f64 / calls.max(1) as f64);
+        self.0.push((elapsed_ns as f64 / calls.max(1) as f64, calls));
     }
 
-    /// The median in nanoseconds, not a number without samples.
+    /// The median of the calls in nanoseconds, not a number without samples. A sample counts by its calls, so that
+    /// criterion's warm-up, which begins with single calls, hardly does.
     #[must_use]
     pub fn median_ns(&self) -> f64 {
         let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+        sorted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let mut left = self.0.iter().map(|(_, calls)| calls).sum::<u64>().div_ceil(2);
+        for (nanoseconds, calls) in sorted {
+            if calls >= left {
+                return nanoseconds;
+            }
+            left -= calls;
+        }
+        f64::NAN
     }
 
     /// The least in nanoseconds: what is left where the machine does something else meanwhile.
     #[must_use]
     pub fn least_ns(&self) -> f64 {
-        self.0.iter().copied().fold(f64::NAN, f64::min)
+        self.0.iter().map(|(nanoseconds, _)| *nanoseconds).fold(f64::NAN, f64::min)
     }
 }
 
@@ -87,6 +93,7 @@ mod tests {
             ours.add(elapsed * 10, 10);
             plain.add(20, 1);
         }
+        ours.add(50_000, 1);
         let line = compare("call", &ours, &plain, 100.0);
         assert!(
             line.contains("+100 ns")
