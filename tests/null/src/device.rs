@@ -15,7 +15,8 @@ use crate::fault::{Faults, OnDrop};
 use crate::graph::NullGraph;
 use crate::memory::{NullBuffer, Usage};
 use crate::module::{NullKernel, NullModule};
-use crate::queue::{NullQueue, Siblings};
+use crate::queue::NullQueue;
+use crate::timeline::Siblings;
 
 const SPACE_BYTES: u64 = 2 << 30;
 const ALIGNMENT_BYTES: u64 = 256;

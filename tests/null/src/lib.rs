@@ -3,8 +3,8 @@
 //! # Add a backend in six steps
 //!
 //! 1. Copy this folder to `runtime-NAME`, rename both packages and the plugin's library, add both to the members of
-//!    the workspace. Delete `arguments`, `builtins`, `embedded`, `fault` and `graph` (they simulate hardware
-//!    and its failures) and whatever then fails to compile.
+//!    the workspace. Delete `arguments`, `builtins`, `embedded`, `fault`, `graph` and `timeline` (they simulate
+//!    hardware and its failures) and whatever then fails to compile.
 //! 2. Here: the name, and `options` that a device or a module accepts.
 //! 3. `device`: what devices there are, with the reason for each that is unusable; how one is opened.
 //! 4. `memory`: allocate, and the addresses that kernels and the program see.
@@ -35,6 +35,7 @@ mod graph;
 mod memory;
 mod module;
 mod queue;
+mod timeline;
 
 pub use device::NullDevice;
 pub use graph::NullGraph;

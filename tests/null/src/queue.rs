@@ -1,25 +1,19 @@
-//! In-order queues of a passive simulator: what can run at submission does, the rest runs when somebody asks.
+//! In-order queues.
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue};
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, Result};
 
 use crate::arguments::Arguments;
-use crate::builtins::{CALLS, Call, Code};
+use crate::builtins::{Call, Code};
 use crate::fault::{Faults, OnDrop};
 use crate::graph::NullGraph;
 use crate::memory::NullBuffer;
 use crate::module::NullKernel;
-
-/// The queues of a device in order of creation.
-pub(crate) type Siblings = Arc<Mutex<Vec<Weak<Timeline>>>>;
-type Work = Box<dyn FnOnce(&mut State) -> Result<()> + Send>;
+use crate::timeline::{Siblings, State, Timeline};
 
 /// How long `wait` sleeps between two looks.
 const LOOK: Duration = Duration::from_micros(20);
@@ -31,199 +25,15 @@ pub struct NullQueue {
     _close: OnDrop,
 }
 
-/// What other queues wait for: a queue outlives its handle as long as they do.
-#[derive(Debug)]
-pub(crate) struct Timeline {
-    faults: Arc<Faults>,
-    siblings: Siblings,
-    opened: Instant,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    /// Submitted and not ended, in order.
-    pending: VecDeque<Pending>,
-    /// What the next submission waits for.
-    edges: Vec<(Arc<Timeline>, u64)>,
-    submitted: u64,
-    flushed: u64,
-    done: u64,
-    first_failed: u64,
-    failure: Option<Error>,
-    /// When the last pending submission ended, by the device's own time.
-    ended: Instant,
-    timestamps: HashMap<u64, Instant>,
-    /// Marks that are not reached, where only they are observable.
-    marks: VecDeque<u64>,
-    marked_done: u64,
-    calls: [u64; CALLS],
-}
-
-struct Pending {
-    ticket: u64,
-    edges: Vec<(Arc<Timeline>, u64)>,
-    from: Instant,
-    lasts: Duration,
-    work: Work,
-}
-
-impl fmt::Debug for Pending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending").field("ticket", &self.ticket).finish_non_exhaustive()
-    }
-}
-
 impl NullQueue {
     pub(crate) fn open(faults: &Arc<Faults>, siblings: &Siblings, opened: Instant) -> Self {
-        let state = State {
-            pending: VecDeque::new(),
-            edges: Vec::new(),
-            submitted: 0,
-            flushed: 0,
-            done: 0,
-            first_failed: 0,
-            failure: None,
-            ended: opened,
-            timestamps: HashMap::new(),
-            marks: VecDeque::new(),
-            marked_done: 0,
-            calls: [0; CALLS],
-        };
-        let (faults, siblings) = (Arc::clone(faults), Arc::clone(siblings));
-        let timeline = Arc::new(Timeline { faults, siblings, opened, state: Mutex::new(state) });
-        let mut all = timeline.siblings.lock();
-        all.retain(|queue| queue.strong_count() > 0);
-        all.push(Arc::downgrade(&timeline));
-        drop(all);
-        Self { _close: OnDrop::new(&timeline.faults, "close_queue"), timeline }
-    }
-
-    fn submit(
-        &self,
-        call: Call,
-        place: Place,
-        lasts: Duration,
-        work: impl FnOnce(&mut State) -> Result<()> + Send + 'static,
-    ) -> Result<()> {
-        let timeline = &*self.timeline;
-        timeline.faults.submit(call.slot())?;
-        let mut state = timeline.state.lock();
-        state.calls[call as usize] += 1;
-        state.submitted = place.ticket;
-        let idle = state.pending.is_empty() && state.edges.is_empty();
-        if idle && lasts.is_zero() && !timeline.faults.deferred() {
-            state.run(place.ticket, &timeline.faults, work);
-            return Ok(());
-        }
-        let edges = std::mem::take(&mut state.edges);
-        let (ticket, work) = (place.ticket, Box::new(work));
-        state.pending.push_back(Pending { ticket, edges, from: Instant::now(), lasts, work });
-        drop(state);
-        if !timeline.faults.deferred() {
-            timeline.advance();
-        }
-        Ok(())
-    }
-
-    /// Admits a call that is no submission.
-    fn call(&self, call: Call) -> Result<()> {
-        self.timeline.faults.call(call.slot())?;
-        self.timeline.state.lock().calls[call as usize] += 1;
-        Ok(())
+        Self { timeline: Timeline::new(faults, siblings, opened), _close: OnDrop::new(faults, "close_queue") }
     }
 }
 
 impl Drop for NullQueue {
     fn drop(&mut self) {
-        // What is left was abandoned with a lost device; queues that wait for each other would keep each other.
-        let mut state = self.timeline.state.lock();
-        let left = (std::mem::take(&mut state.pending), std::mem::take(&mut state.edges));
-        drop(state);
-        drop(left);
-    }
-}
-
-impl State {
-    /// Ends `ticket`; after a failure nothing runs any more.
-    fn run(&mut self, ticket: u64, faults: &Faults, work: impl FnOnce(&mut Self) -> Result<()>) {
-        if self.first_failed == 0 {
-            let outcome = faults.ticket(ticket).and_then(|()| work(self));
-            if let Err(error) = outcome {
-                self.first_failed = ticket;
-                self.failure = Some(error);
-            }
-        }
-        self.done = ticket;
-    }
-
-    fn progress(&mut self, only_marks: bool) -> Progress {
-        if !only_marks {
-            return Progress { completed: self.done, first_failed: self.first_failed };
-        }
-        while let Some(mark) = self.marks.front().copied().filter(|mark| *mark <= self.done) {
-            self.marks.pop_front();
-            self.marked_done = mark;
-        }
-        let seen = self.first_failed <= self.marked_done;
-        Progress { completed: self.marked_done, first_failed: if seen { self.first_failed } else { 0 } }
-    }
-}
-
-impl Timeline {
-    /// Runs what is ready on all queues that run before this one, then on this one.
-    fn progress(&self) {
-        if self.faults.out_of_order() {
-            let queues: Vec<_> = self.siblings.lock().iter().filter_map(Weak::upgrade).collect();
-            let younger = queues.iter().rev().take_while(|queue| !std::ptr::eq(Arc::as_ptr(queue), self));
-            younger.for_each(|queue| queue.advance());
-        }
-        self.advance();
-    }
-
-    /// Runs what is ready. Holds one queue's lock at a time.
-    fn advance(&self) {
-        while let Some((other, ticket)) = self.run_ready() {
-            let Some((done, ended)) = other.reached(ticket).or_else(|| {
-                // Only for what has not ended: two queues that wait for each other's past would never return.
-                other.advance();
-                other.reached(ticket)
-            }) else {
-                return;
-            };
-            if let Some(first) = self.state.lock().pending.front_mut() {
-                first.edges.retain(|(queue, ticket)| !Arc::ptr_eq(queue, &other) || *ticket > done);
-                first.from = first.from.max(ended);
-            }
-        }
-    }
-
-    /// How far the queue is, and when it came there, if it is at `ticket` at least.
-    fn reached(&self, ticket: u64) -> Option<(u64, Instant)> {
-        let state = self.state.lock();
-        (state.done >= ticket).then_some((state.done, state.ended))
-    }
-
-    /// Runs what is ready up to the first submission that waits for another queue, and says for what.
-    fn run_ready(&self) -> Option<(Arc<Self>, u64)> {
-        let mut state = self.state.lock();
-        loop {
-            let failed = state.first_failed != 0;
-            let first = state.pending.front()?;
-            if self.faults.needs_flush() && first.ticket > state.flushed {
-                return None;
-            }
-            if let (Some(edge), false) = (first.edges.first(), failed) {
-                return Some(edge.clone());
-            }
-            let ended = first.from.max(state.ended) + first.lasts;
-            if !failed && ended + self.faults.delay() > Instant::now() {
-                return None;
-            }
-            let first = state.pending.pop_front()?;
-            state.ended = ended;
-            state.run(first.ticket, &self.faults, first.work);
-        }
+        self.timeline.abandon();
     }
 }
 
@@ -235,21 +45,21 @@ impl Queue for NullQueue {
     fn launch(&self, place: Place, kernel: &NullKernel, launch: &Launch<'_, NullBuffer>) -> Result<()> {
         let code = kernel.builtin.code;
         if matches!(code, Code::Noop) {
-            return self.submit(Call::Launch, place, Duration::ZERO, |_| Ok(()));
+            return self.timeline.submit(Call::Launch, place, Duration::ZERO, |_| Ok(()));
         }
         let arguments = Arguments::of_launch(launch)?;
         let lasts = code.duration(&arguments)?;
-        self.submit(Call::Launch, place, lasts, move |state| code.run(&arguments, &state.calls))
+        self.timeline.submit(Call::Launch, place, lasts, move |state| code.run(&arguments, state.calls()))
     }
 
     fn write(&self, place: Place, destination: &NullBuffer, offset: u64, source: HostBytes) -> Result<()> {
         let memory = Arc::clone(&destination.memory);
-        self.submit(Call::Write, place, Duration::ZERO, move |_| memory.write(offset, &source))
+        self.timeline.submit(Call::Write, place, Duration::ZERO, move |_| memory.write(offset, &source))
     }
 
     fn read(&self, place: Place, source: &NullBuffer, offset: u64, destination: HostBytesMut) -> Result<()> {
         let memory = Arc::clone(&source.memory);
-        self.submit(Call::Read, place, Duration::ZERO, move |_| memory.read(offset, &destination))
+        self.timeline.submit(Call::Read, place, Duration::ZERO, move |_| memory.read(offset, &destination))
     }
 
     fn copy(
@@ -262,7 +72,7 @@ impl Queue for NullQueue {
         let (to, at) = (Arc::clone(&destination.0.memory), destination.1);
         let (from, source_at) = (Arc::clone(&source.0.memory), source.1);
         let bytes = length(bytes)?;
-        self.submit(Call::Copy, place, Duration::ZERO, move |_| to.copy(at, &from, source_at, bytes))
+        self.timeline.submit(Call::Copy, place, Duration::ZERO, move |_| to.copy(at, &from, source_at, bytes))
     }
 
     fn fill(&self, place: Place, destination: (&NullBuffer, u64), bytes: u64, pattern: &[u8]) -> Result<()> {
@@ -271,65 +81,53 @@ impl Queue for NullQueue {
         }
         let (memory, offset) = (Arc::clone(&destination.0.memory), destination.1);
         let bytes: Vec<_> = pattern.iter().copied().cycle().take(length(bytes)?).collect();
-        self.submit(Call::Fill, place, Duration::ZERO, move |_| memory.put(offset, &bytes))
+        self.timeline.submit(Call::Fill, place, Duration::ZERO, move |_| memory.put(offset, &bytes))
     }
 
     fn empty(&self, place: Place) -> Result<()> {
-        self.submit(Call::Empty, place, Duration::ZERO, |_| Ok(()))
+        self.timeline.submit(Call::Empty, place, Duration::ZERO, |_| Ok(()))
     }
 
     fn timestamp(&self, place: Place) -> Result<()> {
         let submitted = Instant::now();
-        self.submit(Call::Timestamp, place, Duration::ZERO, move |state| {
-            // Of what ran at submission, nothing but that is known.
-            let now = state.ended.max(submitted);
-            state.timestamps.insert(place.ticket, now);
-            Ok(())
-        })
+        let work = move |state: &mut State| state.stamp(place.ticket, submitted);
+        self.timeline.submit(Call::Timestamp, place, Duration::ZERO, work)
     }
 
     fn read_timestamp(&self, ticket: u64) -> Result<u64> {
-        self.timeline.faults.call("read_timestamp")?;
-        let at = self.timeline.state.lock().timestamps.remove(&ticket);
-        let at = at.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("ticket {ticket} has no timestamp to read"))
-        })?;
-        Ok(u64::try_from(at.saturating_duration_since(self.timeline.opened).as_nanos()).unwrap_or(u64::MAX))
+        self.timeline.take_timestamp(ticket)
     }
 
     fn replay(&self, place: Place, graph: &NullGraph) -> Result<()> {
         let work = graph.work();
-        self.submit(Call::Replay, place, graph.duration()?, move |state| work(&state.calls))
+        self.timeline.submit(Call::Replay, place, graph.duration()?, move |state| work(state.calls()))
     }
 
     fn mark(&self, ticket: u64) -> Result<()> {
-        self.call(Call::Mark)?;
-        if self.timeline.faults.needs_marks() {
-            self.timeline.state.lock().marks.push_back(ticket);
-        }
+        self.timeline.call(Call::Mark)?;
+        self.timeline.mark(ticket);
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
-        self.call(Call::Flush)?;
-        let mut state = self.timeline.state.lock();
-        state.flushed = state.submitted;
+        self.timeline.call(Call::Flush)?;
+        self.timeline.flush();
         Ok(())
     }
 
     fn poll(&self) -> Result<Progress> {
-        self.call(Call::Poll)?;
+        self.timeline.call(Call::Poll)?;
         self.timeline.progress();
-        Ok(self.timeline.state.lock().progress(self.timeline.faults.needs_marks()))
+        Ok(self.timeline.seen())
     }
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
-        self.call(Call::Wait)?;
+        self.timeline.call(Call::Wait)?;
         let began = Instant::now();
         loop {
             self.timeline.progress();
             let left = slice.saturating_sub(began.elapsed());
-            if left.is_zero() || self.timeline.state.lock().done >= ticket {
+            if left.is_zero() || self.timeline.reached(ticket).is_some() {
                 return Ok(());
             }
             std::thread::sleep(left.min(LOOK));
@@ -337,14 +135,13 @@ impl Queue for NullQueue {
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
-        self.call(Call::WaitFor)?;
-        self.timeline.state.lock().edges.push((Arc::clone(&other.timeline), ticket));
+        self.timeline.call(Call::WaitFor)?;
+        self.timeline.wait_for(&other.timeline, ticket);
         Ok(())
     }
 
     fn failure(&self) -> Option<Error> {
-        self.timeline.faults.reach("failure");
-        self.timeline.state.lock().failure.clone()
+        self.timeline.failure()
     }
 }
 
@@ -354,7 +151,7 @@ fn length(bytes: u64) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::Options;
+    use runtime_core::{ErrorKind, Options};
 
     use super::*;
     use crate::memory::Usage;

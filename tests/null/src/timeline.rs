@@ -1,0 +1,257 @@
+//! The simulated hardware of a queue: what can run at submission does, the rest runs when somebody asks.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use runtime_core::abi::{Place, Progress};
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::builtins::{CALLS, Call};
+use crate::fault::Faults;
+
+/// The queues of a device in order of creation.
+pub(crate) type Siblings = Arc<Mutex<Vec<Weak<Timeline>>>>;
+type Work = Box<dyn FnOnce(&mut State) -> Result<()> + Send>;
+
+/// A queue; those that wait for it keep it.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    faults: Arc<Faults>,
+    siblings: Siblings,
+    opened: Instant,
+    state: Mutex<State>,
+}
+
+/// How far a queue is, and what waits.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Submitted and not ended, in order.
+    pending: VecDeque<Pending>,
+    /// What the next submission waits for.
+    edges: Vec<(Arc<Timeline>, u64)>,
+    submitted: u64,
+    flushed: u64,
+    done: u64,
+    first_failed: u64,
+    failure: Option<Error>,
+    /// When the last pending submission ended, by the device's own time.
+    ended: Instant,
+    timestamps: HashMap<u64, Instant>,
+    /// Marks that are not reached, where only they are observable.
+    marks: VecDeque<u64>,
+    marked_done: u64,
+    calls: [u64; CALLS],
+}
+
+struct Pending {
+    ticket: u64,
+    edges: Vec<(Arc<Timeline>, u64)>,
+    from: Instant,
+    lasts: Duration,
+    work: Work,
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("ticket", &self.ticket).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// How often each function of the queue was called, by [`Call`].
+    pub(crate) const fn calls(&self) -> &[u64] {
+        &self.calls
+    }
+
+    /// Keeps the time at which `ticket` ends: when what stood before it ended, but not before it was submitted.
+    pub(crate) fn stamp(&mut self, ticket: u64, submitted: Instant) -> Result<()> {
+        self.timestamps.insert(ticket, self.ended.max(submitted));
+        Ok(())
+    }
+
+    /// Ends `ticket`; after a failure nothing runs any more.
+    fn run(&mut self, ticket: u64, faults: &Faults, work: impl FnOnce(&mut Self) -> Result<()>) {
+        if self.first_failed == 0 {
+            let outcome = faults.ticket(ticket).and_then(|()| work(self));
+            if let Err(error) = outcome {
+                self.first_failed = ticket;
+                self.failure = Some(error);
+            }
+        }
+        self.done = ticket;
+    }
+
+    fn progress(&mut self, only_marks: bool) -> Progress {
+        if !only_marks {
+            return Progress { completed: self.done, first_failed: self.first_failed };
+        }
+        while let Some(mark) = self.marks.front().copied().filter(|mark| *mark <= self.done) {
+            self.marks.pop_front();
+            self.marked_done = mark;
+        }
+        let seen = self.first_failed <= self.marked_done;
+        Progress { completed: self.marked_done, first_failed: if seen { self.first_failed } else { 0 } }
+    }
+}
+
+impl Timeline {
+    /// Makes a queue's timeline, the youngest of its siblings.
+    pub(crate) fn new(faults: &Arc<Faults>, siblings: &Siblings, opened: Instant) -> Arc<Self> {
+        let state = State {
+            pending: VecDeque::new(),
+            edges: Vec::new(),
+            submitted: 0,
+            flushed: 0,
+            done: 0,
+            first_failed: 0,
+            failure: None,
+            ended: opened,
+            timestamps: HashMap::new(),
+            marks: VecDeque::new(),
+            marked_done: 0,
+            calls: [0; CALLS],
+        };
+        let (faults, siblings) = (Arc::clone(faults), Arc::clone(siblings));
+        let timeline = Arc::new(Self { faults, siblings, opened, state: Mutex::new(state) });
+        let mut all = timeline.siblings.lock();
+        all.retain(|queue| queue.strong_count() > 0);
+        all.push(Arc::downgrade(&timeline));
+        drop(all);
+        timeline
+    }
+
+    /// Runs `work` now if nothing stands before it, else puts it behind what does.
+    pub(crate) fn submit(
+        &self,
+        call: Call,
+        place: Place,
+        lasts: Duration,
+        work: impl FnOnce(&mut State) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        self.faults.submit(call.slot())?;
+        let mut state = self.state.lock();
+        state.calls[call as usize] += 1;
+        state.submitted = place.ticket;
+        let idle = state.pending.is_empty() && state.edges.is_empty();
+        if idle && lasts.is_zero() && !self.faults.deferred() {
+            state.run(place.ticket, &self.faults, work);
+            return Ok(());
+        }
+        let edges = std::mem::take(&mut state.edges);
+        let (ticket, work) = (place.ticket, Box::new(work));
+        state.pending.push_back(Pending { ticket, edges, from: Instant::now(), lasts, work });
+        drop(state);
+        if !self.faults.deferred() {
+            self.advance();
+        }
+        Ok(())
+    }
+
+    /// Admits a call that is no submission.
+    pub(crate) fn call(&self, call: Call) -> Result<()> {
+        self.faults.call(call.slot())?;
+        self.state.lock().calls[call as usize] += 1;
+        Ok(())
+    }
+
+    /// Makes the next submission wait for `ticket` of `other`.
+    pub(crate) fn wait_for(&self, other: &Arc<Self>, ticket: u64) {
+        self.state.lock().edges.push((Arc::clone(other), ticket));
+    }
+
+    pub(crate) fn mark(&self, ticket: u64) {
+        if self.faults.needs_marks() {
+            self.state.lock().marks.push_back(ticket);
+        }
+    }
+
+    pub(crate) fn flush(&self) {
+        let mut state = self.state.lock();
+        state.flushed = state.submitted;
+    }
+
+    /// How far the program can see that the queue is.
+    pub(crate) fn seen(&self) -> Progress {
+        self.state.lock().progress(self.faults.needs_marks())
+    }
+
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.faults.reach("failure");
+        self.state.lock().failure.clone()
+    }
+
+    /// Nanoseconds from the opening of the device to the timestamp of `ticket`, once.
+    pub(crate) fn take_timestamp(&self, ticket: u64) -> Result<u64> {
+        self.faults.call("read_timestamp")?;
+        let at = self.state.lock().timestamps.remove(&ticket).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("ticket {ticket} has no timestamp to read"))
+        })?;
+        Ok(u64::try_from(at.saturating_duration_since(self.opened).as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Forgets what was abandoned with a lost device: queues that wait for each other would keep each other.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.state.lock();
+        let left = (std::mem::take(&mut state.pending), std::mem::take(&mut state.edges));
+        drop(state);
+        drop(left);
+    }
+
+    /// Runs what is ready on all queues that run before this one, then on this one.
+    pub(crate) fn progress(&self) {
+        if self.faults.out_of_order() {
+            let queues: Vec<_> = self.siblings.lock().iter().filter_map(Weak::upgrade).collect();
+            let younger = queues.iter().rev().take_while(|queue| !std::ptr::eq(Arc::as_ptr(queue), self));
+            younger.for_each(|queue| queue.advance());
+        }
+        self.advance();
+    }
+
+    /// Runs what is ready. Holds one queue's lock at a time.
+    fn advance(&self) {
+        while let Some((other, ticket)) = self.run_ready() {
+            let Some((done, ended)) = other.reached(ticket).or_else(|| {
+                // Only for what has not ended: two queues that wait for each other's past would never return.
+                other.advance();
+                other.reached(ticket)
+            }) else {
+                return;
+            };
+            if let Some(first) = self.state.lock().pending.front_mut() {
+                first.edges.retain(|(queue, ticket)| !Arc::ptr_eq(queue, &other) || *ticket > done);
+                first.from = first.from.max(ended);
+            }
+        }
+    }
+
+    /// How far the queue is, and when it came there, if it is at `ticket` at least.
+    pub(crate) fn reached(&self, ticket: u64) -> Option<(u64, Instant)> {
+        let state = self.state.lock();
+        (state.done >= ticket).then_some((state.done, state.ended))
+    }
+
+    /// Runs what is ready up to the first submission that waits for another queue, and says for what.
+    fn run_ready(&self) -> Option<(Arc<Self>, u64)> {
+        let mut state = self.state.lock();
+        loop {
+            let failed = state.first_failed != 0;
+            let first = state.pending.front()?;
+            if self.faults.needs_flush() && first.ticket > state.flushed {
+                return None;
+            }
+            if let (Some(edge), false) = (first.edges.first(), failed) {
+                return Some(edge.clone());
+            }
+            let ended = first.from.max(state.ended) + first.lasts;
+            if !failed && ended + self.faults.delay() > Instant::now() {
+                return None;
+            }
+            let first = state.pending.pop_front()?;
+            state.ended = ended;
+            state.run(first.ticket, &self.faults, first.work);
+        }
+    }
+}
