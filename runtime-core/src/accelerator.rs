@@ -8,7 +8,9 @@ use crate::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::device::Device;
 use crate::{Evaluation, Measurement, Result, evaluate};
 
-/// A device with memory of its own.
+/// A device with memory of its own: data reach it by explicit transfers.
+///
+/// Everything but its peers is in [`CommonRuntime`].
 #[derive(Debug)]
 pub struct AcceleratorDevice(pub(crate) Arc<Device>);
 

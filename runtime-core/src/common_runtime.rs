@@ -30,8 +30,8 @@ pub(crate) mod sealed {
 
 /// An opened device: identity, description, memory, code, queues, and timed evaluation.
 ///
-/// Made by [`crate::Runtime::open`]; one of [`Host`], [`AcceleratorDevice`] and [`EmbeddedDevice`]. Everything made from it keeps it
-/// open. All methods may be called from any thread.
+/// Made by [`Runtime::open`](crate::Runtime::open); one of [`Host`], [`AcceleratorDevice`] and [`EmbeddedDevice`].
+/// Everything made from it keeps it open. All methods may be called from any thread.
 #[async_trait]
 pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// Name of the target: the first part of the device string, e.g. `cuda`.

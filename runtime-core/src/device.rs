@@ -95,7 +95,7 @@ impl Device {
             Some(error) => error.clone(),
             None => Error::new(
                 ErrorKind::Unavailable,
-                "this process was forked after the device was opened; open the device in the child",
+                "this process was forked after the device was opened; make a new `Runtime` in the child and open it there",
             )
             .on_device(&self.name),
         }

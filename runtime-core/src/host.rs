@@ -9,7 +9,9 @@ use crate::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::device::Device;
 use crate::{DType, Error, Evaluation, Measurement, Result, Tensor, evaluate};
 
-/// The host CPU as a device. [`crate::Queue::call`] runs on the caller's thread when the queue is idle.
+/// The host CPU as a device: its memory is the program's own, its code is native.
+///
+/// [`Queue::call`](crate::Queue::call) runs on the caller's thread when the queue is idle.
 #[derive(Debug)]
 pub struct Host(pub(crate) Arc<Device>);
 

@@ -28,7 +28,8 @@
 //!
 //! // Work. A launch returns at once, with an event.
 //! let queue = device.open_queue(&QueueOptions::default())?;
-//! let done = queue.launch(&saxpy, &Geometry::single(), &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)])?;
+//! let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)]; // in the order of the kernel's parameters
+//! let done = queue.launch(&saxpy, &Geometry::single(), &args)?;
 //! done.wait()?; // or `done.await?`
 //! assert_eq!(y.to_vec::<f32>()?, [12.0, 24.0, 36.0]);
 //! # Ok::<(), runtime_core::Error>(())
@@ -40,8 +41,8 @@
 //! # The life of things
 //!
 //! ```text
-//! Runtime ── open ──> device ──┬── allocate ──> Tensor ──> views (the same memory)
-//! (backends)   (dyn CommonRuntime) ├── load ──────> Module ──> Kernel
+//! Runtime ── open ──> device ──┬── allocate ────> Tensor ──> views (the same memory)
+//!                              ├── load ────────> Module ──> Kernel
 //!                              └── open_queue ──> Queue ──┬── launch, copy, fill, … ──> Event
 //!                                                         └── record ──> Graph ──> ExecutableGraph
 //! ```
@@ -79,7 +80,7 @@
 //! # Queues, events and hazards
 //!
 //! A [`Queue`] runs its submissions in order; queues run beside each other. Each submission takes the next *ticket* of
-//! its queue, 1, 2, 3, …, and an [`Event`] is nothing but that pair.
+//! its queue, 1, 2, 3, …, and an [`Event`] is nothing but `(queue, ticket)`.
 //!
 //! **What is ordered for you.** A launch says how it uses each tensor ([`Arg::read`], [`Arg::write`],
 //! [`Arg::read_write`]). Core orders whatever conflicts on the same memory, views included: a read after a write, a write
@@ -94,20 +95,23 @@
 //! # let source = unsafe { ModuleSource::native("null", "fill_f32\nscale_f32\nspin") };
 //! # let module = device.load(&source)?;
 //! # let (fill, scale, spin) = (module.kernel("fill_f32")?, module.kernel("scale_f32")?, module.kernel("spin")?);
-//! let (first, second) = (device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?);
+//! # let plain = Geometry::single();
+//! let open_queue = || device.open_queue(&QueueOptions::default());
+//! let (first, second) = (open_queue()?, open_queue()?);
 //! let x = device.allocate(DType::F32, &[2], &Placement::default())?;
-//! first.launch(&spin, &Geometry::single(), &[Arg::scalar(500i64)])?; // keeps the first queue busy for 500 µs
-//! first.launch(&fill, &Geometry::single(), &[Arg::write(&x), Arg::scalar(1.0f32)])?;
-//! let scaled = second.launch(&scale, &Geometry::single(), &[Arg::read_write(&x), Arg::scalar(3.0f32)])?; // after `fill`
+//! first.launch(&spin, &plain, &[Arg::scalar(500i64)])?; // keeps the first queue busy for 500 µs
+//! first.launch(&fill, &plain, &[Arg::write(&x), Arg::scalar(1.0f32)])?;
+//! let scaled = second.launch(&scale, &plain, &[Arg::read_write(&x), Arg::scalar(3.0f32)])?; // after `fill`
 //! assert_eq!(x.to_vec::<f32>()?, [3.0, 3.0]); // after `scale`
 //! assert!(scaled.is_done()?);
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! **What blocks.** Submitting does not, but for two cases: work of another *backend* that a submission depends on is
-//! waited for on the spot, and [`Queue::copy`] stages through the program what no device can copy by itself. Waiting
-//! does ([`Event::wait`], [`Queue::wait_idle`]), and so does what moves data between the program and a tensor
-//! ([`Tensor::write`], [`Tensor::to_vec`], [`Queue::read`], …). In async code, await the event first and read after it.
+//! **What blocks.** Submitting does not, but for two cases: work that the device cannot wait for by itself (another
+//! backend's, as a rule) is waited for on the spot, and [`Queue::copy`] stages through the program what no device can
+//! copy alone. Waiting does ([`Event::wait`], [`Queue::wait_idle`], [`Queue::call`]), and so does what gives the program
+//! a tensor's data ([`Tensor::write`], [`Tensor::to_vec`], [`Tensor::map`], [`Queue::read`], …). In async code, await
+//! the event first and read after it.
 //!
 //! **Waiting.** An event is waited for, with or without a timeout, polled ([`Event::is_done`]), or awaited: it is a
 //! future. The first await of a device starts core's only thread, which polls that device and wakes tasks of any
@@ -119,7 +123,7 @@
 //!
 //! **Failure is permanent, and travels.** When a submission fails, all later ones of its queue fail with its error, and
 //! so does what read its results on other queues. The error names the ticket where it began; a wait for any of them
-//! returns it, never success and never never. Open another queue to go on; write a tensor anew to use it again. A
+//! returns it, and never hangs. Open another queue to go on; write a tensor anew to use it again. A
 //! submission that is *refused* (a wrong argument, say) takes no ticket and harms nothing.
 //!
 //! ```
@@ -128,14 +132,16 @@
 //! # let device = runtime.open("null:0")?;
 //! # let module = device.load(&unsafe { ModuleSource::native("null", "fail\nscale_f32") })?;
 //! # let (fail, scale) = (module.kernel("fail")?, module.kernel("scale_f32")?);
-//! let (broken, healthy) = (device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?);
+//! # let open_queue = || device.open_queue(&QueueOptions::default());
+//! # let plain = Geometry::single();
+//! let (broken, healthy) = (open_queue()?, open_queue()?);
 //! let x = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?;
-//! let event = broken.launch(&fail, &Geometry::single(), &[Arg::write(&x)])?; // submitted; it fails on the device
+//! let event = broken.launch(&fail, &plain, &[Arg::write(&x)])?; // submitted; it fails on the device
 //! assert_eq!(event.wait().unwrap_err().kind(), ErrorKind::Failed);
 //! assert_eq!(x.to_vec::<f32>().unwrap_err().kind(), ErrorKind::Failed); // it would have been the result
 //!
 //! x.write(&[1.0f32, 2.0])?;
-//! healthy.launch(&scale, &Geometry::single(), &[Arg::read_write(&x), Arg::scalar(2.0f32)])?.wait()?;
+//! healthy.call(&scale, &plain, &[Arg::read_write(&x), Arg::scalar(2.0f32)])?; // launch and wait
 //! assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0]);
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
@@ -149,6 +155,8 @@
 //! A [`Placement`] names one of the device's memory spaces, which [`DeviceInfo::spaces`] lists: `device`; `pinned`, host
 //! memory that the device reads directly; `shared`, which moves by itself; or a name of the backend's own. The first is
 //! the default. Data go in and out as slices, or as a [`HostArray`], which also reads and writes `.npy` files.
+//! [`CommonRuntime::allocate`] makes a tensor for everybody; [`Queue::allocate`] one in order with a queue's work, which
+//! is cheaper where the driver can do it.
 //!
 //! [`Tensor::freeze`] makes the content final. That is for weights: launches from many threads then share them without
 //! any bookkeeping. [`Tensor::map`] lends the memory of a host-visible space to the program; a launch that conflicts with
@@ -187,8 +195,15 @@
 //!
 //! # Threads, fork and exit
 //!
-//! Every type here may be sent to and shared between threads. Threads that use queues of their own do not contend, but
-//! for the tensors that they share.
+//! Threads may share everything that is made of a device. Those that use queues of their own contend for nothing but
+//! the tensors that they share, and not even for these once they are frozen.
+//!
+//! ```
+//! # use runtime_core::{CommonRuntime, Event, ExecutableGraph, Kernel, Module, Queue, Runtime, Tensor};
+//! fn may_be_shared<T: Send + Sync + ?Sized>() {}
+//! may_be_shared::<(Runtime, Tensor, Module, Kernel, Queue, Event, ExecutableGraph)>();
+//! may_be_shared::<dyn CommonRuntime>();
+//! ```
 //!
 //! - **Fork.** A forked child cannot use what its parent made: every call there is `Unavailable`, at no cost, and drops
 //!   leak. Make a new `Runtime` in the child.
@@ -268,10 +283,13 @@ mod waiter;
 pub use accelerator::AcceleratorDevice;
 pub use argument::{Access, Arg, ArgKind, Scalar};
 pub use array::HostArray;
+#[doc(inline)]
 pub use backend::{KernelInfo, Param, QueueOptions, RunReport};
 pub use buffer::Placement;
 pub use common_runtime::CommonRuntime;
-pub use device_info::{Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry};
+pub use device_info::{
+    Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry,
+};
 pub use dtype::{DType, DTypeClass, Element};
 pub use embedded::EmbeddedDevice;
 pub use error::{Error, ErrorKind, Result};

@@ -25,7 +25,7 @@ use crate::{Error, ErrorKind, OptionScope, Options, Result, Value};
 /// | embedded devices | `elf` |
 /// | all, lowered to one of the above | `wgsl` |
 ///
-/// What a device really takes, and likes best, is in [`crate::DeviceInfo::formats`].
+/// What a device really takes, and likes best, is in [`DeviceInfo::formats`](crate::DeviceInfo::formats).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct CodeFormat(Cow<'static, str>);
 
@@ -100,7 +100,7 @@ impl fmt::Debug for CodeFormat {
 /// Code to load, with load options.
 ///
 /// Making one of native code is `unsafe`, since the code may do anything; loading and launching it is safe after that.
-/// Load options are those that the backend documents: [`crate::Target::options`] lists them.
+/// Load options are those that the backend documents: [`Target::options`](crate::Target::options) lists them.
 #[derive(Clone, Debug)]
 pub struct ModuleSource {
     format: CodeFormat,

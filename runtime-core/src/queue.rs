@@ -19,9 +19,9 @@ use crate::{Arg, DType, Error, Geometry, Kernel, Placement, QueueOptions, Result
 
 /// An in-order stream of work on one device. Queues run beside each other; core orders what shares a tensor.
 ///
-/// Made by [`crate::CommonRuntime::open_queue`]; any number of threads may submit to it. Failure is permanent: after a
-/// failed submission all later ones fail with its error; open another queue to go on. Dropping a queue waits for
-/// nothing and cancels nothing.
+/// Made by [`CommonRuntime::open_queue`](crate::CommonRuntime::open_queue); any number of threads may submit to it.
+/// Failure is permanent: after a failed submission all later ones fail with its error; open another queue to go on.
+/// Dropping a queue waits for nothing and cancels nothing.
 ///
 /// ```
 /// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};

@@ -1,24 +1,4 @@
 //! Timed evaluation: the one timing loop of the project, the same for every device.
-//!
-//! # Honest timing, for a newcomer
-//!
-//! *How fast is this kernel?* has no single answer, so an [`Evaluation`] says which question it asks, and the
-//! [`Measurement`] repeats it beside the answer.
-//!
-//! - **Is it right?** A wrong kernel is often a fast one. When there is a reference, outputs are poisoned, the
-//!   kernel runs once, and the result is compared, before anything is timed.
-//! - **Which clock?** The device's own clock sees the kernel; the host's clock sees what the program waits for; a
-//!   launch returns long before either has anything to see. A time carries the name of its [`Clock`].
-//! - **Warm or cold?** The first call pays for lazy loading, caches, page faults and sleeping clocks. It is left out
-//!   by [`Warmup`], unless it is what you ask for; then the measurement says `cold`.
-//! - **How long is a sample?** A clock has a resolution and a cost. A sample is `number` calls between two clock
-//!   reads, with `number` found once, before the samples, so that a sample lasts [`Timing::min_repeat`].
-//! - **How sure is it?** Every sample is kept. Noise only ever adds, so quote the median with its interval, look at
-//!   the minimum, and distrust a mean that is far from both ([`Statistics`]).
-//! - **Where are the data?** A kernel on data that already lie on the device is one thing, a kernel whose inputs
-//!   come over the bus for each call another: [`On`] says it per argument, and transfers are also reported alone.
-//! - **What does nothing cost?** The same clock around an empty kernel is reported as the overhead, and never
-//!   subtracted: two numbers that can be checked are better than one that cannot.
 
 mod bench;
 mod calibrate;
@@ -51,20 +31,50 @@ use crate::{CommonRuntime, DeviceInfo, Error, Geometry, HostArray, Kernel, Queue
 /// Make one with [`Evaluation::new`], change what you like, and give it to `CommonRuntime::evaluate`. Tensors that
 /// the kernel writes are overwritten; those that it reads and writes go on changing while it is timed.
 ///
-/// ```no_run
-/// # async fn example(device: &dyn runtime_core::CommonRuntime, kernel: &runtime_core::Kernel) -> runtime_core::Result<()> {
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let add = device.load(&unsafe { ModuleSource::native("null", "add_f32") })?.kernel("add_f32")?;
+/// # let tokio = tokio::runtime::Builder::new_current_thread().build()?;
+/// # tokio.block_on(async {
 /// use runtime_core::{Arg, Evaluation, Geometry, HostArray, Tensor};
 ///
-/// let x = Tensor::from_slice(device, &[3], &[1f32, 2.0, 3.0])?;
-/// let y = Tensor::from_slice(device, &[3], &[0f32; 3])?;
-/// let args = vec![Arg::write(&y).into(), Arg::read(&x).into(), Arg::scalar(3u32).into()];
-/// let mut evaluation = Evaluation::new(kernel, Geometry::single(), args);
-/// evaluation.reference = vec![(0, HostArray::from_slice(&[3], &[2f32, 4.0, 6.0])?)];
+/// let x = Tensor::from_slice(&*device, &[3], &[1f32, 2.0, 3.0])?;
+/// let y = Tensor::from_slice(&*device, &[3], &[0f32; 3])?;
+/// let args = [Arg::read(&x), Arg::read(&x), Arg::write(&y)]; // y = x + x
+/// let mut evaluation = Evaluation::new(&add, Geometry::single(), args.map(Into::into).to_vec());
+/// evaluation.reference = vec![(2, HostArray::from_slice(&[3], &[2f32, 4.0, 6.0])?)]; // what argument 2 should hold
+/// evaluation.timing.repeat = 7;
+/// # evaluation.timing.min_repeat = std::time::Duration::from_millis(1);
+///
 /// let measurement = device.evaluate(&mut evaluation).await?;
 /// println!("{} ns by {}", measurement.statistics.median_ns, measurement.clock);
-/// # Ok(())
-/// # }
+/// assert!(measurement.validation.is_passed());
+/// assert_eq!(measurement.samples_ns.len(), 7);
+/// # Ok::<(), runtime_core::Error>(()) })?;
+/// # Ok::<(), runtime_core::Error>(())
 /// ```
+///
+/// # Honest timing, for a newcomer
+///
+/// *How fast is this kernel?* has no single answer, so an [`Evaluation`] says which question it asks, and the
+/// [`Measurement`] repeats it beside the answer.
+///
+/// - **Is it right?** A wrong kernel is often a fast one. When there is a reference, outputs are poisoned, the
+///   kernel runs once, and the result is compared, before anything is timed.
+/// - **Which clock?** The device's own clock sees the kernel; the host's clock sees what the program waits for; a
+///   launch returns long before either has anything to see. A time carries the name of its [`Clock`].
+/// - **Warm or cold?** The first call pays for lazy loading, caches, page faults and sleeping clocks. It is left out
+///   by [`Warmup`], unless it is what you ask for; then the measurement says `cold`.
+/// - **How long is a sample?** A clock has a resolution and a cost. A sample is `number` calls between two clock
+///   reads, with `number` found once, before the samples, so that a sample lasts [`Timing::min_repeat`].
+/// - **How sure is it?** Every sample is kept. Noise only ever adds, so quote the median with its interval, look at
+///   the minimum, and distrust a mean that is far from both ([`Statistics`]).
+/// - **Where are the data?** A kernel on data that already lie on the device is one thing, a kernel whose inputs
+///   come over the bus for each call another: [`On`] says it per argument, and transfers are also reported alone.
+/// - **What does nothing cost?** The same clock around an empty kernel is reported as the overhead, and never
+///   subtracted: two numbers that can be checked are better than one that cannot.
 #[non_exhaustive]
 pub struct Evaluation<'a> {
     /// The kernel.
