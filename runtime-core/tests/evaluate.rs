@@ -73,6 +73,22 @@ fn a_cold_evaluation_validates_afterwards_from_the_first_contents() {
 }
 
 #[test]
+fn nothing_runs_before_the_first_cold_sample() {
+    let device = device();
+    let counters = kernel(&*device, "counters");
+    let out = Tensor::from_slice(&*device, &[1], &[0u64]).unwrap();
+    for (warmup, validated_as) in [(0, 4u64), (1, 1)] {
+        let mut evaluation = short(&counters, vec![Arg::write(&out).into()]);
+        (evaluation.timing.number, evaluation.timing.warmup) = (Some(1), Warmup::Calls(warmup));
+        // The kernel writes the how-manieth launch it is: a cold evaluation validates after its three samples.
+        evaluation.reference = vec![(0, HostArray::from_slice(&[1], &[validated_as]).unwrap())];
+        let measurement = measure(&*device, evaluation).unwrap();
+        assert!(measurement.validation.is_passed(), "{:?}", measurement.validation);
+        assert_eq!(measurement.cold, warmup == 0);
+    }
+}
+
+#[test]
 fn a_wrong_result_is_data_not_an_error() {
     let device = device();
     let (fill, out) = (kernel(&*device, "fill_f32"), ones(&*device));

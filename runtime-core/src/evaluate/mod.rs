@@ -153,8 +153,8 @@ impl fmt::Debug for Evaluation<'_> {
 /// Answers an evaluation on a queue of its own; what `CommonRuntime::evaluate` does.
 ///
 /// Windows timed by a device clock are awaited. Windows timed by the host's clock block the thread, on purpose: an
-/// executor that runs something else in between would be timed with the kernel. Between samples the future yields
-/// once, so that other tasks get their turn; a cooldown blocks.
+/// executor that runs something else in between would be timed with the kernel. Between samples the future yields,
+/// at most once a millisecond, so that other tasks get their turn; a cooldown blocks.
 ///
 /// # Errors
 /// `InvalidArgument` for an evaluation that contradicts itself; `Unsupported` for a clock that the device lacks;

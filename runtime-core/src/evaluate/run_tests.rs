@@ -133,10 +133,12 @@ fn every_repeat_is_returned_in_order() {
 }
 
 #[test]
-fn the_loop_yields_between_samples_and_reads_the_clock_once_for_each() {
-    let mut mock = Mock::default();
-    let (_, yields) = block_on(run(&mut mock, &plain()));
-    assert_eq!((yields, mock.clock_reads), (2, 3));
+fn the_loop_yields_between_long_samples_and_reads_the_clock_once_for_each() {
+    for (call_ns, expected) in [(MS, 2), (MS / 4, 1), (10, 0)] {
+        let mut mock = Mock { now_ns: 0, call_ns, ..Mock::default() };
+        let (_, yields) = block_on(run(&mut mock, &plain()));
+        assert_eq!((yields, mock.clock_reads), (expected, 3), "calls of {call_ns} ns");
+    }
 }
 
 #[test]
