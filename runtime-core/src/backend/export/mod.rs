@@ -74,6 +74,7 @@ pub unsafe fn enter(
     manifest: &'static Manifest,
 ) -> Status {
     std::hint::black_box(manifest);
+    panic::own_std();
     panic::guard("entry", || {
         // SAFETY: the caller's promise.
         unsafe { crossing::out(out) }?.write(table);

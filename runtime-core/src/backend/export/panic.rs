@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{self, Status};
 use crate::backend::{Level, Log};
@@ -14,6 +15,9 @@ thread_local! {
     /// How many contained calls this thread is in.
     static CONTAINED: Cell<u32> = const { Cell::new(0) };
 }
+
+/// Set in a dynamic library, which has a copy of std of its own: all panics that its hook sees are the backend's.
+static OWN_STD: AtomicBool = AtomicBool::new(false);
 
 /// Where panics of this library are reported: the log of the first instance.
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -26,12 +30,21 @@ static LOG: OnceLock<Log> = OnceLock::new();
 /// `Internal` if `call` panicked.
 #[inline]
 pub fn catch_panic<T>(what: &str, call: impl FnOnce() -> T) -> Result<T> {
+    if OWN_STD.load(Ordering::Relaxed) {
+        // A thread-local costs a call in a dynamic library, and each launch comes by here.
+        return catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panicked(what, payload));
+    }
     CONTAINED.with(|depth| {
         depth.set(depth.get() + 1);
         let outcome = catch_unwind(AssertUnwindSafe(call));
         depth.set(depth.get() - 1);
         outcome.map_err(|payload| panicked(what, payload))
     })
+}
+
+/// Notes that this is a dynamic library.
+pub(super) fn own_std() {
+    OWN_STD.store(true, Ordering::Relaxed);
 }
 
 /// Runs the body of a shim.
@@ -60,7 +73,9 @@ fn words(payload: &(dyn Any + Send)) -> &str {
 pub(super) fn install_hook(log: Log) {
     if LOG.set(log).is_ok() {
         let previous = take_hook();
-        set_hook(Box::new(move |info| if CONTAINED.get() > 0 { report(info) } else { previous(info) }));
+        set_hook(Box::new(move |info| {
+            if OWN_STD.load(Ordering::Relaxed) || CONTAINED.get() > 0 { report(info) } else { previous(info) }
+        }));
     }
 }
 
