@@ -695,7 +695,7 @@ typedef struct rt_QueueTable {
                         const struct rt_Launch *launch);
     // Claims an idle queue for a synchronous launch: 1 takes the ticket, and `run` follows without the queue's lock. 0 takes nothing.
     uint32_t (*claim)(rt_Handle queue, uint64_t ticket);
-    // Runs a claimed launch on this thread and ends its ticket, well or badly.
+    // Runs a claimed launch on this thread and ends its ticket, well or badly. Without `kernel` and `launch`: a call that does nothing.
     rt_Status (*run)(rt_Handle queue, uint64_t ticket, rt_Handle kernel, const struct rt_Launch *launch);
     // Copies host memory into a buffer. `source` lives until the ticket ends.
     rt_Status (*write)(rt_Handle queue,

@@ -182,7 +182,7 @@ impl Queue {
             unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
         });
         match submitted.map_err(|error| self.name(error, "launch"))? {
-            Submitted::Claimed(ticket) => self.run_claimed(ticket, kernel, launch)?,
+            Submitted::Claimed(ticket) => self.run_claimed(ticket, kernel.handle(), launch)?,
             Submitted::Queued(ticket) => return Ok(Some(Submitted::Queued(ticket))),
         }
         Ok(Some(Submitted::Claimed(self.timeline.tail())))
@@ -190,11 +190,11 @@ impl Queue {
 
     /// Runs a claimed launch on this thread, without any lock.
     #[inline]
-    fn run_claimed(&self, ticket: u64, kernel: &Kernel, launch: &abi::Launch) -> Result<()> {
+    fn run_claimed(&self, ticket: u64, kernel: abi::Handle, launch: *const abi::Launch) -> Result<()> {
         let timeline = &*self.timeline;
         // SAFETY: the ticket was claimed, and `launch` lives during the call.
         let result = timeline
-            .raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel.handle(), launch) });
+            .raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel, launch) });
         // Its end is observed by whoever asks: noting it here would cost every call an atomic operation.
         result.inspect_err(|error| timeline.fail_from(ticket, error))
     }
@@ -235,6 +235,21 @@ impl Queue {
     pub fn empty(&self) -> Result<Event> {
         // SAFETY: the queue is open.
         self.submit_plain("empty", |calls, queue, place| unsafe { (calls.empty)(queue, place) })
+    }
+
+    /// Calls a kernel that does nothing, by the way that [`Queue::call`] takes.
+    ///
+    /// # Errors
+    /// `Unsupported` where the device has none.
+    pub fn call_empty(&self) -> Result<()> {
+        self.refuse_recording("call_empty")?;
+        let plan = Plan { inline: self.inline, hold: true, ..Plan::default() };
+        // SAFETY: the queue is open.
+        let submitted = self.submit(&Uses::default(), plan, |calls, queue, place| unsafe { (calls.empty)(queue, place) });
+        match submitted.map_err(|error| self.name(error, "call_empty"))? {
+            Submitted::Queued(ticket) => Event::new(&self.timeline, ticket).wait(),
+            Submitted::Claimed(ticket) => self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null()),
+        }
     }
 
     /// Submits the recording of a device timestamp, to be read with [`Queue::read_timestamp`] once the event is done.

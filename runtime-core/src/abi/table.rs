@@ -144,7 +144,7 @@ QueueTable => QueueCalls {
     launch: fn(queue: Handle, place: Place, kernel: Handle, launch: *const Launch) -> Status;
     /// Claims an idle queue for a synchronous launch: 1 takes the ticket, and `run` follows without the queue's lock. 0 takes nothing.
     claim: fn(queue: Handle, ticket: u64) -> u32;
-    /// Runs a claimed launch on this thread and ends its ticket, well or badly.
+    /// Runs a claimed launch on this thread and ends its ticket, well or badly. Without `kernel` and `launch`: a call that does nothing.
     run: fn(queue: Handle, ticket: u64, kernel: Handle, launch: *const Launch) -> Status;
     /// Copies host memory into a buffer. `source` lives until the ticket ends.
     write: fn(queue: Handle, place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64) -> Status;

@@ -227,6 +227,14 @@ pub trait Queue: Send + Sync + 'static {
         Err(Error::new(ErrorKind::Internal, "`run` without a successful `claim`"))
     }
 
+    /// Runs a claimed launch of a kernel that does nothing, by the same way as [`Queue::run`], and ends its ticket.
+    ///
+    /// # Errors
+    /// `Internal` by default.
+    fn run_empty(&self, _ticket: u64) -> Result<()> {
+        Err(Error::new(ErrorKind::Internal, "`run` without a successful `claim`"))
+    }
+
     /// Copies host memory, which lives until the ticket ends, into a buffer.
     ///
     /// # Errors

@@ -74,8 +74,7 @@ impl<'s, 'a> QueueBench<'s, 'a> {
             setup,
             clock,
             inline,
-            // An empty kernel is submitted, and where calls are inline that is another path with another cost.
-            has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL) && !inline,
+            has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL),
             moved,
             flusher: Flusher::new(device, timing.flush_cache)?,
             stamps: Vec::with_capacity(if clock == Clock::DeviceKernel { PAIRS } else { 0 }),
@@ -119,7 +118,10 @@ impl<'s, 'a> QueueBench<'s, 'a> {
     fn calls_of(&mut self, work: Work, number: u64) -> Result<Option<Event>> {
         if self.inline {
             for _ in 0..number {
-                self.queue.call(self.kernel, self.geometry, &self.args)?;
+                match work {
+                    Work::Kernel => self.queue.call(self.kernel, self.geometry, &self.args)?,
+                    Work::Empty => self.queue.call_empty()?,
+                }
             }
             return Ok(None);
         }

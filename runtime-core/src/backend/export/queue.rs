@@ -107,6 +107,10 @@ impl<B: Backend> Shims<B> {
         arguments: *const abi::Launch,
     ) -> Status {
         guard("run", || {
+            if code.is_null() {
+                // SAFETY: core passes a live queue of this backend.
+                return unsafe { borrow::<QueueOf<B>>(queue) }?.run_empty(ticket);
+            }
             // SAFETY: core passes a live kernel of this backend.
             let code = unsafe { kernel::<B>(code) }?;
             // SAFETY: core passes a launch that is valid during the call.
