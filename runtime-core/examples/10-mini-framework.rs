@@ -51,10 +51,9 @@ impl Engine {
     /// `x` [rows, inputs] times the layer's weights, transposed, plus its bias: [rows, outputs].
     fn linear(&self, x: &Tensor, layer: &Layer) -> Result<Tensor> {
         let [rows, inputs, outputs] = [x.shape()[0], x.shape()[1], layer.weights.shape()[0]];
-        let shape = [rows, outputs].map(|extent| usize::try_from(extent).unwrap_or(0));
-        let y = self.device.allocate(DType::F32, &shape, &Default::default())?;
+        let y = self.device.allocate(DType::F32, &[rows, outputs], &Default::default())?;
         let tensors = [Arg::read(x), Arg::read(&layer.weights), Arg::read(&layer.bias), Arg::write(&y)];
-        let args = [&tensors[..], &[rows, inputs, outputs].map(Arg::scalar)].concat();
+        let args = [&tensors[..], &[rows, inputs, outputs].map(|extent| Arg::scalar(extent as u64))].concat();
         self.queue.launch(&self.linear, &Geometry::single(), &args)?;
         Ok(y)
     }

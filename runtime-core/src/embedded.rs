@@ -157,8 +157,7 @@ impl EmbeddedDevice {
                 format!("tensor {tensor} of a program with {}; flash one first", self.flashed.lock().len());
             Error::invalid(message).in_operation("read").on_device(&self.device.name)
         })?;
-        let shape: Vec<_> = described.shape().iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
-        let mut array = HostArray::new(described.dtype(), &shape)?;
+        let mut array = HostArray::new(described.dtype(), described.shape())?;
         let bytes = array.bytes_mut();
         let index = u32::try_from(tensor).unwrap_or(u32::MAX);
         self.device.call("read", |calls, device| {
@@ -188,10 +187,10 @@ fn describe(tensor: &Tensor, access: u8) -> abi::TensorDescription {
     let (data, seed) = tensor.description().unwrap_or((None, 0));
     abi::TensorDescription {
         struct_size: crate::end_of!(abi::TensorDescription, seed),
-        ndim: u32::try_from(tensor.shape().len()).unwrap_or(u32::MAX),
+        ndim: tensor.raw().ndim,
         dtype: tensor.dtype().0,
         access: u32::from(access),
-        shape: tensor.shape().as_ptr(),
+        shape: tensor.raw().shape,
         data: data.map_or(std::ptr::null(), |data| data.bytes().as_ptr()),
         data_bytes: data.map_or(0, |data| data.bytes().len()),
         seed,

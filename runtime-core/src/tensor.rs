@@ -38,6 +38,8 @@ struct Inner {
     storage: Storage,
     dtype: DType,
     layout: Layout,
+    /// The shape as Rust counts.
+    extents: Vec<usize>,
     /// What a launch hands to the backend; points into `layout`.
     raw: abi::TensorArg,
 }
@@ -116,7 +118,8 @@ impl Tensor {
             shape: layout.shape.as_ptr(),
             strides: layout.strides.as_ptr(),
         };
-        Self(Arc::new(Inner { storage, dtype, layout, raw }))
+        let extents = layout.shape.iter().map(|&extent| usize::try_from(extent).unwrap_or(0)).collect();
+        Self(Arc::new(Inner { storage, dtype, layout, extents, raw }))
     }
 
     /// Makes a row-major tensor from a slice, in the device's default memory space.
@@ -234,8 +237,7 @@ impl Tensor {
     /// # Errors
     /// The failure of the work that wrote the tensor; `OutOfMemory`.
     pub fn to_array(&self) -> Result<HostArray> {
-        let shape: Vec<_> = self.shape().iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
-        let mut array = HostArray::new(self.dtype(), &shape)?;
+        let mut array = HostArray::new(self.dtype(), self.shape())?;
         self.read_bytes(array.bytes_mut())?;
         Ok(array)
     }
@@ -329,8 +331,8 @@ impl Tensor {
 
     /// Extents in elements.
     #[must_use]
-    pub fn shape(&self) -> &[i64] {
-        &self.0.layout.shape
+    pub fn shape(&self) -> &[usize] {
+        &self.0.extents
     }
 
     /// Strides in elements.

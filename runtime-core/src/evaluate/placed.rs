@@ -80,8 +80,7 @@ impl<'a> EvaluationArg<'a> {
                 "reference {index}: argument {index} is no tensor that the kernel writes"
             )));
         };
-        let shape = expected.shape().iter().map(|&extent| extent as i64);
-        if tensor.dtype() == expected.dtype() && tensor.shape().iter().copied().eq(shape) {
+        if tensor.dtype() == expected.dtype() && tensor.shape() == expected.shape() {
             return Ok(());
         }
         Err(Error::invalid(format!(
