@@ -14,7 +14,9 @@ use libffi::low::CodePtr;
 use libffi::middle::{Arg, Cif, Type, arg};
 use runtime_core::{DType, DTypeClass, Error, ErrorKind, Result};
 
+use crate::convention::Convention;
 use crate::module::Library;
+use crate::{tagged, tvm};
 
 /// How a value travels in a C call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +28,11 @@ pub(crate) enum Class {
     U8,
     U16,
     U32,
-    /// Pointers too.
     U64,
+    Bool,
+    Pointer,
+    /// Pointer to a description of a tensor, a `DLTensor`.
+    Tensor,
     /// 16 bits in a vector register.
     F16,
     F32,
@@ -47,10 +52,11 @@ impl Class {
             Self::I16 => Type::i16(),
             Self::I32 => Type::i32(),
             Self::I64 => Type::i64(),
-            Self::U8 => Type::u8(),
+            Self::U8 | Self::Bool => Type::u8(),
             Self::U16 => Type::u16(),
             Self::U32 => Type::u32(),
             Self::U64 => Type::u64(),
+            Self::Pointer | Self::Tensor => Type::pointer(),
             Self::F16 | Self::F32 => Type::f32(),
             Self::F64 => Type::f64(),
         }
@@ -67,7 +73,7 @@ pub(crate) struct Word {
 impl Word {
     /// An address.
     pub(crate) const fn pointer(address: u64) -> Self {
-        Self { bits: address, class: Class::U64 }
+        Self { bits: address, class: Class::Pointer }
     }
 
     /// A scalar whose bytes stand in `bits`, the rest zero; `None` for a type that is not passed by value.
@@ -81,7 +87,8 @@ impl Word {
             (DTypeClass::Int, 2) => signed(i64::from(bits as i16), Class::I16),
             (DTypeClass::Int, 4) => signed(i64::from(bits as i32), Class::I32),
             (DTypeClass::Int, 8) => plain(Class::I64),
-            (DTypeClass::UInt | DTypeClass::Bool | DTypeClass::Opaque, 1) => plain(Class::U8),
+            (DTypeClass::UInt | DTypeClass::Opaque, 1) => plain(Class::U8),
+            (DTypeClass::Bool, 1) => plain(Class::Bool),
             (DTypeClass::UInt, 2) => plain(Class::U16),
             (DTypeClass::UInt, 4) => plain(Class::U32),
             (DTypeClass::UInt, 8) => plain(Class::U64),
@@ -134,9 +141,12 @@ type Mixed = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, f64, f64, f64, f
 #[derive(Debug)]
 pub(crate) struct Function {
     address: *const c_void,
+    convention: Convention,
+    /// The symbol, for messages; empty for a plain function, which reports nothing.
+    symbol: String,
     /// The first signature that needed `libffi`: a function rarely has two.
     prepared: OnceLock<Prepared>,
-    _library: Option<Arc<Library>>,
+    library: Option<Arc<Library>>,
 }
 
 // SAFETY: the address of code may be used from any thread; whoever loaded the code vouched for what it does.
@@ -147,7 +157,21 @@ unsafe impl Sync for Function {}
 impl Function {
     /// A function of `library` at `address`.
     pub(crate) const fn new(address: *const c_void, library: Option<Arc<Library>>) -> Self {
-        Self { address, prepared: OnceLock::new(), _library: library }
+        let symbol = String::new();
+        Self { address, convention: Convention::Plain, symbol, prepared: OnceLock::new(), library }
+    }
+
+    /// The same function, which stands under `symbol` and takes its arguments in `convention`.
+    pub(crate) fn with_convention(mut self, convention: Convention, symbol: &str) -> Self {
+        self.convention = convention;
+        self.symbol = if convention == Convention::Plain { String::new() } else { symbol.to_owned() };
+        self
+    }
+
+    /// How it takes its arguments.
+    #[inline]
+    pub(crate) const fn convention(&self) -> Convention {
+        self.convention
     }
 
     /// A function that does nothing.
@@ -174,11 +198,34 @@ impl Function {
         unsafe { function(a, b, c, d, e, f, p, q, r, s, t, u, v, w) };
     }
 
-    /// Calls with any number and mix of arguments.
+    /// Calls with any number and mix of arguments, in the function's convention.
     ///
     /// # Errors
-    /// `Unsupported` if `libffi` does not know the signature.
+    /// `Unsupported` if `libffi` does not know the signature; `Failed` if the function says so.
     pub(crate) fn call(&self, words: &[Word]) -> Result<()> {
+        match self.convention {
+            Convention::Plain => self.call_plain(words),
+            Convention::Packed => {
+                tagged::call_packed(self.address, words).map_err(|code| self.failure(code, None))
+            }
+            Convention::TvmFfi => {
+                let scope = tvm::Scope(self.library.as_deref());
+                tvm::call(self.address, words, scope)
+                    .map_err(|(code, raised)| self.failure(code, Some(raised)))
+            }
+        }
+    }
+
+    #[cold]
+    fn failure(&self, code: i32, raised: Option<tvm::Raised>) -> Error {
+        let told = match raised {
+            None => "returned an error".to_owned(),
+            Some(raised) => raised.to_string(),
+        };
+        Error::new(ErrorKind::Failed, told).with_driver(&*self.symbol, i64::from(code))
+    }
+
+    fn call_plain(&self, words: &[Word]) -> Result<()> {
         let mut registers = Registers::default();
         if DIRECT && words.iter().all(|&word| registers.push(word)) {
             self.call_registers(&registers);
@@ -255,163 +302,4 @@ impl Prepared {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn word(dtype: DType, bits: u64) -> Word {
-        Word::scalar(dtype, bits).unwrap()
-    }
-
-    #[test]
-    fn scalars_are_extended_to_a_register() {
-        assert_eq!(word(DType::I8, 0xff).bits, u64::MAX);
-        assert_eq!(word(DType::I32, 0x8000_0000).bits, 0xffff_ffff_8000_0000);
-        assert_eq!(word(DType::U16, 0xffff), Word { bits: 0xffff, class: Class::U16 });
-        assert_eq!(word(DType::BOOL, 1).class, Class::U8);
-        assert_eq!(word(DType::BF16, 0x3f80).class, Class::F16);
-        assert_eq!(word(DType::FP8_E4M3, 0x38).class, Class::U8);
-        assert_eq!(Word::scalar(DType::COMPLEX128, 0), None);
-        assert_eq!(Word::scalar(DType::from_dlpack(2, 32, 4), 0), None);
-    }
-
-    #[test]
-    fn registers_fill_by_class() {
-        let mut registers = Registers::default();
-        for index in 0..INTEGERS as u64 {
-            assert_eq!(registers.push(Word::pointer(index)), DIRECT);
-        }
-        for index in 0..FLOATS as u64 {
-            assert_eq!(registers.push(word(DType::F64, index)), DIRECT);
-        }
-        assert!(!registers.push(Word::pointer(6)));
-        assert!(!registers.push(word(DType::F32, 8)));
-        assert_eq!(registers.integers, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(registers.floats[7].to_bits(), 7);
-    }
-
-    /// More of both than there are registers, in a mix, written in order into memory.
-    extern "C" fn record(
-        out: *mut f64,
-        a: i8,
-        b: f32,
-        c: u16,
-        d: f64,
-        e: i64,
-        f: f32,
-        g: u8,
-        h: i32,
-        i: f64,
-        j: f32,
-        k: f64,
-        l: f64,
-        m: f32,
-        n: f64,
-        o: i16,
-        p: f32,
-        q: u64,
-    ) {
-        let values = [
-            f64::from(a),
-            f64::from(b),
-            f64::from(c),
-            d,
-            e as f64,
-            f64::from(f),
-            f64::from(g),
-            f64::from(h),
-            i,
-            f64::from(j),
-            k,
-            l,
-            f64::from(m),
-            n,
-            f64::from(o),
-            f64::from(p),
-            q as f64,
-        ];
-        // SAFETY: the tests pass memory for all of them.
-        unsafe { std::slice::from_raw_parts_mut(out, values.len()) }.copy_from_slice(&values);
-    }
-
-    fn f32_word(value: f32) -> Word {
-        word(DType::F32, u64::from(value.to_bits()))
-    }
-
-    fn f64_word(value: f64) -> Word {
-        word(DType::F64, value.to_bits())
-    }
-
-    #[test]
-    fn what_does_not_fit_into_registers_arrives_too() {
-        let mut out = [0.0_f64; 17];
-        let words = [
-            Word::pointer(out.as_mut_ptr() as u64),
-            word(DType::I8, 0xfb),
-            f32_word(1.5),
-            word(DType::U16, 65535),
-            f64_word(-2.25),
-            word(DType::I64, (-77_i64).cast_unsigned()),
-            f32_word(3.5),
-            word(DType::U8, 200),
-            word(DType::I32, 0xffff_fff0),
-            f64_word(4.5),
-            f32_word(5.5),
-            f64_word(6.5),
-            f64_word(7.5),
-            f32_word(8.5),
-            f64_word(9.5),
-            word(DType::I16, 0x8000),
-            f32_word(10.5),
-            word(DType::U64, 1 << 40),
-        ];
-        let function = Function::new(record as *const c_void, None);
-        for _ in 0..2 {
-            out.fill(0.0);
-            function.call(&words).unwrap();
-            assert_eq!(
-                out,
-                [
-                    -5.0,
-                    1.5,
-                    65535.0,
-                    -2.25,
-                    -77.0,
-                    3.5,
-                    200.0,
-                    -16.0,
-                    4.5,
-                    5.5,
-                    6.5,
-                    7.5,
-                    8.5,
-                    9.5,
-                    -32768.0,
-                    10.5,
-                    1_099_511_627_776.0
-                ]
-            );
-        }
-    }
-
-    extern "C" fn sum(out: *mut u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, g: u64) {
-        // SAFETY: the tests pass memory for it.
-        unsafe { out.write([a, b, c, d, e, f, g].iter().zip(1..).map(|(value, place)| value * place).sum()) };
-    }
-
-    #[test]
-    fn a_second_signature_does_not_take_the_first_ones_place() {
-        let mut out = 0_u64;
-        let function = Function::new(sum as *const c_void, None);
-        let mut words = vec![Word::pointer(&raw mut out as u64)];
-        words.extend((1..=7).map(|value| word(DType::U64, value)));
-        function.call(&words).unwrap();
-        assert_eq!(std::mem::take(&mut out), 140);
-        let narrow: Vec<_> = words
-            .iter()
-            .map(|&Word { bits, class }| if bits < 8 { word(DType::U8, bits) } else { Word { bits, class } })
-            .collect();
-        function.call(&narrow).unwrap();
-        // SAFETY: `out` is written behind the compiler's back.
-        assert_eq!(unsafe { (&raw const out).read_volatile() }, 140);
-    }
-}
+mod tests;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
-use crate::{memory, platform};
+use crate::topology::{Node, SYSTEM, Topology};
+use crate::{memory, module, platform, simd};
 
 /// `DLDeviceType` of plain memory.
 const DLPACK_CPU: i32 = 1;
@@ -14,13 +15,45 @@ const DLPACK_CPU: i32 = 1;
 const SCRATCH_BYTES: u64 = 256 << 20;
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// Describes the host as device 0.
-pub(crate) fn describe() -> DeviceInfo {
+/// Describes the host as device 0, and its nodes, if it has several, as sub-devices.
+pub(crate) fn describe(topology: &Topology) -> Vec<DeviceInfo> {
+    let whole = whole(topology);
+    let parts: Vec<_> = topology.with_processors().map(|node| part(&whole, node)).collect();
+    std::iter::once(whole).chain(parts).collect()
+}
+
+/// Name of the memory space of a node.
+pub(crate) fn node_space(node: &Node) -> String {
+    format!("node{}", node.id)
+}
+
+fn space(name: &str, total_bytes: u64) -> MemorySpace {
+    MemorySpace {
+        name: name.to_owned(),
+        total_bytes,
+        alignment_bytes: memory::ALIGNMENT_BYTES as u64,
+        host_visible: true,
+        kernel_visible: true,
+    }
+}
+
+fn part(whole: &DeviceInfo, node: &Node) -> DeviceInfo {
+    let mut info = whole.clone();
+    info.id.sub = Some(node.id);
+    info.name = format!("{} (node {})", whole.name, node.id);
+    info.compute_units = u32::try_from(node.cpus.len()).unwrap_or(u32::MAX);
+    // Its work runs on its own processors, and on no caller's thread.
+    info.capabilities = Capabilities(whole.capabilities.0 & !abi::CAP_INLINE);
+    info.spaces = vec![space("device", node.memory_usage().total_bytes)];
+    info
+}
+
+fn whole(topology: &Topology) -> DeviceInfo {
     let cpuinfo = head("/proc/cpuinfo");
     let total_bytes = platform::memory_usage().total_bytes;
-    let features = simd_features();
+    let features = simd::features();
     let mut info = DeviceInfo::new(DeviceKind::Host, 0, &cpu_name(&cpuinfo));
-    info.arch = arch(&features).to_owned();
+    info.arch = simd::arch(&features).to_owned();
     info.vendor = field(&cpuinfo, "vendor_id").unwrap_or_default().to_owned();
     info.driver_version = kernel_version();
     info.dlpack_type = DLPACK_CPU;
@@ -32,18 +65,15 @@ pub(crate) fn describe() -> DeviceInfo {
             | abi::CAP_TIMESTAMPS
             | abi::CAP_EMPTY_KERNEL
             | abi::CAP_F64
-            | abi::CAP_IMPORT,
+            | abi::CAP_IMPORT
+            | abi::CAP_RANGE,
     );
     info.limits =
         Limits { shared_bytes: SCRATCH_BYTES, allocation_bytes: isize::MAX as u64, ..Limits::default() };
-    info.spaces = vec![MemorySpace {
-        name: "device".to_owned(),
-        total_bytes,
-        alignment_bytes: memory::ALIGNMENT_BYTES as u64,
-        host_visible: true,
-        kernel_visible: true,
-    }];
-    info.formats = ["shared-object", "c"].map(str::to_owned).to_vec();
+    info.spaces = vec![space("device", total_bytes)];
+    info.spaces
+        .extend(topology.with_memory().map(|node| space(&node_space(node), node.memory_usage().total_bytes)));
+    info.formats = module::FORMATS.map(|(format, _)| format.to_owned()).to_vec();
     info.properties = properties(&features);
     info
 }
@@ -59,7 +89,7 @@ fn properties(features: &[&str]) -> Options {
     put("physical_cores", physical_cores());
     put("logical_cores", u64::from(platform::logical_cores()));
     put("available_cores", available as u64);
-    put("numa_nodes", numbered(Path::new("/sys/devices/system/node"), "node").len() as u64);
+    put("numa_nodes", numbered(Path::new(SYSTEM), "node").len() as u64);
     for (level, kind, key) in
         [("1", "Data", "l1d_bytes"), ("2", "Unified", "l2_bytes"), ("3", "Unified", "l3_bytes")]
     {
@@ -138,78 +168,10 @@ fn size_bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Names of the instruction set extensions that this processor and its system offer.
-#[cfg(target_arch = "x86_64")]
-fn simd_features() -> Vec<&'static str> {
-    macro_rules! detected {
-        ($($name:tt),* $(,)?) => {
-            [$(($name, std::is_x86_feature_detected!($name))),*]
-        };
-    }
-    let features = detected![
-        "sse3",
-        "ssse3",
-        "sse4.1",
-        "sse4.2",
-        "popcnt",
-        "cmpxchg16b",
-        "avx",
-        "avx2",
-        "fma",
-        "f16c",
-        "bmi1",
-        "bmi2",
-        "lzcnt",
-        "movbe",
-        "avx512f",
-        "avx512bw",
-        "avx512cd",
-        "avx512dq",
-        "avx512vl",
-        "avx512vnni",
-        "avx512bf16",
-    ];
-    features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
-}
-
-/// Names of the instruction set extensions that this processor and its system offer.
-#[cfg(target_arch = "aarch64")]
-fn simd_features() -> Vec<&'static str> {
-    macro_rules! detected {
-        ($($name:tt),* $(,)?) => {
-            [$(($name, std::arch::is_aarch64_feature_detected!($name))),*]
-        };
-    }
-    let features = detected!["neon", "fp16", "dotprod", "i8mm", "bf16", "sve", "sve2"];
-    features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
-}
-
-/// Names of the instruction set extensions that this processor and its system offer.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn simd_features() -> Vec<&'static str> {
-    Vec::new()
-}
-
-/// The x86-64 psABI's micro-architecture level that `features` reach; the plain architecture elsewhere.
-fn arch(features: &[&str]) -> &'static str {
-    const LEVELS: [(&str, &[&str]); 3] = [
-        ("x86-64-v4", &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]),
-        ("x86-64-v3", &["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe"]),
-        ("x86-64-v2", &["cmpxchg16b", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"]),
-    ];
-    if cfg!(not(target_arch = "x86_64")) {
-        return std::env::consts::ARCH;
-    }
-    // A level needs all of the levels below it.
-    let reached = |from: usize| {
-        LEVELS[from..].iter().all(|(_, needs)| needs.iter().all(|name| features.contains(name)))
-    };
-    (0..LEVELS.len()).find(|&level| reached(level)).map_or("x86-64", |level| LEVELS[level].0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::tests::fake;
 
     #[test]
     fn fields_and_sizes_are_read() {
@@ -224,22 +186,25 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_arch = "x86_64")]
-    fn a_level_needs_the_levels_below() {
-        let v2 = ["cmpxchg16b", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"];
-        let v3 = ["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
-        assert_eq!(arch(&[]), "x86-64");
-        assert_eq!(arch(&v2), "x86-64-v2");
-        assert_eq!(arch(&v3), "x86-64");
-        assert_eq!(arch(&[v2.as_slice(), v3.as_slice()].concat()), "x86-64-v3");
-    }
-
-    #[test]
     fn this_machine_is_described() {
-        let info = describe();
+        let info = describe(&Topology::default()).remove(0);
         assert!(!info.name.is_empty() && !info.driver_version.is_empty());
         assert!(info.compute_units >= 1);
         assert!(info.spaces[0].total_bytes > 1 << 20);
         assert!(info.properties.integer("page_bytes").is_some_and(|bytes| bytes >= 4096));
+    }
+
+    #[test]
+    fn nodes_are_spaces_and_sub_devices() {
+        let (_folder, topology) = fake(&[(0, "0", 1024), (1, "1-2", 2048), (2, "", 4096)]);
+        let [whole, first, second] = &describe(&topology)[..] else { panic!("one device, two parts") };
+        let spaces: Vec<_> = whole.spaces.iter().map(|space| space.name.as_str()).collect();
+        assert_eq!(spaces, ["device", "node0", "node1", "node2"]);
+        assert_eq!((whole.id.sub, first.id.sub, second.id.sub), (None, Some(0), Some(1)));
+        assert_eq!(
+            (second.compute_units, second.spaces.len(), second.spaces[0].total_bytes),
+            (2, 1, 2048 << 10)
+        );
+        assert!(whole.capabilities.has(abi::CAP_INLINE) && !first.capabilities.has(abi::CAP_INLINE));
     }
 }

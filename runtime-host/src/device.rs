@@ -1,32 +1,57 @@
-//! The backend and its one device.
+//! The backend, its one device, and the parts of it.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use runtime_core::backend::{Allocate, Backend, Device, HostBytesMut, Log, NoGraph, QueueOptions, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result};
 
-use crate::compile;
-use crate::describe::describe;
+use crate::describe::{describe, node_space};
 use crate::memory::HostBuffer;
-use crate::module::HostModule;
+use crate::module::{self, HostModule};
 use crate::platform;
+use crate::pool::Pool;
 use crate::queue::HostQueue;
+use crate::topology::{Node, SYSTEM, Topology};
 
 /// The backend `host`: the processor that the program runs on.
 #[derive(Debug)]
 pub struct HostBackend {
     log: Log,
     epoch: Instant,
+    /// Where the system describes its nodes.
+    nodes: PathBuf,
 }
 
-/// The opened host.
+/// The opened host, or one of its nodes.
 #[derive(Debug)]
 pub struct HostDevice {
     log: Log,
     /// Zero of the timestamps.
     epoch: Instant,
     queues: AtomicU32,
+    /// What the queues' threads are called.
+    name: String,
+    pool: Arc<Pool>,
+    /// Its memory spaces: those of a node, and `None` for memory wherever the system finds some.
+    spaces: Vec<Option<Node>>,
+}
+
+impl HostDevice {
+    fn new(backend: &HostBackend, name: String, cpus: &[usize], spaces: Vec<Option<Node>>) -> Self {
+        let pool = Arc::new(Pool::new(format!("{name}-range"), cpus));
+        Self { log: backend.log, epoch: backend.epoch, queues: AtomicU32::new(0), name, pool, spaces }
+    }
+
+    fn space(&self, space: u32) -> Result<Option<&Node>> {
+        self.spaces.get(space as usize).map(Option::as_ref).ok_or_else(|| {
+            let names = self.spaces.iter().map(|node| node.as_ref().map_or("device".to_owned(), node_space));
+            let names: Vec<_> = names.collect();
+            Error::invalid(format!("memory space {space} does not exist; there are {}", names.join(", ")))
+        })
+    }
 }
 
 impl Backend for HostBackend {
@@ -34,29 +59,35 @@ impl Backend for HostBackend {
     type Device = HostDevice;
 
     fn open(log: Log) -> Result<Self> {
-        Ok(Self { log, epoch: Instant::now() })
+        Ok(Self { log, epoch: Instant::now(), nodes: PathBuf::from(SYSTEM) })
     }
 
     fn options() -> Vec<OptionSpec> {
-        compile::options()
+        module::options()
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        Ok(vec![describe()])
+        Ok(describe(&Topology::read(&self.nodes)))
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, _options: &Options) -> Result<HostDevice> {
-        match (index, sub) {
-            (0, None) => Ok(HostDevice { log: self.log, epoch: self.epoch, queues: AtomicU32::new(0) }),
-            (0, Some(sub)) => Err(Error::new(
-                ErrorKind::NotFound,
-                format!("host:0 has no sub-device {sub}; open \"host:0\""),
-            )),
-            _ => Err(Error::new(
-                ErrorKind::NotFound,
-                format!("there is no host:{index}; the only device is \"host:0\""),
-            )),
+        if index != 0 {
+            let message = format!("there is no host:{index}; the only device is \"host:0\"");
+            return Err(Error::new(ErrorKind::NotFound, message));
         }
+        let topology = Topology::read(&self.nodes);
+        let Some(sub) = sub else {
+            let spaces = std::iter::once(None).chain(topology.with_memory().cloned().map(Some)).collect();
+            return Ok(HostDevice::new(self, "rt-host".to_owned(), &[], spaces));
+        };
+        let node = topology.with_processors().find(|node| node.id == sub).ok_or_else(|| {
+            let valid: Vec<_> =
+                topology.with_processors().map(|node| format!("host:0.{}", node.id)).collect();
+            let valid = if valid.is_empty() { "open \"host:0\"".to_owned() } else { valid.join(", ") };
+            Error::new(ErrorKind::NotFound, format!("host:0 has no sub-device {sub}; {valid}"))
+        })?;
+        let own = (node.memory_usage().total_bytes > 0).then(|| node.clone());
+        Ok(HostDevice::new(self, format!("rt-host.{sub}"), &node.cpus, vec![own]))
     }
 }
 
@@ -67,17 +98,19 @@ impl Device for HostDevice {
     type Graph = NoGraph<HostBuffer>;
 
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
-        only_space(space)?;
-        Ok(platform::memory_usage())
+        Ok(self.space(space)?.map_or_else(platform::memory_usage, Node::memory_usage))
     }
 
     fn allocate(&self, request: &Allocate<'_, HostQueue>) -> Result<HostBuffer> {
-        only_space(request.space)?;
-        HostBuffer::allocate(request.bytes, request.alignment_bytes, request.huge_pages)
+        let Allocate { bytes, alignment_bytes, huge_pages, .. } = *request;
+        match self.space(request.space)? {
+            None => HostBuffer::allocate(bytes, alignment_bytes, huge_pages),
+            Some(node) => HostBuffer::allocate_on(node.id, bytes, alignment_bytes, huge_pages),
+        }
     }
 
     fn import(&self, space: u32, memory: HostBytesMut) -> Result<HostBuffer> {
-        only_space(space)?;
+        self.space(space)?;
         Ok(HostBuffer::import(memory))
     }
 
@@ -88,13 +121,9 @@ impl Device for HostDevice {
     /// The priority is left to the operating system.
     fn open_queue(&self, _options: &QueueOptions) -> Result<HostQueue> {
         let number = self.queues.fetch_add(1, Ordering::Relaxed);
-        Ok(HostQueue::new(format!("rt-host-{number}"), self.epoch, self.log))
+        Ok(HostQueue::new(format!("{}-{number}", self.name), self.epoch, self.log, Arc::clone(&self.pool)))
     }
 }
 
-fn only_space(space: u32) -> Result<()> {
-    if space == 0 {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("memory space {space} does not exist; the host has one, \"device\"")))
-}
+#[cfg(test)]
+mod tests;

@@ -18,16 +18,25 @@
 
 mod call;
 mod compile;
+mod convention;
 mod describe;
 mod device;
 mod export;
+mod link;
 mod memory;
 mod module;
 mod pack;
 mod platform;
+mod pool;
 mod progress;
 mod queue;
+mod range;
+mod simd;
+mod tagged;
 mod timer;
+mod toolchain;
+mod topology;
+mod tvm;
 mod worker;
 
 pub use device::{HostBackend, HostDevice};

@@ -39,24 +39,12 @@ impl HostBuffer {
     /// # Errors
     /// `InvalidArgument` for an alignment that is no power of two; `OutOfMemory`; `Unavailable` without huge pages.
     pub(crate) fn allocate(bytes: usize, alignment_bytes: usize, huge_pages: bool) -> Result<Self> {
-        let alignment = alignment_bytes.max(ALIGNMENT_BYTES);
-        if !alignment.is_power_of_two() {
-            return Err(Error::invalid(format!(
-                "alignment_bytes is {alignment_bytes}; it must be a power of two"
-            )));
-        }
+        let alignment = check(bytes, alignment_bytes)?;
         if bytes == 0 {
-            let start = std::ptr::without_provenance_mut(alignment);
-            return Ok(Self { start, bytes, owner: Owner::Nobody });
-        }
-        if bytes as u64 > platform::most_bytes() {
-            return Err(
-                exhausted(bytes).with_note(format!("this machine has {} bytes", platform::most_bytes()))
-            );
+            return Ok(Self::nothing(alignment));
         }
         if huge_pages {
-            let mapping = platform::map_huge(bytes, alignment)?;
-            return Ok(Self { start: mapping.start, bytes, owner: Owner::Mapped(mapping) });
+            return Ok(Self::mapped(platform::map_huge(bytes, alignment)?, bytes));
         }
         let layout = Layout::from_size_align(bytes, alignment).map_err(|_| exhausted(bytes))?;
         // SAFETY: the layout has a size other than zero.
@@ -65,6 +53,36 @@ impl HostBuffer {
             return Err(exhausted(bytes));
         }
         Ok(Self { start, bytes, owner: Owner::Heap(layout) })
+    }
+
+    /// Allocates `bytes` bytes in whole pages, from the memory of `node` as long as there is some.
+    ///
+    /// # Errors
+    /// As [`HostBuffer::allocate`]; `Unavailable` where the system does not let nodes be chosen.
+    pub(crate) fn allocate_on(
+        node: u32,
+        bytes: usize,
+        alignment_bytes: usize,
+        huge_pages: bool,
+    ) -> Result<Self> {
+        let alignment = check(bytes, alignment_bytes)?;
+        if bytes == 0 {
+            return Ok(Self::nothing(alignment));
+        }
+        let map = if huge_pages { platform::map_huge } else { platform::map_pages };
+        let buffer = Self::mapped(map(bytes, alignment)?, bytes);
+        if let Owner::Mapped(mapping) = &buffer.owner {
+            platform::prefer_node(mapping, node)?;
+        }
+        Ok(buffer)
+    }
+
+    const fn nothing(alignment: usize) -> Self {
+        Self { start: std::ptr::without_provenance_mut(alignment), bytes: 0, owner: Owner::Nobody }
+    }
+
+    const fn mapped(mapping: Mapping, bytes: usize) -> Self {
+        Self { start: mapping.start, bytes, owner: Owner::Mapped(mapping) }
     }
 
     /// Wraps memory of the program, which outlives the buffer.
@@ -98,6 +116,21 @@ impl HostBuffer {
             ))),
         }
     }
+}
+
+/// The alignment that an allocation gets, if it is possible at all.
+fn check(bytes: usize, alignment_bytes: usize) -> Result<usize> {
+    let alignment = alignment_bytes.max(ALIGNMENT_BYTES);
+    if !alignment.is_power_of_two() {
+        return Err(Error::invalid(format!(
+            "alignment_bytes is {alignment_bytes}; it must be a power of two"
+        )));
+    }
+    if bytes as u64 > platform::most_bytes() {
+        let note = format!("this machine has {} bytes", platform::most_bytes());
+        return Err(exhausted(bytes).with_note(note));
+    }
+    Ok(alignment)
 }
 
 fn exhausted(bytes: usize) -> Error {
@@ -177,5 +210,27 @@ mod tests {
         assert!(buffer.range("source", 8, 8).is_ok());
         assert!(buffer.range("source", u64::MAX, 2).is_err());
         assert!(buffer.range("source", 9, 8).unwrap_err().message().contains("buffer of 16 bytes"));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_of_a_node_is_asked_for() {
+        for (bytes, alignment) in [(1, 1), (100_000, 4096), (1 << 20, 1 << 16)] {
+            let buffer = HostBuffer::allocate_on(0, bytes, alignment, false).unwrap();
+            assert_eq!(buffer.kernel_address() % alignment.max(4096) as u64, 0);
+            let mut policy = -1_i32;
+            let mut mask = [0_u64; 16];
+            let at = buffer.start();
+            // SAFETY: asks for the policy (flag 2: of an address) of memory that is there.
+            let asked = unsafe {
+                libc::syscall(libc::SYS_get_mempolicy, &raw mut policy, mask.as_mut_ptr(), 1024, at, 2)
+            };
+            assert_eq!((asked, policy, mask[0]), (0, libc::MPOL_PREFERRED, 1));
+            // SAFETY: the last byte of the buffer.
+            unsafe { at.wrapping_add(bytes - 1).write(7) };
+        }
+        let error = HostBuffer::allocate_on(999, 1, 1, false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("node 999: mbind"), "{error}");
     }
 }

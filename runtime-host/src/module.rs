@@ -2,78 +2,127 @@
 
 #![allow(unsafe_code, reason = "loads foreign code")]
 
+use std::borrow::Cow;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 use object::{Object, ObjectSymbol, SymbolKind};
 use runtime_core::backend::{Kernel, Log, Module, Source};
-use runtime_core::{Error, ErrorKind, Result, suggest};
+use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
 use tempfile::TempDir;
 
 use crate::call::Function;
-use crate::compile;
+use crate::convention::{Convention, entry_points};
+use crate::toolchain::{self, Origin};
+use crate::{compile, link};
 
 /// An opened shared object; closed when its last kernel is gone.
 #[derive(Debug)]
-pub(crate) struct Library(Handle);
+pub(crate) struct Library {
+    handle: Handle,
+    /// Closed after it.
+    _needs: Vec<Handle>,
+}
 
 /// Loaded code.
 #[derive(Debug)]
 pub struct HostModule {
     library: Arc<Library>,
+    /// The functions as they stand in the file; empty where its format is not known.
+    defined: Vec<String>,
+    /// The names under which they are asked for.
     symbols: Vec<String>,
+    convention: Convention,
 }
 
 /// A C function of a module.
 #[derive(Clone, Debug)]
 pub struct HostKernel(pub(crate) Arc<Function>);
 
+/// The code formats that the host takes, and the load options that each of them has.
+pub(crate) const FORMATS: [(&str, &[&str]); 4] = [
+    ("shared-object", &["convention", "libraries"]),
+    ("c", &["compiler", "convention", "default_flags", "define", "flags", "include", "libraries", "source"]),
+    ("object", &["compiler", "convention", "flags", "libraries"]),
+    ("archive", &["compiler", "convention", "flags", "libraries"]),
+];
+
+/// All load options.
+pub(crate) fn options() -> Vec<OptionSpec> {
+    let mut options = vec![Convention::option()];
+    options.extend(toolchain::options());
+    options.extend(compile::options());
+    options
+}
+
 impl HostModule {
-    /// Loads `source`: opens a shared object, or compiles C first.
+    /// Loads `source`: opens a shared object, after compiling C or linking objects into one.
     ///
     /// # Errors
-    /// `Unsupported` format, `Io`, `CompileFailed` with the whole log.
+    /// `Unsupported` format, `InvalidArgument` for an option that the format does not have, `Io`, `CompileFailed`
+    /// with the whole log.
     pub(crate) fn load(source: &Source<'_>, log: Log) -> Result<Self> {
-        match source.format {
-            "shared-object" => match source.code {
-                Some(code) => Self::from_bytes(code),
-                None => Self::from_path(Path::new(source.path)),
-            },
-            "c" => {
-                let built = compile::compile(source, log)?;
-                Self::open(&built.library, &read(&built.library)?)
+        check_options(source)?;
+        let built = match source.format {
+            "c" => compile::compile(source, log)?,
+            "object" | "archive" => link::link(source, log)?,
+            _ => return Self::load_shared(source),
+        };
+        Self::open(&built.library, &read(&built.library)?, source.options, Vec::new())
+    }
+
+    fn load_shared(source: &Source<'_>) -> Result<Self> {
+        let needs = open_needs(&Origin::new(source, Path::new("/")).library_files(source.options)?)?;
+        let code = match source.code {
+            Some(code) => Cow::Borrowed(code),
+            None => {
+                let path = std::path::absolute(source.path)
+                    .map_err(|error| Error::new(ErrorKind::Io, format!("\"{}\": {error}", source.path)))?;
+                let code = read(&path)?;
+                // The loader answers with what it has under this name, even if the file is another one by now, and
+                // twice the same file would share its variables.
+                if !is_loaded(&path) {
+                    return Self::open(&path, &code, source.options, needs);
+                }
+                Cow::Owned(code)
             }
-            other => {
-                let message =
-                    format!("format \"{other}\" on the host; {}", suggest(other, &["shared-object", "c"]));
-                Err(Error::new(ErrorKind::Unsupported, message))
-            }
-        }
+        };
+        let private = private_folder()?;
+        let path = toolchain::library_in(private.path());
+        std::fs::write(&path, &code).map_err(|error| cannot_write(&path, &error))?;
+        Self::open(&path, &code, source.options, needs)
     }
 
-    fn from_path(path: &Path) -> Result<Self> {
-        let path = std::path::absolute(path)
-            .map_err(|error| Error::new(ErrorKind::Io, format!("\"{}\": {error}", path.display())))?;
-        let bytes = read(&path)?;
-        // The loader answers with what it has under this name, even if the file is another one by now, and twice
-        // the same file would share its variables.
-        if is_loaded(&path) { Self::from_bytes(&bytes) } else { Self::open(&path, &bytes) }
-    }
-
-    fn from_bytes(code: &[u8]) -> Result<Self> {
-        let folder = private_folder()?;
-        let path = folder.path().join("module.so");
-        std::fs::write(&path, code).map_err(|error| cannot_write(&path, &error))?;
-        Self::open(&path, code)
-    }
-
-    fn open(path: &Path, code: &[u8]) -> Result<Self> {
+    fn open(path: &Path, code: &[u8], options: &Options, needs: Vec<Handle>) -> Result<Self> {
         // SAFETY: loading native code is unsafe in core's interface: the caller vouches for its initialisers.
-        let library = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| Error::new(ErrorKind::CompileFailed, error.to_string()).with_source(error))?;
-        Ok(Self { library: Arc::new(Library(library)), symbols: functions(code) })
+        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| cannot_open("", error))?;
+        let defined = functions(code);
+        Ok(Self {
+            library: Arc::new(Library { handle, _needs: needs }),
+            symbols: entry_points(&defined),
+            defined,
+            convention: Convention::of(options)?,
+        })
+    }
+
+    fn address(&self, symbol: &str) -> Option<*const c_void> {
+        // The system would also find the functions of the libraries that this one needs.
+        if !self.defined.is_empty() && !self.defined.iter().any(|defined| defined == symbol) {
+            return None;
+        }
+        self.library.address(symbol)
+    }
+}
+
+impl Library {
+    /// Where `symbol` stands in the library, or in those that it was linked with.
+    pub(crate) fn address(&self, symbol: &str) -> Option<*const c_void> {
+        // SAFETY: the symbol is only used as an address, and whoever asks keeps the library open.
+        let symbol = unsafe { self.handle.get::<*const c_void>(symbol) }.ok()?;
+        Some(symbol.as_raw_ptr().cast_const()).filter(|address| !address.is_null())
     }
 }
 
@@ -86,21 +135,48 @@ impl Module for HostModule {
 
     fn kernel(&self, name: &str) -> Result<HostKernel> {
         let missing = || Error::new(ErrorKind::NotFound, format!("no function \"{name}\""));
-        // The system would also find the functions of the libraries that this one needs.
-        if !self.symbols.is_empty() && !self.symbols.iter().any(|symbol| symbol == name) {
-            return Err(missing());
-        }
-        // SAFETY: the symbol is only used as an address, and the function keeps the library open.
-        let symbol = unsafe { self.library.0.get::<*const c_void>(name) }.map_err(|_| missing())?;
-        let address = symbol.as_raw_ptr();
-        if address.is_null() {
-            return Err(missing());
-        }
-        Ok(HostKernel(Arc::new(Function::new(address, Some(Arc::clone(&self.library))))))
+        let exists = |symbol: &str| self.address(symbol).is_some();
+        let (symbol, convention) = self.convention.resolve(name, exists).ok_or_else(missing)?;
+        let address = self.address(&symbol).ok_or_else(missing)?;
+        let function = Function::new(address, Some(Arc::clone(&self.library)));
+        Ok(HostKernel(Arc::new(function.with_convention(convention, &symbol))))
     }
 }
 
 impl Kernel for HostKernel {}
+
+/// The format is one of the host's, and has all of the options given.
+fn check_options(source: &Source<'_>) -> Result<()> {
+    let Some((format, valid)) = FORMATS.iter().find(|(format, _)| *format == source.format) else {
+        let formats = FORMATS.map(|(format, _)| format);
+        let message =
+            format!("format \"{}\" on the host; {}", source.format, suggest(source.format, &formats));
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    };
+    match source.options.iter().find(|(key, _)| !valid.contains(key)) {
+        Some((key, _)) => Err(Error::invalid(format!(
+            "option \"{key}\" does not go with format \"{format}\", which has {}",
+            valid.join(", ")
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Opens what a shared object needs but does not name itself, visible to it: it looks nowhere else.
+fn open_needs(files: &[PathBuf]) -> Result<Vec<Handle>> {
+    let open = |file: &PathBuf| {
+        // SAFETY: loading native code is unsafe in core's interface: the caller vouches for its initialisers.
+        unsafe { Handle::open(Some(file), RTLD_NOW | RTLD_GLOBAL) }
+            .map_err(|error| cannot_open("option \"libraries\": ", error))
+    };
+    files.iter().map(open).collect()
+}
+
+fn cannot_open(what: &str, error: libloading::Error) -> Error {
+    // The system's own words stand in the source, which does not cross the seam.
+    let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+    Error::new(ErrorKind::CompileFailed, format!("{what}{words}")).with_source(error)
+}
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| {

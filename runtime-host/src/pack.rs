@@ -2,16 +2,22 @@
 
 #![allow(unsafe_code, reason = "copies by-value arguments into scratch memory")]
 
+use std::sync::Arc;
+
 use runtime_core::backend::ArgRef;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::call::{Function, Registers, Word};
+use crate::call::{Class, Function, Registers, Word};
+use crate::convention::Convention;
 use crate::memory::HostBuffer;
+use crate::pool::Pool;
+use crate::range::{Span, Spread};
+use crate::tagged::Tensors;
 
 /// Arguments that stand in scratch memory begin at multiples of this.
 const SCRATCH_ALIGNMENT_BYTES: usize = 64;
 
-/// Puts arguments straight into registers; `None` if they do not all fit there, or something is to be said of one.
+/// Puts arguments of a plain function straight into registers; `None` if they do not all fit there, or something is to be said of one.
 #[inline]
 pub(crate) fn registers<'a>(args: impl Iterator<Item = ArgRef<'a, HostBuffer>>) -> Option<Registers> {
     let mut registers = Registers::default();
@@ -42,24 +48,37 @@ struct Indirect {
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
     words: Vec<Word>,
+    tensors: Tensors,
     indirect: Vec<Indirect>,
     contents: Vec<u8>,
 }
 
 impl Packed {
-    /// Takes the arguments of a launch.
+    /// Takes the arguments of a launch of a function of `convention`.
     ///
     /// # Errors
     /// `Unsupported`, which names the argument by its number.
-    pub(crate) fn fill<'a>(&mut self, args: impl Iterator<Item = ArgRef<'a, HostBuffer>>) -> Result<()> {
+    pub(crate) fn fill<'a>(
+        &mut self,
+        convention: Convention,
+        args: impl Iterator<Item = ArgRef<'a, HostBuffer>>,
+    ) -> Result<()> {
         self.clear();
+        let plain = convention == Convention::Plain;
         for (index, arg) in args.enumerate() {
             let word = match arg {
-                ArgRef::Tensor(tensor) => Word::pointer(tensor.address()),
-                ArgRef::Scalar { dtype, bits } => Word::scalar(dtype, bits).ok_or_else(|| {
-                    Error::unsupported(format!("argument {index}: a {dtype} scalar"))
-                        .with_note("pass it as bytes")
-                })?,
+                ArgRef::Tensor(tensor) if plain => Word::pointer(tensor.address()),
+                ArgRef::Tensor(tensor) => {
+                    self.tensors.push(tensor.address(), tensor.dtype(), tensor.shape(), tensor.strides());
+                    Word { bits: 0, class: Class::Tensor }
+                }
+                ArgRef::Scalar { dtype, bits } => {
+                    let word = if plain { Word::scalar(dtype, bits) } else { Word::wide(dtype, bits) };
+                    word.ok_or_else(|| {
+                        Error::unsupported(format!("argument {index}: a {dtype} scalar"))
+                            .with_note("pass it as bytes")
+                    })?
+                }
                 ArgRef::Bytes(bytes) => {
                     self.indirect.push(Indirect { index, bytes: bytes.len(), by_value: true });
                     self.contents.extend_from_slice(bytes);
@@ -81,42 +100,70 @@ impl Packed {
     pub(crate) fn clear(&mut self) {
         const KEPT_BYTES: usize = 4096;
         self.words.clear();
+        self.tensors.clear();
         self.indirect.clear();
         self.contents.clear();
         self.contents.shrink_to(KEPT_BYTES);
     }
 
-    /// Calls `function` with the arguments.
+    /// Calls `function` with the arguments; for all of `span`, if there is one, on this thread and those of `pool`.
     ///
     /// # Errors
-    /// `OutOfMemory` without scratch memory; `Unsupported`.
-    pub(crate) fn invoke(&mut self, function: &Function, scratch: &mut Scratch) -> Result<()> {
-        if !self.indirect.is_empty() {
-            self.place(scratch)?;
-        }
-        function.call(&self.words)
+    /// `OutOfMemory` without scratch memory; `OutOfResources` if the pool cannot start; `Unsupported`; `Failed` if
+    /// the function says so.
+    pub(crate) fn invoke(
+        &mut self,
+        function: &Arc<Function>,
+        span: Option<Span>,
+        scratch: &mut Scratch,
+        pool: &Pool,
+    ) -> Result<()> {
+        let Some(span) = span else {
+            self.place(scratch, 1)?;
+            return function.call(&self.words);
+        };
+        let split = span.split(pool.threads());
+        let local_bytes = self.place(scratch, split.hands())?;
+        let locals = self.indirect.iter().filter(|argument| !argument.by_value);
+        let locals = locals.map(|argument| (argument.index, local_bytes)).collect();
+        Spread::new(function, &self.words, locals, split).run(pool)
     }
 
-    fn place(&mut self, scratch: &mut Scratch) -> Result<()> {
-        let sizes = self
-            .indirect
-            .iter()
-            .map(|argument| argument.bytes.checked_next_multiple_of(SCRATCH_ALIGNMENT_BYTES));
-        let total = sizes.clone().try_fold(0_usize, |sum, size| sum.checked_add(size?));
-        let mut place = scratch.reserve(total.unwrap_or(usize::MAX))?;
+    /// Gives every indirect argument its memory, work-group memory `hands` times; says how far apart these are.
+    fn place(&mut self, scratch: &mut Scratch, hands: usize) -> Result<u64> {
+        self.tensors.place(&mut self.words);
+        if self.indirect.is_empty() {
+            return Ok(0);
+        }
+        let by_value = self.bytes(|argument| argument.by_value);
+        let local = self.bytes(|argument| !argument.by_value);
+        let total = local.and_then(|local| local.checked_mul(hands)?.checked_add(by_value?));
+        let start = scratch.reserve(total.unwrap_or(usize::MAX))?;
         let mut contents = self.contents.as_slice();
-        for (argument, size) in self.indirect.iter().zip(sizes) {
-            self.words[argument.index] = Word::pointer(place.expose_provenance() as u64);
+        let (mut value, mut work) = (start, start.wrapping_add(by_value.unwrap_or(0)));
+        for argument in &self.indirect {
+            let place = if argument.by_value { &mut value } else { &mut work };
+            self.words[argument.index].bits = place.expose_provenance() as u64;
             if argument.by_value {
                 let (bytes, rest) = contents.split_at(argument.bytes);
                 // SAFETY: the scratch memory holds the sum of the rounded sizes, and `contents` is elsewhere.
-                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), *place, bytes.len()) };
                 contents = rest;
             }
-            place = place.wrapping_add(size.unwrap_or(0));
+            *place = place.wrapping_add(rounded(argument.bytes).unwrap_or(0));
         }
-        Ok(())
+        Ok(local.unwrap_or(0) as u64)
     }
+
+    /// Scratch memory of the indirect arguments that `fits` chooses; `None` if there is no such number.
+    fn bytes(&self, fits: impl Fn(&Indirect) -> bool) -> Option<usize> {
+        let mut chosen = self.indirect.iter().filter(|argument| fits(argument));
+        chosen.try_fold(0_usize, |sum, argument| sum.checked_add(rounded(argument.bytes)?))
+    }
+}
+
+const fn rounded(bytes: usize) -> Option<usize> {
+    bytes.checked_next_multiple_of(SCRATCH_ALIGNMENT_BYTES)
 }
 
 /// Memory that calls use one after the other.
@@ -157,13 +204,17 @@ mod tests {
         unsafe { out.write(value * u64::from(factor) + u64::from(aligned)) };
     }
 
+    fn pool() -> Pool {
+        Pool::new("test".to_owned(), &[])
+    }
+
     fn pointer<'a>(out: &mut u64) -> ArgRef<'a, HostBuffer> {
         ArgRef::Scalar { dtype: DType::U64, bits: (&raw mut *out).expose_provenance() as u64 }
     }
 
     #[test]
     fn bytes_and_local_memory_arrive_as_pointers() {
-        let function = Function::new(gather as *const c_void, None);
+        let function = Arc::new(Function::new(gather as *const c_void, None));
         let (mut packed, mut scratch) = (Packed::default(), Scratch::default());
         let mut out = 0_u64;
         for round in 1..4_u64 {
@@ -175,8 +226,8 @@ mod tests {
                 ArgRef::Scalar { dtype: DType::U32, bits: 10 },
             ];
             assert!(registers(args.into_iter()).is_none(), "they need memory");
-            packed.fill(args.into_iter()).unwrap();
-            packed.invoke(&function, &mut scratch).unwrap();
+            packed.fill(Convention::Plain, args.into_iter()).unwrap();
+            packed.invoke(&function, None, &mut scratch, &pool()).unwrap();
             // SAFETY: `out` is written behind the compiler's back.
             assert_eq!(unsafe { (&raw const out).read_volatile() }, 10 * round + 1);
         }
@@ -185,11 +236,15 @@ mod tests {
     #[test]
     fn what_cannot_be_passed_is_named() {
         let mut packed = Packed::default();
-        let error =
-            packed.fill([ArgRef::Scalar { dtype: DType::COMPLEX128, bits: 0 }].into_iter()).unwrap_err();
+        let error = packed
+            .fill(Convention::Plain, [ArgRef::Scalar { dtype: DType::COMPLEX128, bits: 0 }].into_iter())
+            .unwrap_err();
         assert!(error.message().starts_with("argument 0: a complex128 scalar"), "{error}");
-        packed.fill([ArgRef::Local(u64::MAX), ArgRef::Local(u64::MAX)].into_iter()).unwrap();
-        let error = packed.invoke(&Function::empty(), &mut Scratch::default()).unwrap_err();
+        packed
+            .fill(Convention::Plain, [ArgRef::Local(u64::MAX), ArgRef::Local(u64::MAX)].into_iter())
+            .unwrap();
+        let error =
+            packed.invoke(&Arc::new(Function::empty()), None, &mut Scratch::default(), &pool()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     }
 }

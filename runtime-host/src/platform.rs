@@ -1,4 +1,4 @@
-//! What depends on the operating system: sizes of the memory, and huge pages.
+//! What depends on the operating system: sizes of the memory, huge pages, and nodes.
 
 #![allow(unsafe_code, reason = "asks and maps through libc")]
 
@@ -50,7 +50,8 @@ fn physical_bytes() -> u64 {
     u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
 }
 
-fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
+/// The size that stands behind `key` in a text like `/proc/meminfo`.
+pub(crate) fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -105,6 +106,76 @@ pub(crate) fn map_huge(bytes: usize, alignment_bytes: usize) -> Result<Mapping> 
 pub(crate) fn map_huge(_bytes: usize, _alignment_bytes: usize) -> Result<Mapping> {
     Err(Error::new(ErrorKind::Unavailable, "huge_pages: not on this operating system; allocate without them"))
 }
+
+/// Maps `bytes` of memory in pages of the usual size.
+///
+/// # Errors
+/// `OutOfMemory`.
+#[cfg(target_os = "linux")]
+pub(crate) fn map_pages(bytes: usize, alignment_bytes: usize) -> Result<Mapping> {
+    let exhausted = || Error::new(ErrorKind::OutOfMemory, format!("no address range of {bytes} bytes"));
+    let page = usize::try_from(page_bytes()).unwrap_or(4096);
+    let alignment = alignment_bytes.max(page);
+    let padded = bytes.checked_add(alignment).ok_or_else(exhausted)?;
+    map(padded, alignment, 0).ok_or_else(exhausted)
+}
+
+/// Asks for the memory of `node` for all pages of a mapping, none of which was touched. When the node is full, the
+/// system takes what is near: it would end the program otherwise.
+///
+/// # Errors
+/// `Unavailable` where the system does not let it.
+#[cfg(target_os = "linux")]
+pub(crate) fn prefer_node(mapping: &Mapping, node: u32) -> Result<()> {
+    const WORDS: usize = 1024 / u64::BITS as usize;
+    let mut mask = [0_u64; WORDS];
+    if let Some(word) = mask.get_mut(node as usize / 64) {
+        *word = 1 << (node % 64);
+    }
+    let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(mapping.base);
+    // The system counts one bit less than it is told.
+    let (mode, bits, flags) = (libc::MPOL_PREFERRED, WORDS * 64 + 1, 0_u32);
+    // SAFETY: `mbind` changes where pages of our own mapping will come from, and reads the mask.
+    let result =
+        unsafe { libc::syscall(libc::SYS_mbind, start, mapping.bytes, mode, mask.as_ptr(), bits, flags) };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    let message = format!(
+        "memory of node {node}: mbind: {error}; use the memory space \"device\", or let the program choose nodes (a container needs CAP_SYS_NICE)"
+    );
+    Err(Error::new(ErrorKind::Unavailable, message).with_source(error))
+}
+
+/// Keeps the calling thread to `cpus`; where the system does not let it, the thread stays free.
+#[cfg(target_os = "linux")]
+pub(crate) fn pin_thread(cpus: &[usize]) {
+    // SAFETY: a processor set is plain bits, and none of them set is the empty one.
+    let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+    for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
+        // SAFETY: the number is below the size of the set.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    // SAFETY: 0 is the calling thread, and the set is read in its own size.
+    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+}
+
+/// Nodes are known on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn map_pages(_bytes: usize, _alignment_bytes: usize) -> Result<Mapping> {
+    Err(Error::unsupported("memory of a node on this operating system"))
+}
+
+/// Nodes are known on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn prefer_node(_mapping: &Mapping, _node: u32) -> Result<()> {
+    Err(Error::unsupported("memory of a node on this operating system"))
+}
+
+/// Nodes are known on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn pin_thread(_cpus: &[usize]) {}
 
 #[cfg(target_os = "linux")]
 fn map(bytes: usize, alignment_bytes: usize, flags: i32) -> Option<Mapping> {

@@ -13,10 +13,13 @@ use runtime_core::backend::{
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::call::Function;
+use crate::convention::Convention;
 use crate::memory::HostBuffer;
 use crate::module::HostKernel;
 use crate::pack::{self, Packed, Scratch};
+use crate::pool::Pool;
 use crate::progress::Progress;
+use crate::range::Span;
 use crate::timer::Timestamps;
 use crate::worker::{self, Inbox, Submission, Work};
 
@@ -29,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) progress: Progress,
     pub(crate) inbox: Inbox,
     pub(crate) timestamps: Timestamps,
+    /// For parallel ranges; says where the worker runs.
+    pub(crate) pool: Arc<Pool>,
     /// The newest ticket that was taken. Written by submissions only, which never overlap.
     newest: AtomicU64,
     /// Submitted waits for other queues that are not over.
@@ -65,11 +70,12 @@ pub struct HostQueue {
 
 impl HostQueue {
     /// Makes a queue; its thread, called `name`, starts when it is needed.
-    pub(crate) fn new(name: String, epoch: Instant, log: Log) -> Self {
+    pub(crate) fn new(name: String, epoch: Instant, log: Log, pool: Arc<Pool>) -> Self {
         let shared = Shared {
             progress: Progress::default(),
             inbox: Inbox::default(),
             timestamps: Timestamps::new(epoch),
+            pool,
             newest: AtomicU64::new(0),
             waits: AtomicU64::new(0),
         };
@@ -119,15 +125,16 @@ impl HostQueue {
         Ok(())
     }
 
-    fn submit_launch<'a>(
+    pub(crate) fn submit_launch<'a>(
         &self,
         ticket: u64,
         function: &Arc<Function>,
+        span: Option<Span>,
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>>,
     ) -> Result<()> {
         self.submit(ticket, |submission| {
-            submission.packed.fill(args)?;
-            submission.work = Work::Launch(Arc::clone(function));
+            submission.packed.fill(function.convention(), args)?;
+            submission.work = Work::Launch(Arc::clone(function), span);
             Ok(())
         })
     }
@@ -148,7 +155,7 @@ impl HostQueue {
 
     #[inline]
     fn take(&self, ticket: u64) -> bool {
-        let idle = self.shared.is_idle();
+        let idle = self.shared.is_idle() && !self.shared.pool.is_pinned();
         if idle {
             self.shared.newest.store(ticket, Ordering::Relaxed);
         }
@@ -159,32 +166,36 @@ impl HostQueue {
     fn run_taken<'a>(
         &self,
         ticket: u64,
-        function: &Function,
+        function: &Arc<Function>,
+        span: Result<Option<Span>>,
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>> + Clone,
     ) -> Result<()> {
-        match pack::registers(args.clone()) {
-            Some(registers) => {
-                function.call_registers(&registers);
-                self.shared.progress.end(ticket);
-                Ok(())
-            }
-            None => self.run_packed(ticket, function, args),
+        if matches!(span, Ok(None))
+            && function.convention() == Convention::Plain
+            && let Some(registers) = pack::registers(args.clone())
+        {
+            function.call_registers(&registers);
+            self.shared.progress.end(ticket);
+            return Ok(());
         }
+        self.run_packed(ticket, function, span, args)
     }
 
     fn run_packed<'a>(
         &self,
         ticket: u64,
-        function: &Function,
+        function: &Arc<Function>,
+        span: Result<Option<Span>>,
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>>,
     ) -> Result<()> {
         // A panic that left here would leave a ticket that never ends.
         let outcome = catch_panic("run", || {
+            let span = span?;
             let (packed, scratch) = &mut *self.inline.lock();
-            packed.fill(args)?;
-            packed.invoke(function, scratch)
+            packed.fill(function.convention(), args)?;
+            packed.invoke(function, span, scratch, &self.shared.pool)
         })
-        .and_then(|outcome| outcome);
+        .flatten();
         match &outcome {
             Ok(()) => self.shared.progress.end(ticket),
             Err(error) => self.shared.progress.fail(ticket, error.clone()),
@@ -199,7 +210,8 @@ impl Queue for HostQueue {
     type Graph = NoGraph<HostBuffer>;
 
     fn launch(&self, place: Place, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
-        self.submit_launch(place.ticket, &kernel.0, launch.args())
+        let span = Span::of(&kernel.0, launch.range(), launch.grain())?;
+        self.submit_launch(place.ticket, &kernel.0, span, launch.args())
     }
 
     #[inline]
@@ -209,11 +221,12 @@ impl Queue for HostQueue {
 
     #[inline]
     fn run(&self, ticket: u64, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
-        self.run_taken(ticket, &kernel.0, launch.args())
+        let span = Span::of(&kernel.0, launch.range(), launch.grain());
+        self.run_taken(ticket, &kernel.0, span, launch.args())
     }
 
     fn run_empty(&self, ticket: u64) -> Result<()> {
-        self.run_taken(ticket, &self.empty, std::iter::empty())
+        self.run_taken(ticket, &self.empty, Ok(None), std::iter::empty())
     }
 
     fn write(&self, place: Place, destination: &HostBuffer, offset: u64, source: HostBytes) -> Result<()> {
@@ -260,7 +273,7 @@ impl Queue for HostQueue {
     }
 
     fn empty(&self, place: Place) -> Result<()> {
-        self.submit_launch(place.ticket, &self.empty, std::iter::empty())
+        self.submit_launch(place.ticket, &self.empty, None, std::iter::empty())
     }
 
     fn timestamp(&self, place: Place) -> Result<()> {

@@ -14,6 +14,7 @@ use runtime_core::{Error, Result};
 use crate::call::Function;
 use crate::pack::{Packed, Scratch};
 use crate::queue::Shared;
+use crate::range::Span;
 
 /// An idle worker looks this long for work before it sleeps: waking it costs microseconds.
 const SPIN: Duration = Duration::from_micros(20);
@@ -28,8 +29,8 @@ pub(crate) enum Work {
     /// Ends its ticket.
     #[default]
     Nothing,
-    /// Calls a function with the packed arguments.
-    Launch(Arc<Function>),
+    /// Calls a function with the packed arguments, for a range if there is one.
+    Launch(Arc<Function>, Option<Span>),
     /// Moves bytes.
     Copy { destination: *mut u8, source: *const u8, bytes: usize },
     /// Repeats the first `unit` bytes of a pattern.
@@ -187,6 +188,7 @@ impl State {
 
 /// The worker's thread: runs until the queue is closed and everything has ended.
 pub(crate) fn run(shared: &Shared, spin: bool) {
+    shared.pool.pin();
     let mut worker = Worker { shared, scratch: Scratch::default(), upstream: None };
     let mut used = None;
     while let Some(mut submission) = shared.inbox.next(used.take(), spin) {
@@ -215,7 +217,7 @@ impl Worker<'_> {
         let outcome = match self.upstream.take() {
             Some(error) => Err(error),
             None if progress.first_failed() != 0 => Ok(()),
-            None => catch_panic("worker", || self.execute(ticket, &work, packed)).and_then(|outcome| outcome),
+            None => catch_panic("worker", || self.execute(ticket, &work, packed)).flatten(),
         };
         // Whoever sees the ticket's end may unload the code.
         drop(work);
@@ -227,7 +229,9 @@ impl Worker<'_> {
 
     fn execute(&mut self, ticket: u64, work: &Work, packed: &mut Packed) -> Result<()> {
         match work {
-            Work::Launch(function) => packed.invoke(function, &mut self.scratch)?,
+            Work::Launch(function, span) => {
+                packed.invoke(function, *span, &mut self.scratch, &self.shared.pool)?;
+            }
             Work::Timestamp => self.shared.timestamps.record(ticket),
             _ => work.transfer(),
         }

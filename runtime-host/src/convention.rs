@@ -1,0 +1,119 @@
+//! How a function takes its arguments, and under which symbol it stands.
+
+use runtime_core::{Error, OptionSpec, Options, Result, suggest};
+
+/// What TVM's FFI puts before the name of a function: `tvm_ffi_symbol_prefix` in `tvm/ffi/extra/module.h` of
+/// `apache-tvm-ffi` 0.1.15.
+const TVM_FFI_PREFIX: &str = "__tvm_ffi_";
+
+/// How a function takes its arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Convention {
+    /// `void f(T *tensor, int64_t scalar, …)`.
+    #[default]
+    Plain,
+    /// `int f(value *args, int *type_codes, int n, value *ret, int *ret_code)`: TVM's classic packed function.
+    Packed,
+    /// `int __tvm_ffi_f(void *handle, const Any *args, int32_t n, Any *result)`: TVM's FFI.
+    TvmFfi,
+}
+
+impl Convention {
+    const NAMES: [(&str, Self); 3] =
+        [("plain", Self::Plain), ("packed", Self::Packed), ("tvm-ffi", Self::TvmFfi)];
+
+    /// The load option that chooses one.
+    pub(crate) fn option() -> OptionSpec {
+        OptionSpec::module(
+            "convention",
+            "plain",
+            "How functions take their arguments; plain finds by itself what has only the symbol __tvm_ffi_NAME.",
+        )
+        .choices(&Self::NAMES.map(|(name, _)| name))
+    }
+
+    /// The convention that the options ask for.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, which lists the valid ones.
+    pub(crate) fn of(options: &Options) -> Result<Self> {
+        let given = options.text("convention").unwrap_or("plain");
+        Self::NAMES.into_iter().find(|(name, _)| *name == given).map(|(_, convention)| convention).ok_or_else(
+            || {
+                let names = Self::NAMES.map(|(name, _)| name);
+                Error::invalid(format!(
+                    "option \"convention\" cannot be \"{given}\"; {}",
+                    suggest(given, &names)
+                ))
+            },
+        )
+    }
+
+    /// The symbol and the convention of function `name` where `self` is asked for; `None` if it does not exist.
+    pub(crate) fn resolve(self, name: &str, exists: impl Fn(&str) -> bool) -> Option<(String, Self)> {
+        let prefixed = format!("{TVM_FFI_PREFIX}{name}");
+        let found = |symbol: &str, convention| exists(symbol).then(|| (symbol.to_owned(), convention));
+        match self {
+            Self::Packed => found(name, self),
+            // A function with the prefix has no other convention.
+            _ if name.starts_with(TVM_FFI_PREFIX) => found(name, Self::TvmFfi),
+            Self::Plain => found(name, self).or_else(|| found(&prefixed, Self::TvmFfi)),
+            Self::TvmFfi => found(&prefixed, self),
+        }
+    }
+}
+
+/// The names under which the functions `defined` are asked for, sorted.
+pub(crate) fn entry_points(defined: &[String]) -> Vec<String> {
+    let entry = |symbol: &String| {
+        let name = symbol.strip_prefix(TVM_FFI_PREFIX).unwrap_or(symbol);
+        // `__tvm_ffi__metadata_f` and the like tell of a function.
+        let about = symbol.len() > name.len() && name.starts_with('_');
+        (!about).then(|| name.to_owned())
+    };
+    let mut names: Vec<_> = defined.iter().filter_map(entry).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(convention: Convention, name: &str, defined: &[&str]) -> Option<(String, Convention)> {
+        convention.resolve(name, |symbol| defined.contains(&symbol))
+    }
+
+    #[test]
+    fn a_plain_function_is_preferred_to_one_of_tvm() {
+        let both = ["f", "__tvm_ffi_f"];
+        assert_eq!(resolve(Convention::Plain, "f", &both), Some(("f".to_owned(), Convention::Plain)));
+        let tvm = Some(("__tvm_ffi_f".to_owned(), Convention::TvmFfi));
+        assert_eq!(resolve(Convention::Plain, "f", &both[1..]), tvm);
+        assert_eq!(resolve(Convention::TvmFfi, "f", &both), tvm);
+        assert_eq!(resolve(Convention::Plain, "__tvm_ffi_f", &both), tvm);
+        assert_eq!(resolve(Convention::Packed, "f", &both), Some(("f".to_owned(), Convention::Packed)));
+        assert_eq!(resolve(Convention::Packed, "f", &both[1..]), None);
+        assert_eq!(
+            resolve(Convention::TvmFfi, "f", &["f"]),
+            None,
+            "a function without the prefix is none of TVM"
+        );
+        assert_eq!(resolve(Convention::Plain, "g", &both), None);
+    }
+
+    #[test]
+    fn entry_points_have_no_prefix() {
+        let defined = ["__tvm_ffi__metadata_add", "__tvm_ffi_add", "_mul", "add"].map(str::to_owned);
+        assert_eq!(entry_points(&defined), ["_mul", "add"]);
+    }
+
+    #[test]
+    fn a_wrong_convention_is_an_error() {
+        assert_eq!(Convention::of(&Options::new()).unwrap(), Convention::Plain);
+        assert_eq!(Convention::of(&Options::new().with("convention", "packed")).unwrap(), Convention::Packed);
+        let error = Convention::of(&Options::new().with("convention", "pack")).unwrap_err();
+        assert!(error.message().contains("plain, packed, tvm-ffi"), "{error}");
+    }
+}

@@ -1,0 +1,236 @@
+//! The packed convention: every argument is an 8-byte value with a type code beside it, tensors are `DLTensor`s.
+
+#![allow(unsafe_code, reason = "calls foreign code")]
+
+use std::ffi::c_void;
+
+use half::{bf16, f16};
+use runtime_core::{DType, DTypeClass};
+use smallvec::SmallVec;
+
+use crate::call::{Class, Word};
+
+/// Arguments up to this many need no allocation.
+pub(crate) const FEW: usize = 16;
+
+impl Word {
+    /// A scalar in the one width that tagged values have: `i64`, `f64` or a truth value; `None` if it has none.
+    #[expect(clippy::cast_possible_truncation, reason = "the low bytes are the value")]
+    pub(crate) fn wide(dtype: DType, bits: u64) -> Option<Self> {
+        let float = |value: f64| Some(Self { bits: value.to_bits(), class: Class::F64 });
+        match (dtype.class(), dtype.bytes()) {
+            (DTypeClass::Float, 2) => float(f16::from_bits(bits as u16).to_f64()),
+            (DTypeClass::BFloat, 2) => float(bf16::from_bits(bits as u16).to_f64()),
+            (DTypeClass::Float, 4) => float(f64::from(f32::from_bits(bits as u32))),
+            (DTypeClass::Int | DTypeClass::UInt, _) => {
+                Self::scalar(dtype, bits).map(|word| Self { class: Class::I64, ..word })
+            }
+            (DTypeClass::Float, 8) | (DTypeClass::Bool, _) => Self::scalar(dtype, bits),
+            _ => None,
+        }
+    }
+}
+
+/// `DLTensor` of DLPack, `dlpack.h`; pointers stand in it as addresses.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct DlTensor {
+    data: u64,
+    /// `DLDeviceType` and number.
+    device: [i32; 2],
+    ndim: i32,
+    dtype: (u8, u8, u16),
+    shape: u64,
+    strides: u64,
+    byte_offset: u64,
+}
+
+const _: () = assert!(size_of::<DlTensor>() == 48 && size_of::<*const c_void>() == size_of::<u64>());
+
+/// `kDLCPU`.
+const CPU: [i32; 2] = [1, 0];
+
+/// Descriptions of tensor arguments. Filled again and again: they keep their memory.
+#[derive(Debug, Default)]
+pub(crate) struct Tensors {
+    descriptions: Vec<DlTensor>,
+    /// Shape and strides of each, in order.
+    extents: Vec<i64>,
+}
+
+impl Tensors {
+    /// Describes the next tensor, whose first element stands at `address`.
+    ///
+    /// That is its `data`, and the `byte_offset` is 0, so that code which forgets the offset is right as well, and so
+    /// is TVM's, which accepts no other offset.
+    pub(crate) fn push(&mut self, address: u64, dtype: DType, shape: &[i64], strides: &[i64]) {
+        self.extents.extend_from_slice(shape);
+        self.extents.extend_from_slice(strides);
+        self.descriptions.push(DlTensor {
+            data: address,
+            device: CPU,
+            ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
+            dtype: dtype.dlpack(),
+            shape: 0,
+            strides: 0,
+            byte_offset: 0,
+        });
+    }
+
+    /// Forgets them.
+    pub(crate) fn clear(&mut self) {
+        self.descriptions.clear();
+        self.extents.clear();
+    }
+
+    /// Completes the descriptions, and puts their addresses into the words of class `Tensor`, in order.
+    pub(crate) fn place(&mut self, words: &mut [Word]) {
+        let mut extents = self.extents.as_ptr();
+        let tensors = words.iter_mut().filter(|word| word.class == Class::Tensor);
+        for (word, tensor) in tensors.zip(&mut self.descriptions) {
+            let ndim = usize::try_from(tensor.ndim).unwrap_or(0);
+            tensor.shape = extents.expose_provenance() as u64;
+            tensor.strides = extents.wrapping_add(ndim).expose_provenance() as u64;
+            extents = extents.wrapping_add(2 * ndim);
+            word.bits = std::ptr::from_ref(tensor).expose_provenance() as u64;
+        }
+    }
+}
+
+/// TVM's `TVMArgTypeCode` in `tvm/runtime/c_runtime_api.h`, up to 0.20: what the type codes mean.
+mod code {
+    pub(super) const INT: i32 = 0;
+    pub(super) const FLOAT: i32 = 2;
+    pub(super) const HANDLE: i32 = 3;
+    pub(super) const NULL: i32 = 4;
+    pub(super) const TENSOR: i32 = 13;
+}
+
+/// The sixth parameter is that of TVM's `TVMBackendPackedCFunc`; a function without it does not see it.
+type Packed = unsafe extern "C" fn(
+    values: *const u64,
+    codes: *const i32,
+    count: i32,
+    value: *mut u64,
+    code: *mut i32,
+    resource: *mut c_void,
+) -> i32;
+
+/// Calls a function of the packed convention; what it returns besides 0 is its failure.
+pub(crate) fn call_packed(address: *const c_void, words: &[Word]) -> Result<(), i32> {
+    let values: SmallVec<[u64; FEW]> = words.iter().map(|word| word.bits).collect();
+    let codes: SmallVec<[i32; FEW]> = words.iter().map(|word| packed_code(word.class)).collect();
+    let (mut value, mut code) = (0, code::NULL);
+    // SAFETY: a data pointer and a function pointer have the same size on every supported platform.
+    let function = unsafe { std::mem::transmute::<*const c_void, Packed>(address) };
+    let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
+    let (value, code, resource) = (&raw mut value, &raw mut code, std::ptr::null_mut());
+    // SAFETY: who loaded the code vouched that the function is of this convention, and for what it does.
+    match unsafe { function(values.as_ptr(), codes.as_ptr(), count, value, code, resource) } {
+        0 => Ok(()),
+        code => Err(code),
+    }
+}
+
+fn packed_code(class: Class) -> i32 {
+    match class {
+        Class::Tensor => code::TENSOR,
+        Class::Pointer => code::HANDLE,
+        Class::F64 => code::FLOAT,
+        _ => code::INT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wide(dtype: DType, bits: u64) -> Word {
+        Word::wide(dtype, bits).unwrap()
+    }
+
+    fn float(value: f64) -> Word {
+        Word { bits: value.to_bits(), class: Class::F64 }
+    }
+
+    #[test]
+    fn scalars_are_widened_by_value() {
+        assert_eq!(wide(DType::I8, 0xfe), Word { bits: (-2_i64).cast_unsigned(), class: Class::I64 });
+        assert_eq!(wide(DType::U32, 0xffff_fffe), Word { bits: 0xffff_fffe, class: Class::I64 });
+        assert_eq!(wide(DType::F32, u64::from(1.5_f32.to_bits())), float(1.5));
+        assert_eq!(wide(DType::F16, 0x3e00), float(1.5));
+        assert_eq!(wide(DType::BF16, 0x3fc0), float(1.5));
+        assert_eq!(wide(DType::F64, (-0.1_f64).to_bits()), float(-0.1));
+        assert_eq!(wide(DType::BOOL, 1), Word { bits: 1, class: Class::Bool });
+        assert_eq!(Word::wide(DType::FP8_E4M3, 0x38), None);
+        assert_eq!(Word::wide(DType::COMPLEX64, 0), None);
+    }
+
+    /// Answers through a handle: codes and values as digits, then shape and strides of the tensor.
+    unsafe extern "C" fn inspect(
+        values: *const u64,
+        codes: *const i32,
+        count: i32,
+        value: *mut u64,
+        code: *mut i32,
+        resource: *mut c_void,
+    ) -> i32 {
+        let count = usize::try_from(count).unwrap();
+        // SAFETY: the caller passes `count` values.
+        let values = unsafe { std::slice::from_raw_parts(values, count) };
+        // SAFETY: the caller passes `count` codes.
+        let codes = unsafe { std::slice::from_raw_parts(codes, count) };
+        let scalars = [(-7_i64).cast_unsigned(), 2.5_f64.to_bits(), 1];
+        if !resource.is_null() || codes != [code::HANDLE, code::INT, code::FLOAT, code::TENSOR, code::INT] {
+            return 1;
+        }
+        if [values[1], values[2], values[4]] != scalars {
+            return 2;
+        }
+        let tensor: *const DlTensor = std::ptr::with_exposed_provenance(usize::try_from(values[3]).unwrap());
+        // SAFETY: the code says that it is a tensor.
+        let tensor = unsafe { *tensor };
+        if (tensor.data, tensor.device, tensor.ndim) != (4096, [1, 0], 2) {
+            return 3;
+        }
+        if (tensor.dtype, tensor.byte_offset) != ((2, 32, 1), 0) {
+            return 4;
+        }
+        let extents = |address: u64| {
+            let address: *const i64 = std::ptr::with_exposed_provenance(usize::try_from(address).unwrap());
+            // SAFETY: the tensor has two dimensions.
+            unsafe { std::slice::from_raw_parts(address, 2) }.to_vec()
+        };
+        let out: *mut i64 = std::ptr::with_exposed_provenance_mut(usize::try_from(values[0]).unwrap());
+        for (index, extent) in extents(tensor.shape).into_iter().chain(extents(tensor.strides)).enumerate() {
+            // SAFETY: the test passes memory for four.
+            unsafe { out.wrapping_add(index).write(extent) };
+        }
+        // SAFETY: the caller passes a place for the returned value.
+        unsafe { value.write(1) };
+        // SAFETY: the caller passes a place for its code.
+        unsafe { code.write(code::INT) };
+        42
+    }
+
+    #[test]
+    fn values_codes_and_tensors_arrive_and_a_failure_comes_back() {
+        let mut out = [0_i64; 4];
+        let mut tensors = Tensors::default();
+        for _ in 0..2 {
+            tensors.clear();
+            tensors.push(4096, DType::F32, &[3, 5], &[10, 2]);
+            let mut words = [
+                Word::pointer(out.as_mut_ptr().expose_provenance() as u64),
+                wide(DType::I16, 0xfff9),
+                wide(DType::F64, 2.5_f64.to_bits()),
+                Word { bits: 0, class: Class::Tensor },
+                wide(DType::BOOL, 1),
+            ];
+            tensors.place(&mut words);
+            assert_eq!(call_packed(inspect as *const c_void, &words), Err(42));
+            // SAFETY: `out` is written behind the compiler's back.
+            assert_eq!(unsafe { (&raw const out).read_volatile() }, [3, 5, 10, 2]);
+        }
+    }
+}
