@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
+use runtime_conformance::{Arguments, Selection};
+
 use crate::arguments::ConformanceArguments;
-use crate::output;
 
 pub(crate) fn run(arguments: &ConformanceArguments) -> ExitCode {
-    output::warn(&format!(
-        "error: this build has no conformance suite: {:?} {:?}",
-        arguments.backends, arguments.runner
-    ));
-    ExitCode::from(2)
+    let program = "runtime conformance [PATH|TARGET]... --".to_owned();
+    let runner = Arguments::from_iter(std::iter::once(program).chain(arguments.runner.iter().cloned()));
+    runtime_conformance::run(&Selection::new(arguments.backends.clone()), &runner)
 }

@@ -225,3 +225,15 @@ fn a_reader_that_goes_away_is_no_error() {
     let run = fixture::Finished::from(child.wait_with_output().unwrap());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
 }
+
+#[test]
+fn conformance_runs_the_suite_against_what_is_named() {
+    let run = runtime(&["conformance", "host", "--", "the_device_string_names_the_device"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("host:0") && run.stdout.contains("1 passed"), "{run:?}");
+    let none = runtime(&["conformance", "/missing/libruntime_none.so"]);
+    assert_ne!(none.code, 0, "{none:?}");
+    assert!(format!("{}{}", none.stdout, none.stderr).contains("libruntime_none.so"), "{none:?}");
+    let wrong = runtime(&["conformance", "host", "--", "--colour"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+}
