@@ -237,3 +237,15 @@ fn conformance_runs_the_suite_against_what_is_named() {
     let wrong = runtime(&["conformance", "host", "--", "--colour"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
 }
+
+#[test]
+fn a_range_is_spread_over_the_cores() {
+    let folder = Folder::new();
+    let part = SCALE.replacen("entry = \"scale\"", "entry = \"part\"", 1);
+    folder.write("part.toml", &(part.clone() + "[launch]\nrange = [0, 100]\ngrain = 7\n"));
+    let run = folder.runtime(&["eval", "part.toml", "--repeat", "2", "--number", "3"]);
+    assert!(run.code == 0 && run.stdout.contains("right (exact)"), "{run:?}");
+    folder.write("short.toml", &(part + "[launch]\nrange = [0, 99]\n"));
+    let run = folder.runtime(&["run", "short.toml"]);
+    assert!(run.code == 1 && run.stdout.contains("1 of 100 elements"), "{run:?}");
+}
