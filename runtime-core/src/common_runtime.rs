@@ -100,7 +100,9 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// # Errors
     /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be.
     fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
-        Tensor::allocate(self.opened().0, dtype, shape, placement)
+        let device = self.opened().0;
+        let allocated = Tensor::allocate(device, dtype, shape, placement);
+        allocated.map_err(|error| error.in_operation("allocate").on_device(&device.name))
     }
 
     /// Loads code.

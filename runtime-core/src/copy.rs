@@ -127,6 +127,8 @@ impl Queue {
         if !Arc::ptr_eq(&destination.device().instance.directory, &source.device().instance.directory) {
             return Err(Error::invalid("the tensors belong to two different Runtimes"));
         }
+        destination.device().check()?;
+        source.device().check()?;
         let (to, from) = (destination.buffer("copy")?, source.buffer("copy")?);
         if self.recording.load(Ordering::Relaxed) {
             self.check_own(destination, "copy").and_then(|()| self.check_own(source, "copy"))?;

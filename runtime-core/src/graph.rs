@@ -195,6 +195,9 @@ impl Queue {
         if !Arc::ptr_eq(&graph.device, &self.device) {
             return Err(self.name(Error::invalid(format!("the graph is of {}", graph.device.name)), "replay"));
         }
+        if graph.nodes.is_empty() {
+            return Err(self.name(Error::invalid("the graph is empty"), "replay"));
+        }
         match graph.native {
             Some(native) => self.replay_native(graph, native),
             None => self.resubmit(graph),

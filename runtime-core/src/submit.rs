@@ -108,8 +108,16 @@ pub(crate) enum Submitted {
     Claimed(u64),
 }
 
-/// Waits on the device for work of other queues: the queue, its ticket, and whether its failure travels.
-type Joins = SmallVec<[(Arc<Timeline>, u64, bool); 4]>;
+/// A wait on the device for work of another queue.
+struct Join {
+    source: Arc<Timeline>,
+    /// The latest ticket to wait for.
+    ticket: u64,
+    /// The latest ticket whose failure travels; 0: none. Order alone carries no failure.
+    carries: u64,
+}
+
+type Joins = SmallVec<[Join; 4]>;
 
 /// What to do about work of other queues.
 enum Next {
@@ -161,16 +169,21 @@ impl Queue {
             timeline.check_healthy()?;
             timeline.mark_held()?;
             let ticket = timeline.tail() + 1;
-            if let Some(joins) = joins
-                && let Some((source, ticket)) = self.join(joins, ticket)? {
-                    drop((lock, hazards));
-                    block(&source, ticket)?;
-                    continue;
-                }
+            if let Some(joins) = &joins
+                && let Some((source, ticket)) = self.join(joins)?
+            {
+                drop((lock, hazards));
+                block(&source, ticket)?;
+                continue;
+            }
             // SAFETY: the queue is open, and its lock is held.
             let claimed = plan.inline && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
             if !claimed {
                 timeline.raw("submit", |calls, queue| operation(calls, queue, Place { ticket, after }))?;
+            }
+            // Only now: a refused submission must not tie its ticket's next owner to somebody else's failure.
+            if let Some(joins) = &joins {
+                self.push_edges(joins, ticket);
             }
             timeline.advance(ticket);
             hazards.for_each(|hazards, _, access| {
@@ -207,7 +220,7 @@ impl Queue {
                 None => add_join(&mut joins, source, ticket, carries),
             }
         }
-        for (source, ticket, _) in &joins {
+        for Join { source, ticket, .. } in &joins {
             source.mark_from_now_on();
             source.publish(*ticket)?;
         }
@@ -222,25 +235,31 @@ impl Queue {
         capable(&self.device) && source.device.upgrade().is_some_and(same_backend)
     }
 
-    /// Makes `ticket`, the next one, wait on the device; what the device refuses is returned, to be blocked for.
-    fn join(&self, joins: Joins, ticket: u64) -> Result<Option<(Arc<Timeline>, u64)>> {
-        for (source, source_ticket, carries) in joins {
+    /// Makes the next submission wait on the device; what the device refuses is returned, to be blocked for.
+    fn join(&self, joins: &Joins) -> Result<Option<(Arc<Timeline>, u64)>> {
+        for Join { source, ticket, .. } in joins {
             // A device that is gone has ended all its work.
             let Some(_open) = source.device.upgrade() else { continue };
             let joined = self.timeline.raw("wait_for", |calls, queue| {
                 // SAFETY: both queues are open, and the source's ticket is marked and flushed.
-                unsafe { (calls.wait_for)(queue, source.handle, source_ticket) }
+                unsafe { (calls.wait_for)(queue, source.handle, *ticket) }
             });
             match joined {
-                Ok(()) if carries => self.timeline.push_edge(ticket, &source, source_ticket),
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
-                    return Ok(Some((source, source_ticket)));
+                    return Ok(Some((source.clone(), *ticket)));
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(None)
+    }
+
+    /// Notes through which joins a failure travels to `ticket`.
+    fn push_edges(&self, joins: &Joins, ticket: u64) {
+        for join in joins.iter().filter(|join| join.carries != 0) {
+            self.timeline.push_edge(ticket, &join.source, join.carries);
+        }
     }
 
     /// Makes later submissions wait for `ticket` of `source`: on the device if it can, else on this thread.
@@ -258,8 +277,9 @@ impl Queue {
             let _lock = self.timeline.submission.lock();
             self.timeline.check_healthy()?;
             let mut joins = Joins::new();
-            joins.push((source.clone(), ticket, true));
-            if self.join(joins, self.timeline.tail() + 1)?.is_none() {
+            joins.push(Join { source: source.clone(), ticket, carries: ticket });
+            if self.join(&joins)?.is_none() {
+                self.push_edges(&joins, self.timeline.tail() + 1);
                 return Ok(());
             }
         }
@@ -270,12 +290,13 @@ impl Queue {
 
 /// One join per queue: its latest ticket.
 fn add_join(joins: &mut Joins, source: Arc<Timeline>, ticket: u64, carries: bool) {
-    match joins.iter_mut().find(|(known, ..)| Arc::ptr_eq(known, &source)) {
-        Some((_, latest, carried)) => {
-            *latest = ticket.max(*latest);
-            *carried |= carries;
+    let carries = if carries { ticket } else { 0 };
+    match joins.iter_mut().find(|join| Arc::ptr_eq(&join.source, &source)) {
+        Some(join) => {
+            join.ticket = ticket.max(join.ticket);
+            join.carries = carries.max(join.carries);
         }
-        None => joins.push((source, ticket, carries)),
+        None => joins.push(Join { source, ticket, carries }),
     }
 }
 

@@ -28,7 +28,7 @@ const SLICE: Duration = Duration::from_millis(20);
 const EDGE_SLICE: Duration = Duration::from_millis(1);
 /// The same on a serial device, whose only lock the wait holds.
 const SERIAL_SLICE: Duration = Duration::from_micros(50);
-/// Open edges of one queue before edges of one source are merged.
+/// Open edges of one queue before a submission looks which of them can be closed.
 const EDGES: usize = 16;
 /// Waits that return early for this many rounds sleep in between.
 const EAGER_ROUNDS: u32 = 64;
@@ -69,6 +69,7 @@ pub(crate) struct Timeline {
     failure: Mutex<Option<Error>>,
     edges: Mutex<SmallVec<[Edge; 4]>>,
     edge_count: AtomicUsize,
+    edge_limit: AtomicUsize,
 }
 
 // SAFETY: `handle` is a backend queue; the contract of the table lets any thread use it under the rules kept here.
@@ -97,6 +98,7 @@ impl Timeline {
             failure: Mutex::default(),
             edges: Mutex::default(),
             edge_count: AtomicUsize::new(0),
+            edge_limit: AtomicUsize::new(EDGES),
         }
     }
 
@@ -245,14 +247,34 @@ impl Timeline {
 
     /// Records that `ticket`, the next one, waits for a ticket of another queue.
     pub(crate) fn push_edge(&self, ticket: u64, source: &Arc<Self>, source_ticket: u64) {
+        if self.edge_count.load(Ordering::Acquire) >= self.edge_limit.load(Ordering::Relaxed) {
+            self.prune_edges();
+        }
         let mut edges = self.edges.lock();
-        let full = edges.len() >= EDGES;
-        match edges.iter_mut().rev().find(|edge| full && Arc::ptr_eq(&edge.source, source)) {
-            // A full ring merges: the earlier dependent may fail for the later source, but no failure is missed.
-            Some(edge) => edge.source_ticket = edge.source_ticket.max(source_ticket),
-            None => edges.push(Edge { ticket, source: source.clone(), source_ticket }),
+        // What an earlier ticket waits for, all later ones wait for: nothing new is said. Edges are never merged the
+        // other way: an earlier ticket that waited for a later source could wait for itself.
+        let implied = |edge: &Edge| Arc::ptr_eq(&edge.source, source) && edge.source_ticket >= source_ticket;
+        if !edges.iter().any(implied) {
+            edges.push(Edge { ticket, source: source.clone(), source_ticket });
         }
         self.edge_count.store(edges.len(), Ordering::Release);
+    }
+
+    /// Closes what can be closed of many edges that nobody looked at; what stays sets when to try again.
+    #[cold]
+    fn prune_edges(&self) {
+        let sources: Vec<_> = self.edges.lock().iter().map(|edge| edge.source.clone()).collect();
+        let mut polled: Vec<*const Self> = Vec::new();
+        for source in &sources {
+            if !polled.contains(&Arc::as_ptr(source)) && let Some(_open) = source.device.upgrade() {
+                polled.push(Arc::as_ptr(source));
+                // An error has been noted as the queue's failure.
+                let _ = source.poll();
+            }
+        }
+        self.carry_failures();
+        let left = self.edge_count.load(Ordering::Acquire);
+        self.edge_limit.store(EDGES.max(2 * left), Ordering::Relaxed);
     }
 
     /// Polls every queue that this one depends on, however indirectly, and carries failures over to a fixed point.
@@ -279,20 +301,24 @@ impl Timeline {
 
     /// Closes the edges whose source has settled; says whether anything changed.
     fn carry_failures(&self) -> bool {
-        let mut failures: SmallVec<[(u64, Error); 2]> = SmallVec::new();
+        // A source looks at its own edges, and queues depend on each other both ways: no lock is held meanwhile.
+        let open: SmallVec<[(Arc<Self>, u64); 4]> =
+            self.edges.lock().iter().map(|edge| (edge.source.clone(), edge.source_ticket)).collect();
+        let settled: SmallVec<[(Arc<Self>, u64, Result<()>); 4]> = open
+            .into_iter()
+            .filter_map(|(source, ticket)| source.settled(ticket).map(|outcome| (source, ticket, outcome)))
+            .collect();
         let mut edges = self.edges.lock();
         let before = edges.len();
-        edges.retain(|edge| match edge.source.settled(edge.source_ticket) {
-            None => true,
-            Some(Ok(())) => false,
-            Some(Err(error)) => {
-                failures.push((edge.ticket, error));
-                false
+        edges.retain(|edge| {
+            let ended = settled.iter().find(|(source, ticket, _)| {
+                *ticket == edge.source_ticket && Arc::ptr_eq(source, &edge.source)
+            });
+            if let Some((_, _, Err(error))) = ended {
+                self.fail_from(edge.ticket, error);
             }
+            ended.is_none()
         });
-        for (ticket, error) in &failures {
-            self.fail_from(*ticket, error);
-        }
         self.edge_count.store(edges.len(), Ordering::Release);
         edges.len() != before
     }
@@ -327,7 +353,9 @@ impl Timeline {
 
     /// Makes `ticket` observable, and hands it to the driver: nothing waits on work that was not submitted.
     pub(crate) fn publish(&self, ticket: u64) -> Result<()> {
-        if self.marked.load(Ordering::Acquire) >= ticket && self.flushed.load(Ordering::Acquire) >= ticket {
+        // The end of `ticket` may show by a later mark only, which must be on its way too.
+        let marked = self.marked.load(Ordering::Acquire);
+        if marked >= ticket && self.flushed.load(Ordering::Acquire) >= marked {
             return Ok(());
         }
         let _submission = self.submission.lock();
