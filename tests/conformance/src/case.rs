@@ -40,8 +40,10 @@ pub(crate) enum Need {
     Kind(DeviceKind),
     /// All of these `CAP_*` bits.
     Capability(u64),
-    /// That the suite has kernels in a format of the device, with this one among them.
+    /// Queues, and that the suite has kernels in a format of the device, with this one among them.
     Kernel(&'static str),
+    /// An embedded device, and that the suite has this kernel as a program for it.
+    Program(&'static str),
     /// A memory space that both the program and kernels can reach.
     HostVisible,
     /// A device option.
@@ -71,14 +73,17 @@ impl Need {
     /// Why the device does not have it; `None` when it does.
     pub(crate) fn missing(&self, context: &Context) -> Option<String> {
         let info = context.info();
+        let embedded = info.kind == DeviceKind::Embedded;
         let (there, what) = match *self {
-            Self::Queues => (info.kind != DeviceKind::Embedded, "it has no queues".to_owned()),
-            Self::Kind(kind) => (info.kind == kind, format!("it is no {kind:?} device")),
+            Self::Queues => (!embedded, "queues".to_owned()),
+            Self::Kind(kind) => (info.kind == kind, format!("the kind {kind:?}")),
             Self::Capability(bits) => (
                 info.capabilities.has(bits),
                 format!("capability {}", Capabilities(bits).names().join(" and ")),
             ),
-            Self::Kernel(name) => return context.lab().lacks_kernel(name),
+            Self::Kernel(_) if embedded => (false, "queues".to_owned()),
+            Self::Program(_) if !embedded => (false, "the kind Embedded".to_owned()),
+            Self::Kernel(name) | Self::Program(name) => return context.lab().lacks_kernel(name),
             Self::HostVisible => (context.lab().mappable().is_some(), "host-visible memory".to_owned()),
             Self::Option(key) => (context.has_option(key), format!("device option \"{key}\"")),
         };

@@ -83,6 +83,12 @@ impl Kernels {
         unsafe { ModuleSource::native(CodeFormat::from(self.format), self.source) }
     }
 
+    /// A program of one kernel, for an embedded device; `None` where the format has no such programs.
+    pub(crate) fn program(&self, name: &str) -> Option<ModuleSource> {
+        // SAFETY: as above.
+        (self.format == "null").then(|| unsafe { ModuleSource::native(CodeFormat::from(self.format), name) })
+    }
+
     /// Code that must be refused.
     pub(crate) fn broken(&self) -> ModuleSource {
         // SAFETY: it is no code.

@@ -1,13 +1,15 @@
 //! Waiting with deadlines: nothing in the suite waits for ever.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use runtime_core::{Error, ErrorKind, Event, Queue, Result};
+
+use crate::case::{Failure, Verdict};
 
 /// How long a wait may take before it counts as a hang.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,6 +34,24 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> Result<bool>) -> 
         std::thread::sleep(Duration::from_micros(200));
     }
     Ok(())
+}
+
+/// Expects that `attempt`, which keeps a queue busy for some microseconds and waits a short while, runs into its
+/// deadline; tries longer times where the machine is too busy to come back in time.
+pub(crate) fn times_out(mut attempt: impl FnMut(i64) -> Result<Result<()>, Failure>) -> Verdict {
+    for microseconds in [20_000, 200_000, 1_000_000, 3_000_000] {
+        match attempt(microseconds)? {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Timeout => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Failure::Failed("a wait of microseconds for work of seconds never timed out".to_owned()))
+}
+
+/// Polls a future once.
+pub(crate) fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 struct Unpark(Thread);

@@ -129,8 +129,8 @@ fn many_small_tensors_are_apart(context: &Context) -> Verdict {
 }
 
 fn freed_memory_comes_back(context: &Context) -> Verdict {
-    // More than any device of today has, if nothing came back: 256 times an eighth of a small device.
-    const BYTES: usize = 64 << 20;
+    // 4 GiB in all: more than a small device has, if nothing came back.
+    const BYTES: usize = 16 << 20;
     let limit = usize::try_from(context.info().limits.allocation_bytes).unwrap_or(usize::MAX);
     for round in 0..256 {
         let tensor = context.lab().room::<u8>(BYTES.min(limit.max(1)))?;

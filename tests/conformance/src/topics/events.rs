@@ -1,0 +1,196 @@
+//! Events: waiting, polling, awaiting, cloning, dropping.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use runtime_core::{Arg, Event, Options};
+
+use crate::case::{Failure, Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::all;
+use crate::wait::{self, block_on};
+
+cases! {
+    [Need::Queues] => an_event_can_be_waited_for_again, waiting_in_any_order_works, an_event_outlives_its_queue,
+        an_event_outlives_its_device, an_event_is_awaited, a_thousand_events_are_awaited, events_are_threadsafe;
+    [Need::Kernel("spin")] => an_event_becomes_done, a_timeout_cancels_nothing, a_clone_is_the_same_point,
+        a_clone_outlives_its_original, dropping_an_event_cancels_nothing, dropping_a_future_cancels_nothing,
+        events_of_several_queues_are_awaited_together, an_awaited_event_is_woken;
+    [Need::Kernel("hold")] => waiting_for_early_work_does_not_wait_for_late_work;
+}
+
+fn an_event_can_be_waited_for_again(context: &Context) -> Verdict {
+    let queue = context.lab().queue()?;
+    let event = queue.fill(&context.lab().full(1000, 0.0)?, &[1])?;
+    for _ in 0..3 {
+        wait::done(&event)?;
+        event.wait()?;
+        event.wait_timeout(Duration::ZERO)?;
+        assert!(event.is_done()?);
+    }
+    Ok(())
+}
+
+fn waiting_in_any_order_works(context: &Context) -> Verdict {
+    let (queue, tensor) = (context.lab().queue()?, context.lab().full(1000, 0.0)?);
+    let events = (0..20).map(|_| queue.fill(&tensor, &[1])).collect::<Result<Vec<_>, _>>()?;
+    for index in [19, 0, 7, 3, 12, 18, 1] {
+        wait::done(&events[index])?;
+    }
+    Ok(())
+}
+
+fn an_event_outlives_its_queue(context: &Context) -> Verdict {
+    let (queue, tensor) = (context.lab().queue()?, context.lab().full(1000, 0.0)?);
+    let event = queue.fill(&tensor, &[0, 0, 128, 63])?;
+    drop(queue);
+    wait::done(&event)?;
+    all("filled", &tensor, 1.0)
+}
+
+fn an_event_outlives_its_device(context: &Context) -> Verdict {
+    let lab = context.reopen(&Options::new())?;
+    let event = lab.queue()?.fill(&lab.full(1000, 0.0)?, &[1])?;
+    drop(lab);
+    // The last drop of the device has waited for the work.
+    Ok(wait::done(&event)?)
+}
+
+fn an_event_is_awaited(context: &Context) -> Verdict {
+    let queue = context.lab().queue()?;
+    let event = queue.fill(&context.lab().full(1000, 0.0)?, &[1])?;
+    Ok(block_on(event)?)
+}
+
+fn a_thousand_events_are_awaited(context: &Context) -> Verdict {
+    let (queue, tensor) = (context.lab().queue()?, context.lab().full(10, 0.0)?);
+    Ok(block_on(async {
+        let mut events = Vec::new();
+        for _ in 0..1000 {
+            events.push(queue.fill(&tensor, &[1])?);
+        }
+        for event in events.into_iter().rev() {
+            event.await?;
+        }
+        Ok(())
+    })?)
+}
+
+fn events_are_threadsafe(context: &Context) -> Verdict {
+    let queue = context.lab().queue()?;
+    let event = queue.fill(&context.lab().full(1 << 20, 0.0)?, &[1])?;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| wait::done(&event.clone()))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            Ok(thread.join().map_err(|_| Failure::Failed("a thread panicked".to_owned()))??)
+        })
+    })
+}
+
+fn an_event_becomes_done(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let tensor = lab.full(100, 0.0)?;
+    lab.delay(&queue)?;
+    let event = lab.fill(&queue, &tensor, 2.0)?;
+    wait::until("the event", || event.is_done())?;
+    event.wait_timeout(Duration::ZERO)?;
+    all("done means written", &tensor, 2.0)
+}
+
+fn a_timeout_cancels_nothing(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let tensor = lab.full(100, 0.0)?;
+    let mut event = None;
+    wait::times_out(|microseconds| {
+        lab.launch(&queue, "spin", &[Arg::scalar(microseconds)], 1)?;
+        let filled = lab.fill(&queue, &tensor, 2.0)?;
+        let outcome = filled.wait_timeout(Duration::from_micros(10));
+        event = Some(filled);
+        Ok(outcome)
+    })?;
+    let event: Event = event.ok_or_else(|| Failure::Failed("nothing was submitted".to_owned()))?;
+    wait::done(&event)?;
+    all("it went on", &tensor, 2.0)
+}
+
+fn a_clone_is_the_same_point(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    lab.delay(&queue)?;
+    let event = lab.launch(&queue, "noop", &[], 1)?;
+    let clone = event.clone();
+    assert_eq!(event.ticket(), clone.ticket());
+    wait::done(&event)?;
+    assert!(clone.is_done()?);
+    Ok(())
+}
+
+fn a_clone_outlives_its_original(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    lab.delay(&queue)?;
+    let clone = lab.launch(&queue, "noop", &[], 1)?.clone();
+    for _ in 0..10 {
+        drop(lab.launch(&queue, "noop", &[], 1)?);
+    }
+    Ok(wait::done(&clone)?)
+}
+
+fn dropping_an_event_cancels_nothing(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let tensor = lab.full(100, 0.0)?;
+    lab.delay(&queue)?;
+    drop(lab.fill(&queue, &tensor, 3.0)?);
+    all("submitted", &tensor, 3.0)
+}
+
+fn dropping_a_future_cancels_nothing(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let tensor = lab.full(100, 0.0)?;
+    lab.delay(&queue)?;
+    let event = lab.fill(&queue, &tensor, 3.0)?;
+    // Polled once, so that the waiter knows it, and dropped.
+    let mut polled = std::pin::pin!(event);
+    let _ = wait::poll_once(polled.as_mut());
+    all("submitted", &tensor, 3.0)
+}
+
+fn events_of_several_queues_are_awaited_together(context: &Context) -> Verdict {
+    let (lab, queues) = (context.lab(), context.lab().queues::<4>()?);
+    let tensors = (0..4).map(|_| lab.full(100, 0.0)).collect::<Result<Vec<_>, _>>()?;
+    let mut events = Vec::new();
+    for (queue, tensor) in queues.iter().zip(&tensors) {
+        lab.delay(queue)?;
+        events.push(lab.fill(queue, tensor, 4.0)?);
+    }
+    block_on(async {
+        for event in events.iter_mut().rev() {
+            event.await?;
+        }
+        Ok(())
+    })?;
+    tensors.iter().try_for_each(|tensor| all("awaited", tensor, 4.0))
+}
+
+fn an_awaited_event_is_woken(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let tensor = lab.full(100, 0.0)?;
+    for round in 1..=5u8 {
+        lab.delay(&queue)?;
+        block_on(lab.fill(&queue, &tensor, f32::from(round))?)?;
+        all("awaited means written", &tensor, f32::from(round))?;
+    }
+    Ok(())
+}
+
+fn waiting_for_early_work_does_not_wait_for_late_work(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let early = lab.launch(&queue, "noop", &[], 1)?;
+    let flag = AtomicI32::new(0);
+    let held = lab.launch(&queue, "hold", &[Arg::scalar(flag.as_ptr().expose_provenance() as u64)], 1)?;
+    let outcome = wait::done(&early);
+    let still_held = held.is_done().map(|done| !done);
+    flag.store(1, Ordering::Release);
+    wait::done(&held)?;
+    outcome?;
+    assert!(still_held?, "waiting for the first waited for the second");
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! Faults of the backend itself, injected by device options: refusals, panics, a lost device.
+
+use runtime_core::{Arg, ErrorKind, Options, Result};
+
+use crate::case::{Failure, Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::{all, refused};
+use crate::lab::Lab;
+use crate::wait::{self, block_on};
+
+cases! {
+    [Need::Kernel("spin"), Need::Option("fail_call")] => a_refused_submission_poisons_nothing,
+        a_refusal_after_a_wait_poisons_nothing, a_refused_transfer_is_an_error, a_refused_mark_loses_no_work,
+        a_refusal_of_any_call_ends, an_allocation_that_fails_once_works_again, a_kind_crosses_the_seam;
+    [Need::Kernel("spin"), Need::Option("panic_in")] => a_panic_is_an_error, a_panic_of_any_call_ends;
+    [Need::Kernel("spin"), Need::Option("fail_ticket")] => a_failing_ticket_is_the_one, a_transfer_that_fails_is_an_error;
+    [Need::Kernel("spin"), Need::Option("lose_after")] => a_lost_device_says_so_in_every_call,
+        work_of_a_lost_device_fails, an_awaited_event_of_a_lost_device_fails, a_lost_device_can_be_dropped,
+        a_lost_device_can_be_opened_again, losing_one_opening_leaves_the_other;
+    [Need::Option("open_fails")] => a_device_that_does_not_open_says_why;
+}
+
+fn faulty(context: &Context, key: &str, value: impl Into<runtime_core::Value>) -> Result<Lab, Failure> {
+    context.reopen(&Options::new().with(key, value))
+}
+
+fn a_refused_submission_poisons_nothing(context: &Context) -> Verdict {
+    let lab = faulty(context, "fail_call", "launch:2:out_of_resources")?;
+    let (queue, x) = (lab.queue()?, lab.full(10, 1.0)?);
+    let first = lab.scale(&queue, &x, 2.0)?;
+    let again = lab.attempt(&queue, "scale_f32", &[Arg::read_write(&x), Arg::scalar(2.0f32)], 10)?;
+    refused("the second", again, ErrorKind::OutOfResources, &["launch", context.name()])?;
+    assert_eq!(queue.submitted(), 1);
+    let third = lab.scale(&queue, &x, 3.0)?;
+    assert_eq!(third.ticket(), 2);
+    [first, third].iter().try_for_each(wait::done)?;
+    all("twice, not three times", &x, 6.0)
+}
+
+fn a_refusal_after_a_wait_poisons_nothing(context: &Context) -> Verdict {
+    let lab = faulty(context, "fail_call", "launch:3")?;
+    let [a, b] = lab.queues()?;
+    let (x, y) = (lab.full(10, 0.0)?, lab.full(10, 0.0)?);
+    lab.delay(&a)?;
+    let failing = lab.launch(&a, "fail", &[Arg::write(&x)], 1)?;
+    // It waits for the other queue, and is then refused: the wait must not tie what comes next to that failure.
+    let dependent = lab.attempt(&b, "copy_f32", &[Arg::read(&x), Arg::write(&y)], 10)?;
+    refused("the dependent", dependent, ErrorKind::Driver, &[])?;
+    let next = lab.fill(&b, &y, 1.0)?;
+    assert!(wait::done(&failing).is_err());
+    wait::done(&next)?;
+    all("of nobody's data", &y, 1.0)
+}
+
+fn a_refused_transfer_is_an_error(context: &Context) -> Verdict {
+    let lab = faulty(context, "fail_call", "read:1")?;
+    let x = lab.full(10, 1.0)?;
+    refused("read", x.to_vec::<f32>(), ErrorKind::Driver, &["read"])?;
+    all("the next one", &x, 1.0)
+}
+
+fn a_refused_mark_loses_no_work(context: &Context) -> Verdict {
+    for nth in 1..=4 {
+        let lab = faulty(context, "fail_call", format!("mark:{nth}"))?;
+        let queue = lab.queue()?;
+        // One of the waits and transfers is refused, whichever comes to the mark; it works when it is tried again.
+        let x = lab.full(10, 1.0).or_else(|_| lab.full(10, 1.0))?;
+        let event = lab.scale(&queue, &x, 2.0)?;
+        wait::done(&event).or_else(|_| wait::done(&event))?;
+        let data = x.to_vec::<f32>().or_else(|_| x.to_vec::<f32>())?;
+        crate::data::same("done", &data, &[2.0; 10])?;
+    }
+    Ok(())
+}
+
+fn an_allocation_that_fails_once_works_again(context: &Context) -> Verdict {
+    let lab = faulty(context, "fail_call", "allocate:2:out_of_memory")?;
+    let _first = lab.full(10, 1.0)?;
+    refused("the second", lab.full(10, 1.0), ErrorKind::OutOfMemory, &["allocate", context.name()])?;
+    all("the third", &lab.full(10, 1.0)?, 1.0)
+}
+
+fn a_kind_crosses_the_seam(context: &Context) -> Verdict {
+    let kinds = [
+        ("driver", ErrorKind::Driver),
+        ("unsupported", ErrorKind::Unsupported),
+        ("invalid_argument", ErrorKind::InvalidArgument),
+        ("out_of_memory", ErrorKind::OutOfMemory),
+        ("out_of_resources", ErrorKind::OutOfResources),
+        ("timeout", ErrorKind::Timeout),
+        ("device_lost", ErrorKind::DeviceLost),
+        ("internal", ErrorKind::Internal),
+    ];
+    for (name, kind) in kinds {
+        let lab = faulty(context, "fail_call", format!("open_queue:1:{name}"))?;
+        refused(name, lab.queue(), kind, &["open_queue", context.name(), "fail_call"])?;
+    }
+    Ok(())
+}
+
+/// A little of everything. What fails is passed over: what counts is that it ends.
+fn use_everything(context: &Context, options: &Options) -> Result<()> {
+    let lab = Lab::new(context.runtime().open_with(context.name(), options)?);
+    let (queue, other) = (lab.queue()?, lab.queue()?);
+    let (x, y) = (lab.full(10, 1.0), lab.full(10, 1.0));
+    let _ = lab.device().memory_usage(&context.info().spaces[0].name);
+    let _ = lab.device().telemetry();
+    let (x, y) = (x?, y?);
+    let held = lab.delay(&queue).and_then(|()| lab.fill(&queue, &x, 2.0));
+    let copied = lab.copy(&other, &x, &y);
+    let _ = (queue.fill(&x, &[1]), queue.copy(&y, &x), queue.write(&x, &[0; 40]), queue.read(&y, &mut [0; 40]));
+    let _ = (queue.empty(), queue.timestamp().and_then(|event| wait::done(&event).and_then(|()| queue.read_timestamp(&event))));
+    let _ = (queue.flush(), queue.completed(), x.to_vec::<f32>(), y.write(&[0.0f32; 10]));
+    for event in [held, copied].into_iter().flatten() {
+        let _ = (event.is_done(), wait::done(&event), block_on(event));
+    }
+    let _ = (wait::idle(&queue), wait::idle(&other));
+    Ok(())
+}
+
+/// The functions that can be made to fail.
+fn slots(context: &Context, key: &str) -> Vec<String> {
+    context.target().options.iter().filter(|spec| spec.key == key).flat_map(|spec| spec.choices.clone()).collect()
+}
+
+fn a_refusal_of_any_call_ends(context: &Context) -> Verdict {
+    for slot in slots(context, "panic_in") {
+        for nth in 1..=3 {
+            for kind in ["driver", "device_lost", "unsupported"] {
+                // Those that cannot fail are refused as options.
+                let _ = use_everything(context, &Options::new().with("fail_call", format!("{slot}:{nth}:{kind}")));
+            }
+        }
+    }
+    all("afterwards", &context.reopen(&Options::new())?.full(10, 1.0)?, 1.0)
+}
+
+fn a_panic_is_an_error(context: &Context) -> Verdict {
+    let lab = faulty(context, "panic_in", "launch")?;
+    let (queue, x) = (lab.queue()?, lab.full(10, 1.0)?);
+    let launched = lab.attempt(&queue, "noop", &[], 1)?;
+    refused("launch", launched, ErrorKind::Internal, &["launch", "panic"])?;
+    assert_eq!(queue.submitted(), 0);
+    wait::done(&queue.fill(&x, &[0])?)?;
+    all("the queue goes on", &x, 0.0)
+}
+
+fn a_panic_of_any_call_ends(context: &Context) -> Verdict {
+    let slots = slots(context, "panic_in");
+    assert!(slots.len() > 10, "{slots:?}");
+    for slot in slots {
+        let _ = use_everything(context, &Options::new().with("panic_in", slot));
+    }
+    all("afterwards", &context.reopen(&Options::new())?.full(10, 1.0)?, 1.0)
+}
+
+fn a_failing_ticket_is_the_one(context: &Context) -> Verdict {
+    let lab = faulty(context, "fail_ticket", 3)?;
+    for queue in lab.queues::<2>()? {
+        let events = (0..5).map(|_| lab.launch(&queue, "noop", &[], 1)).collect::<Vec<_>>();
+        for (event, ticket) in events.into_iter().zip(1..) {
+            let outcome = event.and_then(|event| Ok(wait::done(&event)?));
+            assert_eq!(outcome.is_ok(), ticket < 3, "ticket {ticket}");
+        }
+    }
+    Ok(())
+}
+
+fn a_transfer_that_fails_is_an_error(context: &Context) -> Verdict {
+    let lab = faulty(context, "fail_ticket", 1)?;
+    let (queue, x) = (lab.queue()?, lab.room::<f32>(10)?);
+    refused("queue write", queue.write(&x, &[0; 40]), ErrorKind::Failed, &["ticket 1"])?;
+    refused("queue read", lab.queue()?.read(&lab.room::<f32>(10)?, &mut [0; 40]), ErrorKind::Failed, &["ticket 1"])?;
+    Ok(())
+}
+
+/// An opening that is lost, with what was made before.
+fn lost(context: &Context) -> Result<(Lab, runtime_core::Queue, runtime_core::Tensor), Failure> {
+    let lab = faulty(context, "lose_after", 4)?;
+    let (queue, x) = (lab.queue()?, lab.full(10, 1.0)?);
+    for _ in 0..8 {
+        let _ = lab.attempt(&queue, "noop", &[], 1)?.and_then(|event| wait::done(&event));
+    }
+    Ok((lab, queue, x))
+}
+
+fn a_lost_device_says_so_in_every_call(context: &Context) -> Verdict {
+    let (lab, queue, x) = lost(context)?;
+    let what = |what: &str, result: Result<()>| refused(what, result, ErrorKind::DeviceLost, &[context.name()]).map(drop);
+    what("allocate", lab.room::<f32>(10).map(drop))?;
+    what("open_queue", lab.queue().map(drop))?;
+    what("load", lab.device().load(&lab.kernels()?.source()).map(drop))?;
+    what("read", x.to_vec::<f32>().map(drop))?;
+    what("write", x.write(&[0.0f32; 10]))?;
+    what("freeze", x.freeze())?;
+    what("fill", queue.fill(&x, &[0]).map(drop))?;
+    what("flush", queue.flush())?;
+    what("completed", queue.completed().map(drop))?;
+    what("idle", wait::idle(&queue))?;
+    what("memory_usage", lab.device().memory_usage(x.space()).map(drop))?;
+    what("launch", lab.attempt(&queue, "noop", &[], 1)?.map(drop))?;
+    Ok(())
+}
+
+fn work_of_a_lost_device_fails(context: &Context) -> Verdict {
+    let lab = faulty(context, "lose_after", 4)?;
+    let [a, b] = lab.queues()?;
+    let pending = lab.launch(&a, "spin", &[Arg::scalar(3_000_000i64)], 1)?;
+    let other = lab.launch(&b, "spin", &[Arg::scalar(3_000_000i64)], 1)?;
+    for _ in 0..4 {
+        let _ = lab.attempt(&b, "noop", &[], 1)?;
+    }
+    refused("pending", wait::done(&pending), ErrorKind::DeviceLost, &[])?;
+    refused("on the other queue", wait::done(&other), ErrorKind::DeviceLost, &[]).map(drop)
+}
+
+fn an_awaited_event_of_a_lost_device_fails(context: &Context) -> Verdict {
+    let lab = faulty(context, "lose_after", 2)?;
+    let (queue, kernel) = (lab.queue()?, lab.kernel("noop")?);
+    let pending = lab.launch(&queue, "spin", &[Arg::scalar(3_000_000i64)], 1)?;
+    let waiting = std::thread::spawn(move || block_on(pending));
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    let geometry = lab.geometry(1);
+    let _ = (queue.launch(&kernel, &geometry, &[]), queue.launch(&kernel, &geometry, &[]));
+    let outcome = waiting.join().map_err(|_| Failure::Failed("a thread panicked".to_owned()))?;
+    refused("awaited", outcome, ErrorKind::DeviceLost, &[]).map(drop)
+}
+
+fn a_lost_device_can_be_dropped(context: &Context) -> Verdict {
+    for _ in 0..3 {
+        let (lab, queue, x) = lost(context)?;
+        drop(x);
+        drop((queue, lab));
+    }
+    Ok(())
+}
+
+fn a_lost_device_can_be_opened_again(context: &Context) -> Verdict {
+    let gone = lost(context)?;
+    let lab = context.reopen(&Options::new())?;
+    all("beside the lost one", &lab.full(10, 1.0)?, 1.0)?;
+    drop(gone);
+    wait::done(&lab.launch(&lab.queue()?, "noop", &[], 1)?)?;
+    Ok(())
+}
+
+fn losing_one_opening_leaves_the_other(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let y = lab.full(10, 0.0)?;
+    let (_lab, _queue, x) = lost(context)?;
+    assert!(queue.copy(&y, &x).is_err(), "copied from a lost device");
+    wait::done(&lab.fill(&lab.queue()?, &y, 1.0)?)?;
+    all("of its own", &y, 1.0)
+}
+
+fn a_device_that_does_not_open_says_why(context: &Context) -> Verdict {
+    let opened = context.runtime().open_with(context.name(), &Options::new().with("open_fails", true));
+    refused("open", opened, ErrorKind::Driver, &["open", context.name(), "open_fails"]).map(drop)
+}

@@ -1,0 +1,127 @@
+//! Geometry: what a device allows, refused before any driver sees it.
+
+use runtime_core::{Arg, ErrorKind, Geometry, abi};
+
+use crate::case::{Failure, Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::{Guarded, refused, same};
+use crate::wait;
+
+cases! {
+    [Need::Kernel("noop")] => one_plain_call_is_always_right, no_groups_are_refused, too_many_groups_are_refused,
+        too_large_a_group_is_refused, too_many_work_items_are_refused, too_much_shared_memory_is_refused,
+        what_the_device_lacks_is_unsupported, a_refused_geometry_takes_no_ticket;
+    [Need::Kernel("group_ids_u32"), Need::Capability(abi::CAP_GROUPS)] => every_work_item_runs_once;
+}
+
+fn launch(context: &Context, geometry: &Geometry) -> Result<runtime_core::Result<()>, Failure> {
+    let (queue, kernel) = (context.lab().queue()?, context.lab().kernel("noop")?);
+    let launched = queue.launch(&kernel, geometry, &[]);
+    assert!(launched.is_ok() || queue.submitted() == 0, "a refused launch takes no ticket");
+    Ok(launched.and_then(|event| wait::done(&event)))
+}
+
+/// The kind of a refusal: a limit where there are groups, else the whole idea.
+fn kind(context: &Context) -> ErrorKind {
+    let groups = context.info().capabilities.has(abi::CAP_GROUPS);
+    if groups { ErrorKind::InvalidArgument } else { ErrorKind::Unsupported }
+}
+
+fn one_plain_call_is_always_right(context: &Context) -> Verdict {
+    Ok(launch(context, &Geometry::single())??)
+}
+
+fn no_groups_are_refused(context: &Context) -> Verdict {
+    for axis in 0..3 {
+        let mut none = [1; 3];
+        none[axis] = 0;
+        refused("groups", launch(context, &Geometry::new(none, 1))?, kind(context), &["groups"])?;
+        refused("group_size", launch(context, &Geometry::new(1, none))?, kind(context), &["group_size"])?;
+    }
+    Ok(())
+}
+
+fn too_many_groups_are_refused(context: &Context) -> Verdict {
+    for (axis, name) in ["groups.x", "groups.y", "groups.z"].into_iter().enumerate() {
+        let Ok(limit) = u32::try_from(context.info().limits.groups[axis]) else { continue };
+        let Some(beyond) = limit.checked_add(1) else { continue };
+        let mut groups = [1; 3];
+        groups[axis] = beyond;
+        let words = if kind(context) == ErrorKind::InvalidArgument { [name, &beyond.to_string()] } else { ["groups", "launch"] };
+        refused(name, launch(context, &Geometry::new(groups, 1))?, kind(context), &words)?;
+    }
+    Ok(())
+}
+
+fn too_large_a_group_is_refused(context: &Context) -> Verdict {
+    for (axis, name) in ["group_size.x", "group_size.y", "group_size.z"].into_iter().enumerate() {
+        let mut size = [1; 3];
+        size[axis] = context.info().limits.group_size[axis].saturating_add(1);
+        let words = if kind(context) == ErrorKind::InvalidArgument { [name, "limit"] } else { ["group_size", "launch"] };
+        refused(name, launch(context, &Geometry::new(1, size))?, kind(context), &words)?;
+    }
+    Ok(())
+}
+
+fn too_many_work_items_are_refused(context: &Context) -> Verdict {
+    let limits = &context.info().limits;
+    let [x, y, z] = limits.group_size;
+    if u64::from(x) * u64::from(y) * u64::from(z) <= u64::from(limits.group_items) {
+        return Err(Failure::Unsupported("each axis at its limit is still within the limit of a group".to_owned()));
+    }
+    let words = ["work-items", &limits.group_items.to_string()];
+    refused("group", launch(context, &Geometry::new(1, [x, y, z]))?, ErrorKind::InvalidArgument, &words).map(drop)
+}
+
+fn too_much_shared_memory_is_refused(context: &Context) -> Verdict {
+    let Some(beyond) = u32::try_from(context.info().limits.shared_bytes).ok().and_then(|limit| limit.checked_add(1)) else {
+        return Err(Failure::Unsupported("the limit is beyond what a launch can ask for".to_owned()));
+    };
+    let geometry = Geometry::single().shared_bytes(beyond);
+    refused("shared", launch(context, &geometry)?, ErrorKind::InvalidArgument, &["shared_bytes", &beyond.to_string()]).map(drop)
+}
+
+fn what_the_device_lacks_is_unsupported(context: &Context) -> Verdict {
+    let single = Geometry::single();
+    let all = [
+        (abi::CAP_GROUPS, "groups", Geometry::new(2, 1)),
+        (abi::CAP_GROUPS, "groups", Geometry::new(1, 2)),
+        (abi::CAP_RANGE, "range", Geometry { range: Some([0, 4]), ..single }),
+        (abi::CAP_RANGE, "range", Geometry { range: Some([0, 0]), ..single }),
+        (abi::CAP_COOPERATIVE, "cooperative", Geometry { cooperative: true, ..single }),
+        (abi::CAP_CLUSTERS, "cluster", Geometry { cluster: [2, 1, 1], ..single }),
+    ];
+    for (capability, word, geometry) in all {
+        if !context.info().capabilities.has(capability) {
+            refused(word, launch(context, &geometry)?, ErrorKind::Unsupported, &[word, context.name()])?;
+        }
+    }
+    Ok(())
+}
+
+fn a_refused_geometry_takes_no_ticket(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let kernel = lab.kernel("noop")?;
+    drop(queue.launch(&kernel, &Geometry::single(), &[])?);
+    assert!(queue.launch(&kernel, &Geometry::new(0, 1), &[]).is_err());
+    assert!(queue.call(&kernel, &Geometry::new(1, 0), &[]).is_err());
+    assert_eq!(queue.submitted(), 1);
+    wait::done(&queue.launch(&kernel, &Geometry::single(), &[])?)?;
+    Ok(())
+}
+
+fn every_work_item_runs_once(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let shapes = [([1, 1, 1], [1, 1, 1]), ([7, 1, 1], [64, 1, 1]), ([3, 2, 2], [4, 2, 2]), ([1, 5, 3], [1, 8, 4])];
+    for (groups, size) in shapes {
+        let items = groups.iter().chain(&size).product::<u32>();
+        let out = Guarded::new(lab, &vec![u32::MAX; items as usize])?;
+        let kernel = lab.kernel("group_ids_u32")?;
+        wait::done(&queue.launch(&kernel, &Geometry::new(groups, size), &[Arg::write(out.tensor())])?)?;
+        let mut ids = out.tensor().to_vec::<u32>()?;
+        ids.sort_unstable();
+        same("every number once", &ids, &(0..items).collect::<Vec<_>>())?;
+        out.check("in their places", &(0..items).collect::<Vec<_>>())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! What is dropped while it is in use stays until the work is done, and is not reused before.
+
+use runtime_core::{Arg, Options};
+
+use crate::case::{Failure, Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::{Random, all};
+use crate::lab::Lab;
+use crate::wait;
+
+const N: usize = 4096;
+
+cases! {
+    [Need::Kernel("spin")] => a_dropped_tensor_is_not_reused_early, a_dropped_output_is_not_reused_early,
+        a_dropped_view_keeps_its_buffer, a_dropped_frozen_tensor_is_not_reused_early,
+        a_dropped_kernel_and_module_stay, a_dropped_queue_finishes, a_dropped_device_finishes,
+        everything_dropped_in_any_order, tensors_dropped_on_many_threads, a_dropped_tensor_of_two_queues_waits_for_both,
+        dropping_waits_for_nothing, what_is_dropped_comes_back;
+}
+
+/// Takes what was given back, and overwrites it.
+fn overwrite(lab: &Lab) -> Verdict {
+    let others = (0..8).map(|_| lab.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
+    others.iter().try_for_each(|other| all("the new owner's", other, -1.0))
+}
+
+fn a_dropped_tensor_is_not_reused_early(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    for round in 1..=5u8 {
+        let (x, y) = (lab.full(N, f32::from(round))?, lab.full(N, 0.0)?);
+        lab.delay(&queue)?;
+        drop(lab.copy(&queue, &x, &y)?);
+        drop(x);
+        overwrite(lab)?;
+        all("copied from a dropped tensor", &y, f32::from(round))?;
+    }
+    Ok(())
+}
+
+fn a_dropped_output_is_not_reused_early(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    for _ in 0..5 {
+        let x = lab.full(N, 0.0)?;
+        lab.delay(&queue)?;
+        drop(lab.fill(&queue, &x, 7.0)?);
+        drop(x);
+        let others = (0..8).map(|_| lab.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
+        wait::idle(&queue)?;
+        others.iter().try_for_each(|other| all("written by nobody else", other, -1.0))?;
+    }
+    Ok(())
+}
+
+fn a_dropped_view_keeps_its_buffer(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (x, y) = (lab.full(2 * N, 5.0)?, lab.full(N, 0.0)?);
+    let view = x.slice(0, N..2 * N)?;
+    drop(x);
+    lab.delay(&queue)?;
+    drop(lab.copy(&queue, &view, &y)?);
+    drop(view);
+    overwrite(lab)?;
+    all("copied from a dropped view", &y, 5.0)
+}
+
+fn a_dropped_frozen_tensor_is_not_reused_early(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (x, y) = (lab.full(N, 5.0)?, lab.full(N, 0.0)?);
+    x.freeze()?;
+    lab.delay(&queue)?;
+    drop(lab.copy(&queue, &x, &y)?);
+    drop(x);
+    overwrite(lab)?;
+    all("copied from a frozen tensor", &y, 5.0)
+}
+
+fn a_dropped_kernel_and_module_stay(context: &Context) -> Verdict {
+    let lab = context.lab();
+    lab.module()?;
+    let module = lab.device().load(&lab.kernels()?.source())?;
+    let (queue, y) = (lab.queue()?, lab.full(N, 0.0)?);
+    let fill = module.kernel("fill_f32")?;
+    lab.delay(&queue)?;
+    let args = lab.args("fill_f32", &[Arg::write(&y), Arg::scalar(5.0f32)], N)?;
+    drop(queue.launch(&fill, &lab.geometry(N), &args)?);
+    drop((module, fill));
+    // Asks the device to look what it can free.
+    drop(lab.full(10, 0.0)?);
+    all("written by a dropped kernel", &y, 5.0)
+}
+
+fn a_dropped_queue_finishes(context: &Context) -> Verdict {
+    let lab = context.lab();
+    for _ in 0..5 {
+        let (queue, y) = (lab.queue()?, lab.full(N, 0.0)?);
+        lab.delay(&queue)?;
+        drop(lab.fill(&queue, &y, 5.0)?);
+        drop(queue);
+        drop(lab.queue()?);
+        all("written by a dropped queue", &y, 5.0)?;
+    }
+    Ok(())
+}
+
+fn a_dropped_device_finishes(context: &Context) -> Verdict {
+    let lab = context.reopen(&Options::new())?;
+    let queue = lab.queue()?;
+    let (x, y) = (lab.full(N, 3.0)?, lab.full(N, 0.0)?);
+    lab.delay(&queue)?;
+    let event = lab.copy(&queue, &x, &y)?;
+    drop((lab, queue, x));
+    all("the last thing that is left", &y, 3.0)?;
+    drop(y);
+    Ok(wait::done(&event)?)
+}
+
+fn everything_dropped_in_any_order(context: &Context) -> Verdict {
+    let mut random = Random::new(21);
+    for _ in 0..10 {
+        let lab = context.reopen(&Options::new())?;
+        let mut things: Vec<Box<dyn std::any::Any>> = Vec::new();
+        let (queue, other) = (lab.queue()?, lab.queue()?);
+        let (x, y) = (lab.full(N, 1.0)?, lab.full(N, 1.0)?);
+        lab.launch(&queue, "spin", &[Arg::scalar(500i64)], 1)?;
+        things.push(Box::new(lab.copy(&queue, &x, &y)?));
+        things.push(Box::new(lab.scale(&other, &y, 2.0)?));
+        things.push(Box::new(lab.kernel("noop")?));
+        things.extend([Box::new(x) as Box<dyn std::any::Any>, Box::new(y), Box::new(queue), Box::new(other), Box::new(lab)]);
+        while !things.is_empty() {
+            drop(things.swap_remove(random.below(things.len())));
+        }
+    }
+    Ok(())
+}
+
+fn tensors_dropped_on_many_threads(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let work = |value: u8| -> Verdict {
+        let queue = lab.queue()?;
+        for _ in 0..20 {
+            let (x, y) = (lab.full(N, f32::from(value))?, lab.full(N, 0.0)?);
+            lab.launch(&queue, "spin", &[Arg::scalar(200i64)], 1)?;
+            drop(lab.copy(&queue, &x, &y)?);
+            drop(x);
+            all("a thread's own", &y, f32::from(value))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=4).map(|value| scope.spawn(move || work(value))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(Failure::Failed("a panic".to_owned()))))
+    })
+}
+
+fn a_dropped_tensor_of_two_queues_waits_for_both(context: &Context) -> Verdict {
+    let (lab, [a, b]) = (context.lab(), context.lab().queues()?);
+    let (x, y, z) = (lab.full(N, 5.0)?, lab.full(N, 0.0)?, lab.full(N, 0.0)?);
+    drop(lab.copy(&a, &x, &y)?);
+    lab.delay(&b)?;
+    drop(lab.copy(&b, &x, &z)?);
+    drop(x);
+    wait::idle(&a)?;
+    overwrite(lab)?;
+    all("the quick reader", &y, 5.0)?;
+    all("the slow reader", &z, 5.0)
+}
+
+fn dropping_waits_for_nothing(context: &Context) -> Verdict {
+    let lab = context.lab();
+    wait::times_out(|microseconds| {
+        let (queue, x) = (lab.queue()?, lab.full(N, 0.0)?);
+        lab.launch(&queue, "spin", &[Arg::scalar(microseconds)], 1)?;
+        let event = lab.fill(&queue, &x, 1.0)?;
+        drop((x, queue));
+        Ok(event.wait_timeout(std::time::Duration::ZERO))
+    })
+}
+
+fn what_is_dropped_comes_back(context: &Context) -> Verdict {
+    let lab = context.reopen(&Options::new())?;
+    let space = &context.info().spaces[0].name;
+    let free = || lab.device().memory_usage(space).map(|usage| usage.free_bytes);
+    let queue = lab.queue()?;
+    // 4 GiB in all, each piece busy when it is dropped.
+    for _ in 0..256 {
+        let x = lab.room::<f32>(4 << 20)?;
+        drop(lab.fill(&queue, &x.slice(0, 0..16)?, 1.0)?);
+    }
+    wait::idle(&queue)?;
+    drop(lab.full(10, 0.0)?);
+    // Only a device that is nobody else's tells exactly what is left.
+    let before = context.info().properties.flag("simulated").then(free).transpose()?;
+    let total = lab.device().memory_usage(space).map_or(0, |usage| usage.total_bytes);
+    assert!(before.is_none_or(|free| free + 100 >= total), "{before:?} of {total} bytes came back");
+    Ok(())
+}

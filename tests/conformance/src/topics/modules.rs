@@ -1,0 +1,151 @@
+//! Loaded code, its entry points, and what is wrong with code that does not load.
+
+use runtime_core::{ErrorKind, Options};
+
+use crate::case::{Failure, Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::{all, refused};
+use crate::kernels;
+use crate::wait;
+
+cases! {
+    [Need::Kernel("fill_f32")] => the_symbols_are_the_kernels, an_unknown_symbol_lists_those_that_exist,
+        an_empty_symbol_is_not_found, broken_code_is_a_compile_error, an_eleventh_module_works,
+        a_kernel_outlives_its_module, kernels_of_two_modules_share_a_queue, an_unknown_load_option_is_refused,
+        a_missing_file_is_an_io_error, kernel_info_fits_the_device, loads_from_many_threads,
+        a_failed_load_does_not_poison_the_next;
+    [] => an_unaccepted_format_lists_the_right_ones, portable_code_needs_a_lowering;
+}
+
+fn the_symbols_are_the_kernels(context: &Context) -> Verdict {
+    let symbols = context.lab().module()?.symbols()?;
+    let missing: Vec<_> = context.lab().kernels()?.names().iter().filter(|name| !symbols.iter().any(|s| s == *name)).collect();
+    assert!(symbols.is_empty() || missing.is_empty(), "{missing:?} are not among {symbols:?}");
+    Ok(())
+}
+
+fn an_unknown_symbol_lists_those_that_exist(context: &Context) -> Verdict {
+    let module = context.lab().module()?;
+    let listed = if module.symbols()?.is_empty() { "fil_f32" } else { "did you mean \"fill_f32\"" };
+    refused("kernel", module.kernel("fil_f32"), ErrorKind::NotFound, &["fil_f32", listed, "kernel"]).map(drop)
+}
+
+fn an_empty_symbol_is_not_found(context: &Context) -> Verdict {
+    refused("kernel", context.lab().module()?.kernel(""), ErrorKind::NotFound, &[]).map(drop)
+}
+
+fn broken_code_is_a_compile_error(context: &Context) -> Verdict {
+    let kernels = context.lab().kernels()?;
+    context.lab().module()?;
+    let Err(error) = context.lab().device().load(&kernels.broken()) else {
+        return Err(Failure::Failed("broken code was loaded".to_owned()));
+    };
+    assert_eq!(error.kind(), ErrorKind::CompileFailed, "{error:?}");
+    assert!(error.operation().contains("load") && !error.message().is_empty(), "{error:?}");
+    assert_eq!(error.device(), Some(context.name()), "{error:?}");
+    Ok(())
+}
+
+fn an_eleventh_module_works(context: &Context) -> Verdict {
+    context.lab().module()?;
+    let source = context.lab().kernels()?.source();
+    let modules = (0..11).map(|_| context.lab().device().load(&source)).collect::<Result<Vec<_>, _>>()?;
+    let queue = context.lab().queue()?;
+    for (value, module) in (1..=11u8).zip(&modules) {
+        let out = context.lab().full(100, 0.0)?;
+        let args = [runtime_core::Arg::write(&out), runtime_core::Arg::scalar(f32::from(value))];
+        let args = context.lab().args("fill_f32", &args, 100)?;
+        wait::done(&queue.launch(&module.kernel("fill_f32")?, &context.lab().geometry(100), &args)?)?;
+        all(&format!("module {value}"), &out, f32::from(value))?;
+    }
+    Ok(())
+}
+
+fn a_kernel_outlives_its_module(context: &Context) -> Verdict {
+    let lab = context.lab();
+    lab.module()?;
+    let module = lab.device().load(&lab.kernels()?.source())?;
+    let kernel = module.kernel("fill_f32")?;
+    drop(module);
+    let (queue, out) = (lab.queue()?, lab.full(100, 0.0)?);
+    let args = [runtime_core::Arg::write(&out), runtime_core::Arg::scalar(2.0f32)];
+    wait::done(&queue.launch(&kernel, &lab.geometry(100), &lab.args("fill_f32", &args, 100)?)?)?;
+    assert_eq!(kernel.name(), "fill_f32");
+    all("without a module", &out, 2.0)
+}
+
+fn kernels_of_two_modules_share_a_queue(context: &Context) -> Verdict {
+    let (first, second) = (context.lab(), context.lab());
+    first.module()?;
+    let module = second.device().load(&second.kernels()?.source())?;
+    let (queue, x) = (first.queue()?, first.full(100, 3.0)?);
+    let scale = module.kernel("scale_f32")?;
+    for _ in 0..5 {
+        drop(first.scale(&queue, &x, 2.0)?);
+        let args = [runtime_core::Arg::read_write(&x), runtime_core::Arg::scalar(0.5f32)];
+        drop(queue.launch(&scale, &first.geometry(100), &first.args("scale_f32", &args, 100)?)?);
+    }
+    wait::idle(&queue)?;
+    all("there and back", &x, 3.0)
+}
+
+fn an_unknown_load_option_is_refused(context: &Context) -> Verdict {
+    let source = context.lab().kernels()?.source().option("no_such_option", 1);
+    refused("option", context.lab().device().load(&source), ErrorKind::InvalidArgument, &["no_such_option", "load"]).map(drop)
+}
+
+fn a_missing_file_is_an_io_error(context: &Context) -> Verdict {
+    context.lab().module()?;
+    let source = kernels::missing_file(context.lab().kernels()?.format);
+    refused("file", context.lab().device().load(&source), ErrorKind::Io, &["/no/such/folder/kernel"]).map(drop)
+}
+
+fn kernel_info_fits_the_device(context: &Context) -> Verdict {
+    let limits = &context.info().limits;
+    for name in context.lab().kernels()?.names() {
+        let kernel = context.lab().kernel(name)?;
+        let info = kernel.info();
+        assert!(info.shared_bytes.is_none_or(|bytes| u64::from(bytes) <= limits.shared_bytes), "{name}: {info:?}");
+        assert!(info.max_group_items.is_none_or(|items| items >= 1), "{name}: {info:?}");
+        assert!(info.registers.is_none_or(|registers| registers < 100_000), "{name}: {info:?}");
+    }
+    Ok(())
+}
+
+fn loads_from_many_threads(context: &Context) -> Verdict {
+    context.lab().module()?;
+    let source = context.lab().kernels()?.source();
+    let load = || context.lab().device().load(&source).and_then(|module| module.kernel("noop").map(|kernel| kernel.name().to_owned()));
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(load)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            let name = thread.join().map_err(|_| Failure::Failed("a thread panicked".to_owned()))??;
+            assert_eq!(name, "noop");
+            Ok(())
+        })
+    })
+}
+
+fn a_failed_load_does_not_poison_the_next(context: &Context) -> Verdict {
+    let lab = context.reopen(&Options::new())?;
+    for source in [lab.kernels()?.broken(), kernels::foreign()] {
+        assert!(lab.device().load(&source).is_err());
+    }
+    let (queue, out) = (lab.queue()?, lab.full(10, 0.0)?);
+    wait::done(&lab.fill(&queue, &out, 4.0)?)?;
+    all("afterwards", &out, 4.0)
+}
+
+fn an_unaccepted_format_lists_the_right_ones(context: &Context) -> Verdict {
+    let words = ["no-such-format", &context.info().formats[0], "load"];
+    refused("format", context.lab().device().load(&kernels::foreign()), ErrorKind::Unsupported, &words).map(drop)
+}
+
+fn portable_code_needs_a_lowering(context: &Context) -> Verdict {
+    let source = runtime_core::ModuleSource::wgsl("@compute @workgroup_size(1) fn main() {}");
+    if context.info().formats.iter().any(|format| format == "wgsl") {
+        context.lab().device().load(&source)?;
+        return Ok(());
+    }
+    refused("wgsl", context.lab().device().load(&source), ErrorKind::Unsupported, &["wgsl"]).map(drop)
+}
