@@ -15,7 +15,8 @@ pub struct Geometry {
     pub shared_bytes: u32,
     /// All groups run at once and may synchronise.
     pub cooperative: bool,
-    /// Half-open range for kernels that take `begin` and `end` as their last arguments.
+    /// Half-open range for kernels that take `begin` and `end`, two `int64_t`, as their last parameters. Code does not
+    /// tell whether it takes them: a kernel that does is given a range, and no other is.
     pub range: Option<[i64; 2]>,
     /// Iterations of the range given to one call; 0: the backend chooses.
     pub grain: i64,
@@ -78,6 +79,7 @@ impl Geometry {
             return Ok(());
         }
         self.check_capabilities(info)?;
+        self.check_range()?;
         let limits = &info.limits;
         for axis in 0..3 {
             let (groups, size) = (self.groups[axis], self.group_size[axis]);
@@ -110,6 +112,28 @@ impl Geometry {
 
     fn plain(&self) -> bool {
         self.shared_bytes == 0 && !self.cooperative && self.range.is_none() && self.cluster == [1; 3]
+    }
+
+    /// The range as it crosses the seam, where two zeros are none: an empty one begins at 1.
+    pub(crate) fn raw_range(&self) -> [i64; 2] {
+        match self.range {
+            None => [0, 0],
+            Some([begin, end]) if begin == end => [1, 1],
+            Some(range) => range,
+        }
+    }
+
+    fn check_range(&self) -> Result<()> {
+        match self.range {
+            Some([begin, end]) if begin > end => {
+                Err(Error::invalid(format!("range is [{begin}, {end}]; it ends before it begins")))
+            }
+            Some(_) if self.grain < 0 => Err(Error::invalid(format!(
+                "grain is {}; give the iterations of one call, or 0 to leave it open",
+                self.grain
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn check_capabilities(&self, info: &DeviceInfo) -> Result<()> {
@@ -152,5 +176,27 @@ impl From<[u32; 2]> for Dim3 {
 impl From<[u32; 3]> for Dim3 {
     fn from(extents: [u32; 3]) -> Self {
         Self(extents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Capabilities, DeviceKind};
+
+    #[test]
+    fn a_range_is_checked_before_it_crosses() {
+        let mut info = DeviceInfo::new(DeviceKind::Host, 0, "host");
+        let geometry =
+            |begin, end, grain| Geometry { range: Some([begin, end]), grain, ..Geometry::default() };
+        let check = |info: &DeviceInfo, geometry: Geometry| geometry.check(info, &KernelInfo::default());
+        assert_eq!(check(&info, geometry(0, 9, 0)).unwrap_err().kind(), crate::ErrorKind::Unsupported);
+        info.capabilities = Capabilities(abi::CAP_RANGE);
+        assert!(check(&info, geometry(-4, 9, 3)).is_ok());
+        assert!(check(&info, geometry(2, 1, 0)).unwrap_err().message().starts_with("range is [2, 1]"));
+        assert!(check(&info, geometry(0, 1, -1)).unwrap_err().message().starts_with("grain is -1"));
+        assert_eq!(geometry(-4, 9, 3).raw_range(), [-4, 9]);
+        assert_eq!(geometry(0, 0, 0).raw_range(), [1, 1], "an empty range is not a plain call");
+        assert_eq!(Geometry::default().raw_range(), [0, 0]);
     }
 }

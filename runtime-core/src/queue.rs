@@ -84,7 +84,7 @@ impl RawLaunch {
             group_size: geometry.group_size,
             cluster: geometry.cluster,
             shared_bytes: geometry.shared_bytes,
-            range: geometry.range.unwrap_or_default(),
+            range: geometry.raw_range(),
             grain: geometry.grain,
             args: self.args.as_ptr(),
             arg_count: self.args.len(),

@@ -1,20 +1,38 @@
 //! The host CPU as a device.
 //!
-//! Memory is the program's own, code is native: a shared object, or C that is compiled when it is loaded. A kernel
-//! is a plain C function of bare pointers and scalars, of any number and in any mix. Work of a queue runs in order
-//! on the queue's own thread, which starts with the first asynchronous submission; a synchronous call on an idle
-//! queue runs on the caller's thread.
+//! Memory is the program's own, code is native: a shared object, C that is compiled when it is loaded, or an object or
+//! archive that is linked, whole, into a shared object. Work of a queue runs in order on the queue's own thread, which
+//! starts with the first asynchronous submission; a synchronous call on an idle queue runs on the caller's thread.
 //!
-//! How the arguments of a launch arrive:
+//! How the arguments of a launch arrive depends on the load option `convention`:
 //!
-//! | argument | C parameter |
-//! | --- | --- |
-//! | tensor | pointer to its first element |
-//! | scalar | the value, in its own type (fp8: its bit pattern in a `uint8_t`) |
-//! | by-value bytes | pointer to a copy, aligned to 64 bytes, that lives during the call |
-//! | work-group memory | pointer to that many bytes of scratch memory, aligned to 64 bytes, contents undefined |
+//! | argument | `plain`, the default: `void f(…)` | `packed` | `tvm-ffi` |
+//! | --- | --- | --- | --- |
+//! | tensor | pointer to its first element | 13, `DLTensor *` | 7, `DLTensor *` |
+//! | integer | the value, in its own type | 0, `int64_t` | 1, `int64_t` |
+//! | truth value | `bool` | 0, `int64_t` | 2, `int64_t` |
+//! | floating-point | the value, in its own type (fp8: its bit pattern in a `uint8_t`) | 2, `double` | 3, `double` |
+//! | by-value bytes | pointer to a copy, aligned to 64 bytes, that lives during the call | 3, the pointer | 4, the pointer |
+//! | work-group memory | pointer to that many bytes of scratch memory, aligned to 64 bytes, contents undefined | 3, the pointer | 4, the pointer |
 //!
-//! What the function returns is ignored, and so is `Geometry::shared_bytes`: C has no name for it.
+//! - A plain function takes any number and mix of arguments; what it returns is ignored.
+//! - `packed` is TVM's classic packed function, `int f(value *args, int *type_codes, int n, value *ret, int *ret_code)`:
+//!   every value 8 bytes, its code beside it. `tvm-ffi` is TVM's FFI, `int __tvm_ffi_f(void *handle, const Any *args,
+//!   int32_t n, Any *result)`, with 16 bytes for code and value; a function that has only the prefixed symbol is called
+//!   in this way by itself. Anything but 0 fails the ticket, with the code, and with TVM's own message where its
+//!   `libtvm_ffi.so` is loaded. A `DLTensor` points to the tensor's first element: its `byte_offset` is 0. It is valid
+//!   during the call.
+//! - A plain function may take a **parallel range**, as its last two parameters: `void f(…, int64_t begin, int64_t end)`.
+//!   Launched with `Geometry::range`, it is called on several threads, each time for at most `Geometry::grain`
+//!   iterations that nobody else gets; 0 leaves the grain open, about eight calls per thread. The cuts do not depend on
+//!   which thread is faster, and every thread has work-group memory of its own. Code does not tell whether a function
+//!   takes a range: launching one that does without a range, or one that does not with it, is undefined.
+//!
+//! `Geometry::shared_bytes` is ignored: C has no name for it.
+//!
+//! A machine with several NUMA nodes has a memory space `node0`, `node1`, … for each, whose memory comes from that node
+//! as long as there is some, and sub-devices `host:0.0`, `host:0.1`, …: their threads keep to the node's processors,
+//! their memory is the node's, and nothing runs on the caller's thread.
 
 mod call;
 mod compile;

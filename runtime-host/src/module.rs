@@ -218,4 +218,6 @@ fn functions(code: &[u8]) -> Vec<String> {
 }
 
 #[cfg(test)]
+mod format_tests;
+#[cfg(test)]
 mod tests;
