@@ -59,7 +59,7 @@
 #define RT_MAJOR 1
 
 // ABI minor version: counts the appended fields.
-#define RT_MINOR 0
+#define RT_MINOR 1
 
 // `Property::kind`: `value.integer` is 0 or 1.
 #define RT_VALUE_FLAG 1
@@ -144,6 +144,9 @@
 
 // Capability: kernels compute in f64.
 #define RT_CAP_F64 (1 << 15)
+
+// Capability: `adopt` of memory of the device that another library allocated.
+#define RT_CAP_ADOPT (1 << 16)
 
 // `AllocateRequest::flags`: back it with huge pages; an error where there are none.
 #define RT_ALLOCATE_HUGE_PAGES 1
@@ -494,6 +497,13 @@ typedef struct rt_MemoryTable {
                         uint8_t *pointer,
                         uint64_t bytes,
                         struct rt_Allocation *out);
+    // Wraps `bytes` of the device's own memory, which another library allocated and which outlives the buffer.
+    // `memory` is what DLPack's `data` holds for such a device: a device pointer, a `cl_mem`, ... Since minor 1.
+    rt_Status (*adopt)(rt_Handle device,
+                       uint32_t space,
+                       void *memory,
+                       uint64_t bytes,
+                       struct rt_Allocation *out);
 } rt_MemoryTable;
 
 // Code to load.

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::abi::{self, Handle};
 use crate::device::{Device, with_exclusive};
-use crate::graves::Remains;
+use crate::graves::{Owner, Remains};
 use crate::hazards::{Hazards, Use};
 use crate::options::suggest;
 use crate::{Access, Error, MemorySpace, Queue, Result};
@@ -49,6 +50,8 @@ pub(crate) struct Buffer {
     pub(crate) host_pointer: *mut u8,
     pub(crate) bytes: usize,
     pub(crate) hazards: Mutex<Hazards>,
+    /// Who owns the memory if the backend does not.
+    owner: Option<Owner>,
     space: usize,
     frozen: AtomicBool,
 }
@@ -61,6 +64,7 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     /// Allocates `bytes` bytes; their content is undefined.
     pub(crate) fn allocate(device: &Arc<Device>, bytes: usize, placement: &Placement) -> Result<Self> {
+        device.reap();
         Self::allocate_at(device, bytes, placement, None)
     }
 
@@ -70,6 +74,8 @@ impl Buffer {
         if !device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
             return Self::allocate(device, bytes, placement);
         }
+        // Before the lock: what is reaped may be somebody else's, whose code may use this queue.
+        device.reap();
         let _submission = timeline.submission.lock();
         timeline.check_healthy()?;
         timeline.mark_held()?;
@@ -88,7 +94,6 @@ impl Buffer {
         placement: &Placement,
         queue: Option<(Handle, u64)>,
     ) -> Result<Self> {
-        device.reap();
         let space = find_space(device, placement.space.as_deref())?;
         let alignment_bytes = alignment(&device.info.spaces[space], placement)?;
         let most = device.info.limits.allocation_bytes;
@@ -111,23 +116,55 @@ impl Buffer {
             // SAFETY: the device is open and the structures live during the call.
             unsafe { (calls.memory.allocate)(handle, &raw const request, &raw mut made) }
         })?;
-        Ok(Self::adopt(device, &made, bytes, space))
+        Ok(Self::new(device, &made, bytes, space))
     }
 
     /// Wraps `bytes` bytes of host memory.
     ///
     /// # Safety
     /// The memory outlives the buffer and all work on it, and nothing else touches it meanwhile.
-    pub(crate) unsafe fn import(device: &Arc<Device>, pointer: *mut u8, bytes: usize) -> Result<Self> {
+    pub(crate) unsafe fn import(
+        device: &Arc<Device>,
+        space: usize,
+        pointer: *mut u8,
+        bytes: usize,
+    ) -> Result<Self> {
         let mut made = no_allocation();
+        let index = u32::try_from(space).unwrap_or(u32::MAX);
         // SAFETY: the caller vouches for the memory.
         device.call("import", |calls, handle| unsafe {
-            (calls.memory.import)(handle, 0, pointer, bytes as u64, &raw mut made)
+            (calls.memory.import)(handle, index, pointer, bytes as u64, &raw mut made)
         })?;
-        Ok(Self::adopt(device, &made, bytes, 0))
+        Ok(Self::new(device, &made, bytes, space))
     }
 
-    fn adopt(device: &Arc<Device>, made: &abi::Allocation, bytes: usize, space: usize) -> Self {
+    /// Wraps `bytes` bytes of the device's own memory; `memory` is what DLPack's `data` holds for it.
+    ///
+    /// # Safety
+    /// As [`Buffer::import`].
+    pub(crate) unsafe fn adopt(
+        device: &Arc<Device>,
+        space: usize,
+        memory: *mut c_void,
+        bytes: usize,
+    ) -> Result<Self> {
+        let mut made = no_allocation();
+        let index = u32::try_from(space).unwrap_or(u32::MAX);
+        // SAFETY: the caller vouches for the memory.
+        device.call("adopt", |calls, handle| unsafe {
+            (calls.memory.adopt)(handle, index, memory, bytes as u64, &raw mut made)
+        })?;
+        Ok(Self::new(device, &made, bytes, space))
+    }
+
+    /// Says who owns the wrapped memory, and whether it may be read only: then the content is final.
+    pub(crate) fn owned_by(mut self, owner: Owner, read_only: bool) -> Self {
+        self.owner = Some(owner);
+        *self.frozen.get_mut() = read_only;
+        self
+    }
+
+    fn new(device: &Arc<Device>, made: &abi::Allocation, bytes: usize, space: usize) -> Self {
         Self {
             device: device.clone(),
             handle: made.buffer,
@@ -135,6 +172,7 @@ impl Buffer {
             host_pointer: made.host_pointer,
             bytes,
             hazards: Mutex::default(),
+            owner: None,
             space,
             frozen: AtomicBool::new(false),
         }
@@ -161,16 +199,18 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        let owner = self.owner.take();
         if self.device.must_leak() {
-            return;
+            return std::mem::forget(owner);
         }
         // Readers of a frozen buffer are not recorded: it may be in use by whatever is in flight.
-        let mut until = if self.is_frozen() { self.device.all_pending() } else { Vec::new() };
+        let mut until = if self.is_frozen() { self.device.pending_anywhere() } else { Vec::new() };
         until.extend(self.device.pending(self.hazards.get_mut().uses()));
-        if let Some(queue) = self.stream_ordered(&until) {
-            return queue;
+        // Freeing in order with a queue does not tell the owner when the work has ended.
+        if owner.is_none() && self.stream_ordered(&until).is_some() {
+            return;
         }
-        self.device.graves.bury(&self.device, Remains::Buffer(self.handle), until);
+        self.device.graves.bury(&self.device, Remains::Buffer(self.handle, owner), until);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::common_runtime::CommonRuntime;
 use crate::directory::{Directory, Found};
 use crate::embedded::EmbeddedDevice;
 use crate::graves::Graves;
-use crate::hazards::{Hazards, Use};
+use crate::hazards::{Dependencies, Dependency, HOST, Hazards, Use};
 use crate::host::Host;
 use crate::instance::Instance;
 use crate::negotiate::Calls;
@@ -175,6 +175,12 @@ impl Device {
 
     /// Closes queues that the user dropped and whose work has ended.
     pub(crate) fn reap_timelines(&self) {
+        // What reached them through edges must be known before they are forgotten.
+        for timeline in self.timelines() {
+            if timeline.is_abandoned() && timeline.has_edges() {
+                let _ = timeline.resolve_edges(false);
+            }
+        }
         let mut timelines = self.timelines.lock();
         timelines.retain(|timeline| {
             let finished = timeline.is_finished() && self.directory().remove_unused(timeline, 1);
@@ -200,13 +206,15 @@ impl Device {
         .collect()
     }
 
-    /// Every queue of the device with work in flight: what a module or a frozen buffer may be used by.
+    /// Every queue of the device with work in flight: what a module may be used by.
     pub(crate) fn all_pending(&self) -> Vec<(Arc<Timeline>, u64)> {
-        let pending = self.timelines().into_iter().map(|timeline| (timeline.tail(), timeline));
-        pending
-            .filter(|(tail, timeline)| !ended(timeline, *tail))
-            .map(|(tail, timeline)| (timeline, tail))
-            .collect()
+        pending(self.timelines())
+    }
+
+    /// Every queue of the `Runtime` with work in flight: what a frozen buffer may be used by, since queues of other
+    /// devices copy from it.
+    pub(crate) fn pending_anywhere(&self) -> Vec<(Arc<Timeline>, u64)> {
+        pending(self.directory().timelines())
     }
 
     /// Whether drops must leak: the driver may be gone, or belongs to the parent process.
@@ -241,29 +249,42 @@ impl Device {
     }
 }
 
+/// The last ticket of each queue whose work is in flight.
+fn pending(timelines: Vec<Arc<Timeline>>) -> Vec<(Arc<Timeline>, u64)> {
+    let last = timelines.into_iter().map(|timeline| (timeline.tail(), timeline));
+    last.filter(|(tail, timeline)| !ended(timeline, *tail)).map(|(tail, timeline)| (timeline, tail)).collect()
+}
+
 /// Whether `ticket` has ended, after one look at the device if need be.
 fn ended(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     if timeline.has_ended(ticket) {
         return true;
     }
-    let Some(_open) = timeline.device.upgrade() else { return true };
+    let Some(_open) = timeline.device.upgrade() else { return !timeline.may_run(ticket) };
     timeline.publish(ticket).and_then(|()| timeline.poll()).is_ok() && timeline.has_ended(ticket)
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
         if self.must_leak() {
+            self.graves.leak();
             std::mem::forget(self.instance.clone());
             return;
         }
         if !self.finish() {
             tracing::error!(device = %self.name, "closed with work in flight that does not end; the device is leaked");
+            self.graves.leak();
             std::mem::forget(self.instance.clone());
             return;
         }
-        for timeline in std::mem::take(&mut *self.timelines.lock()) {
+        let timelines = std::mem::take(&mut *self.timelines.lock());
+        for timeline in &timelines {
+            let _ = timeline.resolve_edges(true);
+        }
+        for timeline in timelines {
             self.directory().remove(&timeline);
             self.close_queue(timeline.handle);
+            timeline.close(false);
         }
         if let Some(queue) = self.transfer.lock().take() {
             self.close_queue(queue.handle());
@@ -284,35 +305,34 @@ pub(crate) fn with_exclusive<T>(
     device.check()?;
     loop {
         let mut guard = hazards.lock();
-        let mut foreign = crate::hazards::Dependencies::new();
-        // No queue has id 0: every use is foreign to the host.
-        guard.before(access, 0, &mut foreign);
-        let mut open = Vec::new();
-        for dependency in &foreign {
-            // A plain write replaces everything: it heals what a failed kernel left behind. A read must not see that.
-            match device.directory().find(dependency.on.queue) {
-                Found::Live(timeline) => open.push((timeline, dependency.on.ticket)),
-                Found::Failed(ticket, error) if access.reads() && ticket <= dependency.on.ticket => {
-                    return Err(error);
-                }
-                _ => {}
-            }
-        }
-        let unsettled = open.iter().find_map(|(timeline, ticket)| match timeline.settled(*ticket) {
-            Some(Err(error)) if access.reads() => Some(Err(error)),
-            Some(_) => None,
-            None => Some(Ok((timeline.clone(), *ticket))),
-        });
-        match unsettled.transpose()? {
+        match in_the_way(device, &guard, access)? {
             None => return action(&mut guard),
             Some((timeline, ticket)) => {
                 drop(guard);
                 // Waiting happens with no lock held; a failure is looked at in the next round.
-                match timeline.wait(ticket, None) {
-                    Err(error) if timeline.settled(ticket).is_none() => return Err(error),
-                    _ => {}
-                }
+                timeline.wait_ended(ticket, None)?;
             }
         }
     }
+}
+
+/// A use that excludes `access` by the host and has not ended.
+fn in_the_way(device: &Device, hazards: &Hazards, access: Access) -> Result<Option<(Arc<Timeline>, u64)>> {
+    let mut uses = Dependencies::new();
+    hazards.before(access, HOST, &mut uses);
+    let mut found = None;
+    for Dependency { on, carries } in uses {
+        // A plain write replaces everything: it heals what a failed kernel left behind. A read must not see that.
+        let carries = carries && access.reads();
+        match device.directory().find(on.queue) {
+            Found::Live(timeline) => match timeline.settled(on.ticket) {
+                Some(Err(error)) if carries => return Err(error),
+                Some(_) if !timeline.may_run(on.ticket) => {}
+                _ => found = Some((timeline, on.ticket)),
+            },
+            Found::Failed(ticket, error) if carries && ticket <= on.ticket => return Err(error),
+            Found::Failed(..) | Found::Gone => {}
+        }
+    }
+    Ok(found)
 }

@@ -47,6 +47,11 @@ impl Directory {
         }
     }
 
+    /// All queues of the `Runtime`.
+    pub(crate) fn timelines(&self) -> Vec<Arc<Timeline>> {
+        self.live.lock().values().cloned().collect()
+    }
+
     /// Removes a timeline that only the directory and `owned` further holders know; says whether it did.
     pub(crate) fn remove_unused(&self, timeline: &Arc<Timeline>, owned: usize) -> bool {
         let mut live = self.live.lock();

@@ -97,6 +97,15 @@ impl DType {
         (self.0.bits as usize * self.0.lanes as usize).div_ceil(8)
     }
 
+    /// Where an element may lie: at multiples of its size, or of the size of a complex number's parts.
+    #[must_use]
+    pub(crate) const fn alignment_bytes(self) -> usize {
+        match self.class() {
+            DTypeClass::Complex => self.bytes() / 2,
+            _ => self.bytes() / self.0.lanes as usize,
+        }
+    }
+
     /// The class of the type.
     #[must_use]
     pub const fn class(self) -> DTypeClass {

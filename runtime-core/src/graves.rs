@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,10 +12,27 @@ use crate::abi::Handle;
 use crate::device::Device;
 use crate::timeline::Timeline;
 
-/// A backend object without an owner.
-#[derive(Clone, Copy, Debug)]
+/// What owns memory that a buffer only borrows. Dropped, once, when no work uses the memory any more and the backend
+/// has given it back, on whatever thread finds that, with no lock held. Leaked where the device must be leaked.
+pub(crate) struct Owner(Box<dyn Send>);
+
+impl Owner {
+    pub(crate) fn new(owner: impl Send + 'static) -> Self {
+        Self(Box::new(owner))
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({:p})", self.0)
+    }
+}
+
+/// A backend object that nobody holds any more.
+#[derive(Debug)]
 pub(crate) enum Remains {
-    Buffer(Handle),
+    /// A buffer, and who owns its memory if the backend does not.
+    Buffer(Handle, Option<Owner>),
     Kernel(Handle),
     Module(Handle),
     Graph(Handle),
@@ -49,7 +67,7 @@ impl Graves {
     /// Frees `remains` now if nothing uses it, else once `until` has ended. Never waits.
     pub(crate) fn bury(&self, device: &Device, remains: Remains, until: Vec<(Arc<Timeline>, u64)>) {
         if device.must_leak() {
-            return;
+            return std::mem::forget(remains);
         }
         let mut list = self.list.lock();
         // A queue is still known to the handle that is being dropped: it always waits for the next look.
@@ -65,37 +83,44 @@ impl Graves {
     pub(crate) fn reap(&self, device: &Device) {
         // Somebody else is at it: enough.
         let Some(mut list) = self.list.try_lock() else { return };
-        let mut ended = Vec::new();
         let mut kept = false;
-        list.retain_mut(|grave| {
+        let ended = list.extract_if(.., |grave| {
             grave.until.retain(|(timeline, ticket)| !device.is_lost() && !is_over(timeline, *ticket));
             // A module goes after its kernels, which were dropped before it.
             let over = grave.until.is_empty() && !(kept && matches!(grave.remains, Remains::Module(_)));
-            if over {
-                ended.push(grave.remains);
-            }
             kept |= !over;
-            !over
+            over
         });
+        let ended: Vec<_> = ended.map(|grave| grave.remains).collect();
         self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
         ended.into_iter().for_each(|remains| release(device, remains));
+    }
+
+    /// Forgets everything: the device is leaked, and what is in flight may still use what others own.
+    pub(crate) fn leak(&mut self) {
+        std::mem::forget(std::mem::take(self.list.get_mut()));
     }
 }
 
 fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     // A device that is gone has ended all its work.
     timeline.has_ended(ticket)
-        || timeline.device.upgrade().is_none_or(|_open| timeline.poll().is_ok() && timeline.has_ended(ticket))
+        || timeline.device.upgrade().is_none_or(|device| {
+            device.is_lost() || (timeline.poll().is_ok() && timeline.has_ended(ticket))
+        })
 }
 
 fn release(device: &Device, remains: Remains) {
     let serial = device.serial.as_ref().map(|serial| serial.lock());
     match remains {
-        // SAFETY: an owned buffer that nothing uses any more.
-        Remains::Buffer(buffer) => unsafe {
-            (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut());
-        },
+        Remains::Buffer(buffer, owner) => {
+            // SAFETY: a buffer that nothing uses any more.
+            unsafe { (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut()) };
+            drop(serial);
+            // Somebody else's code, which may call this device again.
+            drop(owner);
+        }
         // SAFETY: an owned kernel that nothing uses any more.
         Remains::Kernel(kernel) => unsafe { (device.calls.module.release_kernel)(kernel) },
         // SAFETY: an owned module whose kernels were released before it.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use crate::buffer::Buffer;
 use crate::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::device::Device;
+use crate::layout::Layout;
 use crate::{DType, Error, Evaluation, Measurement, Result, Tensor, evaluate};
 
 /// The host CPU as a device: its memory is the program's own, its code is native.
@@ -47,7 +48,7 @@ impl Host {
             return Err(Error::invalid("the memory to import is a null pointer").in_operation("import"));
         }
         // SAFETY: the caller's promise.
-        let buffer = unsafe { Buffer::import(&self.0, data, bytes) }?;
-        Tensor::adopt(buffer, dtype, shape)
+        let buffer = unsafe { Buffer::import(&self.0, 0, data, bytes) }?;
+        Ok(Tensor::adopt(buffer, dtype, Layout::contiguous(shape)?))
     }
 }

@@ -31,6 +31,8 @@ impl Layout {
                 strides.len()
             )));
         }
+        // Broadcast views may have more elements than the buffer, but not more than can be counted.
+        checked_elements(shape)?;
         let layout = Self { strides: strides.to_vec(), offset, ..Self::contiguous(shape)? };
         layout.check_within(capacity)?;
         Ok(layout)
@@ -191,6 +193,7 @@ mod tests {
         assert!(Layout::strided(&[1000], &[0], 3, 4).is_ok(), "a broadcast view");
         assert!(Layout::strided(&[0, 9], &[1, 1], 77, 4).is_ok(), "no element, no bound");
         assert!(Layout::strided(&[3], &[i64::MAX], 0, 4).is_err());
+        assert!(Layout::strided(&[1 << 40, 1 << 40], &[0, 0], 0, 4).is_err(), "more elements than can be counted");
     }
 
     #[test]

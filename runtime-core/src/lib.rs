@@ -246,6 +246,7 @@ mod description;
 mod device;
 mod device_info;
 mod directory;
+pub mod dlpack;
 mod dtype;
 mod embedded;
 mod error;

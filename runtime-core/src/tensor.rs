@@ -94,9 +94,9 @@ impl Tensor {
         Ok(Self::over(storage, dtype, Layout::contiguous(shape)?))
     }
 
-    /// Wraps an imported buffer.
-    pub(crate) fn adopt(buffer: Buffer, dtype: DType, shape: &[usize]) -> Result<Self> {
-        Ok(Self::over(Storage::Bytes(Arc::new(buffer)), dtype, Layout::contiguous(shape)?))
+    /// Wraps an imported buffer, in which the layout lies.
+    pub(crate) fn adopt(buffer: Buffer, dtype: DType, layout: Layout) -> Self {
+        Self::over(Storage::Bytes(Arc::new(buffer)), dtype, layout)
     }
 
     fn over(storage: Storage, dtype: DType, layout: Layout) -> Self {
@@ -296,7 +296,8 @@ impl Tensor {
     /// `InvalidArgument` when it reaches outside the buffer.
     pub fn view(&self, shape: &[usize], strides: &[i64], offset: usize) -> Result<Self> {
         let capacity = self.buffer("view")?.bytes / self.dtype().bytes().max(1);
-        self.reshaped("view", Layout::strided(shape, strides, offset, capacity))
+        let counted = checked_bytes(self.dtype(), shape);
+        self.reshaped("view", counted.and_then(|_| Layout::strided(shape, strides, offset, capacity)))
     }
 
     fn reshaped(&self, operation: &str, layout: Result<Layout>) -> Result<Self> {

@@ -92,7 +92,7 @@ fn current() -> BTreeMap<String, Layout> {
         BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded }
         InstanceTable { struct_size, reserved, options, open, close, devices, open_device }
         DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry }
-        MemoryTable { struct_size, reserved, allocate, free, import }
+        MemoryTable { struct_size, reserved, allocate, free, import, adopt }
         ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info }
         QueueTable {
             struct_size, reserved, open, close, launch, claim, run, write, read, copy, fill, empty, timestamp,

@@ -193,6 +193,8 @@ pub const CAP_PEERS: u64 = 1 << 13;
 pub const CAP_F16: u64 = 1 << 14;
 /// Capability: kernels compute in f64.
 pub const CAP_F64: u64 = 1 << 15;
+/// Capability: `adopt` of memory of the device that another library allocated.
+pub const CAP_ADOPT: u64 = 1 << 16;
 
 /// Request for an allocation.
 #[repr(C)]

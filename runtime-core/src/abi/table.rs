@@ -116,6 +116,9 @@ MemoryTable => MemoryCalls {
     free: fn(device: Handle, buffer: Handle, queue: Handle);
     /// Wraps `bytes` of the program's memory at `pointer`, which outlives the buffer.
     import: fn(device: Handle, space: u32, pointer: *mut u8, bytes: u64, out: *mut Allocation) -> Status;
+    /// Wraps `bytes` of the device's own memory, which another library allocated and which outlives the buffer.
+    /// `memory` is what DLPack's `data` holds for such a device: a device pointer, a `cl_mem`, ... Since minor 1.
+    adopt: fn(device: Handle, space: u32, memory: *mut core::ffi::c_void, bytes: u64, out: *mut Allocation) -> Status;
 }
 
 /// Loaded code.

@@ -15,11 +15,13 @@
 //! and `failure` may run beside them.
 
 mod arguments;
+mod device_bytes;
 mod export;
 mod host_bytes;
 mod log;
 
 pub use arguments::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
+pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
 pub use export::{catch_panic, manifest, table};
@@ -118,6 +120,14 @@ pub trait Device: Send + Sync + 'static {
     /// `Unsupported` by default.
     fn import(&self, _space: u32, _memory: HostBytesMut) -> Result<Self::Buffer> {
         Err(Error::unsupported("import"))
+    }
+
+    /// Wraps memory of the device that another library allocated, and that outlives the buffer.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `InvalidArgument` for memory that the driver does not know, where it can tell.
+    fn adopt(&self, _space: u32, _memory: DeviceBytes) -> Result<Self::Buffer> {
+        Err(Error::unsupported("adopt"))
     }
 
     /// Loads code.

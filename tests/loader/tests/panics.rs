@@ -62,6 +62,7 @@ fn exercise_queues(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     let timestamps = QueueOptions { timestamps: true, ..QueueOptions::default() };
     let queue = errors.keep(device.open_queue(&timestamps))?;
     transfers(&queue, &tensor, &other, errors);
+    exchange(device, &tensor, errors);
     marks(&queue, &noop, &spin, errors);
     let second = errors.keep(device.open_queue(&timestamps))?;
     if let Some(event) = errors.keep(queue.launch(&spin, &Geometry::single(), &[Arg::scalar(2000i64)])) {
@@ -72,6 +73,19 @@ fn exercise_queues(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     let event = errors.keep(second.launch(&fail, &Geometry::single(), &[]))?;
     errors.keep(event.wait_timeout(DEADLINE));
     Some(())
+}
+
+#[allow(unsafe_code, reason = "takes a tensor back that it gave away")]
+fn exchange(device: &dyn CommonRuntime, tensor: &Tensor, errors: &mut Errors) {
+    let Some(lent) = errors.keep(tensor.to_dlpack()) else { return };
+    let managed = lent.into_raw();
+    // SAFETY: just made, and nobody else uses it.
+    if errors.keep(unsafe { Tensor::from_dlpack(device, managed) }).is_none() {
+        // SAFETY: it is still ours.
+        let deleter = unsafe { (*managed).deleter };
+        // SAFETY: called once.
+        unsafe { deleter.unwrap()(managed) };
+    }
 }
 
 fn transfers(queue: &Queue, tensor: &Tensor, other: &Tensor, errors: &mut Errors) {

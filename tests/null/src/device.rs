@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::abi;
-use runtime_core::backend::{Allocate, Device, GraphNode, Program, QueueOptions, RunReport, Source};
+use runtime_core::backend::{Allocate, Device, DeviceBytes, GraphNode, Program, QueueOptions, RunReport, Source};
 use runtime_core::{
     Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage, Options,
     Result, Telemetry,
@@ -27,7 +27,8 @@ const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
     | abi::CAP_GROUPS
     | abi::CAP_TELEMETRY
     | abi::CAP_PEERS
-    | abi::CAP_F64;
+    | abi::CAP_F64
+    | abi::CAP_ADOPT;
 
 /// All devices, whole ones before their sub-devices.
 pub(crate) fn list() -> Vec<DeviceInfo> {
@@ -178,6 +179,13 @@ impl Device for NullDevice {
         // Work in flight holds the memory itself, so it may go at once.
         self.faults.reach("free");
         drop(buffer);
+    }
+
+    fn adopt(&self, space: u32, memory: DeviceBytes) -> Result<NullBuffer> {
+        self.faults.call("adopt")?;
+        self.accelerator("adopt")?;
+        self.space(space)?;
+        NullBuffer::adopt(memory, self.info.spaces[space as usize].host_visible)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<NullModule> {

@@ -7,12 +7,13 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
 
 /// Functions of the seam's tables that can be made to fail.
-const FALLIBLE: [&str; 27] = [
+const FALLIBLE: [&str; 28] = [
     "open_device",
     "memory_usage",
     "peer_access",
     "telemetry",
     "allocate",
+    "adopt",
     "load",
     "kernel",
     "open_queue",

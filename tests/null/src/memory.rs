@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use runtime_core::backend::{Buffer, HostBytes, HostBytesMut};
+use runtime_core::backend::{Buffer, DeviceBytes, HostBytes, HostBytesMut};
 use runtime_core::{Element, Error, ErrorKind, MemoryUsage, Result};
 
 /// What fresh memory holds, so that nobody comes to rely on zeros.
@@ -51,9 +51,9 @@ impl Usage {
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<u8>,
-    layout: Layout,
     bytes: usize,
-    usage: Arc<Usage>,
+    /// How to give it back; `None` for adopted memory, which belongs to another library.
+    owned: Option<(Layout, Arc<Usage>)>,
 }
 
 // SAFETY: the memory is reached through raw copies only. Core orders conflicting submissions, which is all that any
@@ -74,7 +74,14 @@ impl Memory {
         };
         // SAFETY: the allocation has that many bytes.
         unsafe { ptr::write_bytes(start.as_ptr(), FRESH, bytes.min(FILLED_BYTES)) };
-        Ok(Arc::new(Self { start, layout, bytes, usage: Arc::clone(usage) }))
+        Ok(Arc::new(Self { start, bytes, owned: Some((layout, Arc::clone(usage))) }))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "the view gives its memory up to the buffer")]
+    fn adopt(memory: DeviceBytes) -> Result<Arc<Self>> {
+        let start = NonNull::new(memory.as_ptr().cast());
+        let start = start.ok_or_else(|| Error::invalid("the memory to adopt is a null pointer"))?;
+        Ok(Arc::new(Self { start, bytes: memory.len(), owned: None }))
     }
 
     /// The address of `len` bytes at `offset`, if they are inside.
@@ -145,9 +152,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.usage.used_bytes.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+        let Some((layout, usage)) = &self.owned else { return };
+        usage.used_bytes.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         // SAFETY: allocated with this layout, and freed once.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        unsafe { dealloc(self.start.as_ptr(), *layout) };
     }
 }
 
@@ -172,11 +180,16 @@ impl NullBuffer {
     ) -> Result<Self> {
         Ok(Self { memory: Memory::allocate(bytes, alignment, usage)?, host_visible })
     }
+
+    /// Takes memory of another library for the device's own.
+    pub(crate) fn adopt(memory: DeviceBytes, host_visible: bool) -> Result<Self> {
+        Ok(Self { memory: Memory::adopt(memory)?, host_visible })
+    }
 }
 
 impl Buffer for NullBuffer {
     fn kernel_address(&self) -> u64 {
-        self.memory.start.addr().get() as u64
+        self.memory.start.expose_provenance().get() as u64
     }
 
     fn host_pointer(&self) -> *mut u8 {

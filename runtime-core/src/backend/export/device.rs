@@ -1,10 +1,12 @@
 //! Shims of devices and of their memory.
 
+use std::ffi::c_void;
+
 use super::crossing::{borrow, give, length, out, read, take, write};
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, QueueOf, Shims};
 use crate::abi::{self, AllocateRequest, Allocation, DeviceTable, Handle, MemoryTable, Status};
-use crate::backend::{Allocate, Buffer, Device, HostBytesMut};
+use crate::backend::{Allocate, Buffer, Device, DeviceBytes, HostBytesMut};
 use crate::{MemoryUsage, Telemetry, end_of};
 
 impl<B: Backend> Shims<B> {
@@ -18,11 +20,12 @@ impl<B: Backend> Shims<B> {
     };
 
     pub(super) const MEMORY: &'static MemoryTable = &MemoryTable {
-        struct_size: end_of!(MemoryTable, import),
+        struct_size: end_of!(MemoryTable, adopt),
         reserved: 0,
         allocate: Some(Self::allocate),
         free: Some(Self::free),
         import: Some(Self::import),
+        adopt: Some(Self::adopt),
     };
 
     unsafe extern "C" fn close_device(device: Handle) {
@@ -118,6 +121,24 @@ impl<B: Backend> Shims<B> {
             // SAFETY: the memory outlives the buffer, which is its only user.
             let memory = unsafe { HostBytesMut::new(pointer, length(bytes)?) };
             let buffer = device.import(space, memory)?;
+            // SAFETY: core passes a structure that states its size.
+            unsafe { give_buffer(allocation, buffer) }
+        })
+    }
+
+    unsafe extern "C" fn adopt(
+        device: Handle,
+        space: u32,
+        memory: *mut c_void,
+        bytes: u64,
+        allocation: *mut Allocation,
+    ) -> Status {
+        guard("adopt", || {
+            // SAFETY: core passes a live device of this backend.
+            let device = unsafe { borrow::<B::Device>(device) }?;
+            // SAFETY: the memory outlives the buffer, which is its only user.
+            let memory = unsafe { DeviceBytes::new(memory, length(bytes)?) };
+            let buffer = device.adopt(space, memory)?;
             // SAFETY: core passes a structure that states its size.
             unsafe { give_buffer(allocation, buffer) }
         })
