@@ -107,7 +107,13 @@ impl Lab {
     }
 
     /// As [`Lab::launch`], for a case that wants to look at the device's answer.
-    pub(crate) fn attempt(&self, queue: &Queue, name: &str, args: &[Arg<'_>], items: usize) -> Result<Result<Event>, Failure> {
+    pub(crate) fn attempt(
+        &self,
+        queue: &Queue,
+        name: &str,
+        args: &[Arg<'_>],
+        items: usize,
+    ) -> Result<Result<Event>, Failure> {
         Ok(queue.launch(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?))
     }
 

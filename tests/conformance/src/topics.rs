@@ -2,6 +2,8 @@
 
 use crate::case::Case;
 
+mod arguments;
+mod clocks;
 mod embedded;
 mod errors;
 mod evaluation;
@@ -15,22 +17,28 @@ mod host_hazards;
 mod identity;
 mod keep_alive;
 mod launch;
+mod lost;
 mod marks;
 mod memory;
 mod modules;
+mod opening;
 mod programs;
 mod queues;
+mod recording;
 mod tensors;
 mod transfers;
+mod validation;
 
 /// Every topic with its cases.
 pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("identity", identity::CASES),
+    ("opening", opening::CASES),
     ("memory", memory::CASES),
     ("transfers", transfers::CASES),
     ("tensors", tensors::CASES),
     ("modules", modules::CASES),
     ("launch", launch::CASES),
+    ("arguments", arguments::CASES),
     ("geometry", geometry::CASES),
     ("queues", queues::CASES),
     ("events", events::CASES),
@@ -41,8 +49,12 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("keep_alive", keep_alive::CASES),
     ("failure", failure::CASES),
     ("faults", faults::CASES),
+    ("lost", lost::CASES),
+    ("recording", recording::CASES),
     ("graphs", graphs::CASES),
     ("evaluation", evaluation::CASES),
+    ("clocks", clocks::CASES),
+    ("validation", validation::CASES),
     ("errors", errors::CASES),
     ("embedded", embedded::CASES),
 ];

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use runtime_core::{Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options, Placement, QueueOptions};
+use runtime_core::{
+    Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options, Placement,
+    QueueOptions,
+};
 
 use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
@@ -12,13 +15,14 @@ use crate::lab::Lab;
 use crate::wait::PATIENCE;
 
 cases! {
-    [Need::Program("scale_f32")] => a_program_runs_on_its_data,
-        a_program_can_run_again, a_new_program_replaces_the_old, seeds_make_the_same_data, scalars_reach_the_program,
+    [Need::Program("scale_f32")] => a_program_runs_on_its_data, a_program_can_run_again,
+        a_new_program_replaces_the_old, seeds_make_the_same_data, scalars_reach_the_program,
         zero_size_tensors_are_flashed, running_nothing_is_refused, reading_nothing_is_refused,
-        a_tensor_of_another_opening_is_refused, a_program_that_is_too_slow_times_out, a_wrong_image_is_refused,
-        a_failed_flash_does_not_poison_the_next;
+        a_tensor_of_another_opening_is_refused, a_program_that_is_too_slow_times_out,
+        a_wrong_image_is_refused, a_failed_flash_does_not_poison_the_next;
     [Need::Program("fail")] => a_failing_program_says_so;
-    [Need::Kind(DeviceKind::Embedded)] => it_has_no_queues, its_tensors_are_described, an_unaccepted_format_is_refused;
+    [Need::Kind(DeviceKind::Embedded)] => it_has_no_queues, its_tensors_are_described,
+        an_unaccepted_format_is_refused;
 }
 
 fn opened(context: &Context) -> Result<Lab, Failure> {
@@ -26,11 +30,15 @@ fn opened(context: &Context) -> Result<Lab, Failure> {
 }
 
 fn device(lab: &Lab) -> Result<&EmbeddedDevice, Failure> {
-    lab.device().as_embedded().ok_or_else(|| Failure::Failed("it does not open as an embedded device".to_owned()))
+    lab.device()
+        .as_embedded()
+        .ok_or_else(|| Failure::Failed("it does not open as an embedded device".to_owned()))
 }
 
 fn program(lab: &Lab, name: &str) -> Result<ModuleSource, Failure> {
-    lab.kernels()?.program(name).ok_or_else(|| Failure::Unsupported("the suite has no programs in this format".to_owned()))
+    lab.kernels()?
+        .program(name)
+        .ok_or_else(|| Failure::Unsupported("the suite has no programs in this format".to_owned()))
 }
 
 fn scale(lab: &Lab, data: &[f32], factor: f32) -> Verdict {
@@ -73,7 +81,8 @@ fn seeds_make_the_same_data(context: &Context) -> Verdict {
     let lab = opened(context)?;
     let filled = |seed| -> Result<Vec<f32>, Failure> {
         let tensor = device(&lab)?.tensor_from_seed(DType::F32, &[4, 25], seed)?;
-        device(&lab)?.flash(&program(&lab, "scale_f32")?, &[Arg::read_write(&tensor), Arg::scalar(1.0f32)])?;
+        device(&lab)?
+            .flash(&program(&lab, "scale_f32")?, &[Arg::read_write(&tensor), Arg::scalar(1.0f32)])?;
         device(&lab)?.run(PATIENCE)?;
         assert_eq!(device(&lab)?.read(0)?.shape(), [4, 25]);
         result(&lab)
@@ -117,7 +126,8 @@ fn reading_nothing_is_refused(context: &Context) -> Verdict {
 fn a_tensor_of_another_opening_is_refused(context: &Context) -> Verdict {
     let (lab, other) = (opened(context)?, opened(context)?);
     let tensor = device(&other)?.tensor_from_seed(DType::F32, &[3], 1)?;
-    let flashed = device(&lab)?.flash(&program(&lab, "scale_f32")?, &[Arg::read_write(&tensor), Arg::scalar(1.0f32)]);
+    let flashed =
+        device(&lab)?.flash(&program(&lab, "scale_f32")?, &[Arg::read_write(&tensor), Arg::scalar(1.0f32)]);
     refused("tensor", flashed, ErrorKind::InvalidArgument, &["argument 0", "flash"]).map(drop)
 }
 
@@ -136,8 +146,13 @@ fn a_wrong_image_is_refused(context: &Context) -> Verdict {
         return Err(Failure::Failed("a broken image was flashed".to_owned()));
     };
     assert!(error.operation().contains("flash") && error.device() == Some(context.name()), "{error:?}");
-    refused("option", device(&lab)?.flash(&program(&lab, "noop")?.option("no_such", 1), &[]), ErrorKind::InvalidArgument, &["no_such"])
-        .map(drop)
+    refused(
+        "option",
+        device(&lab)?.flash(&program(&lab, "noop")?.option("no_such", 1), &[]),
+        ErrorKind::InvalidArgument,
+        &["no_such"],
+    )
+    .map(drop)
 }
 
 fn a_failed_flash_does_not_poison_the_next(context: &Context) -> Verdict {
@@ -157,7 +172,13 @@ fn a_failing_program_says_so(context: &Context) -> Verdict {
 
 fn it_has_no_queues(context: &Context) -> Verdict {
     let lab = opened(context)?;
-    refused("queue", lab.device().open_queue(&QueueOptions::default()), ErrorKind::Unsupported, &["open_queue"]).map(drop)
+    refused(
+        "queue",
+        lab.device().open_queue(&QueueOptions::default()),
+        ErrorKind::Unsupported,
+        &["open_queue"],
+    )
+    .map(drop)
 }
 
 fn its_tensors_are_described(context: &Context) -> Verdict {

@@ -44,7 +44,11 @@ fn every_error_names_its_operation_and_device(context: &Context) -> Verdict {
     assert_eq!(errors.len(), 12, "one of them was no error: {errors:?}");
     for (what, error) in errors {
         let operation = what.split(':').next().unwrap_or_default();
-        assert!(error.operation().contains(operation), "{what}: {error:?} has operation \"{}\"", error.operation());
+        assert!(
+            error.operation().contains(operation),
+            "{what}: {error:?} has operation \"{}\"",
+            error.operation()
+        );
         assert_eq!(error.device(), Some(context.name()), "{what}: {error:?}");
         let text = error.to_string();
         assert!(text.starts_with(context.name()) && text.contains(error.operation()), "{what}: {text}");
@@ -73,14 +77,18 @@ fn the_kind_decides_and_not_the_text(context: &Context) -> Verdict {
 
 fn opening_errors_are_one_line(context: &Context) -> Verdict {
     let target = &context.target().name;
-    let names = ["no_such_target".to_owned(), format!("{target}:99"), format!("{target}:"), format!("{target}:0.99")];
+    let names =
+        ["no_such_target".to_owned(), format!("{target}:99"), format!("{target}:"), format!("{target}:0.99")];
     for name in names {
         let Err(error) = context.runtime().open(&name) else {
             return Err(crate::case::Failure::Failed(format!("{name} was opened")));
         };
         let text = error.to_string();
         assert!(!text.contains('\n') && error.operation().contains("open"), "{name}: {text}");
-        assert!(text.contains("valid") || text.contains("did you mean") || text.contains("form"), "no remedy: {text}");
+        assert!(
+            text.contains("valid") || text.contains("did you mean") || text.contains("form"),
+            "no remedy: {text}"
+        );
     }
     Ok(())
 }

@@ -11,8 +11,9 @@ use crate::data::all;
 use crate::wait::{self, block_on};
 
 cases! {
-    [Need::Queues] => an_event_can_be_waited_for_again, waiting_in_any_order_works, an_event_outlives_its_queue,
-        an_event_outlives_its_device, an_event_is_awaited, a_thousand_events_are_awaited, events_are_threadsafe;
+    [Need::Queues] => an_event_can_be_waited_for_again, waiting_in_any_order_works,
+        an_event_outlives_its_queue, an_event_outlives_its_device, an_event_is_awaited,
+        a_thousand_events_are_awaited, events_are_threadsafe;
     [Need::Kernel("spin")] => an_event_becomes_done, a_timeout_cancels_nothing, a_clone_is_the_same_point,
         a_clone_outlives_its_original, dropping_an_event_cancels_nothing, dropping_a_future_cancels_nothing,
         events_of_several_queues_are_awaited_together, an_awaited_event_is_woken;

@@ -10,13 +10,15 @@ use crate::wait::{self, block_on};
 
 cases! {
     [Need::Kernel("fail")] => a_failure_is_reported_by_its_event, what_came_before_is_not_failed,
-        what_comes_after_fails_too, a_failed_queue_refuses_and_another_works, a_failure_travels_through_a_tensor,
-        a_failure_travels_over_three_queues, a_failure_travels_to_the_host, a_failure_travels_through_a_copy,
+        what_comes_after_fails_too, a_failed_queue_refuses_and_another_works,
+        a_failure_travels_through_a_tensor, a_failure_travels_over_three_queues,
+        a_failure_travels_to_the_host, a_failure_travels_through_a_copy,
         a_failure_travels_through_an_explicit_wait, a_failure_travels_to_another_opening,
-        a_failed_reader_fails_no_writer, a_whole_write_heals_a_tensor, a_failed_call_says_so, an_awaited_failure_is_an_error,
-        a_failure_that_is_already_known_is_refused, a_failed_queue_can_be_dropped, a_tensor_of_a_failed_kernel_can_be_dropped,
-        freezing_a_failed_tensor_is_an_error, a_failure_before_a_slow_kernel_is_seen, a_failed_queue_says_when_it_is_idle,
-        flush_and_poll_survive_a_failure;
+        a_failed_reader_fails_no_writer, a_whole_write_heals_a_tensor, a_failed_call_says_so,
+        an_awaited_failure_is_an_error, a_failure_that_is_already_known_is_refused,
+        a_failed_queue_can_be_dropped, a_tensor_of_a_failed_kernel_can_be_dropped,
+        freezing_a_failed_tensor_is_an_error, a_failure_before_a_slow_kernel_is_seen,
+        a_failed_queue_says_when_it_is_idle, flush_and_poll_survive_a_failure;
 }
 
 /// Submits a kernel that fails and says that it writes `x`.

@@ -1,4 +1,4 @@
-//! Faults of the backend itself, injected by device options: refusals, panics, a lost device.
+//! Faults of the backend itself, injected by device options: refusals, panics, a device.
 
 use runtime_core::{Arg, ErrorKind, Options, Result};
 
@@ -10,17 +10,20 @@ use crate::wait::{self, block_on};
 
 cases! {
     [Need::Kernel("spin"), Need::Option("fail_call")] => a_refused_submission_poisons_nothing,
-        a_refusal_after_a_wait_poisons_nothing, a_refused_transfer_is_an_error, a_refused_mark_loses_no_work,
-        a_refusal_of_any_call_ends, an_allocation_that_fails_once_works_again, a_kind_crosses_the_seam;
+        a_refusal_after_a_wait_poisons_nothing, a_refused_transfer_is_an_error,
+        a_refused_mark_loses_no_work, a_refusal_of_any_call_ends, an_allocation_that_fails_once_works_again,
+        a_kind_crosses_the_seam;
     [Need::Kernel("spin"), Need::Option("panic_in")] => a_panic_is_an_error, a_panic_of_any_call_ends;
-    [Need::Kernel("spin"), Need::Option("fail_ticket")] => a_failing_ticket_is_the_one, a_transfer_that_fails_is_an_error;
-    [Need::Kernel("spin"), Need::Option("lose_after")] => a_lost_device_says_so_in_every_call,
-        work_of_a_lost_device_fails, an_awaited_event_of_a_lost_device_fails, a_lost_device_can_be_dropped,
-        a_lost_device_can_be_opened_again, losing_one_opening_leaves_the_other;
+    [Need::Kernel("spin"), Need::Option("fail_ticket")] => a_failing_ticket_is_the_one,
+        a_transfer_that_fails_is_an_error;
     [Need::Option("open_fails")] => a_device_that_does_not_open_says_why;
 }
 
-fn faulty(context: &Context, key: &str, value: impl Into<runtime_core::Value>) -> Result<Lab, Failure> {
+pub(super) fn faulty(
+    context: &Context,
+    key: &str,
+    value: impl Into<runtime_core::Value>,
+) -> Result<Lab, Failure> {
     context.reopen(&Options::new().with(key, value))
 }
 
@@ -108,8 +111,12 @@ fn use_everything(context: &Context, options: &Options) -> Result<()> {
     let (x, y) = (x?, y?);
     let held = lab.delay(&queue).and_then(|()| lab.fill(&queue, &x, 2.0));
     let copied = lab.copy(&other, &x, &y);
-    let _ = (queue.fill(&x, &[1]), queue.copy(&y, &x), queue.write(&x, &[0; 40]), queue.read(&y, &mut [0; 40]));
-    let _ = (queue.empty(), queue.timestamp().and_then(|event| wait::done(&event).and_then(|()| queue.read_timestamp(&event))));
+    let _ =
+        (queue.fill(&x, &[1]), queue.copy(&y, &x), queue.write(&x, &[0; 40]), queue.read(&y, &mut [0; 40]));
+    let _ = (
+        queue.empty(),
+        queue.timestamp().and_then(|event| wait::done(&event).and_then(|()| queue.read_timestamp(&event))),
+    );
     let _ = (queue.flush(), queue.completed(), x.to_vec::<f32>(), y.write(&[0.0f32; 10]));
     for event in [held, copied].into_iter().flatten() {
         let _ = (event.is_done(), wait::done(&event), block_on(event));
@@ -120,7 +127,13 @@ fn use_everything(context: &Context, options: &Options) -> Result<()> {
 
 /// The functions that can be made to fail.
 fn slots(context: &Context, key: &str) -> Vec<String> {
-    context.target().options.iter().filter(|spec| spec.key == key).flat_map(|spec| spec.choices.clone()).collect()
+    context
+        .target()
+        .options
+        .iter()
+        .filter(|spec| spec.key == key)
+        .flat_map(|spec| spec.choices.clone())
+        .collect()
 }
 
 fn a_refusal_of_any_call_ends(context: &Context) -> Verdict {
@@ -128,7 +141,10 @@ fn a_refusal_of_any_call_ends(context: &Context) -> Verdict {
         for nth in 1..=3 {
             for kind in ["driver", "device_lost", "unsupported"] {
                 // Those that cannot fail are refused as options.
-                let _ = use_everything(context, &Options::new().with("fail_call", format!("{slot}:{nth}:{kind}")));
+                let _ = use_everything(
+                    context,
+                    &Options::new().with("fail_call", format!("{slot}:{nth}:{kind}")),
+                );
             }
         }
     }
@@ -170,87 +186,13 @@ fn a_transfer_that_fails_is_an_error(context: &Context) -> Verdict {
     let lab = faulty(context, "fail_ticket", 1)?;
     let (queue, x) = (lab.queue()?, lab.room::<f32>(10)?);
     refused("queue write", queue.write(&x, &[0; 40]), ErrorKind::Failed, &["ticket 1"])?;
-    refused("queue read", lab.queue()?.read(&lab.room::<f32>(10)?, &mut [0; 40]), ErrorKind::Failed, &["ticket 1"])?;
+    refused(
+        "queue read",
+        lab.queue()?.read(&lab.room::<f32>(10)?, &mut [0; 40]),
+        ErrorKind::Failed,
+        &["ticket 1"],
+    )?;
     Ok(())
-}
-
-/// An opening that is lost, with what was made before.
-fn lost(context: &Context) -> Result<(Lab, runtime_core::Queue, runtime_core::Tensor), Failure> {
-    let lab = faulty(context, "lose_after", 4)?;
-    let (queue, x) = (lab.queue()?, lab.full(10, 1.0)?);
-    for _ in 0..8 {
-        let _ = lab.attempt(&queue, "noop", &[], 1)?.and_then(|event| wait::done(&event));
-    }
-    Ok((lab, queue, x))
-}
-
-fn a_lost_device_says_so_in_every_call(context: &Context) -> Verdict {
-    let (lab, queue, x) = lost(context)?;
-    let what = |what: &str, result: Result<()>| refused(what, result, ErrorKind::DeviceLost, &[context.name()]).map(drop);
-    what("allocate", lab.room::<f32>(10).map(drop))?;
-    what("open_queue", lab.queue().map(drop))?;
-    what("load", lab.device().load(&lab.kernels()?.source()).map(drop))?;
-    what("read", x.to_vec::<f32>().map(drop))?;
-    what("write", x.write(&[0.0f32; 10]))?;
-    what("freeze", x.freeze())?;
-    what("fill", queue.fill(&x, &[0]).map(drop))?;
-    what("flush", queue.flush())?;
-    what("completed", queue.completed().map(drop))?;
-    what("idle", wait::idle(&queue))?;
-    what("memory_usage", lab.device().memory_usage(x.space()).map(drop))?;
-    what("launch", lab.attempt(&queue, "noop", &[], 1)?.map(drop))?;
-    Ok(())
-}
-
-fn work_of_a_lost_device_fails(context: &Context) -> Verdict {
-    let lab = faulty(context, "lose_after", 4)?;
-    let [a, b] = lab.queues()?;
-    let pending = lab.launch(&a, "spin", &[Arg::scalar(3_000_000i64)], 1)?;
-    let other = lab.launch(&b, "spin", &[Arg::scalar(3_000_000i64)], 1)?;
-    for _ in 0..4 {
-        let _ = lab.attempt(&b, "noop", &[], 1)?;
-    }
-    refused("pending", wait::done(&pending), ErrorKind::DeviceLost, &[])?;
-    refused("on the other queue", wait::done(&other), ErrorKind::DeviceLost, &[]).map(drop)
-}
-
-fn an_awaited_event_of_a_lost_device_fails(context: &Context) -> Verdict {
-    let lab = faulty(context, "lose_after", 2)?;
-    let (queue, kernel) = (lab.queue()?, lab.kernel("noop")?);
-    let pending = lab.launch(&queue, "spin", &[Arg::scalar(3_000_000i64)], 1)?;
-    let waiting = std::thread::spawn(move || block_on(pending));
-    std::thread::sleep(std::time::Duration::from_millis(5));
-    let geometry = lab.geometry(1);
-    let _ = (queue.launch(&kernel, &geometry, &[]), queue.launch(&kernel, &geometry, &[]));
-    let outcome = waiting.join().map_err(|_| Failure::Failed("a thread panicked".to_owned()))?;
-    refused("awaited", outcome, ErrorKind::DeviceLost, &[]).map(drop)
-}
-
-fn a_lost_device_can_be_dropped(context: &Context) -> Verdict {
-    for _ in 0..3 {
-        let (lab, queue, x) = lost(context)?;
-        drop(x);
-        drop((queue, lab));
-    }
-    Ok(())
-}
-
-fn a_lost_device_can_be_opened_again(context: &Context) -> Verdict {
-    let gone = lost(context)?;
-    let lab = context.reopen(&Options::new())?;
-    all("beside the lost one", &lab.full(10, 1.0)?, 1.0)?;
-    drop(gone);
-    wait::done(&lab.launch(&lab.queue()?, "noop", &[], 1)?)?;
-    Ok(())
-}
-
-fn losing_one_opening_leaves_the_other(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let y = lab.full(10, 0.0)?;
-    let (_lab, _queue, x) = lost(context)?;
-    assert!(queue.copy(&y, &x).is_err(), "copied from a lost device");
-    wait::done(&lab.fill(&lab.queue()?, &y, 1.0)?)?;
-    all("of its own", &y, 1.0)
 }
 
 fn a_device_that_does_not_open_says_why(context: &Context) -> Verdict {

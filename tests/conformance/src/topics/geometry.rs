@@ -8,9 +8,10 @@ use crate::data::{Guarded, refused, same};
 use crate::wait;
 
 cases! {
-    [Need::Kernel("noop")] => one_plain_call_is_always_right, no_groups_are_refused, too_many_groups_are_refused,
-        too_large_a_group_is_refused, too_many_work_items_are_refused, too_much_shared_memory_is_refused,
-        what_the_device_lacks_is_unsupported, a_refused_geometry_takes_no_ticket;
+    [Need::Kernel("noop")] => one_plain_call_is_always_right, no_groups_are_refused,
+        too_many_groups_are_refused, too_large_a_group_is_refused, too_many_work_items_are_refused,
+        too_much_shared_memory_is_refused, what_the_device_lacks_is_unsupported,
+        a_refused_geometry_takes_no_ticket;
     [Need::Kernel("group_ids_u32"), Need::Capability(abi::CAP_GROUPS)] => every_work_item_runs_once;
 }
 
@@ -47,7 +48,11 @@ fn too_many_groups_are_refused(context: &Context) -> Verdict {
         let Some(beyond) = limit.checked_add(1) else { continue };
         let mut groups = [1; 3];
         groups[axis] = beyond;
-        let words = if kind(context) == ErrorKind::InvalidArgument { [name, &beyond.to_string()] } else { ["groups", "launch"] };
+        let words = if kind(context) == ErrorKind::InvalidArgument {
+            [name, &beyond.to_string()]
+        } else {
+            ["groups", "launch"]
+        };
         refused(name, launch(context, &Geometry::new(groups, 1))?, kind(context), &words)?;
     }
     Ok(())
@@ -57,7 +62,11 @@ fn too_large_a_group_is_refused(context: &Context) -> Verdict {
     for (axis, name) in ["group_size.x", "group_size.y", "group_size.z"].into_iter().enumerate() {
         let mut size = [1; 3];
         size[axis] = context.info().limits.group_size[axis].saturating_add(1);
-        let words = if kind(context) == ErrorKind::InvalidArgument { [name, "limit"] } else { ["group_size", "launch"] };
+        let words = if kind(context) == ErrorKind::InvalidArgument {
+            [name, "limit"]
+        } else {
+            ["group_size", "launch"]
+        };
         refused(name, launch(context, &Geometry::new(1, size))?, kind(context), &words)?;
     }
     Ok(())
@@ -67,18 +76,29 @@ fn too_many_work_items_are_refused(context: &Context) -> Verdict {
     let limits = &context.info().limits;
     let [x, y, z] = limits.group_size;
     if u64::from(x) * u64::from(y) * u64::from(z) <= u64::from(limits.group_items) {
-        return Err(Failure::Unsupported("each axis at its limit is still within the limit of a group".to_owned()));
+        return Err(Failure::Unsupported(
+            "each axis at its limit is still within the limit of a group".to_owned(),
+        ));
     }
     let words = ["work-items", &limits.group_items.to_string()];
-    refused("group", launch(context, &Geometry::new(1, [x, y, z]))?, ErrorKind::InvalidArgument, &words).map(drop)
+    refused("group", launch(context, &Geometry::new(1, [x, y, z]))?, ErrorKind::InvalidArgument, &words)
+        .map(drop)
 }
 
 fn too_much_shared_memory_is_refused(context: &Context) -> Verdict {
-    let Some(beyond) = u32::try_from(context.info().limits.shared_bytes).ok().and_then(|limit| limit.checked_add(1)) else {
+    let Some(beyond) =
+        u32::try_from(context.info().limits.shared_bytes).ok().and_then(|limit| limit.checked_add(1))
+    else {
         return Err(Failure::Unsupported("the limit is beyond what a launch can ask for".to_owned()));
     };
     let geometry = Geometry::single().shared_bytes(beyond);
-    refused("shared", launch(context, &geometry)?, ErrorKind::InvalidArgument, &["shared_bytes", &beyond.to_string()]).map(drop)
+    refused(
+        "shared",
+        launch(context, &geometry)?,
+        ErrorKind::InvalidArgument,
+        &["shared_bytes", &beyond.to_string()],
+    )
+    .map(drop)
 }
 
 fn what_the_device_lacks_is_unsupported(context: &Context) -> Verdict {
@@ -112,7 +132,8 @@ fn a_refused_geometry_takes_no_ticket(context: &Context) -> Verdict {
 
 fn every_work_item_runs_once(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let shapes = [([1, 1, 1], [1, 1, 1]), ([7, 1, 1], [64, 1, 1]), ([3, 2, 2], [4, 2, 2]), ([1, 5, 3], [1, 8, 4])];
+    let shapes =
+        [([1, 1, 1], [1, 1, 1]), ([7, 1, 1], [64, 1, 1]), ([3, 2, 2], [4, 2, 2]), ([1, 5, 3], [1, 8, 4])];
     for (groups, size) in shapes {
         let items = groups.iter().chain(&size).product::<u32>();
         let out = Guarded::new(lab, &vec![u32::MAX; items as usize])?;

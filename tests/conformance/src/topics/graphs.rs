@@ -8,21 +8,20 @@ use crate::data::{all, refused};
 use crate::lab::Lab;
 use crate::wait;
 
-const N: usize = 1000;
+pub(super) const N: usize = 1000;
 
 cases! {
-    [Need::Kernel("spin")] => recording_runs_nothing, a_replay_does_it_all, a_replay_can_be_repeated,
-        dependencies_follow_the_tensors, an_update_changes_the_arguments, a_wrong_update_is_refused,
-        an_update_that_needs_another_order_is_refused, what_a_graph_uses_stays, arguments_are_taken_when_recorded,
-        a_replay_is_ordered_with_other_queues, copies_and_fills_are_recorded, a_graph_is_native_where_the_device_says_so,
-        an_empty_graph_is_refused, what_cannot_be_recorded_is_refused, recording_begins_and_ends_once,
-        a_recorded_event_cannot_be_waited_for, a_graph_of_another_opening_is_refused, a_wrong_launch_is_refused_while_recording,
-        a_discarded_recording_leaves_nothing, a_graph_of_a_hundred_nodes, one_graph_on_two_queues;
+    [Need::Kernel("spin")] => a_replay_does_it_all, a_replay_can_be_repeated,
+        an_update_changes_the_arguments, a_wrong_update_is_refused,
+        an_update_that_needs_another_order_is_refused, what_a_graph_uses_stays,
+        a_replay_is_ordered_with_other_queues, a_graph_is_native_where_the_device_says_so,
+        an_empty_graph_is_refused, a_graph_of_another_opening_is_refused, a_graph_of_a_hundred_nodes,
+        one_graph_on_two_queues;
     [Need::Kernel("fail")] => a_failing_node_fails_the_replay;
 }
 
 /// Records what `work` submits.
-fn record(queue: &Queue, work: impl FnOnce() -> Verdict) -> Result<Graph, Failure> {
+pub(super) fn record(queue: &Queue, work: impl FnOnce() -> Verdict) -> Result<Graph, Failure> {
     queue.begin_recording()?;
     let verdict = work();
     let graph = queue.end_recording();
@@ -30,22 +29,10 @@ fn record(queue: &Queue, work: impl FnOnce() -> Verdict) -> Result<Graph, Failur
     Ok(graph?)
 }
 
-fn replay(queue: &Queue, graph: &Graph) -> Verdict {
+pub(super) fn replay(queue: &Queue, graph: &Graph) -> Verdict {
     let executable = queue.instantiate(graph)?;
     wait::done(&queue.replay(&executable)?)?;
     Ok(())
-}
-
-fn recording_runs_nothing(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let x = lab.full(N, 1.0)?;
-    let graph = record(&queue, || {
-        drop(lab.fill(&queue, &x, 2.0)?);
-        drop(lab.scale(&queue, &x, 2.0)?);
-        Ok(())
-    })?;
-    assert_eq!((queue.submitted(), graph.len(), graph.is_empty()), (0, 2, false));
-    all("not run", &x, 1.0)
 }
 
 fn a_replay_does_it_all(context: &Context) -> Verdict {
@@ -76,28 +63,6 @@ fn a_replay_can_be_repeated(context: &Context) -> Verdict {
     all("ten times", &x, 1024.0)
 }
 
-fn dependencies_follow_the_tensors(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, y, z) = (lab.full(N, 0.0)?, lab.full(N, 0.0)?, lab.full(N, 0.0)?);
-    let graph = record(&queue, || {
-        drop(lab.fill(&queue, &x, 1.0)?);
-        drop(lab.fill(&queue, &z, 1.0)?);
-        drop(lab.copy(&queue, &x, &y)?);
-        drop(lab.copy(&queue, &x, &z)?);
-        drop(lab.fill(&queue, &x, 2.0)?);
-        drop(lab.scale(&queue, &x, 2.0)?);
-        Ok(())
-    })?;
-    let dependencies: Vec<_> = (0..6).map(|node| graph.dependencies(node).unwrap_or_default().to_vec()).collect();
-    assert_eq!(dependencies[..2], [vec![], vec![]], "two that share nothing");
-    assert_eq!(dependencies[2], [0], "read after write");
-    assert_eq!(dependencies[3], [0, 1], "read after write, and write after write");
-    assert!(dependencies[4].ends_with(&[2, 3]), "write after read: {:?}", dependencies[4]);
-    assert_eq!(dependencies[5], [4], "what is implied already is not said again");
-    assert_eq!(graph.dependencies(6), None);
-    Ok(())
-}
-
 fn an_update_changes_the_arguments(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
     let (x, y) = (lab.full(N, 0.0)?, lab.full(N, 0.0)?);
@@ -120,7 +85,12 @@ fn a_wrong_update_is_refused(context: &Context) -> Verdict {
     let mut executable = queue.instantiate(&graph)?;
     let other = context.reopen(&Options::new())?.full(N, 0.0)?;
     let args = |x| lab.args("fill_f32", &[Arg::write(x), Arg::scalar(3.0f32)], N);
-    refused("no such node", executable.update(2, &args(&x)?), ErrorKind::InvalidArgument, &["node 2", "update"])?;
+    refused(
+        "no such node",
+        executable.update(2, &args(&x)?),
+        ErrorKind::InvalidArgument,
+        &["node 2", "update"],
+    )?;
     refused("no launch", executable.update(1, &args(&x)?), ErrorKind::InvalidArgument, &["node 1"])?;
     refused("tensor", executable.update(0, &args(&other)?), ErrorKind::InvalidArgument, &["argument 0"])?;
     wait::done(&queue.replay(&executable)?)?;
@@ -156,16 +126,6 @@ fn what_a_graph_uses_stays(context: &Context) -> Verdict {
     all("copied from a dropped tensor by a dropped graph", &y, 6.0)
 }
 
-fn arguments_are_taken_when_recorded(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let x = lab.full(N, 1.0)?;
-    let mut factor = 2.0f32;
-    let graph = record(&queue, || lab.scale(&queue, &x, factor).map(drop))?;
-    factor += 1.0;
-    replay(&queue, &graph)?;
-    all(&format!("not {factor}"), &x, 2.0)
-}
-
 fn a_replay_is_ordered_with_other_queues(context: &Context) -> Verdict {
     let (lab, [a, b]) = (context.lab(), context.lab().queues()?);
     let (x, y) = (lab.full(N, 1.0)?, lab.full(N, 0.0)?);
@@ -176,20 +136,6 @@ fn a_replay_is_ordered_with_other_queues(context: &Context) -> Verdict {
     drop(b.replay(&executable)?);
     wait::done(&lab.fill(&a, &x, 9.0)?)?;
     all("after the one and before the other", &y, 7.0)
-}
-
-fn copies_and_fills_are_recorded(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, y) = (lab.full(N, 0.0)?, lab.full(N, 0.0)?);
-    let graph = record(&queue, || {
-        drop(queue.fill(&x.slice(0, 100..200)?, &3.0f32.to_le_bytes())?);
-        drop(queue.copy(&y, &x)?);
-        Ok(())
-    })?;
-    all("not run", &x, 0.0)?;
-    replay(&queue, &graph)?;
-    all("the part", &y.slice(0, 100..200)?, 3.0)?;
-    all("the rest", &y.slice(0, 200..N)?, 0.0)
 }
 
 fn a_graph_is_native_where_the_device_says_so(context: &Context) -> Verdict {
@@ -212,43 +158,6 @@ fn an_empty_graph_is_refused(context: &Context) -> Verdict {
     refused("empty", replayed, ErrorKind::InvalidArgument, &["empty"]).map(drop)
 }
 
-fn what_cannot_be_recorded_is_refused(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, other) = (lab.full(N, 1.0)?, lab.queue()?);
-    let graph = record(&other, || lab.scale(&other, &x, 2.0).map(drop))?;
-    let executable = other.instantiate(&graph)?;
-    queue.begin_recording()?;
-    let what = |what: &str, result: runtime_core::Result<()>| refused(what, result, ErrorKind::Unsupported, &["recording"]).map(drop);
-    what("write", queue.write(&x, &[0; 4 * N]))?;
-    what("read", queue.read(&x, &mut [0; 4 * N]))?;
-    what("empty", queue.empty().map(drop))?;
-    what("timestamp", queue.timestamp().map(drop))?;
-    what("replay", queue.replay(&executable).map(drop))?;
-    assert!(queue.end_recording()?.is_empty());
-    Ok(())
-}
-
-fn recording_begins_and_ends_once(context: &Context) -> Verdict {
-    let queue = context.lab().queue()?;
-    refused("end", queue.end_recording(), ErrorKind::InvalidArgument, &["end_recording"])?;
-    queue.begin_recording()?;
-    refused("begin", queue.begin_recording(), ErrorKind::InvalidArgument, &["begin_recording"])?;
-    queue.end_recording()?;
-    refused("end again", queue.end_recording(), ErrorKind::InvalidArgument, &["does not record"])?;
-    Ok(wait::done(&queue.fill(&context.lab().full(N, 0.0)?, &[1])?)?)
-}
-
-fn a_recorded_event_cannot_be_waited_for(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    queue.begin_recording()?;
-    let event = lab.launch(&queue, "noop", &[], 1);
-    queue.end_recording()?;
-    let event = event?;
-    refused("wait", wait::done(&event), ErrorKind::InvalidArgument, &["recorded", "replay"])?;
-    refused("poll", event.is_done(), ErrorKind::InvalidArgument, &["recorded"])?;
-    refused("await", wait::block_on(event), ErrorKind::InvalidArgument, &["recorded"]).map(drop)
-}
-
 fn a_graph_of_another_opening_is_refused(context: &Context) -> Verdict {
     let (lab, other) = (context.lab(), context.reopen(&Options::new())?);
     let (queue, theirs) = (lab.queue()?, other.queue()?);
@@ -259,35 +168,13 @@ fn a_graph_of_another_opening_is_refused(context: &Context) -> Verdict {
     refused("replay", theirs.replay(&executable), ErrorKind::InvalidArgument, &["graph"]).map(drop)
 }
 
-fn a_wrong_launch_is_refused_while_recording(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, frozen) = (lab.full(N, 1.0)?, lab.full(N, 1.0)?);
-    frozen.freeze()?;
-    let other = context.reopen(&Options::new())?.full(N, 1.0)?;
-    let graph = record(&queue, || {
-        assert!(lab.fill(&queue, &other, 2.0).is_err(), "a tensor of another opening");
-        assert!(lab.fill(&queue, &frozen, 2.0).is_err(), "a frozen tensor");
-        lab.fill(&queue, &x, 2.0).map(drop)
-    })?;
-    assert_eq!(graph.len(), 1);
-    replay(&queue, &graph)?;
-    all("the right one", &x, 2.0)
-}
-
-fn a_discarded_recording_leaves_nothing(context: &Context) -> Verdict {
-    let lab = context.lab();
-    let x = lab.full(N, 1.0)?;
-    let queue = lab.queue()?;
-    queue.begin_recording()?;
-    drop(lab.fill(&queue, &x, 2.0)?);
-    drop(queue);
-    all("never run", &x, 1.0)
-}
-
 fn a_graph_of_a_hundred_nodes(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
     let (one, x) = (lab.full(N, 1.0)?, lab.full(N, 0.0)?);
-    let add = |lab: &Lab| lab.launch(&queue, "saxpy_f32", &[Arg::read(&one), Arg::read_write(&x), Arg::scalar(1.0f32)], N).map(drop);
+    let add = |lab: &Lab| {
+        lab.launch(&queue, "saxpy_f32", &[Arg::read(&one), Arg::read_write(&x), Arg::scalar(1.0f32)], N)
+            .map(drop)
+    };
     let graph = record(&queue, || (0..100).try_for_each(|_| add(lab)))?;
     let executable = queue.instantiate(&graph)?;
     for _ in 0..3 {

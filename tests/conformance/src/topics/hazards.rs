@@ -15,9 +15,10 @@ cases! {
     [Need::Kernel("spin")] => read_after_write_over_two_queues, read_after_write_over_three_queues,
         two_readers_after_a_writer, write_after_read_over_two_queues, write_after_read_over_three_queues,
         a_writer_after_six_readers, write_after_write_over_two_queues, write_after_write_over_three_queues,
-        read_write_is_both, a_chain_over_two_queues, views_of_one_buffer_alias, disjoint_views_are_ordered_too,
-        copies_and_fills_take_part, queue_reads_and_writes_take_part, a_call_waits_for_another_queue,
-        frozen_tensors_are_read_beside_each_other, two_openings_are_ordered, a_diamond_of_four_queues;
+        read_write_is_both, a_chain_over_two_queues, views_of_one_buffer_alias,
+        disjoint_views_are_ordered_too, copies_and_fills_take_part, queue_reads_and_writes_take_part,
+        a_call_waits_for_another_queue, frozen_tensors_are_read_beside_each_other, two_openings_are_ordered,
+        a_diamond_of_four_queues;
 }
 
 fn tensors<const K: usize>(context: &Context, value: f32) -> runtime_core::Result<[Tensor; K]> {

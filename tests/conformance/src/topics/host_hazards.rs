@@ -11,11 +11,12 @@ const N: usize = 4096;
 
 cases! {
     [Need::Kernel("spin")] => a_host_read_waits_for_the_writer, a_host_read_of_a_view_waits_too,
-        a_host_write_waits_for_the_reader, a_host_write_waits_for_the_writer, a_partial_host_write_waits_for_the_reader,
-        a_host_fill_waits_for_the_reader, a_launch_sees_what_the_host_wrote, to_device_waits_for_the_writer,
-        freezing_waits_for_the_writer, reading_a_frozen_tensor_waits_for_nobody;
-    [Need::Kernel("spin"), Need::HostVisible] => a_map_waits_for_the_writer, a_write_map_waits_for_the_reader,
-        a_launch_sees_what_a_map_wrote, a_map_holds_up_no_reader;
+        a_host_write_waits_for_the_reader, a_host_write_waits_for_the_writer,
+        a_partial_host_write_waits_for_the_reader, a_host_fill_waits_for_the_reader,
+        a_launch_sees_what_the_host_wrote, to_device_waits_for_the_writer, freezing_waits_for_the_writer,
+        reading_a_frozen_tensor_waits_for_nobody;
+    [Need::Kernel("spin"), Need::HostVisible] => a_map_waits_for_the_writer,
+        a_write_map_waits_for_the_reader, a_launch_sees_what_a_map_wrote, a_map_holds_up_no_reader;
 }
 
 fn a_host_read_waits_for_the_writer(context: &Context) -> Verdict {

@@ -14,8 +14,9 @@ cases! {
     [Need::Kernel("spin")] => a_dropped_tensor_is_not_reused_early, a_dropped_output_is_not_reused_early,
         a_dropped_view_keeps_its_buffer, a_dropped_frozen_tensor_is_not_reused_early,
         a_dropped_kernel_and_module_stay, a_dropped_queue_finishes, a_dropped_device_finishes,
-        everything_dropped_in_any_order, tensors_dropped_on_many_threads, a_dropped_tensor_of_two_queues_waits_for_both,
-        dropping_waits_for_nothing, what_is_dropped_comes_back;
+        everything_dropped_in_any_order, tensors_dropped_on_many_threads,
+        a_dropped_tensor_of_two_queues_waits_for_both, dropping_waits_for_nothing,
+        what_is_dropped_comes_back;
 }
 
 /// Takes what was given back, and overwrites it.
@@ -125,7 +126,13 @@ fn everything_dropped_in_any_order(context: &Context) -> Verdict {
         things.push(Box::new(lab.copy(&queue, &x, &y)?));
         things.push(Box::new(lab.scale(&other, &y, 2.0)?));
         things.push(Box::new(lab.kernel("noop")?));
-        things.extend([Box::new(x) as Box<dyn std::any::Any>, Box::new(y), Box::new(queue), Box::new(other), Box::new(lab)]);
+        things.extend([
+            Box::new(x) as Box<dyn std::any::Any>,
+            Box::new(y),
+            Box::new(queue),
+            Box::new(other),
+            Box::new(lab),
+        ]);
         while !things.is_empty() {
             drop(things.swap_remove(random.below(things.len())));
         }
@@ -148,7 +155,9 @@ fn tensors_dropped_on_many_threads(context: &Context) -> Verdict {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (1..=4).map(|value| scope.spawn(move || work(value))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(Failure::Failed("a panic".to_owned()))))
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Failure::Failed("a panic".to_owned())))
+        })
     })
 }
 

@@ -10,8 +10,9 @@ use crate::wait;
 
 cases! {
     [Need::Kernel("counters")] => a_dropped_event_is_never_marked, a_held_event_is_marked_once,
-        an_event_of_a_moment_is_not_marked, a_transfer_is_always_marked, waiting_marks_the_last_submission_once,
-        waiting_for_early_work_marks_nothing_later, hazards_within_a_queue_cost_no_mark, hazards_between_queues_mark_once,
+        an_event_of_a_moment_is_not_marked, a_transfer_is_always_marked,
+        waiting_marks_the_last_submission_once, waiting_for_early_work_marks_nothing_later,
+        hazards_within_a_queue_cost_no_mark, hazards_between_queues_mark_once,
         a_queue_that_others_wait_for_marks_everything, a_clone_is_marked_at_once, a_call_is_one_launch,
         a_launch_is_one_call_of_the_driver, a_frozen_tensor_costs_no_wait;
 }

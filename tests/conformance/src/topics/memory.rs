@@ -7,15 +7,16 @@ use crate::context::Context;
 use crate::data::{Guarded, Random, SIZES, all, refused, same};
 
 cases! {
-    [Need::Queues] => sizes_round_trip, zero_size_tensors_work, every_dtype_round_trips, every_space_holds_data,
-        an_unknown_space_is_refused, a_wrong_alignment_is_refused, an_overflowing_shape_is_refused,
-        an_allocation_failure_is_an_error, memory_usage_is_plausible, usage_of_an_unknown_space_is_refused,
-        many_small_tensors_are_apart, freed_memory_comes_back, allocates_from_many_threads,
-        huge_pages_work_or_say_why;
+    [Need::Queues] => sizes_round_trip, zero_size_tensors_work, every_dtype_round_trips,
+        every_space_holds_data, an_unknown_space_is_refused, a_wrong_alignment_is_refused,
+        an_overflowing_shape_is_refused, an_allocation_failure_is_an_error, memory_usage_is_plausible,
+        usage_of_an_unknown_space_is_refused, many_small_tensors_are_apart, freed_memory_comes_back,
+        allocates_from_many_threads, huge_pages_work_or_say_why;
     [Need::HostVisible] => alignment_is_kept, a_map_sees_what_was_written, what_a_map_writes_is_seen,
         a_map_of_a_view_is_its_part, maps_exclude_each_other;
     [Need::Queues, Need::Option("out_of_memory_after_bytes")] => exhausted_memory_is_an_error_and_no_end;
-    [Need::Kind(runtime_core::DeviceKind::Host), Need::Capability(abi::CAP_IMPORT)] => imported_memory_is_shared;
+    [Need::Kind(runtime_core::DeviceKind::Host), Need::Capability(abi::CAP_IMPORT)] =>
+        imported_memory_is_shared;
 }
 
 fn sizes_round_trip(context: &Context) -> Verdict {

@@ -11,15 +11,16 @@ use crate::wait;
 cases! {
     [Need::Kernel("fill_f32")] => the_symbols_are_the_kernels, an_unknown_symbol_lists_those_that_exist,
         an_empty_symbol_is_not_found, broken_code_is_a_compile_error, an_eleventh_module_works,
-        a_kernel_outlives_its_module, kernels_of_two_modules_share_a_queue, an_unknown_load_option_is_refused,
-        a_missing_file_is_an_io_error, kernel_info_fits_the_device, loads_from_many_threads,
-        a_failed_load_does_not_poison_the_next;
+        a_kernel_outlives_its_module, kernels_of_two_modules_share_a_queue,
+        an_unknown_load_option_is_refused, a_missing_file_is_an_io_error, kernel_info_fits_the_device,
+        loads_from_many_threads, a_failed_load_does_not_poison_the_next;
     [] => an_unaccepted_format_lists_the_right_ones, portable_code_needs_a_lowering;
 }
 
 fn the_symbols_are_the_kernels(context: &Context) -> Verdict {
     let symbols = context.lab().module()?.symbols()?;
-    let missing: Vec<_> = context.lab().kernels()?.names().iter().filter(|name| !symbols.iter().any(|s| s == *name)).collect();
+    let missing: Vec<_> =
+        context.lab().kernels()?.names().iter().filter(|name| !symbols.iter().any(|s| s == *name)).collect();
     assert!(symbols.is_empty() || missing.is_empty(), "{missing:?} are not among {symbols:?}");
     Ok(())
 }
@@ -91,13 +92,20 @@ fn kernels_of_two_modules_share_a_queue(context: &Context) -> Verdict {
 
 fn an_unknown_load_option_is_refused(context: &Context) -> Verdict {
     let source = context.lab().kernels()?.source().option("no_such_option", 1);
-    refused("option", context.lab().device().load(&source), ErrorKind::InvalidArgument, &["no_such_option", "load"]).map(drop)
+    refused(
+        "option",
+        context.lab().device().load(&source),
+        ErrorKind::InvalidArgument,
+        &["no_such_option", "load"],
+    )
+    .map(drop)
 }
 
 fn a_missing_file_is_an_io_error(context: &Context) -> Verdict {
     context.lab().module()?;
     let source = kernels::missing_file(context.lab().kernels()?.format);
-    refused("file", context.lab().device().load(&source), ErrorKind::Io, &["/no/such/folder/kernel"]).map(drop)
+    refused("file", context.lab().device().load(&source), ErrorKind::Io, &["/no/such/folder/kernel"])
+        .map(drop)
 }
 
 fn kernel_info_fits_the_device(context: &Context) -> Verdict {
@@ -105,7 +113,10 @@ fn kernel_info_fits_the_device(context: &Context) -> Verdict {
     for name in context.lab().kernels()?.names() {
         let kernel = context.lab().kernel(name)?;
         let info = kernel.info();
-        assert!(info.shared_bytes.is_none_or(|bytes| u64::from(bytes) <= limits.shared_bytes), "{name}: {info:?}");
+        assert!(
+            info.shared_bytes.is_none_or(|bytes| u64::from(bytes) <= limits.shared_bytes),
+            "{name}: {info:?}"
+        );
         assert!(info.max_group_items.is_none_or(|items| items >= 1), "{name}: {info:?}");
         assert!(info.registers.is_none_or(|registers| registers < 100_000), "{name}: {info:?}");
     }
@@ -115,7 +126,13 @@ fn kernel_info_fits_the_device(context: &Context) -> Verdict {
 fn loads_from_many_threads(context: &Context) -> Verdict {
     context.lab().module()?;
     let source = context.lab().kernels()?.source();
-    let load = || context.lab().device().load(&source).and_then(|module| module.kernel("noop").map(|kernel| kernel.name().to_owned()));
+    let load = || {
+        context
+            .lab()
+            .device()
+            .load(&source)
+            .and_then(|module| module.kernel("noop").map(|kernel| kernel.name().to_owned()))
+    };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(load)).collect();
         threads.into_iter().try_for_each(|thread| {
@@ -138,7 +155,8 @@ fn a_failed_load_does_not_poison_the_next(context: &Context) -> Verdict {
 
 fn an_unaccepted_format_lists_the_right_ones(context: &Context) -> Verdict {
     let words = ["no-such-format", &context.info().formats[0], "load"];
-    refused("format", context.lab().device().load(&kernels::foreign()), ErrorKind::Unsupported, &words).map(drop)
+    refused("format", context.lab().device().load(&kernels::foreign()), ErrorKind::Unsupported, &words)
+        .map(drop)
 }
 
 fn portable_code_needs_a_lowering(context: &Context) -> Verdict {

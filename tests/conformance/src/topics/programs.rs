@@ -50,11 +50,22 @@ impl Step {
     }
 
     /// On the device.
-    fn run(self, lab: &Lab, queue: &Queue, (from, to): (&Tensor, &Tensor), source: &[f32]) -> Result<Option<Event>, crate::case::Failure> {
+    fn run(
+        self,
+        lab: &Lab,
+        queue: &Queue,
+        (from, to): (&Tensor, &Tensor),
+        source: &[f32],
+    ) -> Result<Option<Event>, crate::case::Failure> {
         Ok(Some(match self {
             Self::Fill(value) => lab.fill(queue, to, value)?,
             Self::Copy => lab.copy(queue, from, to)?,
-            Self::Subtract => lab.launch(queue, "saxpy_f32", &[Arg::read(from), Arg::read_write(to), Arg::scalar(-1.0f32)], N)?,
+            Self::Subtract => lab.launch(
+                queue,
+                "saxpy_f32",
+                &[Arg::read(from), Arg::read_write(to), Arg::scalar(-1.0f32)],
+                N,
+            )?,
             Self::Halve => lab.scale(queue, to, 0.5)?,
             Self::Transfer => queue.copy(to, from)?,
             Self::Pattern(value) => queue.fill(to, &value.to_le_bytes())?,
@@ -101,7 +112,9 @@ fn program(lab: &Lab, count: usize, seed: u64) -> Verdict {
             held.drain(..).try_for_each(|event| wait::done(&event))?;
         }
     }
-    let check = |(tensor, model): (&Tensor, &Vec<f32>)| same(&format!("seed {seed}, the end"), &tensor.to_vec::<f32>()?, model);
+    let check = |(tensor, model): (&Tensor, &Vec<f32>)| {
+        same(&format!("seed {seed}, the end"), &tensor.to_vec::<f32>()?, model)
+    };
     tensors.iter().zip(&model).try_for_each(check)?;
     queues.iter().try_for_each(|queue| Ok(wait::idle(queue)?))
 }
@@ -142,10 +155,18 @@ fn with_marks_alone(context: &Context) -> Verdict {
 
 fn with_queues_out_of_order(context: &Context) -> Verdict {
     with(context, &Options::new().with("out_of_order", true))?;
-    with(context, &Options::new().with("out_of_order", true).with("delay_us", 100).with("needs_flush", true).with("needs_marks", true))
+    with(
+        context,
+        &Options::new()
+            .with("out_of_order", true)
+            .with("delay_us", 100)
+            .with("needs_flush", true)
+            .with("needs_marks", true),
+    )
 }
 
 fn where_a_wait_on_the_device_is_refused(context: &Context) -> Verdict {
-    let refuse = |options: Options, nth: u32| options.with("fail_call", format!("wait_for:{nth}:unsupported"));
+    let refuse =
+        |options: Options, nth: u32| options.with("fail_call", format!("wait_for:{nth}:unsupported"));
     with(context, &(1..=40).fold(Options::new(), refuse))
 }

@@ -11,15 +11,16 @@ use crate::data::{all, refused};
 use crate::wait;
 
 cases! {
-    [Need::Queues] => tickets_count_from_one, an_idle_queue_is_waited_for_at_once, completion_reaches_the_last_ticket,
-        a_priority_is_accepted, many_queues_work_beside_each_other, flush_is_harmless, a_queue_waits_for_itself_at_no_cost,
-        a_hundred_queues_come_and_go;
+    [Need::Queues] => tickets_count_from_one, an_idle_queue_is_waited_for_at_once,
+        completion_reaches_the_last_ticket, a_priority_is_accepted, many_queues_work_beside_each_other,
+        flush_is_harmless, a_queue_waits_for_itself_at_no_cost, a_hundred_queues_come_and_go;
     [Need::Kernel("spin")] => a_later_ticket_is_not_done_before, a_timeout_of_a_queue_poisons_nothing,
         an_explicit_wait_orders_two_queues, waits_in_a_ring_end;
     [Need::Kernel("hold")] => a_busy_queue_holds_up_no_other;
     [Need::Queues, Need::Capability(abi::CAP_EMPTY_KERNEL)] => an_empty_kernel_ends;
-    [Need::Kernel("spin"), Need::Capability(abi::CAP_TIMESTAMPS)] => timestamps_are_in_order, a_timestamp_is_read_once,
-        a_timestamp_of_another_queue_is_refused, an_event_that_is_no_timestamp_has_none;
+    [Need::Kernel("spin"), Need::Capability(abi::CAP_TIMESTAMPS)] => timestamps_are_in_order,
+        a_timestamp_is_read_once, a_timestamp_of_another_queue_is_refused,
+        an_event_that_is_no_timestamp_has_none;
 }
 
 fn tickets_count_from_one(context: &Context) -> Verdict {
@@ -216,8 +217,10 @@ fn an_event_that_is_no_timestamp_has_none(context: &Context) -> Verdict {
     let queue = timed(context)?;
     let event = context.lab().launch(&queue, "noop", &[], 1)?;
     wait::done(&event)?;
-    refused("no timestamp", queue.read_timestamp(&event), ErrorKind::NotFound, &[]).map(drop).map_err(|failure| match failure {
-        Failure::Failed(text) => Failure::Failed(format!("a launch has a time: {text}")),
-        other => other,
-    })
+    refused("no timestamp", queue.read_timestamp(&event), ErrorKind::NotFound, &[]).map(drop).map_err(
+        |failure| match failure {
+            Failure::Failed(text) => Failure::Failed(format!("a launch has a time: {text}")),
+            other => other,
+        },
+    )
 }

@@ -7,9 +7,10 @@ use crate::context::Context;
 use crate::data::{Random, all, refused, same};
 
 cases! {
-    [Need::Queues] => a_tensor_describes_itself, slices_are_parts, slices_of_slices_compose, permuted_axes_read_back,
-        reshape_keeps_the_order, reversed_and_broadcast_views, a_strided_write_leaves_the_gaps_alone, empty_views_work,
-        views_and_clones_share_memory, a_view_outlives_its_tensor, a_view_outside_is_refused, a_wrong_slice_is_refused,
+    [Need::Queues] => a_tensor_describes_itself, slices_are_parts, slices_of_slices_compose,
+        permuted_axes_read_back, reshape_keeps_the_order, reversed_and_broadcast_views,
+        a_strided_write_leaves_the_gaps_alone, empty_views_work, views_and_clones_share_memory,
+        a_view_outlives_its_tensor, a_view_outside_is_refused, a_wrong_slice_is_refused,
         a_wrong_permutation_is_refused, a_wrong_reshape_is_refused, a_wrong_element_type_is_refused,
         a_wrong_element_count_is_refused, arrays_round_trip, to_device_is_a_copy, a_frozen_tensor_is_final;
 }

@@ -8,10 +8,11 @@ use crate::data::{Guarded, Random, SIZES, all, refused, same};
 use crate::wait;
 
 cases! {
-    [Need::Queues] => queue_writes_and_reads, fills_of_every_pattern, copies_between_tensors, copies_within_one_buffer,
-        copies_of_strided_tensors, a_staged_copy_on_a_new_queue_ends, copies_between_spaces, copies_between_openings,
-        a_pattern_that_does_not_fit_is_refused, a_wrong_length_is_refused, different_shapes_are_refused,
-        a_copy_of_nothing_here_is_refused, transfers_are_in_order, strided_queue_transfers;
+    [Need::Queues] => queue_writes_and_reads, fills_of_every_pattern, copies_between_tensors,
+        copies_within_one_buffer, copies_of_strided_tensors, a_staged_copy_on_a_new_queue_ends,
+        copies_between_spaces, copies_between_openings, a_pattern_that_does_not_fit_is_refused,
+        a_wrong_length_is_refused, different_shapes_are_refused, a_copy_of_nothing_here_is_refused,
+        transfers_are_in_order, strided_queue_transfers;
 }
 
 fn queue_writes_and_reads(context: &Context) -> Verdict {

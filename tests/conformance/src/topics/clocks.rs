@@ -1,0 +1,60 @@
+//! Clocks of a timed evaluation: which there are, and that a time carries its name.
+
+use runtime_core::{Clock, ClockChoice, ErrorKind, abi};
+
+use super::evaluation::{Question, answer, measure};
+use crate::case::{Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::refused;
+
+cases! {
+    [Need::Kernel("fill_f32")] => the_clock_is_named, times_come_without_counters,
+        the_overhead_is_measured_where_it_can_be, the_submit_clock_works,
+        a_clock_that_the_device_lacks_is_refused;
+}
+
+fn the_clock_is_named(context: &Context) -> Verdict {
+    let measured = measure(context, |_| {})?;
+    assert!(Clock::ALL.contains(&measured.clock) && !measured.clock.name().is_empty());
+    let timestamps = context.info().capabilities.has(abi::CAP_TIMESTAMPS);
+    assert!(timestamps || !measured.clock.is_device(), "a device clock of a device without one");
+    Ok(())
+}
+
+fn times_come_without_counters(context: &Context) -> Verdict {
+    let measured = measure(context, |_| {})?;
+    assert!(measured.samples_ns.iter().all(|sample| sample.is_finite() && *sample >= 0.0), "{measured:?}");
+    let wall = measure(context, |evaluation| evaluation.timing.clock = ClockChoice::Use(Clock::HostWall))?;
+    assert!(wall.samples_ns.iter().all(|sample| *sample > 0.0), "{wall:?}");
+    Ok(())
+}
+
+fn the_overhead_is_measured_where_it_can_be(context: &Context) -> Verdict {
+    let measured = measure(context, |_| {})?;
+    let has_empty = context.info().capabilities.has(abi::CAP_EMPTY_KERNEL);
+    assert_eq!(measured.overhead_ns.is_some(), has_empty);
+    assert!(measured.overhead_ns.is_none_or(|overhead| overhead >= 0.0 && overhead.is_finite()));
+    Ok(())
+}
+
+fn the_submit_clock_works(context: &Context) -> Verdict {
+    let measured =
+        measure(context, |evaluation| evaluation.timing.clock = ClockChoice::Use(Clock::HostSubmit))?;
+    assert_eq!((measured.clock, measured.samples_ns.len()), (Clock::HostSubmit, 5));
+    Ok(())
+}
+
+fn a_clock_that_the_device_lacks_is_refused(context: &Context) -> Verdict {
+    for clock in [Clock::DeviceKernel, Clock::DeviceBatch] {
+        let question = Question::new(context.lab())?;
+        let mut evaluation = question.ask(context.lab())?;
+        evaluation.timing.clock = ClockChoice::Use(clock);
+        let measured = answer(context.lab(), &mut evaluation);
+        if context.info().capabilities.has(abi::CAP_TIMESTAMPS) {
+            assert_eq!(measured?.clock, clock);
+        } else {
+            refused("clock", measured, ErrorKind::Unsupported, &[clock.name(), "host_wall"])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Validation: what a timed evaluation says of a right, a wrong and an unwritten result.
+
+use runtime_core::{Access, Arg, ErrorKind, Evaluation, EvaluationArg, HostArray, On, Validation, Warmup};
+
+use super::evaluation::{N, Question, answer, measure};
+use crate::case::{Failure, Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::{all, refused};
+
+cases! {
+    [Need::Kernel("fill_f32")] => a_right_result_passes, a_wrong_result_is_detected,
+        an_unwritten_result_is_detected, without_a_reference_nothing_is_compared,
+        validation_can_be_declined, read_write_contents_are_put_back, a_wrong_reference_is_refused;
+}
+
+fn a_right_result_passes(context: &Context) -> Verdict {
+    let reference = HostArray::from_slice(&[N], &[3.0f32; N])?;
+    let measured = measure(context, |evaluation| evaluation.reference.push((0, reference)))?;
+    match measured.validation {
+        Validation::Passed(agreement) => assert_eq!(agreement.elements, N),
+        other => return Err(Failure::Failed(format!("{other:?}"))),
+    }
+    Ok(())
+}
+
+fn a_wrong_result_is_detected(context: &Context) -> Verdict {
+    let mut data = [3.0f32; N];
+    data[777] = 4.0;
+    let reference = HostArray::from_slice(&[N], &data)?;
+    let measured = measure(context, |evaluation| evaluation.reference.push((0, reference)))?;
+    let Validation::Failed(mismatch) = measured.validation else {
+        return Err(Failure::Failed(format!("{:?}", measured.validation)));
+    };
+    assert_eq!(
+        (mismatch.arg, mismatch.wrong, mismatch.elements, mismatch.unwritten),
+        (0, 1, N, 0),
+        "{mismatch}"
+    );
+    assert_eq!(
+        (&mismatch.index[..], &*mismatch.actual, &*mismatch.expected),
+        (&[777][..], "3.0", "4.0"),
+        "{mismatch}"
+    );
+    assert_eq!(measured.samples_ns.len(), 5, "a wrong result is no error: the times are there");
+    Ok(())
+}
+
+fn an_unwritten_result_is_detected(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let (kernel, out) = (lab.kernel("spin")?, lab.full(N, 3.0)?);
+    if kernel.info().params.is_some() {
+        return Err(Failure::Unsupported(
+            "no kernel of the suite takes a tensor and leaves it alone".to_owned(),
+        ));
+    }
+    // C code finds its first argument and never looks at the second.
+    let args = vec![Arg::scalar(1i64).into(), EvaluationArg::tensor(&out, Access::Write, On::Device)];
+    let mut evaluation = Evaluation::new(&kernel, lab.geometry(1), args);
+    evaluation.reference.push((1, HostArray::from_slice(&[N], &[3.0f32; N])?));
+    evaluation.timing.repeat = 1;
+    evaluation.timing.number = Some(1);
+    match answer(lab, &mut evaluation)?.validation {
+        Validation::Failed(mismatch) => {
+            assert_eq!((mismatch.wrong, mismatch.unwritten), (N, N), "{mismatch}");
+        }
+        other => return Err(Failure::Failed(format!("what was right before passed for written: {other:?}"))),
+    }
+    Ok(())
+}
+
+fn without_a_reference_nothing_is_compared(context: &Context) -> Verdict {
+    let measured = measure(context, |_| {})?;
+    assert!(matches!(measured.validation, Validation::Skipped { reason } if reason.contains("reference")));
+    Ok(())
+}
+
+fn validation_can_be_declined(context: &Context) -> Verdict {
+    let wrong = HostArray::from_slice(&[N], &[0.0f32; N])?;
+    let measured = measure(context, |evaluation| {
+        evaluation.reference.push((0, wrong));
+        evaluation.validate = false;
+    })?;
+    assert!(matches!(measured.validation, Validation::Skipped { .. }));
+    Ok(())
+}
+
+fn read_write_contents_are_put_back(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let (kernel, x) = (lab.kernel("scale_f32")?, lab.full(N, 3.0)?);
+    let rest = lab.args("scale_f32", &[Arg::scalar(2.0f32)], N)?;
+    let args = std::iter::once(EvaluationArg::tensor(&x, Access::ReadWrite, On::Device))
+        .chain(rest.into_iter().map(EvaluationArg::from));
+    let mut evaluation = Evaluation::new(&kernel, lab.geometry(N), args.collect());
+    evaluation.reference.push((0, HostArray::from_slice(&[N], &[6.0f32; N])?));
+    evaluation.timing.repeat = 1;
+    evaluation.timing.number = Some(1);
+    evaluation.timing.warmup = Warmup::Calls(1);
+    let measured = answer(lab, &mut evaluation)?;
+    assert!(measured.validation.is_passed(), "{:?}", measured.validation);
+    assert_eq!(measured.calls, 3, "one to validate, one to warm up, one sample");
+    all("as if validation had not been", &x, 12.0)
+}
+
+fn a_wrong_reference_is_refused(context: &Context) -> Verdict {
+    let references = [
+        (0, HostArray::from_slice(&[N + 1], &[3.0f32; N + 1])?, "[1001]"),
+        (0, HostArray::from_slice(&[N], &[3i32; N])?, "i32"),
+        (1, HostArray::from_slice(&[N], &[3.0f32; N])?, "argument 1"),
+        (9, HostArray::from_slice(&[N], &[3.0f32; N])?, "arguments"),
+    ];
+    for (index, array, word) in references {
+        let question = Question::new(context.lab())?;
+        let mut evaluation = question.ask(context.lab())?;
+        evaluation.reference.push((index, array));
+        refused(
+            "reference",
+            answer(context.lab(), &mut evaluation),
+            ErrorKind::InvalidArgument,
+            &["reference", word],
+        )?;
+    }
+    Ok(())
+}
