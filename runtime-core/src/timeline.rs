@@ -8,7 +8,7 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,8 +30,16 @@ const EDGE_SLICE: Duration = Duration::from_millis(1);
 const SERIAL_SLICE: Duration = Duration::from_micros(50);
 /// Open edges of one queue before a submission looks which of them can be closed.
 const EDGES: usize = 16;
+/// How long a wait gives the drop of a device, on another thread, which waits for the work itself.
+const CLOSING: Duration = Duration::from_secs(10);
+/// What became of the device: it is open or being closed; all its work had ended; it was leaked with work in flight.
+const OPEN: u8 = 0;
+const CLOSED: u8 = 1;
+const LEAKED: u8 = 2;
 /// Waits that return early for this many rounds sleep in between.
-const EAGER_ROUNDS: u32 = 64;
+const EAGER_ROUNDS: u64 = 64;
+/// What a thread sleeps between two looks where it cannot wait in the backend.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// What the submission lock protects, besides the order of driver calls.
 #[derive(Debug, Default)]
@@ -66,6 +74,7 @@ pub(crate) struct Timeline {
     held: AtomicU64,
     mark_all: AtomicBool,
     abandoned: AtomicBool,
+    end: AtomicU8,
     failure: Mutex<Option<Error>>,
     edges: Mutex<SmallVec<[Edge; 4]>>,
     edge_count: AtomicUsize,
@@ -95,6 +104,7 @@ impl Timeline {
             held: AtomicU64::new(0),
             mark_all: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
+            end: AtomicU8::new(OPEN),
             failure: Mutex::default(),
             edges: Mutex::default(),
             edge_count: AtomicUsize::new(0),
@@ -239,16 +249,22 @@ impl Timeline {
     /// Looks how far the device is, and follows the edges.
     pub(crate) fn observe(self: &Arc<Self>) -> Result<()> {
         self.poll()?;
-        if self.edge_count.load(Ordering::Acquire) != 0 {
-            self.resolve_edges();
-        }
-        Ok(())
+        if self.has_edges() { self.resolve_edges(true) } else { Ok(()) }
+    }
+
+    /// Whether the failure of another queue may still travel here.
+    pub(crate) fn has_edges(&self) -> bool {
+        self.edge_count.load(Ordering::Acquire) != 0
     }
 
     /// Records that `ticket`, the next one, waits for a ticket of another queue.
-    pub(crate) fn push_edge(&self, ticket: u64, source: &Arc<Self>, source_ticket: u64) {
+    pub(crate) fn push_edge(self: &Arc<Self>, ticket: u64, source: &Arc<Self>, source_ticket: u64) {
         if self.edge_count.load(Ordering::Acquire) >= self.edge_limit.load(Ordering::Relaxed) {
-            self.prune_edges();
+            // Many edges, and nobody looked at them. The sources were published when they were joined, and their locks
+            // are not for the holder of this queue's.
+            let _ = self.resolve_edges(false);
+            let left = self.edge_count.load(Ordering::Acquire);
+            self.edge_limit.store(EDGES.max(2 * left), Ordering::Relaxed);
         }
         let mut edges = self.edges.lock();
         // What an earlier ticket waits for, all later ones wait for: nothing new is said. Edges are never merged the
@@ -260,25 +276,12 @@ impl Timeline {
         self.edge_count.store(edges.len(), Ordering::Release);
     }
 
-    /// Closes what can be closed of many edges that nobody looked at; what stays sets when to try again.
-    #[cold]
-    fn prune_edges(&self) {
-        let sources: Vec<_> = self.edges.lock().iter().map(|edge| edge.source.clone()).collect();
-        let mut polled: Vec<*const Self> = Vec::new();
-        for source in &sources {
-            if !polled.contains(&Arc::as_ptr(source)) && let Some(_open) = source.device.upgrade() {
-                polled.push(Arc::as_ptr(source));
-                // An error has been noted as the queue's failure.
-                let _ = source.poll();
-            }
-        }
-        self.carry_failures();
-        let left = self.edge_count.load(Ordering::Acquire);
-        self.edge_limit.store(EDGES.max(2 * left), Ordering::Relaxed);
-    }
-
     /// Polls every queue that this one depends on, however indirectly, and carries failures over to a fixed point.
-    fn resolve_edges(self: &Arc<Self>) {
+    ///
+    /// # Errors
+    /// That of a queue that does not answer, if an edge stays open: its end would never be seen.
+    #[cold]
+    pub(crate) fn resolve_edges(self: &Arc<Self>, publish: bool) -> Result<()> {
         let mut reach = vec![self.clone()];
         let mut next = 0;
         while next < reach.len() {
@@ -290,13 +293,26 @@ impl Timeline {
             }
             next += 1;
         }
+        let mut broken = Ok(());
         for source in &reach[1..] {
-            // A gone device left its queues' final state; an error has been noted as the queue's failure.
-            if let Some(_open) = source.device.upgrade() {
-                let _ = source.publish(source.marked.load(Ordering::Acquire)).and_then(|()| source.poll());
-            }
+            broken = broken.and(source.look_as_source(publish));
         }
         while reach.iter().any(|timeline| timeline.carry_failures()) {}
+        if self.has_edges() { broken } else { Ok(()) }
+    }
+
+    /// Polls for a dependent.
+    fn look_as_source(self: &Arc<Self>, publish: bool) -> Result<()> {
+        let looked = match self.device.upgrade() {
+            Some(_open) if publish => {
+                self.publish(self.marked.load(Ordering::Acquire)).and_then(|()| self.poll())
+            }
+            Some(_open) => self.poll(),
+            // A closed device left its queues' final state.
+            None if self.end.load(Ordering::Acquire) == LEAKED => Err(self.cancelled()),
+            None => Ok(()),
+        };
+        looked.map_err(|error| error.with_note("other work depends on it"))
     }
 
     /// Closes the edges whose source has settled; says whether anything changed.
@@ -304,10 +320,10 @@ impl Timeline {
         // A source looks at its own edges, and queues depend on each other both ways: no lock is held meanwhile.
         let open: SmallVec<[(Arc<Self>, u64); 4]> =
             self.edges.lock().iter().map(|edge| (edge.source.clone(), edge.source_ticket)).collect();
-        let settled: SmallVec<[(Arc<Self>, u64, Result<()>); 4]> = open
+        let settled = open
             .into_iter()
             .filter_map(|(source, ticket)| source.settled(ticket).map(|outcome| (source, ticket, outcome)))
-            .collect();
+            .collect::<SmallVec<[_; 4]>>();
         let mut edges = self.edges.lock();
         let before = edges.len();
         edges.retain(|edge| {
@@ -377,9 +393,59 @@ impl Timeline {
         if let Some(result) = self.settled(ticket) {
             return result;
         }
-        let Some(device) = self.device.upgrade() else { return self.after_close(ticket) };
+        let Some(device) = self.device.upgrade() else {
+            let in_time = |now| deadline.is_none_or(|deadline| now < deadline);
+            self.while_closing(|now| self.settled(ticket).is_none() && in_time(now));
+            return self.after_close(ticket);
+        };
         device.check()?;
         self.wait_open(ticket, deadline)
+    }
+
+    /// Waits until `ticket` has really ended, well or badly: a failed one may still use its memory.
+    ///
+    /// # Errors
+    /// Whatever keeps that from being seen; never the ticket's own failure.
+    pub(crate) fn wait_ended(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
+        match self.wait(ticket, deadline) {
+            Err(error) if self.settled(ticket).is_none() => return Err(error),
+            _ => {}
+        }
+        while self.may_run(ticket) {
+            let Some(_open) = self.device.upgrade() else {
+                self.while_closing(|_| !self.has_ended(ticket));
+                return if self.may_run(ticket) { Err(self.cancelled()) } else { Ok(()) };
+            };
+            self.publish(ticket)?;
+            self.poll()?;
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(self.timeout(ticket));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Whether the device may still be at `ticket`, by what has been observed.
+    pub(crate) fn may_run(&self, ticket: u64) -> bool {
+        !self.has_ended(ticket)
+            && match self.device.upgrade() {
+                Some(device) => !device.is_lost(),
+                None => self.end.load(Ordering::Acquire) != CLOSED,
+            }
+    }
+
+    /// Lets the drop of the device go on, on another thread, while `waits`.
+    fn while_closing(&self, waits: impl Fn(Instant) -> bool) {
+        let deadline = Instant::now() + CLOSING;
+        while self.end.load(Ordering::Acquire) == OPEN && Instant::now() < deadline && waits(Instant::now()) {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Notes that the device is gone: closed, or leaked with work in flight.
+    pub(crate) fn close(&self, leaked: bool) {
+        self.end.store(if leaked { LEAKED } else { CLOSED }, Ordering::Release);
     }
 
     /// What became of `ticket`, after a look at the device; `None`: it is in flight. Never blocks.
@@ -395,17 +461,24 @@ impl Timeline {
     }
 
     fn after_close(self: &Arc<Self>, ticket: u64) -> Result<()> {
-        self.resolve_edges();
-        self.settled(ticket).unwrap_or_else(|| {
-            Err(Error::new(ErrorKind::Cancelled, "the device was closed before this work ended")
-                .on_device(&self.name))
-        })
+        let _ = self.resolve_edges(true);
+        self.settled(ticket).unwrap_or_else(|| Err(self.cancelled()))
+    }
+
+    fn cancelled(&self) -> Error {
+        Error::new(ErrorKind::Cancelled, "the device was closed before this work ended").on_device(&self.name)
+    }
+
+    fn timeout(&self, ticket: u64) -> Error {
+        Error::new(ErrorKind::Timeout, format!("ticket {ticket} has not ended in time; it goes on"))
+            .in_operation("wait")
+            .on_device(&self.name)
     }
 
     /// [`Timeline::wait`] on a device that is known to be open.
     pub(crate) fn wait_open(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
         self.publish(ticket)?;
-        for round in 0u32.. {
+        for round in 0u64.. {
             self.observe()?;
             if let Some(result) = self.settled(ticket) {
                 return result;
@@ -418,12 +491,7 @@ impl Timeline {
             if let Some(deadline) = deadline {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return Err(Error::new(
-                        ErrorKind::Timeout,
-                        format!("ticket {ticket} has not ended in time; it goes on"),
-                    )
-                    .in_operation("wait")
-                    .on_device(&self.name));
+                    return Err(self.timeout(ticket));
                 }
                 slice = slice.min(left);
             }
@@ -431,7 +499,7 @@ impl Timeline {
             // SAFETY: the queue is open and the ticket is marked.
             self.raw("wait", |calls, queue| unsafe { (calls.wait)(queue, ticket, slice_ns) })?;
             if round > EAGER_ROUNDS {
-                std::thread::sleep(slice.min(Duration::from_micros(50)));
+                std::thread::sleep(slice.min(PAUSE));
             }
         }
         Ok(())
@@ -457,9 +525,14 @@ impl Timeline {
         self.abandoned.store(true, Ordering::Release);
     }
 
-    /// Whether the user's queue is gone and all its work has ended.
+    /// Whether the user's queue is gone.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
+    }
+
+    /// Whether the user's queue is gone, all its work has ended, and no failure can reach it any more.
     pub(crate) fn is_finished(&self) -> bool {
-        self.abandoned.load(Ordering::Acquire) && self.has_ended(self.tail())
+        self.is_abandoned() && self.has_ended(self.tail()) && !self.has_edges()
     }
 
     /// Name of the device.
