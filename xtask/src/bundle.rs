@@ -11,17 +11,21 @@ use crate::workspace::{Profile, Target, Workspace};
 
 /// Executables of the bundle beside the benchmarks.
 const PROGRAMS: &[&str] = &["runtime", "conformance"];
+/// Folders of the bundle.
+const PARTS: &[&str] = &["bin", "lib/runtime", "kernels"];
 
 pub(crate) fn perform(directory: &Path) -> Outcome {
     let workspace = Workspace::read()?;
     let directory = std::path::absolute(directory)?;
-    prepare(&directory)?;
+    refuse_other_contents(&directory)?;
     run(&mut workspace.cargo(&["build", "--release", "--quiet", "--workspace", "--exclude", "xtask"]))?;
+    let benchmarks = benchmarks(&workspace)?;
+    clear(&directory)?;
     let built = workspace.built(Profile::Release);
     for program in PROGRAMS {
         install(&built.join(program), &directory.join("bin").join(program))?;
     }
-    for (name, executable) in benchmarks(&workspace)? {
+    for (name, executable) in benchmarks {
         install(&executable, &directory.join("bin").join(format!("bench-{name}")))?;
     }
     let backends = workspace.backends();
@@ -34,16 +38,20 @@ pub(crate) fn perform(directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// An empty directory, or one that an earlier bundle is replaced in.
-fn prepare(directory: &Path) -> Outcome {
-    let is_bundle = directory.join("bin/runtime").is_file() && directory.join("lib/runtime").is_dir();
+/// Accepts an empty directory, or one that an earlier bundle is replaced in.
+fn refuse_other_contents(directory: &Path) -> Outcome {
+    let is_bundle = PARTS.iter().all(|part| directory.join(part).is_dir());
     if directory.exists() && fs::read_dir(directory)?.next().is_some() && !is_bundle {
         return Err(Failure::new(format!(
             "`{}` is not empty and no earlier bundle: name another",
             directory.display()
         )));
     }
-    for part in ["bin", "lib/runtime", "kernels"] {
+    Ok(())
+}
+
+fn clear(directory: &Path) -> Outcome {
+    for part in PARTS {
         let part = directory.join(part);
         if part.exists() {
             fs::remove_dir_all(&part)?;
@@ -94,6 +102,8 @@ fn executable(message: &Value) -> Option<(String, PathBuf)> {
 
 /// Runs the command from elsewhere with an empty environment: it must find every backend of the bundle by itself.
 fn check(directory: &Path, backends: &[Target]) -> Outcome {
+    // As the command sees itself: without links.
+    let directory = directory.canonicalize()?;
     let report = output(
         Command::new(directory.join("bin/runtime"))
             .arg("doctor")
@@ -128,7 +138,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("xtask-bundle-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("precious"), "").unwrap();
-        let outcome = prepare(&directory);
+        let outcome = refuse_other_contents(&directory);
         let kept = directory.join("precious").is_file();
         fs::remove_dir_all(&directory).unwrap();
         assert!(outcome.unwrap_err().to_string().contains("is not empty"));
