@@ -1,0 +1,169 @@
+//! A backend, opened and called through its bare table as core does it.
+
+use std::time::{Duration, Instant};
+
+use runtime_core::abi::{self, BackendTable, Handle, HostTable, Status, Str};
+use runtime_core::{Result, end_of};
+
+/// An instance and one of its devices.
+pub(crate) struct Opened {
+    table: &'static BackendTable,
+    instance: Handle,
+    device: Handle,
+}
+
+/// A function of a sub-table: that it is there, and its call, whose error is taken over.
+macro_rules! call {
+    ($self:ident.$table:ident.$function:ident($($arg:expr),* $(,)?)) => {{
+        // SAFETY: a table of the backend.
+        let function = unsafe { (*$self.table.$table).$function }.expect(stringify!($function));
+        // SAFETY: handles of this backend, and structures that live during the call.
+        let status = unsafe { function($($arg),*) };
+        taken(status)
+    }};
+}
+
+/// A function of a sub-table that cannot fail.
+macro_rules! end {
+    ($self:ident.$table:ident.$function:ident($($arg:expr),* $(,)?)) => {{
+        // SAFETY: a table of the backend.
+        let function = unsafe { (*$self.table.$table).$function }.expect(stringify!($function));
+        // SAFETY: an object of this backend that nothing uses any more.
+        unsafe { function($($arg),*) }
+    }};
+}
+
+fn taken(status: Status) -> Result<()> {
+    // SAFETY: what a function of the tables returned, taken once.
+    unsafe { abi::from_status(status) }
+}
+
+unsafe extern "C" fn no_log(_: u32, _: Str, _: Str) {
+    panic!("a log that is beyond the end of the host's table was called");
+}
+
+impl Opened {
+    pub(crate) fn new(table: &'static BackendTable, index: u32) -> Self {
+        Self::with_host_of(table, index, end_of!(HostTable, header))
+    }
+
+    /// Opens with a host table that states `host_bytes`.
+    pub(crate) fn with_host_of(table: &'static BackendTable, index: u32, host_bytes: u32) -> Self {
+        let header = abi::Header { magic: abi::MAGIC, struct_size: host_bytes, major: abi::MAJOR, minor: 0 };
+        // The host's table lives as long as the process.
+        let host: &HostTable = Box::leak(Box::new(HostTable { header, log: Some(no_log) }));
+        let mut this = Self { table, instance: std::ptr::null_mut(), device: std::ptr::null_mut() };
+        call!(this.instance.open(host, &raw mut this.instance)).unwrap();
+        let out = &raw mut this.device;
+        call!(this.instance.open_device(this.instance, index, abi::WHOLE_DEVICE, std::ptr::null(), 0, out))
+            .unwrap();
+        this
+    }
+
+    pub(crate) fn memory_usage(&self, out: *mut abi::MemoryUsage) -> Result<()> {
+        call!(self.device.memory_usage(self.device, 0, out))
+    }
+
+    pub(crate) fn telemetry(&self, out: *mut abi::Telemetry) -> Result<()> {
+        call!(self.device.telemetry(self.device, out))
+    }
+
+    pub(crate) fn allocate(&self, request: &abi::AllocateRequest, out: *mut abi::Allocation) -> Result<()> {
+        call!(self.memory.allocate(self.device, request, out))
+    }
+
+    pub(crate) fn free(&self, buffer: Handle) {
+        end!(self.memory.free(self.device, buffer, std::ptr::null_mut()));
+    }
+
+    /// Loads the builtin `name` as a core does that knows no load options: behind the stated end they are nonsense.
+    pub(crate) fn with_kernel(&self, name: &'static str, body: impl FnOnce(Handle)) {
+        let source = abi::ModuleSource {
+            struct_size: end_of!(abi::ModuleSource, code_bytes),
+            options: std::ptr::dangling(),
+            option_count: usize::MAX,
+            ..source(name)
+        };
+        let (mut module, mut kernel) = (std::ptr::null_mut(), std::ptr::null_mut());
+        call!(self.module.load(self.device, &raw const source, &raw mut module)).unwrap();
+        call!(self.module.kernel(module, Str::new(name), &raw mut kernel)).unwrap();
+        body(kernel);
+        end!(self.module.release_kernel(kernel));
+        end!(self.module.unload(module));
+    }
+
+    pub(crate) fn kernel_info(&self, kernel: Handle, out: *mut abi::KernelInfo) -> Result<()> {
+        call!(self.module.kernel_info(kernel, out))
+    }
+
+    /// Launches on a queue of a core that knows no flags.
+    pub(crate) fn launch(&self, kernel: Handle) {
+        let options = abi::QueueOptions {
+            struct_size: end_of!(abi::QueueOptions, priority),
+            priority: 0,
+            flags: u64::MAX,
+        };
+        let mut queue = std::ptr::null_mut();
+        call!(self.queue.open(self.device, &raw const options, &raw mut queue)).unwrap();
+        let launch = abi::Launch {
+            struct_size: end_of!(abi::Launch, arg_count),
+            flags: 0,
+            groups: [1; 3],
+            group_size: [1; 3],
+            cluster: [1; 3],
+            shared_bytes: 0,
+            range: [0; 2],
+            grain: 0,
+            args: std::ptr::null(),
+            arg_count: 0,
+        };
+        let place = abi::Place { ticket: 1, after: 0 };
+        call!(self.queue.launch(queue, place, kernel, &raw const launch)).unwrap();
+        self.wait(queue, 1);
+        end!(self.queue.close(queue));
+    }
+
+    fn wait(&self, queue: Handle, ticket: u64) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut progress = abi::Progress::default();
+        call!(self.queue.mark(queue, ticket)).unwrap();
+        call!(self.queue.flush(queue)).unwrap();
+        while progress.completed < ticket {
+            assert!(Instant::now() < deadline, "the ticket does not end");
+            call!(self.queue.wait(queue, ticket, 1_000_000)).unwrap();
+            call!(self.queue.poll(queue, &raw mut progress)).unwrap();
+        }
+        assert_eq!(progress.first_failed, 0);
+    }
+
+    /// Flashes the builtin `name` without tensors.
+    pub(crate) fn flash(&self, name: &'static str) {
+        let image = source(name);
+        let (tensors, args) = (std::ptr::null(), std::ptr::null());
+        call!(self.embedded.flash(self.device, &raw const image, tensors, 0, args, 0)).unwrap();
+    }
+
+    pub(crate) fn run(&self, out: *mut abi::RunReport) -> Result<()> {
+        call!(self.embedded.run(self.device, 10_000_000_000, out))
+    }
+}
+
+const fn source(code: &'static str) -> abi::ModuleSource {
+    abi::ModuleSource {
+        struct_size: end_of!(abi::ModuleSource, option_count),
+        reserved: 0,
+        format: Str::new("null"),
+        path: Str::EMPTY,
+        code: code.as_ptr(),
+        code_bytes: code.len(),
+        options: std::ptr::null(),
+        option_count: 0,
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        end!(self.device.close(self.device));
+        end!(self.instance.close(self.instance));
+    }
+}

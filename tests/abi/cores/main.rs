@@ -1,0 +1,161 @@
+//! Today's backends with an older core: one that knows shorter structures, and a host table without a log.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(unsafe_code, reason = "calls tables of functions as an older core would")]
+
+mod backend;
+mod structures;
+
+use std::sync::OnceLock;
+
+use runtime_core::abi::{self, BackendTable, EntryPoint};
+use runtime_core::end_of;
+
+use crate::backend::Opened;
+use crate::structures::{Given, swept};
+
+/// The backend in C, built and loaded once for all tests, and never unloaded.
+fn in_c() -> &'static BackendTable {
+    static TABLE: OnceLock<&'static BackendTable> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = runtime_c_backend_tests::build_as_it_is(folder.path()).unwrap();
+        // SAFETY: it was built just now, and does nothing when it is loaded.
+        let library = Box::leak(Box::new(unsafe { libloading::Library::new(path) }.unwrap()));
+        // SAFETY: the header declares the entry point so.
+        let entry = unsafe { library.get::<EntryPoint>(abi::ENTRY_SYMBOL) }.unwrap();
+        let mut table = std::ptr::null();
+        // SAFETY: a place for the address of the table.
+        let status = unsafe { entry(&raw mut table) };
+        // SAFETY: what the entry point returned, taken once.
+        unsafe { abi::from_status(status) }.unwrap();
+        // SAFETY: a static table of a library that stays loaded.
+        unsafe { &*table }
+    })
+}
+
+/// Backends by every way of making one: shims of Rust traits, and C.
+fn backends() -> [&'static BackendTable; 2] {
+    [runtime_null::backend(), in_c()]
+}
+
+#[test]
+fn every_table_states_its_own_size() {
+    for table in [runtime_null::backend(), runtime_host::backend(), in_c()] {
+        // Tables are made of whole words: they have no padding at the end.
+        assert_eq!(table.header.struct_size as usize, size_of::<BackendTable>());
+        assert_eq!((table.header.magic, table.header.major), (abi::MAGIC, abi::MAJOR));
+        macro_rules! check {
+            ($($field:ident: $ty:ident),*) => {$(
+                if !table.$field.is_null() {
+                    // SAFETY: a table of the backend, which begins with its size.
+                    let size = unsafe { (*table.$field).struct_size };
+                    assert_eq!(size as usize, size_of::<abi::$ty>(), stringify!($ty));
+                }
+            )*};
+        }
+        check! {
+            instance: InstanceTable, device: DeviceTable, memory: MemoryTable, module: ModuleTable, queue: QueueTable,
+            graph: GraphTable, embedded: EmbeddedTable
+        }
+    }
+}
+
+#[test]
+fn a_host_without_a_log_is_fine() {
+    for table in backends() {
+        drop(Opened::with_host_of(table, 0, end_of!(abi::HostTable, header)));
+    }
+}
+
+#[test]
+fn memory_usage_is_written_as_far_as_there_is_room() {
+    for table in backends() {
+        let opened = Opened::new(table, 0);
+        swept::<abi::MemoryUsage>(4, |out| opened.memory_usage(out));
+    }
+}
+
+#[test]
+fn telemetry_is_written_as_far_as_there_is_room() {
+    let opened = Opened::new(runtime_null::backend(), 0);
+    swept::<abi::Telemetry>(4, |out| opened.telemetry(out));
+}
+
+#[test]
+fn what_a_kernel_tells_is_written_as_far_as_there_is_room() {
+    for table in backends() {
+        let opened = Opened::new(table, 0);
+        opened.with_kernel("scale_f32", |kernel| {
+            swept::<abi::KernelInfo>(4, |out| opened.kernel_info(kernel, out));
+        });
+    }
+}
+
+#[test]
+fn an_allocation_is_written_as_far_as_there_is_room() {
+    for table in backends() {
+        let opened = Opened::new(table, 0);
+        let buffer_end = end_of!(abi::Allocation, buffer) as usize;
+        for bytes in buffer_end..=size_of::<abi::Allocation>() {
+            let mut given = Given::<abi::Allocation>::new(bytes);
+            opened.allocate(&request(), given.as_mut_ptr()).unwrap();
+            given.check_guards();
+            opened.free(given.handle(std::mem::offset_of!(abi::Allocation, buffer)));
+        }
+    }
+}
+
+#[test]
+fn a_run_is_reported_as_far_as_there_is_room() {
+    let opened = Opened::new(runtime_null::backend(), 2);
+    opened.flash("noop");
+    for bytes in 4..=size_of::<abi::RunReport>() {
+        let mut given = Given::<abi::RunReport>::new(bytes);
+        opened.run(given.as_mut_ptr()).unwrap();
+        given.check_guards();
+    }
+}
+
+fn request() -> abi::AllocateRequest {
+    abi::AllocateRequest {
+        struct_size: end_of!(abi::AllocateRequest, ticket),
+        space: 0,
+        bytes: 64,
+        alignment_bytes: 0,
+        flags: 0,
+        queue: std::ptr::null_mut(),
+        ticket: 0,
+    }
+}
+
+#[test]
+fn what_an_older_core_does_not_ask_for_is_zero() {
+    for table in backends() {
+        let opened = Opened::new(table, 0);
+        // Behind its end stands what a newer core would mean: odd alignment, unknown flags, a queue that is none.
+        let older = abi::AllocateRequest {
+            struct_size: end_of!(abi::AllocateRequest, bytes),
+            alignment_bytes: 768,
+            flags: u64::MAX,
+            queue: std::ptr::dangling_mut::<u64>().cast(),
+            ticket: 9,
+            ..request()
+        };
+        let mut given = Given::<abi::Allocation>::new(size_of::<abi::Allocation>());
+        opened.allocate(&older, given.as_mut_ptr()).unwrap();
+        opened.free(given.handle(std::mem::offset_of!(abi::Allocation, buffer)));
+        let refused = opened
+            .allocate(&abi::AllocateRequest { alignment_bytes: 768, ..request() }, given.as_mut_ptr())
+            .unwrap_err();
+        assert!(refused.to_string().contains("power of two"), "the same fields count when they are stated");
+    }
+}
+
+#[test]
+fn an_older_cores_queues_and_sources_are_understood() {
+    for table in backends() {
+        let opened = Opened::new(table, 0);
+        opened.with_kernel("noop", |kernel| opened.launch(kernel));
+    }
+}

@@ -1,0 +1,90 @@
+//! Today's core with backends of other minor versions: an older one lacks functions, a newer one has more.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(unsafe_code, reason = "makes tables of functions by hand, and loads the tests' own code")]
+
+mod tables;
+mod uses;
+
+use std::collections::BTreeSet;
+
+use runtime_core::abi::{BackendTable, MAJOR};
+use runtime_core::{ErrorKind, Result, Runtime};
+
+use crate::tables::{LATER_MINOR, SLOTS, newer, older, without};
+use crate::uses::{Missing, USES, Use};
+
+/// The backends of this workspace, each table changed by `change`.
+fn runtime(change: impl Fn(&'static BackendTable) -> &'static BackendTable) -> Runtime {
+    let builder = Runtime::builder().discover(false);
+    builder.register(change(runtime_null::backend())).register(change(runtime_host::backend())).build()
+}
+
+/// Checks what became of a use whose function is missing.
+fn check(used: &Use, how: &str, result: Result<()>) {
+    match (used.missing, result) {
+        (Missing::Replaced, Ok(())) => {}
+        (Missing::Named, Err(error)) => {
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{how} {}: {error}", used.slot);
+            assert!(error.to_string().contains(used.slot), "{how} {}: {error}", used.slot);
+        }
+        (missing, result) => panic!("{how} {}: {missing:?} was due, {result:?} came", used.slot),
+    }
+}
+
+#[test]
+fn every_function_has_a_use() {
+    let golden = include_str!("../golden_v1.txt");
+    let mut table = "";
+    let mut expected = BTreeSet::new();
+    for line in golden.lines() {
+        let word = line.split_whitespace().next().unwrap();
+        match line.starts_with(' ') {
+            false => table = word,
+            true if table.ends_with("Table") && !matches!(table, "HostTable" | "BackendTable") => {
+                if !matches!(word, "struct_size" | "reserved") {
+                    expected.insert(format!("{table}.{word}"));
+                }
+            }
+            true => {}
+        }
+    }
+    let names = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect::<BTreeSet<_>>();
+    assert!(expected.len() > 40, "the golden file has few tables");
+    assert_eq!(names(&mut SLOTS.iter().map(|(name, _)| *name)), expected);
+    assert_eq!(names(&mut USES.iter().map(|used| used.slot)), expected);
+}
+
+#[test]
+fn with_todays_backends_everything_works() {
+    for used in USES {
+        (used.run)(&runtime(|table| table)).unwrap_or_else(|error| panic!("{}: {error}", used.slot));
+    }
+}
+
+#[test]
+fn an_older_backend_lacks_what_is_beyond_the_end_of_its_tables() {
+    for used in USES.iter().filter(|used| used.can_be_cut) {
+        check(used, "cut before", (used.run)(&runtime(|table| older(table, used.slot))));
+    }
+}
+
+#[test]
+fn an_empty_slot_is_as_good_as_a_missing_one() {
+    for used in USES {
+        check(used, "without", (used.run)(&runtime(|table| without(table, used.slot))));
+    }
+}
+
+#[test]
+fn a_newer_backend_works_as_far_as_it_is_known() {
+    let grown = runtime(newer);
+    assert!(
+        grown.load_report()[0].reason.contains(&format!("(ABI {MAJOR}.{LATER_MINOR})")),
+        "{}",
+        grown.load_report()[0]
+    );
+    for used in USES {
+        (used.run)(&grown).unwrap_or_else(|error| panic!("{}: {error}", used.slot));
+    }
+}

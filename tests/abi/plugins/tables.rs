@@ -1,0 +1,149 @@
+//! Tables of other minor versions, made of today's by cutting and extending them.
+
+use std::mem::offset_of;
+
+use runtime_core::abi::{
+    BackendTable, DeviceTable, EmbeddedTable, GraphTable, InstanceTable, MemoryTable, ModuleTable, QueueTable,
+};
+
+/// Functions that a later version might append.
+const LATER: usize = 3;
+/// The minor version of [`newer`].
+pub(crate) const LATER_MINOR: u16 = runtime_core::abi::MINOR + 7;
+
+/// A sub-table: its name, and where its address stands in a [`BackendTable`].
+const TABLES: [(&str, usize); 7] = [
+    ("InstanceTable", offset_of!(BackendTable, instance)),
+    ("DeviceTable", offset_of!(BackendTable, device)),
+    ("MemoryTable", offset_of!(BackendTable, memory)),
+    ("ModuleTable", offset_of!(BackendTable, module)),
+    ("QueueTable", offset_of!(BackendTable, queue)),
+    ("GraphTable", offset_of!(BackendTable, graph)),
+    ("EmbeddedTable", offset_of!(BackendTable, embedded)),
+];
+
+macro_rules! slots {
+    ($($table:ident { $($field:ident),* })*) => {
+        /// Every function of every table, with its offset.
+        pub(crate) const SLOTS: &[(&str, usize)] =
+            &[$($((concat!(stringify!($table), ".", stringify!($field)), offset_of!($table, $field)),)*)*];
+    };
+}
+
+slots! {
+    InstanceTable { options, open, close, devices, open_device }
+    DeviceTable { close, memory_usage, peer_access, telemetry }
+    MemoryTable { allocate, free, import, adopt }
+    ModuleTable { load, unload, symbols, kernel, release_kernel, kernel_info }
+    QueueTable {
+        open, close, launch, claim, run, write, read, copy, fill, empty, timestamp, read_timestamp, mark, flush, poll,
+        wait, wait_for, failure
+    }
+    GraphTable { instantiate, update, replay, close }
+    EmbeddedTable { flash, run, read }
+}
+
+/// What lies behind the stated end of a table: calling it ends the test.
+extern "C" fn beyond_the_end() {
+    std::process::abort();
+}
+
+/// The words of a table, and some more.
+struct Copy(Vec<usize>);
+
+impl Copy {
+    /// Copies the table at `from`, by the size that stands at `size_at`, and puts functions behind that nobody may call.
+    fn of(from: *const u8, size_at: usize) -> Self {
+        // SAFETY: a table states its size there, and its own address is in range of itself.
+        let size = unsafe { from.add(size_at) }.cast::<u32>();
+        // SAFETY: as above.
+        let bytes = unsafe { size.read() } as usize;
+        let words = bytes / size_of::<usize>();
+        assert_eq!(words * size_of::<usize>(), bytes, "tables are made of whole words");
+        // SAFETY: the table is that long, and as aligned as a pointer.
+        let known = unsafe { std::slice::from_raw_parts(from.cast::<usize>(), words) };
+        let later = [beyond_the_end as extern "C" fn() as usize; LATER];
+        Self([known, &later].concat())
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
+    /// States another size.
+    fn state(&mut self, size_at: usize, bytes: usize) {
+        let mut word = self.0[size_at / size_of::<usize>()].to_ne_bytes();
+        word[..4].copy_from_slice(&u32::try_from(bytes).unwrap().to_ne_bytes());
+        self.0[size_at / size_of::<usize>()] = usize::from_ne_bytes(word);
+    }
+
+    /// Lives as long as the process, as tables do.
+    fn leak(self) -> *const u8 {
+        self.0.leak().as_ptr().cast()
+    }
+}
+
+/// Where the size of a [`BackendTable`] stands.
+const HEADER_SIZE_AT: usize =
+    offset_of!(BackendTable, header) + offset_of!(runtime_core::abi::Header, struct_size);
+
+/// Makes a backend's table of today's, with each sub-table changed by `change`; null stays null.
+fn remake(
+    today: &'static BackendTable,
+    change: impl Fn(&str, &mut Copy),
+    finish: impl Fn(&mut Copy),
+) -> &'static BackendTable {
+    let mut backend = Copy::of(std::ptr::from_ref(today).cast(), HEADER_SIZE_AT);
+    for (name, at) in TABLES {
+        let word = &mut backend.0[at / size_of::<usize>()];
+        if *word != 0 {
+            let mut table = Copy::of(std::ptr::with_exposed_provenance(*word), 0);
+            change(name, &mut table);
+            *word = table.leak().expose_provenance();
+        }
+    }
+    finish(&mut backend);
+    // SAFETY: a copy of a backend's table with as valid addresses in it, and it is never freed.
+    unsafe { &*backend.leak().cast::<BackendTable>() }
+}
+
+/// An older backend: the table of `slot` ends before it.
+pub(crate) fn older(today: &'static BackendTable, slot: &str) -> &'static BackendTable {
+    let (table, offset) = place(slot);
+    let cut = |name: &str, copy: &mut Copy| {
+        if name == table {
+            copy.0[offset / size_of::<usize>()..].fill(beyond_the_end as extern "C" fn() as usize);
+            copy.state(0, offset);
+        }
+    };
+    remake(today, cut, |_| {})
+}
+
+/// A backend that leaves `slot` empty.
+pub(crate) fn without(today: &'static BackendTable, slot: &str) -> &'static BackendTable {
+    let (table, offset) = place(slot);
+    let empty = |name: &str, copy: &mut Copy| {
+        if name == table {
+            copy.0[offset / size_of::<usize>()] = 0;
+        }
+    };
+    remake(today, empty, |_| {})
+}
+
+/// A newer backend: every table has more functions than today's core knows.
+pub(crate) fn newer(today: &'static BackendTable) -> &'static BackendTable {
+    let grow = |_: &str, copy: &mut Copy| copy.state(0, copy.bytes());
+    remake(today, grow, |backend| {
+        backend.state(HEADER_SIZE_AT, backend.bytes());
+        let word = &mut backend.0[HEADER_SIZE_AT / size_of::<usize>()];
+        let mut header = word.to_ne_bytes();
+        header[6..].copy_from_slice(&LATER_MINOR.to_ne_bytes());
+        *word = usize::from_ne_bytes(header);
+    })
+}
+
+fn place(slot: &str) -> (&str, usize) {
+    let (_, offset) =
+        SLOTS.iter().find(|(name, _)| *name == slot).unwrap_or_else(|| panic!("no slot {slot}"));
+    (slot.split_once('.').unwrap().0, *offset)
+}

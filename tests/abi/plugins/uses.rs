@@ -1,0 +1,216 @@
+//! A use of every function of the tables through core's own interface.
+
+use std::time::Duration;
+
+use runtime_core::{
+    Arg, CommonRuntime, DType, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel, ModuleSource,
+    Outcome, Placement, Queue, Result, Runtime, Tensor,
+};
+
+/// What becomes of a use when the function is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It is `Unsupported`, and the error names the function.
+    Named,
+    /// Core does without.
+    Replaced,
+}
+use Missing::{Named, Replaced};
+
+/// A use of one function.
+pub(crate) struct Use {
+    /// `Table.function`.
+    pub(crate) slot: &'static str,
+    pub(crate) missing: Missing,
+    /// The use needs no function that stands later in the same table.
+    pub(crate) can_be_cut: bool,
+    pub(crate) run: fn(&Runtime) -> Result<()>,
+}
+
+const fn cut(slot: &'static str, missing: Missing, run: fn(&Runtime) -> Result<()>) -> Use {
+    Use { slot, missing, can_be_cut: true, run }
+}
+
+const fn hole(slot: &'static str, missing: Missing, run: fn(&Runtime) -> Result<()>) -> Use {
+    Use { slot, missing, can_be_cut: false, run }
+}
+
+/// All of them.
+pub(crate) const USES: &[Use] = &[
+    hole("InstanceTable.options", Replaced, everything),
+    cut("InstanceTable.open", Named, loads),
+    hole("InstanceTable.close", Replaced, everything),
+    cut("InstanceTable.devices", Named, |runtime| runtime.targets()[0].devices.clone().map(drop)),
+    cut("InstanceTable.open_device", Named, |runtime| runtime.open("null").map(drop)),
+    hole("DeviceTable.close", Replaced, everything),
+    cut("DeviceTable.memory_usage", Named, |runtime| runtime.open("null")?.memory_usage("device").map(drop)),
+    cut("DeviceTable.peer_access", Named, peers),
+    cut("DeviceTable.telemetry", Named, |runtime| runtime.open("null")?.telemetry().map(drop)),
+    cut("MemoryTable.allocate", Named, |runtime| tensor(&*runtime.open("null")?).map(drop)),
+    cut("MemoryTable.free", Replaced, everything),
+    cut("MemoryTable.import", Named, imports),
+    cut("MemoryTable.adopt", Replaced, everything),
+    cut("ModuleTable.load", Named, |runtime| module(&*runtime.open("null")?).map(drop)),
+    hole("ModuleTable.unload", Replaced, everything),
+    cut("ModuleTable.symbols", Named, |runtime| module(&*runtime.open("null")?)?.symbols().map(drop)),
+    cut("ModuleTable.kernel", Named, |runtime| kernel(&*runtime.open("null")?, "noop").map(drop)),
+    cut("ModuleTable.release_kernel", Replaced, everything),
+    cut("ModuleTable.kernel_info", Replaced, everything),
+    cut("QueueTable.open", Named, |runtime| queue(&*runtime.open("null")?).map(drop)),
+    hole("QueueTable.close", Replaced, everything),
+    cut("QueueTable.launch", Named, |runtime| launch(&*runtime.open("null")?, "noop", &[]).map(drop)),
+    hole("QueueTable.claim", Replaced, calls_inline),
+    hole("QueueTable.run", Named, calls_inline),
+    cut("QueueTable.write", Named, |runtime| {
+        let device = runtime.open("null")?;
+        queue(&*device)?.write(&tensor(&*device)?, &[0; 16])
+    }),
+    cut("QueueTable.read", Named, |runtime| {
+        let device = runtime.open("null")?;
+        queue(&*device)?.read(&tensor(&*device)?, &mut [0; 16])
+    }),
+    hole("QueueTable.copy", Replaced, copies),
+    cut("QueueTable.fill", Named, |runtime| fill(&*runtime.open("null")?).map(drop)),
+    cut("QueueTable.empty", Named, |runtime| queue(&*runtime.open("null")?)?.empty().map(drop)),
+    cut("QueueTable.timestamp", Named, |runtime| queue(&*runtime.open("null")?)?.timestamp().map(drop)),
+    cut("QueueTable.read_timestamp", Named, |runtime| {
+        let queue = queue(&*runtime.open("null")?)?;
+        // The null device runs at submission what it can.
+        queue.read_timestamp(&queue.timestamp()?).map(drop)
+    }),
+    cut("QueueTable.mark", Named, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
+    cut("QueueTable.flush", Named, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
+    cut("QueueTable.poll", Named, |runtime| fill(&*runtime.open("null")?)?.1.wait()),
+    cut("QueueTable.wait", Named, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
+    cut("QueueTable.wait_for", Replaced, |runtime| {
+        let device = runtime.open("null")?;
+        let ((_busy, event), other) = (spin(&*device)?, queue(&*device)?);
+        other.wait_for(&event)?;
+        let empty = other.empty()?;
+        empty.wait()?;
+        if event.is_done()? { Ok(()) } else { Err(Error::invalid("it did not wait")) }
+    }),
+    cut("QueueTable.failure", Named, |runtime| {
+        match launch(&*runtime.open("null")?, "fail", &[])?.1.wait() {
+            Err(error) if error.kind() == ErrorKind::Failed => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => Err(Error::invalid("`fail` did not fail")),
+        }
+    }),
+    cut("GraphTable.instantiate", Named, |runtime| graph(runtime, |_, _| Ok(()))),
+    cut("GraphTable.update", Named, |runtime| graph(runtime, |_, graph| graph.update(0, &[]))),
+    cut("GraphTable.replay", Named, |runtime| graph(runtime, |queue, graph| queue.replay(graph)?.wait())),
+    cut("GraphTable.close", Replaced, |runtime| graph(runtime, |queue, graph| queue.replay(graph)?.wait())),
+    cut("EmbeddedTable.flash", Named, |runtime| embedded(runtime, 1)),
+    cut("EmbeddedTable.run", Named, |runtime| embedded(runtime, 2)),
+    cut("EmbeddedTable.read", Named, |runtime| embedded(runtime, 3)),
+];
+
+fn loads(runtime: &Runtime) -> Result<()> {
+    match runtime.load_report().iter().find(|line| line.outcome == Outcome::Failed) {
+        Some(line) => Err(Error::new(ErrorKind::Unsupported, line.reason.clone())),
+        None => Ok(()),
+    }
+}
+
+fn tensor(device: &dyn CommonRuntime) -> Result<Tensor> {
+    device.allocate(DType::F32, &[4], &Placement::default())
+}
+
+fn module(device: &dyn CommonRuntime) -> Result<runtime_core::Module> {
+    // SAFETY: every use passes what the builtins take.
+    device.load(&unsafe { ModuleSource::native("null", "noop\nspin\nfail\nscale_f32\nfill_f32") })
+}
+
+fn kernel(device: &dyn CommonRuntime, name: &str) -> Result<Kernel> {
+    module(device)?.kernel(name)
+}
+
+fn queue(device: &dyn CommonRuntime) -> Result<Queue> {
+    device.open_queue(&Default::default())
+}
+
+fn launch(device: &dyn CommonRuntime, name: &str, args: &[Arg<'_>]) -> Result<(Queue, Event)> {
+    let queue = queue(device)?;
+    let event = queue.launch(&kernel(device, name)?, &Geometry::single(), args)?;
+    Ok((queue, event))
+}
+
+fn spin(device: &dyn CommonRuntime) -> Result<(Queue, Event)> {
+    launch(device, "spin", &[Arg::scalar(20_000i64)])
+}
+
+fn fill(device: &dyn CommonRuntime) -> Result<(Queue, Event)> {
+    let queue = queue(device)?;
+    let event = queue.fill(&tensor(device)?, &[7])?;
+    Ok((queue, event))
+}
+
+/// The ordinary way of a program, from the list of devices to a result, and everything dropped.
+fn everything(runtime: &Runtime) -> Result<()> {
+    let device = runtime.open("null")?;
+    let x = Tensor::from_slice(&*device, &[3], &[1.0f32, 2.0, 3.0])?;
+    launch(&*device, "scale_f32", &[Arg::read_write(&x), Arg::scalar(2.0f32)])?.1.wait()?;
+    match &*x.to_vec::<f32>()? {
+        [2.0, 4.0, 6.0] => Ok(()),
+        other => Err(Error::invalid(format!("wrong result {other:?}"))),
+    }
+}
+
+fn peers(runtime: &Runtime) -> Result<()> {
+    let (a, b) = (runtime.open("null:0")?, runtime.open("null:1")?);
+    let (a, b) = (a.as_accelerator().unwrap(), b.as_accelerator().unwrap());
+    if a.can_access(b)? { Ok(()) } else { Err(Error::invalid("no access")) }
+}
+
+fn imports(runtime: &Runtime) -> Result<()> {
+    let device = runtime.open("host")?;
+    let mut data = [1.0f32; 4];
+    // SAFETY: `data` outlives the tensor.
+    unsafe { device.as_host().unwrap().import(data.as_mut_ptr().cast(), f32::DTYPE, &[4]) }.map(drop)
+}
+
+fn calls_inline(runtime: &Runtime) -> Result<()> {
+    let device = runtime.open("host")?;
+    // SAFETY: it touches nothing.
+    let module = device.load(&unsafe { ModuleSource::native("c", "void noop(void) {}") })?;
+    queue(&*device)?.call(&module.kernel("noop")?, &Geometry::single(), &[])
+}
+
+fn copies(runtime: &Runtime) -> Result<()> {
+    let device = runtime.open("null")?;
+    let (from, to) = (Tensor::from_slice(&*device, &[4], &[5.0f32; 4])?, tensor(&*device)?);
+    queue(&*device)?.copy(&to, &from)?.wait()?;
+    match &*to.to_vec::<f32>()? {
+        [5.0, 5.0, 5.0, 5.0] => Ok(()),
+        other => Err(Error::invalid(format!("wrong copy {other:?}"))),
+    }
+}
+
+fn graph(
+    runtime: &Runtime,
+    then: fn(&Queue, &mut runtime_core::ExecutableGraph) -> Result<()>,
+) -> Result<()> {
+    let device = runtime.open("null:1")?;
+    let (queue, noop) = (queue(&*device)?, kernel(&*device, "noop")?);
+    queue.begin_recording()?;
+    queue.launch(&noop, &Geometry::single(), &[])?;
+    let recorded = queue.end_recording()?;
+    then(&queue, &mut queue.instantiate(&recorded)?)
+}
+
+fn embedded(runtime: &Runtime, steps: u32) -> Result<()> {
+    let opened = runtime.open("null:2")?;
+    let device = opened.as_embedded().unwrap();
+    let x = device.tensor_from_array(HostArray::from_slice(&[2], &[1.0f32, 2.0])?)?;
+    // SAFETY: the builtin takes a tensor and a scalar.
+    let image = unsafe { ModuleSource::native("null", "scale_f32") };
+    device.flash(&image, &[Arg::read_write(&x), Arg::scalar(3.0f32)])?;
+    if steps > 1 {
+        device.run(Duration::from_secs(10))?;
+    }
+    if steps > 2 && device.read(0)?.as_slice::<f32>()? != [3.0, 6.0] {
+        return Err(Error::invalid("wrong result"));
+    }
+    Ok(())
+}

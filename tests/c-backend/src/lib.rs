@@ -1,0 +1,90 @@
+//! Builds the backend in C that lies in this folder, and finds the programs that try it.
+//!
+//! `docs/backends.md` tells a vendor what there is to see. The backend itself is the C files; there is no Rust in it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the compiler is told, besides where the header lies.
+const FLAGS: [&str; 9] =
+    ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-fvisibility=hidden", "-shared", "-fPIC", "-pthread"];
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The C files of the backend, `lib.c` first.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn sources() -> std::io::Result<Vec<PathBuf>> {
+    let entries: Result<Vec<_>, _> = std::fs::read_dir(env!("CARGO_MANIFEST_DIR"))?.collect();
+    let mut sources: Vec<_> = entries?.into_iter().map(|entry| entry.path()).collect();
+    sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+    sources.sort_by_key(|path| (!path.ends_with("lib.c"), path.clone()));
+    Ok(sources)
+}
+
+/// Builds `sources` into `libruntime_<name>.so` in `folder`, with `defines` (`-D`), and returns its path.
+///
+/// # Errors
+/// The compiler's words, or that there is none.
+pub fn build(folder: &Path, name: &str, sources: &[PathBuf], defines: &[&str]) -> Result<PathBuf, String> {
+    let library = folder.join(format!("libruntime_{name}.so"));
+    let output = Command::new("cc")
+        .args(FLAGS)
+        .args(["-g", "-I"])
+        .arg(root().join("runtime-core/include"))
+        .args(defines.iter().map(|define| format!("-D{define}")))
+        .arg("-o")
+        .arg(&library)
+        .args(sources)
+        .output()
+        .map_err(|error| format!("cc: {error}; install a C compiler (Debian: apt-get install gcc)"))?;
+    if !output.status.success() {
+        return Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(library)
+}
+
+/// Builds the backend as it stands, `cdemo`.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_as_it_is(folder: &Path) -> Result<PathBuf, String> {
+    build(folder, "cdemo", &sources().map_err(|error| error.to_string())?, &[])
+}
+
+/// Builds the backend as a later minor version would export it, `cdemo-newer`: with `fixtures/newer.c` for `lib.c`.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_newer(folder: &Path) -> Result<PathBuf, String> {
+    let mut sources = sources().map_err(|error| error.to_string())?;
+    sources[0] = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/newer.c");
+    build(folder, "cdemo-newer", &sources, &["NAME=\"cdemo-newer\""])
+}
+
+/// The folder where cargo puts the programs and libraries of the profile that this test was built in.
+///
+/// # Errors
+/// The test does not know where it runs.
+pub fn profile_folder() -> Result<PathBuf, String> {
+    let executable = std::env::current_exe().map_err(|error| error.to_string())?;
+    // target/<profile>/deps/<test>
+    executable.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| "a test without a folder".to_owned())
+}
+
+/// A program of this workspace, as cargo built it in the profile of this test.
+///
+/// # Errors
+/// It is not there, with the remedy.
+pub fn program(name: &str) -> Result<PathBuf, String> {
+    let path = profile_folder()?.join(name);
+    if !path.exists() {
+        return Err(format!("{} is not there: run `cargo build --workspace` first", path.display()));
+    }
+    Ok(path)
+}

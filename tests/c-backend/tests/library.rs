@@ -1,0 +1,101 @@
+//! The library that `cc` makes of the backend in C: what leaves it, what core sees of it, what valgrind says of it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSymbol};
+use runtime_core::abi::{MAJOR, MINOR};
+use runtime_core::{ErrorKind, Outcome, Runtime};
+
+fn library(folder: &tempfile::TempDir) -> PathBuf {
+    runtime_c_backend_tests::build_as_it_is(folder.path()).unwrap()
+}
+
+fn exported(path: &Path) -> Vec<String> {
+    let bytes = std::fs::read(path).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let defined = file.dynamic_symbols().filter(|symbol| symbol.is_global() && symbol.is_definition());
+    defined.map(|symbol| symbol.name().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn exactly_one_symbol_leaves_it() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(exported(&library(&folder)), ["runtime_backend_v1"]);
+    assert_eq!(
+        exported(&runtime_c_backend_tests::build_newer(folder.path()).unwrap()),
+        ["runtime_backend_v1"]
+    );
+}
+
+#[test]
+fn it_neither_prints_nor_exits() {
+    let forbidden = ["printf(", "puts(", "putchar(", "perror(", " exit(", "abort(", "assert("];
+    for source in runtime_c_backend_tests::sources().unwrap() {
+        let text = std::fs::read_to_string(&source).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let found = forbidden.iter().find(|word| line.replace("vsnprintf(", "").contains(**word));
+            assert!(found.is_none(), "{}:{}: {line}", source.display(), number + 1);
+        }
+    }
+}
+
+#[test]
+fn core_lists_both_devices_and_opens_the_usable_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Runtime::builder().discover(false).library(library(&folder)).build();
+    let line = &runtime.load_report()[0];
+    assert_eq!(
+        (line.outcome, line.reason.clone()),
+        (Outcome::Loaded, format!("cdemo 1.0.0 (ABI {MAJOR}.{MINOR})")),
+        "{line}"
+    );
+    let devices = runtime.devices();
+    assert_eq!(devices.len(), 2);
+    assert!(devices[1].unusable.as_ref().unwrap().contains("use cdemo:0"));
+    assert_eq!(runtime.open("cdemo:1").unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(runtime.open("cdemo").unwrap().device_name(), "C demo");
+}
+
+#[test]
+fn what_it_leaves_out_says_so_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Runtime::builder().discover(false).library(library(&folder)).build();
+    let error = runtime.open("cdemo").unwrap().telemetry().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("DeviceTable.telemetry"), "{error}");
+}
+
+#[test]
+fn a_later_minor_version_loads_and_tells_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let newer = runtime_c_backend_tests::build_newer(folder.path()).unwrap();
+    let runtime = Runtime::builder().discover(false).library(newer).build();
+    let line = &runtime.load_report()[0];
+    assert_eq!(
+        (line.outcome, line.reason.clone()),
+        (Outcome::Loaded, format!("cdemo-newer 1.0.0 (ABI {MAJOR}.{})", MINOR + 7)),
+        "{line}"
+    );
+    assert_eq!(runtime.devices().len(), 2);
+}
+
+#[test]
+#[ignore = "needs valgrind; run by cargo xtask valgrind"]
+fn valgrind_finds_no_error_and_no_definite_leak() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--quiet", "--fair-sched=yes", "--leak-check=full", "--error-exitcode=99"])
+        .args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"])
+        .arg(runtime_c_backend_tests::program("conformance").unwrap())
+        .arg("--backend")
+        .arg(library(&folder))
+        .arg("--test-threads=2");
+    let output = command.output().expect("valgrind is installed (Debian: apt-get install valgrind)");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{text}", output.status);
+}
