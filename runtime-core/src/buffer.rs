@@ -187,6 +187,14 @@ impl Buffer {
         self.frozen.load(Ordering::Acquire)
     }
 
+    /// Refuses to write final content; while the hazards are locked, it cannot become final.
+    pub(crate) fn check_writable(&self, operation: &str) -> Result<()> {
+        if self.is_frozen() {
+            return Err(Error::invalid("the tensor is frozen: its content is final").in_operation(operation));
+        }
+        Ok(())
+    }
+
     /// Makes the content final: waits for the last writer, then skips all bookkeeping.
     pub(crate) fn freeze(&self) -> Result<()> {
         with_exclusive(&self.device, &self.hazards, Access::Read, |hazards| {
@@ -223,6 +231,7 @@ impl Buffer {
             return None;
         }
         let _submission = timeline.submission.lock();
+        let _serial = self.device.serial.as_ref().map(|serial| serial.lock());
         // SAFETY: the buffer is not used by any other queue, and the queue's lock orders the call.
         unsafe { (self.device.calls.memory.free)(self.device.handle, self.handle, timeline.handle) };
         Some(())

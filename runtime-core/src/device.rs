@@ -227,6 +227,13 @@ impl Device {
         self.lost.get().is_some()
     }
 
+    /// Leaves everything to the backend as it is.
+    fn leak(&mut self) {
+        self.graves.leak();
+        self.timelines.get_mut().iter().for_each(|timeline| timeline.close(true));
+        std::mem::forget(self.instance.clone());
+    }
+
     /// Waits, with a deadline, until all work has ended and all that was dropped is freed.
     fn finish(&self) -> bool {
         let deadline = Instant::now() + DROP_DEADLINE;
@@ -267,15 +274,11 @@ fn ended(timeline: &Arc<Timeline>, ticket: u64) -> bool {
 impl Drop for Device {
     fn drop(&mut self) {
         if self.must_leak() {
-            self.graves.leak();
-            std::mem::forget(self.instance.clone());
-            return;
+            return self.leak();
         }
         if !self.finish() {
             tracing::error!(device = %self.name, "closed with work in flight that does not end; the device is leaked");
-            self.graves.leak();
-            std::mem::forget(self.instance.clone());
-            return;
+            return self.leak();
         }
         let timelines = std::mem::take(&mut *self.timelines.lock());
         for timeline in &timelines {

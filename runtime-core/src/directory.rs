@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
@@ -59,6 +59,8 @@ impl Directory {
         if Arc::strong_count(timeline) > owned + 1 {
             return false;
         }
+        // What the last of the others did with the queue has happened before it is closed.
+        fence(Ordering::Acquire);
         self.bury(timeline);
         live.remove(&timeline.id);
         true

@@ -104,11 +104,12 @@ impl Graves {
 }
 
 fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
-    // A device that is gone has ended all its work.
-    timeline.has_ended(ticket)
-        || timeline.device.upgrade().is_none_or(|device| {
-            device.is_lost() || (timeline.poll().is_ok() && timeline.has_ended(ticket))
-        })
+    if let Some(_open) = timeline.device.upgrade()
+        && !timeline.has_ended(ticket)
+    {
+        let _ = timeline.poll();
+    }
+    !timeline.may_run(ticket)
 }
 
 fn release(device: &Device, remains: Remains) {

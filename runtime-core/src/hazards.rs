@@ -28,6 +28,8 @@ pub(crate) struct Dependency {
 pub(crate) type Dependencies = SmallVec<[Dependency; 8]>;
 
 const READERS: usize = 4;
+/// The program itself, whose accesses are over when they return: no queue has this id, and nobody is displaced.
+pub(crate) const HOST: u64 = 0;
 
 /// Uses of one buffer that later submissions must respect.
 #[derive(Debug, Default)]
@@ -55,7 +57,10 @@ impl Hazards {
         }
         if access.writes() {
             self.readers.iter().for_each(|&reader| depend(reader, false));
-        } else if self.readers.len() == READERS && !self.readers.iter().any(|reader| reader.queue == queue) {
+        } else if self.readers.len() == READERS
+            && queue != HOST
+            && !self.readers.iter().any(|reader| reader.queue == queue)
+        {
             depend(self.readers[0], false);
         }
         after

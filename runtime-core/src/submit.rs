@@ -215,12 +215,16 @@ impl Queue {
             };
             match source.settled(ticket) {
                 Some(Err(error)) if carries => return Err(error),
-                Some(_) => {}
-                None if inline || !self.can_join(&source) => return Ok(Next::Block(source, ticket)),
-                None => add_join(&mut joins, source, ticket, carries),
+                // What has failed may still use the memory.
+                Some(_) if !source.may_run(ticket) => {}
+                _ if inline || !self.can_join(&source) => return Ok(Next::Block(source, ticket)),
+                _ => add_join(&mut joins, source, ticket, carries),
             }
         }
         for Join { source, ticket, .. } in &joins {
+            let Some(_open) = source.device.upgrade() else {
+                return Ok(Next::Block(source.clone(), *ticket));
+            };
             source.mark_from_now_on();
             source.publish(*ticket)?;
         }
@@ -238,8 +242,8 @@ impl Queue {
     /// Makes the next submission wait on the device; what the device refuses is returned, to be blocked for.
     fn join(&self, joins: &Joins) -> Result<Option<(Arc<Timeline>, u64)>> {
         for Join { source, ticket, .. } in joins {
-            // A device that is gone has ended all its work.
-            let Some(_open) = source.device.upgrade() else { continue };
+            // It is being closed, on another thread, which waits for its work.
+            let Some(_open) = source.device.upgrade() else { return Ok(Some((source.clone(), *ticket))) };
             let joined = self.timeline.raw("wait_for", |calls, queue| {
                 // SAFETY: both queues are open, and the source's ticket is marked and flushed.
                 unsafe { (calls.wait_for)(queue, source.handle, *ticket) }
@@ -271,7 +275,9 @@ impl Queue {
         if let Some(result) = source.settled(ticket) {
             return result;
         }
-        if self.can_join(source) {
+        if self.can_join(source)
+            && let Some(_open) = source.device.upgrade()
+        {
             source.mark_from_now_on();
             source.publish(ticket)?;
             let _lock = self.timeline.submission.lock();
@@ -303,10 +309,6 @@ fn add_join(joins: &mut Joins, source: Arc<Timeline>, ticket: u64, carries: bool
 /// Waits on this thread, with a deadline; a failure is left for the caller to look at.
 #[cold]
 fn block(timeline: &Arc<Timeline>, ticket: u64) -> Result<()> {
-    match timeline.wait(ticket, Some(Instant::now() + FOREIGN_DEADLINE)) {
-        Err(error) if timeline.settled(ticket).is_none() => {
-            Err(error.with_note("a submission depends on it"))
-        }
-        _ => Ok(()),
-    }
+    let ended = timeline.wait_ended(ticket, Some(Instant::now() + FOREIGN_DEADLINE));
+    ended.map_err(|error| error.with_note("a submission depends on it"))
 }

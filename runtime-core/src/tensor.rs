@@ -178,10 +178,13 @@ impl Tensor {
             return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
                 .in_operation("write"));
         }
-        let buffer = self.writable_buffer("write")?;
+        let buffer = self.buffer("write")?;
+        buffer.check_writable("write")?;
         let whole = wanted == buffer.bytes;
         let access = if whole { Access::Write } else { Access::ReadWrite };
         with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| {
+            // Under the lock: it may be frozen while this waits.
+            buffer.check_writable("write")?;
             hazards.check_unmapped(access)?;
             if self.is_contiguous() {
                 transfer::write(buffer, self.byte_offset(), bytes)?;
@@ -395,14 +398,6 @@ impl Tensor {
             Storage::Bytes(buffer) => Ok(buffer),
             Storage::Description { device, .. } => Err(described(operation, device)),
         }
-    }
-
-    fn writable_buffer(&self, operation: &str) -> Result<&Arc<Buffer>> {
-        let buffer = self.buffer(operation)?;
-        if buffer.is_frozen() {
-            return Err(Error::invalid("the tensor is frozen: its content is final").in_operation(operation));
-        }
-        Ok(buffer)
     }
 
     /// What the description says: initial data and seed.

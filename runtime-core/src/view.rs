@@ -34,11 +34,12 @@ impl Mapping {
         if !tensor.is_contiguous() {
             return Err(Error::invalid("map needs a contiguous tensor").in_operation("map"));
         }
-        if write && buffer.is_frozen() {
-            return Err(Error::invalid("the tensor is frozen: its content is final").in_operation("map_mut"));
-        }
         let access = if write { Access::ReadWrite } else { Access::Read };
-        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| hazards.map(write))?;
+        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| {
+            // Under the lock: it may be frozen while this waits.
+            if write { buffer.check_writable("map_mut")? }
+            hazards.map(write)
+        })?;
         Ok(Self { tensor: tensor.clone(), buffer })
     }
 
@@ -53,7 +54,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        self.buffer.hazards.lock().unmap();
+        // In a forked child the lock may be somebody's who is not there.
+        if !self.buffer.device.must_leak() {
+            self.buffer.hazards.lock().unmap();
+        }
     }
 }
 
