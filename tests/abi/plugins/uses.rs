@@ -49,7 +49,7 @@ pub(crate) const USES: &[Use] = &[
     cut("MemoryTable.allocate", Named, |runtime| tensor(&*runtime.open("null")?).map(drop)),
     cut("MemoryTable.free", Replaced, everything),
     cut("MemoryTable.import", Named, imports),
-    cut("MemoryTable.adopt", Replaced, everything),
+    cut("MemoryTable.adopt", Named, adopts),
     cut("ModuleTable.load", Named, |runtime| module(&*runtime.open("null")?).map(drop)),
     hole("ModuleTable.unload", Replaced, everything),
     cut("ModuleTable.symbols", Named, |runtime| module(&*runtime.open("null")?)?.symbols().map(drop)),
@@ -168,6 +168,23 @@ fn imports(runtime: &Runtime) -> Result<()> {
     let mut data = [1.0f32; 4];
     // SAFETY: `data` outlives the tensor.
     unsafe { device.as_host().unwrap().import(data.as_mut_ptr().cast(), f32::DTYPE, &[4]) }.map(drop)
+}
+
+fn adopts(runtime: &Runtime) -> Result<()> {
+    let device = runtime.open("null")?;
+    let managed = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?.to_dlpack()?.into_raw();
+    // SAFETY: made just now, and consumed by nobody else.
+    let adopted = unsafe { Tensor::from_dlpack(&*device, managed) };
+    if adopted.is_err() {
+        // SAFETY: after an error it is still ours.
+        let deleter = unsafe { (*managed).deleter };
+        // SAFETY: as above; it is not used any more.
+        unsafe { deleter.unwrap()(managed) };
+    }
+    match &*adopted?.to_vec::<f32>()? {
+        [1.0, 2.0] => Ok(()),
+        other => Err(Error::invalid(format!("wrong content {other:?}"))),
+    }
 }
 
 fn calls_inline(runtime: &Runtime) -> Result<()> {
