@@ -72,13 +72,9 @@ impl Queue {
         let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) =
             self.submit(&uses, plan, call).map_err(|error| self.name(error, operation))?;
         let result = self.timeline.wait(ticket, None);
-        // A failure may be known before the device has let go of the memory.
-        while result.is_err()
-            && !self.device.is_lost()
-            && !self.timeline.has_ended(ticket)
-            && self.timeline.poll().is_ok()
-        {
-            std::thread::yield_now();
+        if result.is_err() {
+            // A failure may be known before the device has let go of the memory.
+            self.timeline.release_borrowed(ticket, &self.device);
         }
         result.map_err(|error| self.name(error, operation))
     }

@@ -111,6 +111,12 @@ impl Device {
         }
     }
 
+    /// Declares the device lost: it does not say any more whether it still uses borrowed memory.
+    pub(crate) fn give_up(&self) {
+        let error = Error::new(ErrorKind::DeviceLost, "it does not answer any more, with memory borrowed");
+        self.mark_lost(&error.on_device(&self.name));
+    }
+
     /// Calls a function of the backend's tables, one at a time on a serial device.
     pub(crate) fn call(
         &self,

@@ -38,6 +38,9 @@ const CLOSED: u8 = 1;
 const LEAKED: u8 = 2;
 /// Waits that return early for this many rounds sleep in between.
 const EAGER_ROUNDS: u64 = 64;
+/// How often, and how far apart, a device that answers with errors is asked before it is given up.
+pub(crate) const LAST_TRIES: u32 = 50;
+pub(crate) const LAST_PAUSE: Duration = Duration::from_millis(2);
 /// What a thread sleeps between two looks where it cannot wait in the backend.
 const PAUSE: Duration = Duration::from_micros(50);
 
@@ -424,6 +427,19 @@ impl Timeline {
             std::thread::sleep(PAUSE);
         }
         Ok(())
+    }
+
+    /// Waits until the device has let go of memory that is borrowed for `ticket`. A device that does not even say so is
+    /// given up for lost.
+    pub(crate) fn release_borrowed(self: &Arc<Self>, ticket: u64, device: &Device) {
+        for _ in 0..LAST_TRIES {
+            match self.wait_ended(ticket, None) {
+                Ok(()) => return,
+                Err(error) if device.is_lost() || device.must_leak() => return drop(error),
+                Err(_) => std::thread::sleep(LAST_PAUSE),
+            }
+        }
+        device.give_up();
     }
 
     /// Whether the device may still be at `ticket`, by what has been observed.

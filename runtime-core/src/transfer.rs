@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::abi::{self, Handle, Place, Progress, Status};
 use crate::buffer::Buffer;
 use crate::device::Device;
+use crate::timeline::{LAST_PAUSE, LAST_TRIES};
 use crate::{Error, ErrorKind, Result};
 
 const SLICE: Duration = Duration::from_millis(20);
@@ -81,9 +82,10 @@ fn through_queue(buffer: &Buffer, offset: usize, transfer: Transfer<'_>) -> Resu
         None => TransferQueue { handle: open_queue(device)?, ticket: 0 },
     };
     let result = run(device, &mut queue, buffer.handle, offset as u64, transfer);
-    if result.is_ok() {
+    if result.is_ok() || device.is_lost() {
+        // That of a lost device is closed with the device.
         *slot = Some(queue);
-    } else if !device.is_lost() {
+    } else {
         // Failure is permanent for a queue: the next transfer gets a new one.
         // SAFETY: the queue is known here only; what it ran has ended or failed.
         let _ = device.call("close_queue", |calls, _| unsafe {
@@ -138,14 +140,12 @@ fn run(
     let waited = wait(device, handle, place.ticket);
     if waited.is_err() && !device.is_lost() {
         // The memory is borrowed: it must not be given back while the device may still touch it.
-        while !has_ended(device, handle, place.ticket)? {
-            std::thread::sleep(Duration::from_micros(100));
-        }
+        release_borrowed(device, handle, place.ticket);
     }
     waited
 }
 
-fn wait(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
+fn publish(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
     queue_call(device, "mark", |calls| {
         // SAFETY: the queue is open and `ticket` is its last.
         unsafe { (calls.mark)(queue, ticket) }
@@ -153,7 +153,11 @@ fn wait(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
     queue_call(device, "flush", |calls| {
         // SAFETY: the queue is open.
         unsafe { (calls.flush)(queue) }
-    })?;
+    })
+}
+
+fn wait(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
+    publish(device, queue, ticket)?;
     let slice_ns = u64::try_from(SLICE.as_nanos()).unwrap_or(u64::MAX);
     loop {
         let progress = poll(device, queue)?;
@@ -176,8 +180,19 @@ fn wait(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
     }
 }
 
-fn has_ended(device: &Device, queue: Handle, ticket: u64) -> Result<bool> {
-    Ok(device.is_lost() || poll(device, queue)?.completed >= ticket)
+/// Waits until the device has let go of the memory; one that does not even say so is given up for lost.
+fn release_borrowed(device: &Device, queue: Handle, ticket: u64) {
+    let mut errors = 0;
+    while !device.is_lost() && !device.must_leak() {
+        let looked = publish(device, queue, ticket).and_then(|()| poll(device, queue));
+        match looked {
+            Ok(progress) if progress.completed >= ticket => return,
+            Ok(_) => {}
+            Err(_) if errors == LAST_TRIES => return device.give_up(),
+            Err(_) => errors += 1,
+        }
+        std::thread::sleep(LAST_PAUSE);
+    }
 }
 
 fn poll(device: &Device, queue: Handle) -> Result<Progress> {
