@@ -97,12 +97,15 @@ impl Recording {
     fn push(&mut self, work: Work) -> Result<()> {
         let index =
             u32::try_from(self.nodes.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
+        // All are checked before one is noted: what is refused leaves the order as it was.
+        for (tensor, access) in work.uses() {
+            if tensor.buffer("record")?.is_frozen() && access.writes() {
+                return Err(Error::invalid("a frozen tensor cannot be written"));
+            }
+        }
         let mut dependencies = Vec::new();
         for (tensor, access) in work.uses() {
             let buffer = tensor.buffer("record")?;
-            if buffer.is_frozen() && access.writes() {
-                return Err(Error::invalid("a frozen tensor cannot be written"));
-            }
             let (writer, readers) = self.last.entry(Arc::as_ptr(buffer).addr()).or_default();
             dependencies.extend(writer.filter(|&writer| writer != index));
             if access.writes() {
@@ -139,8 +142,11 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` when the queue does not record.
     pub fn end_recording(&self) -> Result<Graph> {
+        let mut submission = self.timeline.submission.lock();
+        // Under the lock, as when it begins: both are about one recording.
         self.recording.store(false, Ordering::Release);
-        let recording = self.timeline.submission.lock().recording.take();
+        let recording = submission.recording.take();
+        drop(submission);
         let recording = recording
             .ok_or_else(|| self.name(Error::invalid("the queue does not record"), "end_recording"))?;
         Ok(Graph { nodes: recording.nodes, device: self.device.clone() })
@@ -222,8 +228,10 @@ impl Queue {
     }
 
     fn resubmit(&self, graph: &ExecutableGraph) -> Result<Event> {
-        let mut last = None;
+        let mut last: Option<Event> = None;
         for node in &graph.nodes {
+            // An event that is held would be marked.
+            drop(last.take());
             last = Some(match &node.work {
                 Work::Launch { kernel, geometry, args } => {
                     let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
