@@ -86,7 +86,7 @@ impl Geometry {
             within("groups", axis, u64::from(groups), limits.groups[axis])?;
             within("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
         }
-        let items: u64 = self.group_size.iter().map(|&n| u64::from(n)).product();
+        let items = self.group_size.iter().fold(1u64, |items, &n| items.saturating_mul(u64::from(n)));
         let most = limits.group_items.min(kernel.max_group_items.unwrap_or(u32::MAX));
         if items > u64::from(most) {
             return Err(Error::invalid(format!(

@@ -33,6 +33,8 @@ impl Layout {
         }
         // Broadcast views may have more elements than the buffer, but not more than can be counted.
         checked_elements(shape)?;
+        // A view without elements lies anywhere.
+        let offset = if shape.contains(&0) { 0 } else { offset };
         let layout = Self { strides: strides.to_vec(), offset, ..Self::contiguous(shape)? };
         layout.check_within(capacity)?;
         Ok(layout)
@@ -95,7 +97,7 @@ impl Layout {
         }
         let mut layout = self.clone();
         layout.shape[axis] = i64::try_from(range.len()).unwrap_or(i64::MAX);
-        if !range.is_empty() {
+        if !layout.shape.contains(&0) {
             let skipped = i64::try_from(range.start).unwrap_or(i64::MAX).saturating_mul(self.strides[axis]);
             layout.offset = self.offset.saturating_add_signed(isize::try_from(skipped).unwrap_or(isize::MAX));
         }
@@ -173,6 +175,9 @@ pub(crate) fn checked_elements(shape: &[usize]) -> Result<usize> {
 /// # Errors
 /// `InvalidArgument` when the count does not fit.
 pub(crate) fn checked_bytes(dtype: DType, shape: &[usize]) -> Result<usize> {
+    if dtype.bytes() == 0 {
+        return Err(Error::invalid(format!("{dtype} has elements of no bytes")));
+    }
     let bytes =
         checked_elements(shape)?.checked_mul(dtype.bytes()).filter(|&bytes| isize::try_from(bytes).is_ok());
     bytes.ok_or_else(|| {
