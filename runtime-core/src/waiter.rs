@@ -103,7 +103,7 @@ fn watch(shared: &Shared, device: &Weak<Device>) {
         wake(shared, &broken);
         drop(open);
         drop(backend_call);
-        rounds += 1;
+        rounds = rounds.saturating_add(1);
         if rounds > EAGER_ROUNDS {
             std::thread::sleep(SHORTEST.saturating_mul(1 << (rounds - EAGER_ROUNDS).min(7)).min(LONGEST));
         } else {
