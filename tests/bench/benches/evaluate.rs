@@ -1,13 +1,12 @@
 //! What the evaluator adds to a sample: its wall time per sample, beside the plain call that a sample makes.
 #![allow(missing_docs, reason = "criterion's macros")]
-#![allow(clippy::print_stdout, reason = "a report on the terminal")]
 
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use criterion::{Criterion, criterion_group, criterion_main};
-use runtime_bench::{Fixture, compare, figure, runtime, time};
+use criterion::{Criterion, criterion_group};
+use runtime_bench::{Fixture, compare, figure, measure_by_default, runtime, time};
 use runtime_core::{
     Access, Arg, Clock, ClockChoice, Evaluation, EvaluationArg, Geometry, On, Timing, Warmup,
 };
@@ -27,7 +26,7 @@ fn sample(criterion: &mut Criterion) {
         let elapsed = time(evaluations, || poll_to_the_end(evaluate(&fixture, REPEAT)));
         elapsed.mul_f64(samples as f64 / (evaluations * REPEAT) as f64)
     });
-    println!("{}", compare("evaluate: a sample of one call", &ours, &plain, 200.0));
+    compare("evaluate: a sample of one call", &ours, &plain, 200.0);
 }
 
 /// An executor that costs nothing: what is measured is the evaluator.
@@ -58,4 +57,8 @@ async fn evaluate(fixture: &Fixture, samples: u64) {
 }
 
 criterion_group!(benches, sample);
-criterion_main!(benches);
+fn main() {
+    measure_by_default();
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

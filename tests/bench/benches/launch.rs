@@ -1,12 +1,13 @@
 //! What a launch costs: ours and the plain one in one run, with the difference at the end.
 #![allow(missing_docs, reason = "criterion's macros")]
-#![allow(clippy::print_stdout, reason = "a report on the terminal")]
 
 use std::sync::Barrier;
 use std::time::Duration;
 
-use criterion::{Criterion, criterion_group, criterion_main};
-use runtime_bench::{Direct, Figure, Fixture, RawQueue, compare, figure, hold, runtime, time};
+use criterion::{Criterion, criterion_group};
+use runtime_bench::{
+    Direct, Figure, Fixture, RawQueue, compare, figure, hold, measure_by_default, runtime, time,
+};
 
 fn host(criterion: &mut Criterion) {
     let fixture = Fixture::open(&runtime(), "host").expect("the host opens");
@@ -24,9 +25,9 @@ fn host(criterion: &mut Criterion) {
         .measurement_time(Duration::from_millis(10))
         .warm_up_time(Duration::from_millis(200));
     let idle = figure(&mut quick, "host/submit_to_an_idle_worker", |calls| submit_idle(&fixture, calls));
-    println!("{}", compare("host: synchronous call", &call, &plain, 100.0));
-    println!("{}", compare("host: submit to a running worker", &busy, &Figure::default(), 500.0));
-    println!("{}", compare("host: submit to an idle worker", &idle, &Figure::default(), 3000.0));
+    compare("host: synchronous call", &call, &plain, 100.0);
+    compare("host: submit to a running worker", &busy, &Figure::default(), 500.0);
+    compare("host: submit to an idle worker", &idle, &Figure::default(), 3000.0);
 }
 
 /// Submissions behind a kernel that runs until they are all in.
@@ -70,9 +71,9 @@ fn accelerator(criterion: &mut Criterion) {
     });
     drop(held);
     let threads = two_threads(criterion, &runtime);
-    println!("{}", compare("null: launch, event dropped", &dropped, &plain, 100.0));
-    println!("{}", compare("null: launch, event kept", &kept, &plain, 100.0));
-    println!("{}", compare("null: launch from each of two threads", &threads, &Figure::default(), 130.0));
+    compare("null: launch, event dropped", &dropped, &plain, 100.0);
+    compare("null: launch, event kept", &kept, &plain, 100.0);
+    compare("null: launch from each of two threads", &threads, &Figure::default(), 130.0);
 }
 
 /// Two threads with queues of their own, and a frozen tensor that both read.
@@ -93,4 +94,8 @@ fn two_threads(criterion: &mut Criterion, runtime: &runtime_core::Runtime) -> Fi
 }
 
 criterion_group!(benches, host, accelerator);
-criterion_main!(benches);
+fn main() {
+    measure_by_default();
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -1,12 +1,11 @@
 //! From the start of the process to the printed table of devices, with the host alone.
 #![allow(missing_docs, reason = "criterion's macros")]
-#![allow(clippy::print_stdout, reason = "a report on the terminal")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use criterion::{Criterion, criterion_group, criterion_main};
-use runtime_bench::{Figure, compare, figure, time};
+use criterion::{Criterion, criterion_group};
+use runtime_bench::{Figure, compare, figure, measure_by_default, time};
 
 /// The first of `candidates`, relative to this executable's folder, that exists.
 fn beside(candidates: &[&str]) -> PathBuf {
@@ -34,7 +33,7 @@ fn start(criterion: &mut Criterion) {
     );
     let ours = run(criterion, "start/runtime_devices", devices);
     let plain = run(criterion, "start/true", Command::new("true"));
-    println!("{}", compare("start: `runtime devices`, host alone", &ours, &plain, 20e6));
+    compare("start: `runtime devices`, host alone", &ours, &plain, 20e6);
 }
 
 criterion_group! {
@@ -42,4 +41,8 @@ criterion_group! {
     config = Criterion::default().sample_size(30);
     targets = start
 }
-criterion_main!(benches);
+fn main() {
+    measure_by_default();
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -3,11 +3,13 @@
 
 mod direct;
 mod fixture;
+mod mode;
 mod raw;
 mod report;
 
 pub use direct::Direct;
 pub use fixture::{Fixture, hold, runtime};
+pub use mode::measure_by_default;
 pub use raw::RawQueue;
 pub use report::{Figure, compare, figure, time};
 

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use criterion::Criterion;
 
+use crate::mode::is_measuring;
+
 /// Measures one operation with criterion and keeps the samples; `batch` runs it so many times and says how long that took.
 pub fn figure(criterion: &mut Criterion, name: &str, mut batch: impl FnMut(u64) -> Duration) -> Figure {
     let samples = RefCell::new(Figure::default());
@@ -61,10 +63,17 @@ impl Figure {
     }
 }
 
+/// Prints a line of `line`, if this run measures.
+#[allow(clippy::print_stdout, reason = "a report on the terminal")]
+pub fn compare(name: &str, ours: &Figure, plain: &Figure, aim_ns: f64) {
+    if is_measuring() {
+        println!("{}", line(name, ours, plain, aim_ns));
+    }
+}
+
 /// One line: our call beside the plain one, the difference of the medians and of the least samples, and the most that is
 /// aimed at. Without samples of a plain call, our call alone.
-#[must_use]
-pub fn compare(name: &str, ours: &Figure, plain: &Figure, aim_ns: f64) -> String {
+fn line(name: &str, ours: &Figure, plain: &Figure, aim_ns: f64) -> String {
     let verdict = |median_ns: f64| if median_ns <= aim_ns { "kept" } else { "MISSED" };
     let (median, least) = (ours.median_ns(), ours.least_ns());
     if plain.median_ns().is_nan() {
@@ -76,7 +85,7 @@ pub fn compare(name: &str, ours: &Figure, plain: &Figure, aim_ns: f64) -> String
     let (more, ratio) = (median - plain.median_ns(), median / plain.median_ns());
     let least_more = least - plain.least_ns();
     format!(
-        "{name}: {median:.0} ns, plain {:.0} ns: +{more:.0} ns, least +{least_more:.0} ns, ×{ratio:.2} (aim +{aim_ns:.0} ns: {})",
+        "{name}: {median:.0} ns, plain {:.0} ns: {more:+.0} ns, least {least_more:+.0} ns, ×{ratio:.2} (aim +{aim_ns:.0} ns: {})",
         plain.median_ns(),
         verdict(more)
     )
@@ -94,15 +103,15 @@ mod tests {
             plain.add(20, 1);
         }
         ours.add(50_000, 1);
-        let line = compare("call", &ours, &plain, 100.0);
+        let text = line("call", &ours, &plain, 100.0);
         assert!(
-            line.contains("+100 ns")
-                && line.contains("least +80 ns")
-                && line.contains("×6.00")
-                && line.contains("kept"),
-            "{line}"
+            text.contains("+100 ns")
+                && text.contains("least +80 ns")
+                && text.contains("×6.00")
+                && text.contains("kept"),
+            "{text}"
         );
-        assert!(compare("call", &ours, &plain, 99.0).contains("MISSED"));
-        assert!(compare("call", &ours, &Figure::default(), 120.0).contains("kept"), "without a plain call");
+        assert!(line("call", &ours, &plain, 99.0).contains("MISSED"));
+        assert!(line("call", &ours, &Figure::default(), 120.0).contains("kept"), "without a plain call");
     }
 }
