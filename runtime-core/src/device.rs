@@ -288,7 +288,8 @@ impl Drop for Device {
         }
         let timelines = std::mem::take(&mut *self.timelines.lock());
         for timeline in &timelines {
-            let _ = timeline.resolve_edges(true);
+            // Whoever drops the device may hold the lock of a queue that is a source.
+            let _ = timeline.resolve_edges(false);
         }
         for timeline in timelines {
             self.directory().remove(&timeline);

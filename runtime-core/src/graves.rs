@@ -50,6 +50,8 @@ struct Grave {
 #[derive(Debug, Default)]
 pub(crate) struct Graves {
     list: Mutex<Vec<Grave>>,
+    /// Held while what was taken off the list is freed.
+    freeing: Mutex<()>,
     count: AtomicUsize,
 }
 
@@ -65,13 +67,20 @@ impl Graves {
     }
 
     /// Frees `remains` now if nothing uses it, else once `until` has ended. Never waits.
-    pub(crate) fn bury(&self, device: &Device, remains: Remains, until: Vec<(Arc<Timeline>, u64)>) {
+    pub(crate) fn bury(&self, device: &Device, remains: Remains, mut until: Vec<(Arc<Timeline>, u64)>) {
+        if matches!(remains, Remains::Buffer(..)) { until.clear(); }
         if device.must_leak() {
             return std::mem::forget(remains);
         }
         let mut list = self.list.lock();
-        // A queue is still known to the handle that is being dropped: it always waits for the next look.
-        if until.is_empty() && list.is_empty() && !matches!(remains, Remains::Queue) {
+        // A queue is still known to the handle that is being dropped: it always waits for the next look. So does a
+        // module while another thread may be releasing its kernels.
+        let later = match remains {
+            Remains::Queue => true,
+            Remains::Module(_) => self.freeing.is_locked(),
+            _ => false,
+        };
+        if until.is_empty() && list.is_empty() && !later {
             drop(list);
             return release(device, remains);
         }
@@ -82,10 +91,15 @@ impl Graves {
     /// Frees whatever has ended, in order of the drops.
     pub(crate) fn reap(&self, device: &Device) {
         // Somebody else is at it: enough.
+        let Some(_freeing) = self.freeing.try_lock() else { return };
         let Some(mut list) = self.list.try_lock() else { return };
         let mut kept = false;
         let ended = list.extract_if(.., |grave| {
-            grave.until.retain(|(timeline, ticket)| !device.is_lost() && !is_over(timeline, *ticket));
+            grave.until.retain(|(timeline, ticket)| {
+                // A lost device has let go of everything, but queues of others may still use its memory.
+                let own = std::ptr::eq(timeline.device.as_ptr(), device);
+                !(own && device.is_lost()) && !is_over(timeline, *ticket)
+            });
             // A module goes after its kernels, which were dropped before it.
             let over = grave.until.is_empty() && !(kept && matches!(grave.remains, Remains::Module(_)));
             kept |= !over;

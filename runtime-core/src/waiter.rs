@@ -1,5 +1,6 @@
 //! The waiter of a device: one thread, started at the first `.await`, that polls and wakes. Core's only thread.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -18,9 +19,16 @@ const LONGEST: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Tickets that futures wait for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Waiter {
     shared: Arc<Shared>,
+    generation: u32,
+}
+
+impl Default for Waiter {
+    fn default() -> Self {
+        Self { shared: Arc::default(), generation: lifecycle::generation() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +86,10 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
+        // In a forked child the lock may be that of a thread which is not there.
+        if self.generation != lifecycle::generation() {
+            return;
+        }
         // Futures that are left find their device closed.
         for waiting in self.shared.state.lock().waiting.drain(..) {
             waiting.waker.wake();
@@ -139,5 +151,8 @@ fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
         !over
     });
     // Outside the lock: a waker may poll its future at once.
-    ready.into_iter().for_each(Waker::wake);
+    for waker in ready {
+        // Nor may one that panics end the thread that all others wait for; the program's hook has told of it.
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
 }
