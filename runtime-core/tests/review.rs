@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "loading native code vouches for it")]
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -235,4 +236,27 @@ fn shapes_that_overflow_are_errors_and_empty_tensors_work() {
     assert!(part.to_vec::<f32>().unwrap().is_empty());
     let nothing = DType::from_dlpack(2, 0, 1);
     assert!(device.allocate(nothing, &[4], &Placement::default()).is_err());
+}
+
+struct Panicking;
+
+impl std::task::Wake for Panicking {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_does_not_end_the_waiter() {
+    let device = open(delayed(20_000));
+    let (queue, noop) = (queue(&device), kernel(&device, "noop"));
+    let mut event = queue.launch(&noop, &Geometry::single(), &[]).unwrap();
+    let waker = std::task::Waker::from(Arc::new(Panicking));
+    let mut context = std::task::Context::from_waker(&waker);
+    assert!(std::pin::Pin::new(&mut event).poll(&mut context).is_pending());
+    event.wait_timeout(DEADLINE).unwrap();
+    // Time for the waiter to see it as well.
+    std::thread::sleep(Duration::from_millis(20));
+    let event = queue.launch(&noop, &Geometry::single(), &[]).unwrap();
+    within(|| tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(event)).unwrap();
 }
