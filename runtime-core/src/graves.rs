@@ -67,8 +67,7 @@ impl Graves {
     }
 
     /// Frees `remains` now if nothing uses it, else once `until` has ended. Never waits.
-    pub(crate) fn bury(&self, device: &Device, remains: Remains, mut until: Vec<(Arc<Timeline>, u64)>) {
-        if matches!(remains, Remains::Buffer(..)) { until.clear(); }
+    pub(crate) fn bury(&self, device: &Device, remains: Remains, until: Vec<(Arc<Timeline>, u64)>) {
         if device.must_leak() {
             return std::mem::forget(remains);
         }
@@ -98,7 +97,8 @@ impl Graves {
             grave.until.retain(|(timeline, ticket)| {
                 // A lost device has let go of everything, but queues of others may still use its memory.
                 let own = std::ptr::eq(timeline.device.as_ptr(), device);
-                !(own && device.is_lost()) && !is_over(timeline, *ticket)
+                let over = (own && device.is_lost()) || is_over(timeline, *ticket);
+                !over
             });
             // A module goes after its kernels, which were dropped before it.
             let over = grave.until.is_empty() && !(kept && matches!(grave.remains, Remains::Module(_)));
