@@ -28,7 +28,7 @@ pub enum DTypeClass {
     Opaque,
 }
 
-const NAMED: [(&str, DType); 17] = [
+const NAMED: [(&str, DType); 18] = [
     ("i8", DType::I8),
     ("i16", DType::I16),
     ("i32", DType::I32),
@@ -45,6 +45,7 @@ const NAMED: [(&str, DType); 17] = [
     ("complex64", DType::COMPLEX64),
     ("complex128", DType::COMPLEX128),
     ("fp8_e4m3", DType::FP8_E4M3),
+    ("fp8_e4m3fn", DType::FP8_E4M3FN),
     ("fp8_e5m2", DType::FP8_E5M2),
 ];
 
@@ -66,6 +67,7 @@ impl DType {
     pub const COMPLEX128: Self = Self::scalar(5, 128);
     pub const BOOL: Self = Self::scalar(6, 8);
     pub const FP8_E4M3: Self = Self::scalar(8, 8);
+    pub const FP8_E4M3FN: Self = Self::scalar(10, 8);
     pub const FP8_E5M2: Self = Self::scalar(12, 8);
 }
 

@@ -154,7 +154,8 @@
 //! A [`Tensor`] is an element type, a shape and strides over memory of one device; clones and views share the memory.
 //! A [`Placement`] names one of the device's memory spaces, which [`DeviceInfo::spaces`] lists: `device`; `pinned`, host
 //! memory that the device reads directly; `shared`, which moves by itself; or a name of the backend's own. The first is
-//! the default. Data go in and out as slices, or as a [`HostArray`], which also reads and writes `.npy` files.
+//! the default. Data go in and out as slices, or as a [`HostArray`], which also reads and writes `.npy` files;
+//! [`Safetensors`] loads weights straight to a device, and [`dlpack`] shares memory with other libraries.
 //! [`CommonRuntime::allocate`] makes a tensor for everybody; [`Queue::allocate`] one in order with a queue's work, which
 //! is cheaper where the driver can do it.
 //!
@@ -168,10 +169,10 @@
 //! what a device accepts, best first; a framework picks the first one that it can produce, and names no backend.
 //!
 //! [`ModuleSource::native`] is `unsafe`: the caller vouches that the code keeps to the memory of its arguments and to the
-//! access that the launch states, which core trusts when it orders work. So are [`Host::import`], which trusts a pointer,
-//! and [`Queue::launch_untracked`]. Everything else is safe: number, kind, element type, device and geometry of a launch
-//! are checked as far as the code tells them, before anything is submitted. (Portable kernels, [`ModuleSource::wgsl`],
-//! are bounds-checked and safe to make.)
+//! access that the launch states, which core trusts when it orders work. So are [`Host::import`] and
+//! [`Tensor::from_dlpack`], which trust a pointer, and [`Queue::launch_untracked`]. Everything else is safe: number, kind,
+//! element type, device and geometry of a launch are checked as far as the code tells them, before anything is submitted.
+//! (Portable kernels, [`ModuleSource::wgsl`], are bounds-checked and safe to make.)
 //!
 //! # Timing
 //!
@@ -272,6 +273,7 @@ mod platform;
 mod queue;
 mod report;
 mod runtime;
+mod safetensors;
 mod search;
 mod selector;
 mod submit;
@@ -305,5 +307,6 @@ pub use options::{OptionScope, OptionSpec, Options, Value, suggest};
 pub use queue::Queue;
 pub use report::{LoadReport, Outcome, Stage};
 pub use runtime::{Runtime, RuntimeBuilder, Target};
+pub use self::safetensors::{Safetensors, StoredTensor};
 pub use tensor::Tensor;
 pub use view::{HostView, HostViewMut};

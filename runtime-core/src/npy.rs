@@ -307,7 +307,8 @@ fn header_of(array: &HostArray) -> Result<Vec<u8>> {
     Ok([&MAGIC[..], &version, length, text.as_bytes()].concat())
 }
 
-fn temporary_beside(path: &Path) -> Result<PathBuf> {
+/// A name in the same folder that nobody else uses: for a file that replaces `path` when it is complete.
+pub(crate) fn temporary_beside(path: &Path) -> Result<PathBuf> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().ok_or_else(|| Error::invalid("the path has no file name"))?;
     let unique = format!(".{}.{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));

@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code, reason = "asks the C library about the process")]
 
-use std::fs::Metadata;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 #[cfg(not(target_os = "macos"))]
@@ -32,8 +32,8 @@ pub(crate) fn backend_of_file(path: &Path) -> Option<&str> {
 /// Whether the process runs with more rights than the user who started it: then its environment is not believed.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_privileged() -> bool {
-    // SAFETY: reads the auxiliary vector of the process.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+    // SAFETY: reads the auxiliary vector of the process, which Miri has not.
+    !cfg!(miri) && unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// Whether the process runs with more rights than the user who started it: then its environment is not believed.
@@ -68,14 +68,27 @@ pub(crate) fn system_directories() -> Vec<PathBuf> {
     directories
 }
 
+/// Reads bytes at an offset of a file; threads may do so side by side.
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<()> {
+    file.read_exact_at(bytes, offset)
+}
+
 /// Calls `hook` in every forked child, before `fork` returns there.
 pub(crate) fn at_fork_in_child(hook: extern "C" fn()) {
+    // Miri has no forks.
+    if cfg!(miri) {
+        return;
+    }
     // SAFETY: the hook is a function of this library, which is never unloaded while it can run.
     unsafe { libc::pthread_atfork(None, None, Some(hook)) };
 }
 
 /// Calls `hook` when the process exits in an orderly way.
 pub(crate) fn at_exit(hook: extern "C" fn()) {
+    // Miri has no exit handlers.
+    if cfg!(miri) {
+        return;
+    }
     // SAFETY: the hook is a function of this library.
     unsafe { libc::atexit(hook) };
 }
