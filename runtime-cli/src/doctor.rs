@@ -11,7 +11,7 @@ use crate::output;
 /// How to get a backend of this project that was not found.
 const HINTS: [(&str, &str); 1] = [(
     "host",
-    "build it with `cargo build --release -p runtime-host`; libruntime_host.so must lie in a search path",
+    "build it with `cargo build --release -p runtime-host-plugin`; libruntime_host.so must lie in a search path",
 )];
 
 /// Environment variables that change what is found or done.

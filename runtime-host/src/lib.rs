@@ -39,7 +39,6 @@ mod compile;
 mod convention;
 mod describe;
 mod device;
-mod export;
 mod link;
 mod memory;
 mod module;
@@ -58,7 +57,14 @@ mod tvm;
 mod worker;
 
 pub use device::{HostBackend, HostDevice};
-pub use export::backend;
 pub use memory::HostBuffer;
 pub use module::{HostKernel, HostModule};
 pub use queue::HostQueue;
+
+use runtime_core::abi::BackendTable;
+
+/// The table of this backend, to register it in a program that links it in.
+#[must_use]
+pub const fn backend() -> &'static BackendTable {
+    runtime_core::backend::table::<HostBackend>()
+}

@@ -167,11 +167,12 @@ mod tests {
     fn workspace() -> Workspace {
         let member = |folder: &str, name: &str, kinds: &[&str]| {
             json!({"name": name, "manifest_path": format!("/w/{folder}/Cargo.toml"),
-                   "targets": [{"kind": kinds, "name": name.replace('-', "_")}]})
+                   "targets": [{"kind": kinds, "name": name.trim_end_matches("-plugin").replace('-', "_")}]})
         };
         Workspace::parse(&json!({"workspace_root": "/w", "target_directory": "/w/target", "packages": [
-            member("runtime-host", "runtime-host", &["cdylib", "rlib"]),
-            member("tests/null", "runtime-null", &["cdylib", "rlib"]),
+            member("runtime-host", "runtime-host", &["lib"]),
+            member("runtime-host/plugin", "runtime-host-plugin", &["cdylib"]),
+            member("tests/null/plugin", "runtime-null-plugin", &["cdylib"]),
             member("runtime-core", "runtime-core", &["lib"]),
         ]}))
         .unwrap()
@@ -180,7 +181,7 @@ mod tests {
     #[test]
     fn a_member_that_is_a_dynamic_library_is_a_backend() {
         let names: Vec<_> = workspace().backends().into_iter().map(|backend| backend.package).collect();
-        assert_eq!(names, ["runtime-host", "runtime-null"]);
+        assert_eq!(names, ["runtime-host-plugin", "runtime-null-plugin"]);
     }
 
     #[test]

@@ -1,0 +1,5 @@
+//! The host's backend as a dynamic library, `libruntime_host.so`.
+//!
+//! Only this crate has the exported symbol, so that programs, and other backends, can link the backend itself in.
+
+runtime_core::export_backend!(backend::HostBackend);
