@@ -28,7 +28,9 @@ static uint64_t elements(const struct tensor *tensor) {
     return count;
 }
 
-static uint64_t element_bytes(const struct tensor *tensor) { return (tensor->dtype.bits * tensor->dtype.lanes + 7u) / 8; }
+static uint64_t element_bytes(const struct tensor *tensor) {
+    return (tensor->dtype.bits * tensor->dtype.lanes + 7u) / 8;
+}
 
 /* The address of element `index` in row-major order; null, with an error, when it is outside the buffer. */
 static rt_Status at(const struct tensor *tensor, uint64_t index, uint8_t **out) {
@@ -42,7 +44,6 @@ static rt_Status at(const struct tensor *tensor, uint64_t index, uint8_t **out) 
     return reach(tensor->buffer, (uint64_t)offset, element_bytes(tensor), out);
 }
 
-/* Sets an element; for reading, `value` is set from it. */
 static rt_Status store(const struct tensor *tensor, uint64_t index, const void *value) {
     uint8_t *to;
     rt_Status outside = at(tensor, index, &to);
@@ -78,7 +79,8 @@ struct operands {
     size_t out, x, y, a;
 };
 
-static rt_Status each(const struct arguments *arguments, struct operands operands, float (*value)(float x, float y, float a)) {
+static rt_Status each(const struct arguments *arguments, struct operands operands,
+                      float (*value)(float x, float y, float a)) {
     const struct argument *list = arguments->list;
     const struct tensor *out = &list[operands.out].tensor;
     float a = operands.a == NONE ? 0 : (float)number(&list[operands.a]);

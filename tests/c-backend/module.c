@@ -1,4 +1,5 @@
-/* Code: text of the format `null`. A line `NAME = BUILTIN`, or just `BUILTIN`, makes an entry point; `#` begins a comment. */
+/* Code: text of the format `null`. A line `NAME = BUILTIN`, or just `BUILTIN`, makes an entry point; `#` begins a
+ * comment. */
 
 #include "backend.h"
 
@@ -60,8 +61,9 @@ static rt_Status parse_line(struct module *module, size_t number, char *line) {
     }
     const struct builtin *kernel = find_builtin(builtin);
     if (kernel == NULL || !is_printable(name)) {
-        return fail(RT_ERROR_COMPILE_FAILED, "line %zu: unknown builtin \"%s\", or a name with odd characters; valid: %s",
-                    number, builtin, builtin_names);
+        return fail(RT_ERROR_COMPILE_FAILED,
+                    "line %zu: unknown builtin \"%s\", or a name with odd characters; valid: %s", number, builtin,
+                    builtin_names);
     }
     module->names[module->count] = (rt_Str){(const uint8_t *)name, strlen(name)};
     module->kernels[module->count++] = kernel;

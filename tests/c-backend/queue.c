@@ -327,8 +327,8 @@ static rt_Status fill(rt_Handle queue, rt_Place place, rt_Handle destination, ui
         return refused;
     }
     if (pattern_bytes == 0 || pattern_bytes > 16 || bytes % pattern_bytes != 0) {
-        return fail(RT_ERROR_INVALID_ARGUMENT, "a pattern of %u bytes; 1, 2, 4, 8 or 16 that divide %llu", pattern_bytes,
-                    (unsigned long long)bytes);
+        return fail(RT_ERROR_INVALID_ARGUMENT, "a pattern of %u bytes; 1, 2, 4, 8 or 16 that divide %llu",
+                    pattern_bytes, (unsigned long long)bytes);
     }
     struct command *command = new_command(WORK_FILL);
     if (command != NULL) {
