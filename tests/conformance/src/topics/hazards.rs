@@ -56,6 +56,7 @@ fn two_readers_after_a_writer(context: &Context) -> Verdict {
 
 fn write_after_read_over_two_queues(context: &Context) -> Verdict {
     let (lab, [a, b], [x, y]) = (context.lab(), context.lab().queues()?, tensors(context, 1.0)?);
+    y.fill(&[0])?;
     lab.delay(&a)?;
     lab.copy(&a, &x, &y)?;
     wait::done(&lab.fill(&b, &x, 9.0)?)?;
@@ -65,11 +66,11 @@ fn write_after_read_over_two_queues(context: &Context) -> Verdict {
 
 fn write_after_read_over_three_queues(context: &Context) -> Verdict {
     let (lab, [a, b, c], [x, y, z]) = (context.lab(), context.lab().queues()?, tensors(context, 1.0)?);
-    for queue in [&a, &b] {
+    for (queue, copy) in [(&a, &y), (&b, &z)] {
+        copy.fill(&[0])?;
         lab.delay(queue)?;
+        lab.copy(queue, &x, copy)?;
     }
-    lab.copy(&a, &x, &y)?;
-    lab.copy(&b, &x, &z)?;
     wait::done(&lab.fill(&c, &x, 9.0)?)?;
     all("one reader", &y, 1.0)?;
     all("the other", &z, 1.0)?;
@@ -120,16 +121,22 @@ fn read_write_is_both(context: &Context) -> Verdict {
 }
 
 fn a_chain_over_two_queues(context: &Context) -> Verdict {
-    let (lab, queues, [x]) = (context.lab(), context.lab().queues::<2>()?, tensors(context, 1.0)?);
+    let (lab, queues, [x, one]) = (context.lab(), context.lab().queues::<2>()?, tensors(context, 1.0)?);
     for round in 0..100 {
-        let factor = if round % 4 < 2 { 2.0 } else { 0.5 };
-        drop(lab.scale(&queues[round % 2], &x, factor)?);
+        let queue = &queues[round % 2];
         if round % 25 == 0 {
-            lab.delay(&queues[round % 2])?;
+            lab.delay(queue)?;
+        }
+        // x = 1 - x, in two steps that must not change places.
+        if round % 2 == 0 {
+            drop(lab.scale(queue, &x, -1.0)?);
+        } else {
+            let args = [Arg::read(&one), Arg::read_write(&x), Arg::scalar(1.0f32)];
+            drop(lab.launch(queue, "saxpy_f32", &args, N)?);
         }
     }
     queues.iter().try_for_each(wait::idle)?;
-    all("a hundred steps", &x, 1.0)
+    all("fifty times", &x, 1.0)
 }
 
 fn views_of_one_buffer_alias(context: &Context) -> Verdict {

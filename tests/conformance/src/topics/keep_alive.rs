@@ -190,8 +190,8 @@ fn what_is_dropped_comes_back(context: &Context) -> Verdict {
     let space = &context.info().spaces[0].name;
     let free = || lab.device().memory_usage(space).map(|usage| usage.free_bytes);
     let queue = lab.queue()?;
-    // 4 GiB in all, each piece busy when it is dropped.
-    for _ in 0..256 {
+    // 2.5 GiB in all, each piece busy when it is dropped.
+    for _ in 0..160 {
         let x = lab.room::<f32>(4 << 20)?;
         drop(lab.fill(&queue, &x.slice(0, 0..16)?, 1.0)?);
     }

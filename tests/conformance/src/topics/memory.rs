@@ -33,7 +33,7 @@ fn zero_size_tensors_work(context: &Context) -> Verdict {
     for shape in [&[0][..], &[0, 5], &[3, 0, 7]] {
         let tensor = lab.device().allocate(DType::F64, shape, &Placement::default())?;
         assert_eq!((tensor.element_count(), tensor.bytes()), (0, 0));
-        assert_eq!(tensor.to_vec::<f64>()?, []);
+        assert!(tensor.to_vec::<f64>()?.is_empty());
         tensor.write::<f64>(&[])?;
         queue.write(&tensor, &[])?;
         queue.read(&tensor, &mut [])?;
@@ -130,10 +130,10 @@ fn many_small_tensors_are_apart(context: &Context) -> Verdict {
 }
 
 fn freed_memory_comes_back(context: &Context) -> Verdict {
-    // 4 GiB in all: more than a small device has, if nothing came back.
+    // 2.5 GiB in all: more than a small device has, if nothing came back.
     const BYTES: usize = 16 << 20;
     let limit = usize::try_from(context.info().limits.allocation_bytes).unwrap_or(usize::MAX);
-    for round in 0..256 {
+    for round in 0..160 {
         let tensor = context.lab().room::<u8>(BYTES.min(limit.max(1)))?;
         tensor.slice(0, 0..1)?.write(&[u8::try_from(round % 256).unwrap_or(0)])?;
     }

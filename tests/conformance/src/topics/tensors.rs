@@ -72,7 +72,7 @@ fn empty_views_work(context: &Context) -> Verdict {
     let tensor = matrix(context)?;
     for view in [tensor.slice(0, 3..3)?, tensor.slice(1, 2..2)?, tensor.view(&[0, 99], &[7, 7], 0)?] {
         assert_eq!(view.element_count(), 0);
-        assert_eq!(view.to_vec::<i32>()?, []);
+        assert!(view.to_vec::<i32>()?.is_empty());
         view.write::<i32>(&[])?;
         view.fill(&[1])?;
     }
