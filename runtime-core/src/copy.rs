@@ -11,6 +11,11 @@ use crate::event::Event;
 use crate::submit::{Plan, Submitted, Uses};
 use crate::{Access, DeviceKind, Error, ErrorKind, Queue, Result, Tensor};
 
+/// Whether two contiguous tensors of one size and one buffer share bytes.
+fn overlap(a: &Tensor, b: &Tensor) -> bool {
+    a.byte_offset().abs_diff(b.byte_offset()) < a.bytes()
+}
+
 /// Patterns that a fill repeats.
 const PATTERN_BYTES: [usize; 5] = [1, 2, 4, 8, 16];
 
@@ -128,6 +133,13 @@ impl Queue {
         let (to, from) = (destination.buffer("copy")?, source.buffer("copy")?);
         if self.recording.load(Ordering::Relaxed) {
             self.check_own(destination, "copy").and_then(|()| self.check_own(source, "copy"))?;
+            // A node copies bytes as they lie.
+            if !destination.is_contiguous() || !source.is_contiguous() {
+                return Err(Error::unsupported("inside a recording, a copy of a tensor with gaps"));
+            }
+            if Arc::ptr_eq(to, from) && overlap(destination, source) {
+                return Err(Error::unsupported("inside a recording, a copy between tensors that overlap"));
+            }
             return self.record_copy(destination, source).map(|()| Event::recorded(&self.timeline));
         }
         let dense = destination.is_contiguous() && source.is_contiguous();

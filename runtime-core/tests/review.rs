@@ -208,6 +208,21 @@ fn a_refused_recording_leaves_the_order_as_it_was() {
 }
 
 #[test]
+fn a_recorded_copy_keeps_to_its_tensors() {
+    let device = runtime().open("null:1").unwrap();
+    let (queue, x) = (queue(&device), tensor(&device, "device"));
+    let large = device.allocate(DType::F32, &[1000], &Placement::default()).unwrap();
+    queue.begin_recording().unwrap();
+    // A thousand elements, all at one place: 4000 bytes from there are not the tensor's.
+    let repeated = x.view(&[1000], &[0], 3).unwrap();
+    assert_eq!(queue.copy(&large, &repeated).unwrap_err().kind(), ErrorKind::Unsupported);
+    let (low, high) = (x.slice(0, 0..3).unwrap(), x.slice(0, 1..4).unwrap());
+    assert_eq!(queue.copy(&low, &high).unwrap_err().kind(), ErrorKind::Unsupported);
+    queue.copy(&x.slice(0, 0..2).unwrap(), &x.slice(0, 2..4).unwrap()).unwrap();
+    assert_eq!(queue.end_recording().unwrap().len(), 1);
+}
+
+#[test]
 fn a_replay_without_native_graphs_marks_nothing_that_nobody_holds() {
     let device = open(Options::new());
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
