@@ -70,15 +70,11 @@ impl Pool {
         if let Some(pool) = &*started {
             return Ok(Arc::clone(pool));
         }
-        let (name, cpus) = (self.name.clone(), self.cpus.clone());
+        let name = self.name.clone();
+        // They keep to the processors of the queue's thread, which starts them.
         let builder = ThreadPoolBuilder::new()
             .num_threads(self.threads.saturating_sub(1).max(1))
-            .thread_name(move |index| format!("{name}-{index}"))
-            .start_handler(move |_| {
-                if !cpus.is_empty() {
-                    platform::pin_thread(&cpus);
-                }
-            });
+            .thread_name(move |index| format!("{name}-{index}"));
         let pool = builder.build().map_err(|error| {
             let message =
                 format!("cannot start the threads of a parallel range: {error}; close other queues");

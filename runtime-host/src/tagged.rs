@@ -219,8 +219,10 @@ mod tests {
         let mut tensors = Tensors::default();
         for _ in 0..2 {
             tensors.clear();
+            tensors.push(8192, DType::I8, &[7, 8, 9], &[72, 9, 1]);
             tensors.push(4096, DType::F32, &[3, 5], &[10, 2]);
             let mut words = [
+                Word { bits: 0, class: Class::Tensor },
                 Word::pointer(out.as_mut_ptr().expose_provenance() as u64),
                 wide(DType::I16, 0xfff9),
                 wide(DType::F64, 2.5_f64.to_bits()),
@@ -228,7 +230,7 @@ mod tests {
                 wide(DType::BOOL, 1),
             ];
             tensors.place(&mut words);
-            assert_eq!(call_packed(inspect as *const c_void, &words), Err(42));
+            assert_eq!(call_packed(inspect as *const c_void, &words[1..]), Err(42));
             // SAFETY: `out` is written behind the compiler's back.
             assert_eq!(unsafe { (&raw const out).read_volatile() }, [3, 5, 10, 2]);
         }

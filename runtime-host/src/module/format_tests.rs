@@ -57,7 +57,8 @@ fn libraries_are_linked_or_opened_first() {
     let folder = private_folder().unwrap();
     let (none, path) = (Options::new(), |name: &str| folder.path().join(name).to_str().unwrap().to_owned());
     let build = |name: &str, code: &str| {
-        let source = Source { format: "c", path: "", code: Some(code.as_bytes()), options: &none };
+        let options = Options::new().with("flags", format!("-Wl,-soname,{name}"));
+        let source = Source { format: "c", path: "", code: Some(code.as_bytes()), options: &options };
         std::fs::copy(compile::compile(&source, Log::silent()).unwrap().library, path(name)).unwrap();
     };
     build("libseven.so", "unsigned long long runtime_host_test_seven(void) { return 7; }");

@@ -131,23 +131,39 @@ fn begin_and_end_follow_any_number_of_arguments() {
     assert_eq!(sum.load(Ordering::Relaxed), 4950);
 }
 
-/// Waits until two threads are in it at once.
-extern "C" fn meet(inside: &AtomicU64, met: &AtomicBool, _begin: i64, _end: i64) {
-    inside.fetch_add(1, Ordering::AcqRel);
+/// What two threads know of each other.
+struct Meeting {
+    host: std::thread::ThreadId,
+    inside: AtomicU64,
+    met: AtomicBool,
+    left: AtomicU64,
+}
+
+/// Waits until two threads are in it at once; the one that did not ask for the range leaves late.
+extern "C" fn meet(meeting: &Meeting, _begin: i64, _end: i64) {
+    let others = meeting.inside.fetch_add(1, Ordering::AcqRel);
+    meeting.met.fetch_or(others > 0, Ordering::AcqRel);
     let start = Instant::now();
-    while !met.load(Ordering::Acquire) && start.elapsed() < Duration::from_secs(20) {
-        if inside.load(Ordering::Acquire) > 1 {
-            met.store(true, Ordering::Release);
-        }
+    while !meeting.met.load(Ordering::Acquire) && start.elapsed() < Duration::from_secs(20) {
         std::thread::yield_now();
     }
+    if std::thread::current().id() != meeting.host {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    meeting.inside.fetch_sub(1, Ordering::AcqRel);
+    meeting.left.fetch_add(1, Ordering::AcqRel);
 }
 
 #[test]
-fn pieces_run_at_the_same_time() {
-    let (inside, met) = (AtomicU64::new(0), AtomicBool::new(false));
-    run(&function(meet as *const c_void), &[address(&inside), address(&met)], [0, 2], 1, 2).unwrap();
-    assert!(met.load(Ordering::Acquire));
+fn pieces_run_at_the_same_time_and_are_waited_for() {
+    let meeting = Meeting {
+        host: std::thread::current().id(),
+        inside: AtomicU64::new(0),
+        met: AtomicBool::new(false),
+        left: AtomicU64::new(0),
+    };
+    run(&function(meet as *const c_void), &[address(&meeting)], [0, 2], 1, 2).unwrap();
+    assert_eq!((meeting.left.load(Ordering::Acquire), meeting.met.load(Ordering::Acquire)), (2, true));
 }
 
 /// Leaves its mark in local memory, and looks whether it stays its own; sees the bytes of the launch.
