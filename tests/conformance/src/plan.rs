@@ -1,5 +1,6 @@
 //! From a selection to devices: what is opened, what is not there, and what does not load.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,6 +23,12 @@ pub(crate) struct Absent {
     pub(crate) reason: String,
     /// Not on this machine, and not required: ignored. Otherwise a failure.
     pub(crate) excused: bool,
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.reason)
+    }
 }
 
 /// Looks for everything that is selected, and opens it.
