@@ -144,10 +144,12 @@ impl Queue {
         }
         let dense = destination.is_contiguous() && source.is_contiguous();
         // One buffer at both ends: the ranges may overlap, which the seam's copy excludes.
-        if dense && !Arc::ptr_eq(to, from)
-            && let Some(event) = self.copy_on_device(destination, source, (to, from))? {
-                return Ok(event);
-            }
+        if dense
+            && !Arc::ptr_eq(to, from)
+            && let Some(event) = self.copy_on_device(destination, source, (to, from))?
+        {
+            return Ok(event);
+        }
         self.wait_idle()?;
         destination.write_array(&source.to_array()?)?;
         Ok(Event::new(&self.timeline, self.timeline.tail()))

@@ -107,12 +107,14 @@ impl Event {
 impl Clone for Event {
     /// A clone outlives its original unseen by the queue, so the point is marked now.
     fn clone(&self) -> Self {
-        if self.ticket != RECORDED && self.timeline.settled(self.ticket).is_none()
+        if self.ticket != RECORDED
+            && self.timeline.settled(self.ticket).is_none()
             && let Some(open) = self.timeline.device.upgrade()
-            && open.check().is_ok() {
-                // A mark that failed is tried again by whoever waits.
-                let _ = self.timeline.publish(self.ticket);
-            }
+            && open.check().is_ok()
+        {
+            // A mark that failed is tried again by whoever waits.
+            let _ = self.timeline.publish(self.ticket);
+        }
         Self::new(&self.timeline, self.ticket)
     }
 }

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use parking_lot::Mutex;
+
 use crate::abi::{self, Handle};
 use crate::argument::Value;
 use crate::buffer::Buffer;
@@ -189,7 +191,8 @@ impl Queue {
         } else {
             None
         };
-        Ok(ExecutableGraph { nodes: graph.nodes.clone(), device: self.device.clone(), native })
+        let (nodes, device) = (graph.nodes.clone(), self.device.clone());
+        Ok(ExecutableGraph { nodes, device, native, submitting: Mutex::default() })
     }
 
     /// Submits a whole graph. One ticket where graphs are native; else one per node, and the event is the last one's.
@@ -220,8 +223,12 @@ impl Queue {
         }
         let replay = self.device.calls.graph.replay;
         let plan = Plan { hold: true, ..Plan::default() };
-        // SAFETY: the queue is open and the graph exists, as it is borrowed.
-        let submitted = self.submit(&uses, plan, |_, queue, place| unsafe { replay(queue, place, native) });
+        let submitted = self.submit(&uses, plan, |_, queue, place| {
+            // Two queues may replay it at once; drivers forbid that for one graph.
+            let _one_at_a_time = graph.submitting.lock();
+            // SAFETY: the queue is open and the graph exists, as it is borrowed.
+            unsafe { replay(queue, place, native) }
+        });
         let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) =
             submitted.map_err(|error| self.name(error, "replay"))?;
         Ok(Event::new(&self.timeline, ticket))
@@ -303,9 +310,11 @@ pub struct ExecutableGraph {
     nodes: Vec<Node>,
     device: Arc<Device>,
     native: Option<Handle>,
+    /// Held through a native replay's driver call.
+    submitting: Mutex<()>,
 }
 
-// SAFETY: a backend graph, changed through `&mut self` and submitted under a queue's lock only.
+// SAFETY: a backend graph, changed through `&mut self` and submitted under its lock only.
 unsafe impl Send for ExecutableGraph {}
 // SAFETY: as above.
 unsafe impl Sync for ExecutableGraph {}
@@ -374,9 +383,10 @@ impl ExecutableGraph {
 impl Drop for ExecutableGraph {
     fn drop(&mut self) {
         if let Some(native) = self.native
-            && !self.device.must_leak() {
-                self.device.graves.bury(&self.device, Remains::Graph(native), self.device.all_pending());
-            }
+            && !self.device.must_leak()
+        {
+            self.device.graves.bury(&self.device, Remains::Graph(native), self.device.all_pending());
+        }
     }
 }
 

@@ -37,7 +37,9 @@ impl Mapping {
         let access = if write { Access::ReadWrite } else { Access::Read };
         with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| {
             // Under the lock: it may be frozen while this waits.
-            if write { buffer.check_writable("map_mut")? }
+            if write {
+                buffer.check_writable("map_mut")?;
+            }
             hazards.map(write)
         })?;
         Ok(Self { tensor: tensor.clone(), buffer })

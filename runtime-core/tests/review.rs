@@ -20,8 +20,8 @@ fn runtime() -> Runtime {
     Runtime::builder().discover(false).register(runtime_null::backend()).build()
 }
 
-fn open(options: Options) -> Arc<dyn CommonRuntime> {
-    runtime().open_with("null:0", &options).unwrap()
+fn open(options: &Options) -> Arc<dyn CommonRuntime> {
+    runtime().open_with("null:0", options).unwrap()
 }
 
 fn delayed(delay_us: i64) -> Options {
@@ -51,7 +51,7 @@ fn within<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 
 #[test]
 fn two_queues_that_wait_for_each_others_past_in_turn_are_waited_for() {
-    let device = open(delayed(20_000));
+    let device = open(&delayed(20_000));
     let (first, second, noop) = (queue(&device), queue(&device), kernel(&device, "noop"));
     let x = tensor(&device, "device");
     for _ in 0..40 {
@@ -65,7 +65,7 @@ fn two_queues_that_wait_for_each_others_past_in_turn_are_waited_for() {
 #[test]
 fn two_threads_wait_for_queues_that_wait_for_each_other() {
     within(|| {
-        let device = open(delayed(100));
+        let device = open(&delayed(100));
         let (first, second, noop) = (queue(&device), queue(&device), kernel(&device, "noop"));
         for _ in 0..300 {
             let x = tensor(&device, "device");
@@ -84,7 +84,7 @@ fn two_threads_wait_for_queues_that_wait_for_each_other() {
 
 #[test]
 fn a_refused_submission_leaves_no_dependency_behind() {
-    let device = open(delayed(20_000).with("fail_call", "launch:2:out_of_resources"));
+    let device = open(&delayed(20_000).with("fail_call", "launch:2:out_of_resources"));
     let (first, second) = (queue(&device), queue(&device));
     let (noop, fail) = (kernel(&device, "noop"), kernel(&device, "fail"));
     let x = tensor(&device, "device");
@@ -109,7 +109,7 @@ fn a_dependent_of_a_queue_that_answers_with_errors_gets_the_error() {
 
 #[test]
 fn a_failure_outlives_the_queue_that_it_travelled_through() {
-    let device = open(Options::new());
+    let device = open(&Options::new());
     let (first, second) = (queue(&device), queue(&device));
     let (x, y) = (tensor(&device, "device"), tensor(&device, "device"));
     let (fail, noop) = (kernel(&device, "fail"), kernel(&device, "noop"));
@@ -123,7 +123,7 @@ fn a_failure_outlives_the_queue_that_it_travelled_through() {
 
 #[test]
 fn what_failed_readers_read_is_not_harmed() {
-    let device = open(Options::new());
+    let device = open(&Options::new());
     let (x, fail) = (tensor(&device, "pinned"), kernel(&device, "fail"));
     x.write(&[1.0f32; 4]).unwrap();
     let queues: Vec<_> = (0..4).map(|_| queue(&device)).collect();
@@ -170,7 +170,7 @@ fn a_launch_is_ordered_behind_failed_work_that_still_runs() {
 #[test]
 fn a_tensor_that_is_frozen_meanwhile_is_not_written() {
     for write in [|x: &Tensor| x.map_mut().is_ok(), |x: &Tensor| x.write(&[1.0f32; 4]).is_ok()] {
-        let device = open(delayed(300_000));
+        let device = open(&delayed(300_000));
         let (queue, noop, x) = (queue(&device), kernel(&device, "noop"), tensor(&device, "pinned"));
         queue.launch(&noop, &Geometry::single(), &[Arg::read(&x)]).unwrap();
         std::thread::scope(|scope| {
@@ -186,7 +186,7 @@ fn a_tensor_that_is_frozen_meanwhile_is_not_written() {
 fn borrowed_memory_is_not_given_back_while_polling_fails() {
     for (call, other) in [("poll", "poll"), ("wait", "poll")] {
         let options = delayed(50_000).with("fail_call", format!("{call}:1"));
-        let device = open(options.with("fail_call", format!("{other}:2")));
+        let device = open(&options.with("fail_call", format!("{other}:2")));
         let (queue, x) = (queue(&device), tensor(&device, "device"));
         let mut bytes = [0; 16];
         queue.read(&x, &mut bytes).unwrap_err();
@@ -196,7 +196,7 @@ fn borrowed_memory_is_not_given_back_while_polling_fails() {
 
 #[test]
 fn a_refused_recording_leaves_the_order_as_it_was() {
-    let device = open(Options::new());
+    let device = open(&Options::new());
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let (x, frozen) = (tensor(&device, "device"), tensor(&device, "device"));
     frozen.freeze().unwrap();
@@ -224,7 +224,7 @@ fn a_recorded_copy_keeps_to_its_tensors() {
 
 #[test]
 fn a_replay_without_native_graphs_marks_nothing_that_nobody_holds() {
-    let device = open(Options::new());
+    let device = open(&Options::new());
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     queue.begin_recording().unwrap();
     for _ in 0..5 {
@@ -239,7 +239,7 @@ fn a_replay_without_native_graphs_marks_nothing_that_nobody_holds() {
 
 #[test]
 fn shapes_that_overflow_are_errors_and_empty_tensors_work() {
-    let device = open(Options::new());
+    let device = open(&Options::new());
     let x = tensor(&device, "device");
     assert!(x.view(&[1 << 40, 1 << 40], &[0, 0], 0).is_err());
     assert!(x.view(&[1 << 62], &[0], 0).is_err());
@@ -263,7 +263,7 @@ impl std::task::Wake for Panicking {
 
 #[test]
 fn a_waker_that_panics_does_not_end_the_waiter() {
-    let device = open(delayed(20_000));
+    let device = open(&delayed(20_000));
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let mut event = queue.launch(&noop, &Geometry::single(), &[]).unwrap();
     let waker = std::task::Waker::from(Arc::new(Panicking));
