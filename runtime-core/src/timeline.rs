@@ -469,7 +469,11 @@ impl Timeline {
         if let Some(result) = self.settled(ticket) {
             return Ok(Some(result));
         }
-        let Some(device) = self.device.upgrade() else { return Ok(Some(self.after_close(ticket))) };
+        let Some(device) = self.device.upgrade() else {
+            // While its drop waits for the work, on another thread, nothing is cancelled yet.
+            let closing = self.end.load(Ordering::Acquire) == OPEN;
+            return Ok(if closing { self.settled(ticket) } else { Some(self.after_close(ticket)) });
+        };
         device.check()?;
         self.publish(ticket)?;
         self.observe()?;
