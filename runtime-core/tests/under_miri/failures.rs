@@ -1,0 +1,96 @@
+//! Failure: refused, travelling, permanent, panicking.
+
+use runtime_core::{Arg, DType, ErrorKind, ModuleSource, Options, Placement};
+
+use crate::{BUSY_US, floats, kernel, launch, open, queue, runtime, slow};
+
+#[test]
+fn a_failure_travels_and_a_write_heals() {
+    let device = slow();
+    let (fail, scale) = (kernel(&*device, "fail"), kernel(&*device, "scale_f32"));
+    let (broken, other, third) = (queue(&*device), queue(&*device), queue(&*device));
+    let x = floats(&*device, &[1.0]);
+    let origin = launch(&broken, &fail, &[Arg::write(&x)]).unwrap();
+    let carried = launch(&other, &scale, &[Arg::read_write(&x), Arg::scalar(2f32)]).unwrap();
+    third.wait_for(&carried).unwrap();
+    let far = third.empty().unwrap();
+    for event in [&far, &carried, &origin] {
+        let error = event.wait().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Failed);
+        assert!(error.to_string().contains("ticket 1 of queue"), "{error}");
+    }
+    assert_eq!(x.to_vec::<f32>().unwrap_err().kind(), ErrorKind::Failed);
+    drop((broken, other, third, origin, carried));
+    x.write(&[3f32]).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [3.0]);
+}
+
+#[test]
+fn refusals_and_losses_are_typed() {
+    let cases = [
+        ("launch:2:out_of_resources", ErrorKind::OutOfResources),
+        ("mark:1:driver", ErrorKind::Driver),
+        ("poll:2:device_lost", ErrorKind::DeviceLost),
+        ("wait:1:internal", ErrorKind::Internal),
+        ("flush:1:timeout", ErrorKind::Timeout),
+    ];
+    for (fault, kind) in cases {
+        let device = open("null:0", &Options::new().with("delay_us", BUSY_US).with("fail_call", fault));
+        let (queue, noop) = (queue(&*device), kernel(&*device, "noop"));
+        let outcome = launch(&queue, &noop, &[])
+            .and_then(|first| launch(&queue, &noop, &[]).map(|second| (first, second)))
+            .and_then(|(first, second)| second.wait().and_then(|()| first.wait()));
+        assert_eq!(outcome.unwrap_err().kind(), kind, "{fault}");
+    }
+}
+
+#[test]
+fn a_panic_in_any_entry_becomes_an_error_or_nothing() {
+    for slot in [
+        "allocate",
+        "load",
+        "kernel",
+        "symbols",
+        "kernel_info",
+        "launch",
+        "mark",
+        "failure",
+        "free",
+        "unload",
+    ] {
+        panic_in(slot);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "what cannot be seen to end is leaked, as it must be")]
+fn a_panic_that_hides_the_end_of_work_leaks_and_goes_on() {
+    panic_in("poll");
+}
+
+fn panic_in(slot: &str) {
+    let device = open("null:0", &Options::new().with("panic_in", slot).with("fail_ticket", 2));
+    // SAFETY: the null device's builtins check their arguments.
+    let module = device.load(&unsafe { ModuleSource::native("null", "noop") });
+    let _ = module.as_ref().map(runtime_core::Module::symbols);
+    let kernel = module.and_then(|module| module.kernel("noop"));
+    let tensor = device.allocate(DType::U8, &[4], &Placement::default());
+    if let (Ok(kernel), Ok(tensor)) = (kernel, tensor) {
+        let queue = queue(&*device);
+        for _ in 0..2 {
+            let _ = launch(&queue, &kernel, &[Arg::write(&tensor)]).and_then(|event| event.wait());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_of_an_open_that_fails() {
+    let runtime = runtime();
+    assert!(runtime.open_with("null:0", &Options::new().with("open_fails", true)).is_err());
+    assert_eq!(runtime.open("null:9").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(runtime.open("null:3").unwrap_err().kind(), ErrorKind::Unavailable);
+    let wrong = Options::new().with("dely_us", 1);
+    assert!(runtime.open_with("null:0", &wrong).unwrap_err().to_string().contains("delay_us"));
+    assert_eq!(runtime.devices().len(), 6);
+    assert_eq!(runtime.targets()[0].devices.as_ref().unwrap().len(), 6);
+}

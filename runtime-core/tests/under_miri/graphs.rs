@@ -1,0 +1,44 @@
+//! Recording, native graphs and re-submission.
+
+use runtime_core::{Arg, Options};
+
+use crate::{BUSY_US, floats, kernel, launch, open, queue};
+
+#[test]
+fn a_graph_is_replayed_updated_and_dropped_while_busy() {
+    for (name, native) in [("null:0", false), ("null:1", true)] {
+        let device = open(name, &Options::new().with("delay_us", BUSY_US));
+        let (scale, saxpy) = (kernel(&*device, "scale_f32"), kernel(&*device, "saxpy_f32"));
+        let (x, y, z) = (floats(&*device, &[1.0]), floats(&*device, &[0.0]), floats(&*device, &[0.0]));
+        let queue = queue(&*device);
+        queue.begin_recording().unwrap();
+        queue.fill(&y, &1f32.to_le_bytes()).unwrap();
+        launch(&queue, &scale, &[Arg::read_write(&x), Arg::scalar(2f32)]).unwrap();
+        launch(&queue, &saxpy, &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(1f32)]).unwrap();
+        queue.copy(&z, &y).unwrap();
+        let graph = queue.end_recording().unwrap();
+        assert_eq!(graph.dependencies(2), Some(&[0, 1][..]));
+        let mut work = queue.instantiate(&graph).unwrap();
+        assert_eq!(work.is_native(), native);
+        queue.replay(&work).unwrap().wait().unwrap();
+        assert_eq!(z.to_vec::<f32>().unwrap(), [3.0]);
+        work.update(1, &[Arg::read_write(&x), Arg::scalar(10f32)]).unwrap();
+        assert!(work.update(0, &[]).is_err(), "node 0 is no launch");
+        drop((graph, scale, saxpy, x, y));
+        let event = queue.replay(&work).unwrap();
+        drop((work, queue));
+        event.wait().unwrap();
+        assert_eq!(z.to_vec::<f32>().unwrap(), [21.0]);
+    }
+}
+
+#[test]
+fn a_recording_that_is_never_ended_holds_nothing_for_ever() {
+    let device = open("null:1", &Options::new());
+    let (queue, x) = (queue(&*device), floats(&*device, &[1.0]));
+    queue.begin_recording().unwrap();
+    let noop = kernel(&*device, "noop");
+    let event = launch(&queue, &noop, &[Arg::read(&x)]).unwrap();
+    drop((queue, x, noop));
+    assert!(event.wait().is_err(), "it was recorded, not run");
+}

@@ -1,0 +1,54 @@
+//! Core and the null backend, compiled in: what `cargo xtask miri` runs to find undefined behaviour and leaks.
+//!
+//! Ordinary tests too, but small: Miri runs them some hundred times slower. No files, no libraries, no `fork`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(unsafe_code, reason = "loading native code vouches for it")]
+
+mod embedded;
+mod failures;
+mod graphs;
+mod queues;
+mod tensors;
+mod waiting;
+
+use std::sync::Arc;
+
+use runtime_core::{
+    Arg, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Options, Queue, QueueOptions, Result, Runtime,
+    Tensor,
+};
+
+/// How long work takes that is in flight while the program goes on. Miri's clock counts its own, slow, steps.
+const BUSY_US: i64 = if cfg!(miri) { 500_000 } else { 2_000 };
+
+fn runtime() -> Runtime {
+    Runtime::builder().discover(false).register(runtime_null::backend()).build()
+}
+
+fn open(device: &str, options: &Options) -> Arc<dyn CommonRuntime> {
+    runtime().open_with(device, options).unwrap()
+}
+
+/// A device whose work ends late, when somebody asks: queues are busy while the program goes on.
+fn slow() -> Arc<dyn CommonRuntime> {
+    open("null:0", &Options::new().with("delay_us", BUSY_US))
+}
+
+fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
+    // SAFETY: the null device's builtins check their arguments.
+    let source = unsafe { ModuleSource::native("null", name) };
+    device.load(&source).unwrap().kernel(name).unwrap()
+}
+
+fn queue(device: &dyn CommonRuntime) -> Queue {
+    device.open_queue(&QueueOptions::default()).unwrap()
+}
+
+fn launch(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> Result<Event> {
+    queue.launch(kernel, &Geometry::single(), args)
+}
+
+fn floats(device: &dyn CommonRuntime, values: &[f32]) -> Tensor {
+    Tensor::from_slice(device, &[values.len()], values).unwrap()
+}

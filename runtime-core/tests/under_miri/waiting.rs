@@ -1,0 +1,86 @@
+//! Events: polled, waited for, awaited, dropped half-way.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use runtime_core::{Arg, ErrorKind};
+
+use crate::{BUSY_US, kernel, launch, queue, slow};
+
+/// Wakes a parked thread: the smallest executor.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Lets the waiter thread see that its device is gone: Miri wants every thread ended.
+fn let_waiters_end() {
+    std::thread::sleep(Duration::from_millis(if cfg!(miri) { 1_500 } else { 0 }));
+}
+
+#[test]
+fn an_event_is_polled_timed_out_and_waited_for() {
+    let device = slow();
+    let (queue, spin) = (queue(&*device), kernel(&*device, "spin"));
+    let event = launch(&queue, &spin, &[Arg::scalar(2 * BUSY_US)]).unwrap();
+    let later = launch(&queue, &spin, &[Arg::scalar(1i64)]).unwrap();
+    assert_eq!(event.wait_timeout(Duration::ZERO).unwrap_err().kind(), ErrorKind::Timeout);
+    event.wait().unwrap();
+    assert!(event.is_done().unwrap());
+    let copy = later.clone();
+    drop((later, queue));
+    copy.wait().unwrap();
+    drop((device, spin));
+    assert!(event.is_done().unwrap() && copy.is_done().unwrap(), "an event outlives its device");
+}
+
+#[test]
+fn futures_are_awaited_dropped_and_outlive_their_device() {
+    let device = slow();
+    let (queue, spin) = (queue(&*device), kernel(&*device, "spin"));
+    let start = |us: i64| launch(&queue, &spin, &[Arg::scalar(us)]).unwrap();
+    block_on(start(100)).unwrap();
+    let mut dropped = start(100);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    assert!(pin!(&mut dropped).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(dropped);
+    let threads: Vec<_> =
+        [start(100), start(200)].into_iter().map(|event| std::thread::spawn(|| block_on(event))).collect();
+    let last = start(100);
+    drop((queue, spin, device));
+    for thread in threads {
+        // The device ends its work before it is closed, so the event has ended well.
+        thread.join().unwrap().unwrap();
+    }
+    block_on(last).unwrap();
+    let_waiters_end();
+}
+
+#[test]
+fn timestamps_are_read_once() {
+    let device = slow();
+    let queue = queue(&*device);
+    let (first, second) = (queue.timestamp().unwrap(), queue.timestamp().unwrap());
+    queue.empty().unwrap();
+    queue.call_empty().unwrap();
+    assert!(queue.read_timestamp(&first).unwrap() <= queue.read_timestamp(&second).unwrap());
+    assert_eq!(queue.read_timestamp(&first).unwrap_err().kind(), ErrorKind::NotFound);
+}
