@@ -24,6 +24,7 @@ const MIRI_STRIDE: usize = 10_007;
 type Objects = Vec<Option<Box<dyn Any>>>;
 /// Opens the device `null:INDEX` of a `Runtime` with options, makes objects and keeps them busy; tells whether they are.
 type Scene = fn(&Runtime, &Options) -> (Objects, bool);
+type Worker = fn(Scene, usize, usize, &Options) -> usize;
 
 /// Order number `index` of `count` objects.
 fn order(mut index: usize, count: usize) -> Vec<usize> {
@@ -129,7 +130,7 @@ fn work<const W: usize>(scene: Scene, count: usize, stride: usize, options: &Opt
 
 fn in_every_order(scene: Scene, count: usize, stride: usize, options: &Options) -> usize {
     let busy = AtomicUsize::new(0);
-    let workers: [fn(Scene, usize, usize, &Options) -> usize; WORKERS] =
+    let workers: [Worker; WORKERS] =
         [work::<0>, work::<1>, work::<2>, work::<3>, work::<4>, work::<5>, work::<6>, work::<7>];
     std::thread::scope(|scope| {
         for worker in workers {
