@@ -28,6 +28,7 @@ fn request<'a>(space: u32, bytes: usize) -> Allocate<'a, HostQueue> {
 }
 
 /// The processor that runs it.
+#[cfg(target_os = "linux")]
 extern "C" fn processors(seen: &Mutex<BTreeSet<i32>>, begin: i64, end: i64) {
     for _ in begin..end.max(begin + 1) {
         std::thread::sleep(Duration::from_micros(200));
@@ -37,6 +38,7 @@ extern "C" fn processors(seen: &Mutex<BTreeSet<i32>>, begin: i64, end: i64) {
 }
 
 /// The last processor that this program may use.
+#[cfg(target_os = "linux")]
 fn last_processor() -> usize {
     // SAFETY: a processor set is plain bits.
     let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
@@ -71,6 +73,25 @@ fn a_node_that_is_not_there_is_an_error_that_lists_them() {
     assert!(error.message().contains("host:0.0, host:0.4"), "{error}");
     let error = open(&backend(Path::new("no/such/folder")), Some(0)).unwrap_err();
     assert!(error.message().contains("open \"host:0\""), "{error}");
+}
+
+/// Has nothing to do on a machine with one node.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_nodes_of_this_machine_give_their_own_memory() {
+    let backend = backend(Path::new(SYSTEM));
+    let whole = open(&backend, None).unwrap();
+    let nodes: Vec<_> = Topology::read(Path::new(SYSTEM)).with_memory().map(|node| node.id).collect();
+    for (index, &id) in nodes.iter().enumerate() {
+        let buffer = whole.allocate(&request(u32::try_from(index + 1).unwrap(), 1 << 20)).unwrap();
+        let mut found = -1_i32;
+        let last = buffer.start().wrapping_add((1 << 20) - 1);
+        // SAFETY: the last byte of the buffer.
+        unsafe { last.write(1) };
+        // SAFETY: asks on which node (flags 1 and 2) the page of an address is.
+        unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut found, 0, 0, last, 3) };
+        assert_eq!(u32::try_from(found).unwrap(), id, "of {nodes:?}");
+    }
 }
 
 #[test]
