@@ -112,7 +112,8 @@ fn check(directory: &Path, backends: &[Target]) -> Outcome {
     )?;
     for backend in backends {
         let library = directory.join("lib/runtime").join(backend.library());
-        if !(report.contains(&*library.to_string_lossy()) && report.contains(backend.backend())) {
+        let loaded = |line: &str| line.contains("loaded") && line.contains(&*library.to_string_lossy());
+        if !report.lines().any(loaded) {
             return Err(Failure::new(format!("the bundle does not find `{}`:\n{report}", library.display())));
         }
     }

@@ -103,9 +103,9 @@ impl Workspace {
         current.is_none_or(|path| path == configured.as_os_str()).then(|| self.built(profile))
     }
 
-    /// The members that are backends, i.e. dynamic libraries.
+    /// The members that are backends: dynamic libraries with the name by which the loader knows one.
     pub(crate) fn backends(&self) -> Vec<Target> {
-        self.targets("cdylib")
+        self.targets("cdylib").into_iter().filter(|target| target.backend().is_some()).collect()
     }
 
     /// The backends for devices: those that do not live in `tests`.
@@ -136,8 +136,8 @@ impl Target {
     }
 
     /// Name of the backend in a library called `runtime_<name>`.
-    pub(crate) fn backend(&self) -> &str {
-        self.name.trim_start_matches("runtime_").trim_start_matches("runtime-")
+    pub(crate) fn backend(&self) -> Option<&str> {
+        self.name.strip_prefix("runtime_")
     }
 }
 
@@ -174,12 +174,13 @@ mod tests {
             member("runtime-host/plugin", "runtime-host-plugin", &["cdylib"]),
             member("tests/null/plugin", "runtime-null-plugin", &["cdylib"]),
             member("runtime-core", "runtime-core", &["lib"]),
+            member("tests/interop", "interop", &["cdylib"]),
         ]}))
         .unwrap()
     }
 
     #[test]
-    fn a_member_that_is_a_dynamic_library_is_a_backend() {
+    fn a_member_that_is_a_library_with_a_backends_name_is_one() {
         let names: Vec<_> = workspace().backends().into_iter().map(|backend| backend.package).collect();
         assert_eq!(names, ["runtime-host-plugin", "runtime-null-plugin"]);
     }
@@ -188,7 +189,7 @@ mod tests {
     fn a_backend_of_the_tests_is_for_no_device() {
         let backends = workspace().device_backends();
         assert_eq!(backends.len(), 1);
-        assert_eq!(backends[0].backend(), "host");
+        assert_eq!(backends[0].backend(), Some("host"));
         assert!(backends[0].library().contains("runtime_host"));
     }
 

@@ -5,7 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use runtime_bench::Fixture;
+use runtime_bench::{Fixture, hold};
 use runtime_core::Runtime;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -40,8 +40,13 @@ fn allocations(mut operation: impl FnMut()) -> usize {
     for _ in 0..5000 {
         operation();
     }
+    counted(1000, operation)
+}
+
+/// Allocations in `calls` calls of `operation`.
+fn counted(calls: usize, mut operation: impl FnMut()) -> usize {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    for _ in 0..1000 {
+    for _ in 0..calls {
         operation();
     }
     ALLOCATIONS.load(Ordering::Relaxed) - before
