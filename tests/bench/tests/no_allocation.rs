@@ -72,16 +72,14 @@ fn the_launch_path_allocates_nothing() {
         host.queue.wait_idle().unwrap();
     };
     assert_eq!(allocations(submit), 0, "host submit and wait");
-    let mut submitted = 0;
-    // A backlog that grows needs memory to wait in, however long the worker is kept from running: it is bounded here.
-    let burst = || {
-        drop(host.launch(3.0).unwrap());
-        submitted += 1;
-        if submitted % 64 == 0 {
-            host.queue.wait_idle().unwrap();
-        }
+    // A backlog that grows needs memory to wait in. Behind a kernel that runs meanwhile it is as deep both times.
+    let deep = || {
+        let count = hold(&host, || Ok(counted(256, || drop(host.launch(3.0).unwrap())))).unwrap();
+        host.queue.wait_idle().unwrap();
+        count
     };
-    assert_eq!(allocations(burst), 0, "host submit");
+    deep();
+    assert_eq!(deep(), 0, "host submit to a running worker");
 
     let null = Fixture::open(&runtime, "null").unwrap();
     assert_eq!(allocations(|| drop(null.launch(3.0).unwrap())), 0, "accelerator launch, event dropped");
