@@ -1,0 +1,120 @@
+//! Devices, and kernels that run on what another library allocated.
+
+use std::ffi::{CStr, c_char};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use runtime_core::{
+    Arg, CommonRuntime, Error, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Result, Runtime, Tensor,
+};
+
+/// Multiplies in place, after a pause.
+const SCALE: &str = "
+#include <time.h>
+void scale(float *x, float factor, long count, long pause_ms) {
+    struct timespec pause = {0, pause_ms * 1000000};
+    if (pause_ms) nanosleep(&pause, 0);
+    for (long i = 0; i < count; i++) x[i] *= factor;
+}";
+
+/// An opened device, and on the host a queue with a kernel.
+#[derive(Debug)]
+pub struct Device {
+    pub(crate) runtime: Arc<dyn CommonRuntime>,
+    host: Option<(Queue, Kernel)>,
+}
+
+static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
+
+/// Keeps an error for [`interop_error`].
+pub(crate) fn caught<T>(result: Result<T>) -> Option<T> {
+    result
+        .map_err(|error| *LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = error.to_string())
+        .ok()
+}
+
+/// Text of the caller.
+///
+/// # Safety
+/// A terminated string.
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str> {
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_str().map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// Copies the last error, terminated, into `buffer`.
+///
+/// # Safety
+/// `buffer` has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn interop_error(buffer: *mut c_char, bytes: usize) {
+    let error = LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let count = error.len().min(bytes.saturating_sub(1));
+    // SAFETY: room for `bytes` bytes, says the caller.
+    unsafe { std::ptr::copy_nonoverlapping(error.as_ptr().cast(), buffer, count) };
+    // SAFETY: as above.
+    unsafe { buffer.wrapping_add(count).write(0) };
+}
+
+/// Opens `host` or a null device.
+///
+/// # Safety
+/// `name` is a terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn interop_open(name: *const c_char) -> *mut Device {
+    let open = || {
+        let runtime = Runtime::builder().discover(false).register(runtime_host::backend());
+        // SAFETY: the caller's promise.
+        let name = unsafe { text(name) }?;
+        let runtime = runtime.register(runtime_null::backend()).build().open(name)?;
+        let host = runtime.as_host().is_some().then(|| kernel(&*runtime)).transpose()?;
+        Ok(Box::new(Device { runtime, host }))
+    };
+    caught(open()).map_or(std::ptr::null_mut(), Box::into_raw)
+}
+
+fn kernel(device: &dyn CommonRuntime) -> Result<(Queue, Kernel)> {
+    // SAFETY: it reads and writes as many elements of its first argument as its third one says.
+    let source = unsafe { ModuleSource::native("c", SCALE) };
+    Ok((device.open_queue(&QueueOptions::default())?, device.load(&source)?.kernel("scale")?))
+}
+
+/// Closes a device.
+///
+/// # Safety
+/// Made by [`interop_open`], and not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn interop_close(device: *mut Device) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(device) });
+}
+
+/// Multiplies a row-major tensor of f32 on the host, after a pause, and does not wait.
+///
+/// # Safety
+/// Both were made here.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn interop_scale(device: &Device, tensor: &Tensor, factor: f32, pause_ms: i64) -> i32 {
+    let launch = || {
+        let (queue, kernel) =
+            device.host.as_ref().ok_or_else(|| Error::unsupported("a kernel on this device"))?;
+        let count = i64::try_from(tensor.element_count()).unwrap_or(0);
+        let args = [Arg::read_write(tensor), Arg::scalar(factor), Arg::scalar(count), Arg::scalar(pause_ms)];
+        queue.launch(kernel, &Geometry::single(), &args).map(drop)
+    };
+    caught(launch()).map_or(-1, |()| 0)
+}
+
+/// Waits for all kernels, and lets the device give back what was dropped meanwhile.
+///
+/// # Safety
+/// Made by [`interop_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn interop_wait(device: &Device) -> i32 {
+    let wait = || {
+        if let Some((queue, _)) = &device.host {
+            queue.wait_idle()?;
+        }
+        Tensor::from_slice(&*device.runtime, &[1], &[0u8]).map(drop)
+    };
+    caught(wait()).map_or(-1, |()| 0)
+}
