@@ -37,10 +37,14 @@ static COUNTING: Counting = Counting;
 
 /// Allocations in 1000 calls of `operation`, after it was called often enough to have its buffers.
 fn allocations(mut operation: impl FnMut()) -> usize {
-    for _ in 0..5000 {
-        operation();
-    }
-    counted(1000, operation)
+    counted(5000, &mut operation);
+    steady(|| counted(1000, &mut operation))
+}
+
+/// The least of some rounds: what a thread allocates when it sleeps for the first time, which may be late, is not of the
+/// launch path, and whatever is shows in each round.
+fn steady(mut round: impl FnMut() -> usize) -> usize {
+    (0..4).map(|_| round()).min().unwrap_or(0)
 }
 
 /// Allocations in `calls` calls of `operation`.
@@ -72,14 +76,13 @@ fn the_launch_path_allocates_nothing() {
         host.queue.wait_idle().unwrap();
     };
     assert_eq!(allocations(submit), 0, "host submit and wait");
-    // A backlog that grows needs memory to wait in. Behind a kernel that runs meanwhile it is as deep both times.
+    // A backlog that grows needs memory to wait in. Behind a kernel that runs meanwhile it is as deep each time.
     let deep = || {
-        let count = hold(&host, || Ok(counted(256, || drop(host.launch(3.0).unwrap())))).unwrap();
+        let count = hold(&host, || Ok(counted(200, || drop(host.launch(3.0).unwrap())))).unwrap();
         host.queue.wait_idle().unwrap();
         count
     };
-    deep();
-    assert_eq!(deep(), 0, "host submit to a running worker");
+    assert_eq!(steady(deep), 0, "host submit to a running worker");
 
     let null = Fixture::open(&runtime, "null").unwrap();
     assert_eq!(allocations(|| drop(null.launch(3.0).unwrap())), 0, "accelerator launch, event dropped");
