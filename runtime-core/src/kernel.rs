@@ -73,9 +73,10 @@ impl Kernel {
     pub(crate) fn check_args(&self, device: &Device, args: &[Arg<'_>]) -> Result<()> {
         for (index, arg) in args.iter().enumerate() {
             if let Value::Tensor(tensor, _) = arg.value
-                && !std::ptr::eq(Arc::as_ptr(tensor.device()), device) {
-                    return Err(self.misplaced(index, tensor.device(), device));
-                }
+                && !std::ptr::eq(Arc::as_ptr(tensor.device()), device)
+            {
+                return Err(self.misplaced(index, tensor.device(), device));
+            }
         }
         match &self.0.info.params {
             Some(params) => self.check_params(params, args),
@@ -121,9 +122,10 @@ fn mismatch(param: &Param, arg: &Arg<'_>) -> Option<String> {
         return Some(format!("is a {:?}, the kernel takes a {:?}", arg.kind(), param.kind));
     }
     if let (Some(wanted), Some(given)) = (param.dtype, arg.dtype())
-        && wanted != given {
-            return Some(format!("is {given}, the kernel takes {wanted}"));
-        }
+        && wanted != given
+    {
+        return Some(format!("is {given}, the kernel takes {wanted}"));
+    }
     match arg.value {
         Value::Tensor(_, access) if param.access.writes() && !access.writes() => {
             Some("is given as read, but the kernel writes it".to_owned())

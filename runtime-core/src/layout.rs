@@ -198,7 +198,10 @@ mod tests {
         assert!(Layout::strided(&[1000], &[0], 3, 4).is_ok(), "a broadcast view");
         assert!(Layout::strided(&[0, 9], &[1, 1], 77, 4).is_ok(), "no element, no bound");
         assert!(Layout::strided(&[3], &[i64::MAX], 0, 4).is_err());
-        assert!(Layout::strided(&[1 << 40, 1 << 40], &[0, 0], 0, 4).is_err(), "more elements than can be counted");
+        assert!(
+            Layout::strided(&[1 << 40, 1 << 40], &[0, 0], 0, 4).is_err(),
+            "more elements than can be counted"
+        );
     }
 
     #[test]

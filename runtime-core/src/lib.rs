@@ -283,6 +283,7 @@ mod transfer;
 mod view;
 mod waiter;
 
+pub use self::safetensors::{Safetensors, StoredTensor};
 pub use accelerator::AcceleratorDevice;
 pub use argument::{Access, Arg, ArgKind, Scalar};
 pub use array::HostArray;
@@ -307,6 +308,5 @@ pub use options::{OptionScope, OptionSpec, Options, Value, suggest};
 pub use queue::Queue;
 pub use report::{LoadReport, Outcome, Stage};
 pub use runtime::{Runtime, RuntimeBuilder, Target};
-pub use self::safetensors::{Safetensors, StoredTensor};
 pub use tensor::Tensor;
 pub use view::{HostView, HostViewMut};

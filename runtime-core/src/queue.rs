@@ -193,8 +193,8 @@ impl Queue {
     fn run_claimed(&self, ticket: u64, kernel: abi::Handle, launch: *const abi::Launch) -> Result<()> {
         let timeline = &*self.timeline;
         // SAFETY: the ticket was claimed, and `launch` lives during the call.
-        let result = timeline
-            .raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel, launch) });
+        let result =
+            timeline.raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel, launch) });
         // Its end is observed by whoever asks: noting it here would cost every call an atomic operation.
         result.inspect_err(|error| timeline.fail_from(ticket, error))
     }
@@ -245,7 +245,8 @@ impl Queue {
         self.refuse_recording("call_empty")?;
         let plan = Plan { inline: self.inline, hold: true, ..Plan::default() };
         // SAFETY: the queue is open.
-        let submitted = self.submit(&Uses::default(), plan, |calls, queue, place| unsafe { (calls.empty)(queue, place) });
+        let submitted =
+            self.submit(&Uses::default(), plan, |calls, queue, place| unsafe { (calls.empty)(queue, place) });
         match submitted.map_err(|error| self.name(error, "call_empty"))? {
             Submitted::Queued(ticket) => Event::new(&self.timeline, ticket).wait(),
             Submitted::Claimed(ticket) => self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null()),

@@ -76,7 +76,12 @@ impl Tensor {
     }
 
     /// Allocates in order with a queue's work.
-    pub(crate) fn allocate_on(queue: &Queue, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Self> {
+    pub(crate) fn allocate_on(
+        queue: &Queue,
+        dtype: DType,
+        shape: &[usize],
+        placement: &Placement,
+    ) -> Result<Self> {
         let buffer = Arc::new(Buffer::allocate_on(queue, checked_bytes(dtype, shape)?, placement)?);
         Ok(Self::over(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
     }

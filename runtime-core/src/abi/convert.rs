@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code, reason = "reads raw memory that the contract of each structure describes")]
 
-use super::{Error as RawError, Property, Status, Str, VALUE_FLAG, VALUE_INTEGER, VALUE_NUMBER, VALUE_TEXT, Value};
+use super::{
+    Error as RawError, Property, Status, Str, VALUE_FLAG, VALUE_INTEGER, VALUE_NUMBER, VALUE_TEXT, Value,
+};
 use crate::{Error, ErrorKind, Options, Result, Value as OptionValue, end_of};
 
 /// Reads text.
@@ -27,7 +29,8 @@ pub unsafe fn read_str(text: Str) -> Result<String> {
 pub unsafe fn borrow_str<'a>(text: Str) -> Result<&'a str> {
     // SAFETY: the caller's promise.
     let bytes = unsafe { borrow_slice(text.ptr, text.len) }?;
-    std::str::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::AbiMismatch, "text across the seam is not UTF-8"))
+    std::str::from_utf8(bytes)
+        .map_err(|_| Error::new(ErrorKind::AbiMismatch, "text across the seam is not UTF-8"))
 }
 
 /// Borrows an array.
@@ -153,7 +156,9 @@ unsafe fn take_error(status: Status) -> Error {
     let raw = unsafe { &*status };
     let text = |text: Str| {
         // SAFETY: text of an error object is readable until it is released.
-        unsafe { borrow_slice(text.ptr, text.len) }.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+        unsafe { borrow_slice(text.ptr, text.len) }
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            .unwrap_or_default()
     };
     let mut error = Error::new(ErrorKind::from_code(raw.kind), text(raw.message));
     let (operation, symbol) = (text(raw.operation), text(raw.symbol));
@@ -176,7 +181,9 @@ mod tests {
 
     #[test]
     fn errors_survive_the_crossing() {
-        let error = Error::new(ErrorKind::OutOfMemory, "16 GiB").with_driver("CUDA_ERROR_OUT_OF_MEMORY", 2).in_operation("cuMemAlloc");
+        let error = Error::new(ErrorKind::OutOfMemory, "16 GiB")
+            .with_driver("CUDA_ERROR_OUT_OF_MEMORY", 2)
+            .in_operation("cuMemAlloc");
         // SAFETY: a fresh status, taken once.
         let back = unsafe { from_status(into_status(error.clone())) }.unwrap_err();
         assert_eq!(back.to_string(), error.to_string());
@@ -185,7 +192,8 @@ mod tests {
 
     #[test]
     fn options_survive_the_crossing() {
-        let options = Options::new().with("a", true).with("b", 7i64).with("c", 0.5).with("d", "x").with("d", "y");
+        let options =
+            Options::new().with("a", true).with("b", 7i64).with("c", 0.5).with("d", "x").with("d", "y");
         let raw = properties(&options);
         // SAFETY: `raw` borrows from `options`, which is alive.
         assert_eq!(unsafe { read_properties(raw.as_ptr(), raw.len()) }.unwrap(), options);

@@ -146,7 +146,10 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Unsupported` by default: core then submits the recording again.
-    fn instantiate(&self, _nodes: &[GraphNode<'_, Self::Buffer, <Self::Module as Module>::Kernel>]) -> Result<Self::Graph> {
+    fn instantiate(
+        &self,
+        _nodes: &[GraphNode<'_, Self::Buffer, <Self::Module as Module>::Kernel>],
+    ) -> Result<Self::Graph> {
         Err(Error::unsupported("instantiate"))
     }
 
@@ -255,19 +258,27 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// A refusal: the ticket is not taken.
-    fn read(&self, place: Place, source: &Self::Buffer, offset: u64, destination: HostBytesMut) -> Result<()>;
+    fn read(&self, place: Place, source: &Self::Buffer, offset: u64, destination: HostBytesMut)
+    -> Result<()>;
 
     /// Copies between buffers of the backend.
     ///
     /// # Errors
     /// A refusal: the ticket is not taken.
-    fn copy(&self, place: Place, destination: (&Self::Buffer, u64), source: (&Self::Buffer, u64), bytes: u64) -> Result<()>;
+    fn copy(
+        &self,
+        place: Place,
+        destination: (&Self::Buffer, u64),
+        source: (&Self::Buffer, u64),
+        bytes: u64,
+    ) -> Result<()>;
 
     /// Fills `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
     /// A refusal: the ticket is not taken.
-    fn fill(&self, place: Place, destination: (&Self::Buffer, u64), bytes: u64, pattern: &[u8]) -> Result<()>;
+    fn fill(&self, place: Place, destination: (&Self::Buffer, u64), bytes: u64, pattern: &[u8])
+    -> Result<()>;
 
     /// Submits a kernel that does nothing.
     ///

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::abi;
-use runtime_core::backend::{Allocate, Device, DeviceBytes, GraphNode, Program, QueueOptions, RunReport, Source};
+use runtime_core::backend::{
+    Allocate, Device, DeviceBytes, GraphNode, Program, QueueOptions, RunReport, Source,
+};
 use runtime_core::{
     Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage, Options,
     Result, Telemetry,

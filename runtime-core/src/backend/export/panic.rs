@@ -60,7 +60,11 @@ pub(super) fn guard(slot: &'static str, call: impl FnOnce() -> Result<()>) -> St
 fn panicked(what: &str, payload: Box<dyn Any + Send>) -> Error {
     let message = words(&*payload).to_owned();
     // A payload whose drop panics must not escape either; those of std's macros do not.
-    if payload.is::<&str>() || payload.is::<String>() { drop(payload) } else { std::mem::forget(payload) }
+    if payload.is::<&str>() || payload.is::<String>() {
+        drop(payload)
+    } else {
+        std::mem::forget(payload)
+    }
     Error::new(ErrorKind::Internal, format!("panicked in {what}: {message}"))
 }
 
