@@ -61,9 +61,9 @@ fn panicked(what: &str, payload: Box<dyn Any + Send>) -> Error {
     let message = words(&*payload).to_owned();
     // A payload whose drop panics must not escape either; those of std's macros do not.
     if payload.is::<&str>() || payload.is::<String>() {
-        drop(payload)
+        drop(payload);
     } else {
-        std::mem::forget(payload)
+        std::mem::forget(payload);
     }
     Error::new(ErrorKind::Internal, format!("panicked in {what}: {message}"))
 }
