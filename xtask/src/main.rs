@@ -3,6 +3,7 @@
 
 mod bundle;
 mod eval;
+mod harden;
 mod header;
 mod lint;
 mod process;
@@ -22,6 +23,10 @@ Tasks of this repository, run as `cargo xtask TASK`:
   bundle DIR       write a relocatable, stripped tree of the command, the backends and the benchmarks
   lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files
   header           write runtime-core/include/runtime.h again
+  miri             core and the null backend under Miri: undefined behaviour, leaks
+  valgrind         the loader's and the host's tests under valgrind
+  tsan             core, null, host and the conformance suite under ThreadSanitizer
+  fuzz [SECONDS]   each fuzz target of tests/fuzz for a minute, or as long as that
 
 `test` reads RUNTIME_REQUIRE, a comma-separated list of targets whose absence is a failure.
 ";
@@ -49,6 +54,11 @@ fn perform(arguments: &[String]) -> Outcome {
         ("test", []) => test::perform(),
         ("lint", []) => lint::perform(),
         ("header", []) => header::bless(),
+        ("miri", []) => harden::miri(),
+        ("valgrind", []) => harden::valgrind(),
+        ("tsan", []) => harden::tsan(),
+        ("fuzz", []) => harden::fuzz(None),
+        ("fuzz", [seconds]) => harden::fuzz(Some(seconds)),
         ("bundle", [directory]) => bundle::perform(directory.as_ref()),
         ("bundle", _) => {
             Err(Failure::new("`bundle` takes one argument, the directory to write: cargo xtask bundle DIR"))
@@ -57,7 +67,8 @@ fn perform(arguments: &[String]) -> Outcome {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
         ("eval", arguments) => eval::perform(arguments),
-        ("test" | "lint" | "header", [extra, ..]) => {
+        ("fuzz", _) => Err(Failure::new("`fuzz` takes one argument, how long: cargo xtask fuzz 600")),
+        ("test" | "lint" | "header" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }
         _ => Err(Failure::new(format!("unknown task `{task}`\n\n{HELP}"))),
