@@ -61,10 +61,12 @@ impl RawLaunch {
     /// Fills an empty one in place, since moving it would cost more than filling it.
     #[inline]
     pub(crate) fn fill(&mut self, args: &[Arg<'_>]) -> Result<()> {
-        self.args.reserve(args.len());
+        if args.len() > self.args.inline_size() {
+            self.args.reserve(args.len());
+        }
         let first = self.args.as_mut_ptr();
         for (index, arg) in args.iter().enumerate() {
-            // SAFETY: `reserve` made room for as many as `args`.
+            // SAFETY: there is room for as many as `args`.
             let place = unsafe { first.add(index) };
             // SAFETY: as above; the place is aligned and nothing is dropped by writing it.
             unsafe { place.write(arg.raw()?) };

@@ -34,17 +34,15 @@ impl<'a> Uses<'a> {
             return if access.writes() { check_writable(buffer) } else { Ok(()) };
         }
         let address = std::ptr::from_ref(buffer);
-        let mut at = self.0.len();
-        while at > 0 && std::ptr::from_ref(self.0[at - 1].0) > address {
-            at -= 1;
-        }
-        if at > 0 && std::ptr::eq(self.0[at - 1].0, buffer) {
-            let both = self.0[at - 1].1.bits() | access.bits();
-            self.0[at - 1].1 = Access::from_bits(both);
-        } else if at == self.0.len() {
-            self.0.push((buffer, access));
-        } else {
-            self.0.insert(at, (buffer, access));
+        let known = self.0.as_mut_slice();
+        let after = known.iter().rev().take_while(|(other, _)| std::ptr::from_ref(*other) > address).count();
+        let at = known.len() - after;
+        match known[..at].last_mut() {
+            Some((same, before)) if std::ptr::eq(*same, buffer) => {
+                *before = Access::from_bits(before.bits() | access.bits());
+            }
+            _ if after == 0 => self.0.push((buffer, access)),
+            _ => self.0.insert(at, (buffer, access)),
         }
         Ok(())
     }
