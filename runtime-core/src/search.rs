@@ -3,7 +3,8 @@
 //! 1. what the program gives;
 //! 2. `RUNTIME_BACKENDS`, which replaces the rest;
 //! 3. `RUNTIME_BACKEND_PATH`;
-//! 4. `../lib/runtime` beside the executable, then the executable's directory;
+//! 4. `../lib/runtime` beside the executable, then the executable's directory, and for a program that Cargo put into
+//!    `deps` or `examples` the directory above, where it puts the libraries of the same profile;
 //! 5. the user's and the system's library directories.
 //!
 //! Never the current directory, never what anybody may write to.
@@ -20,6 +21,7 @@ const BACKENDS: &str = "RUNTIME_BACKENDS";
 const BACKEND_PATH: &str = "RUNTIME_BACKEND_PATH";
 const BESIDE: &str = "../lib/runtime beside the executable";
 const EXECUTABLE: &str = "the executable's directory";
+const CARGO: &str = "above the executable's directory, as Cargo lays it out";
 const USER: &str = "the user's library directory";
 const SYSTEM: &str = "the system's library directories";
 
@@ -98,6 +100,9 @@ impl Walk {
         if let Some(directory) = environment.executable.as_deref().and_then(Path::parent) {
             self.usual(directory.parent().map(|up| up.join("lib/runtime")).as_slice(), BESIDE);
             self.usual(&[directory.to_owned()], EXECUTABLE);
+            if directory.ends_with("deps") || directory.ends_with("examples") {
+                self.usual(directory.parent().map(Path::to_owned).as_slice(), CARGO);
+            }
         }
         if let Some(home) = environment.home.as_deref().filter(|home| home.is_absolute()) {
             self.usual(&[home.join(platform::USER_DIRECTORY)], USER);
@@ -254,6 +259,19 @@ mod tests {
         let found = search(&machine.request(), &machine.environment());
         assert_eq!(origins(&found), [PROGRAM, BACKEND_PATH, BESIDE, EXECUTABLE, USER, SYSTEM]);
         assert_eq!(lines(&found), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_test_program_finds_the_libraries_of_its_profile() {
+        let machine = Machine::new();
+        let origins_of = |executable: &str| {
+            let executable = Some(machine.path(executable));
+            let environment = Environment { executable, backend_path: None, ..machine.environment() };
+            origins(&search(&machine.request(), &environment))
+        };
+        assert_eq!(origins_of("prefix/bin/examples/program"), [PROGRAM, CARGO, USER, SYSTEM]);
+        assert_eq!(origins_of("prefix/bin/deps/program"), [PROGRAM, CARGO, USER, SYSTEM]);
+        assert_eq!(origins_of("prefix/bin/other/program"), [PROGRAM, USER, SYSTEM]);
     }
 
     #[test]

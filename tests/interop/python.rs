@@ -106,7 +106,7 @@ fn read(text: &str, end: &str) -> BTreeMap<String, (bool, String)> {
 
 /// The library that was built together with this test.
 fn library() -> PathBuf {
-    let name = format!("{}runtime_interop{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let name = format!("{}interop{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let executable = std::env::current_exe().unwrap_or_default();
     let beside = executable.parent().unwrap_or(Path::new("")).join(&name);
     // Cargo puts the library of a test beside it, and of a build one folder above.

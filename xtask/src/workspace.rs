@@ -83,24 +83,9 @@ impl Workspace {
         })
     }
 
-    /// A command for an executable of `profile`, which finds the backends of the same profile.
+    /// A command for an executable of `profile`; the backends that it finds lie beside it.
     pub(crate) fn executable(&self, profile: Profile, name: &str) -> Command {
-        let mut command = Command::new(self.built(profile).join(name));
-        self.aim(&mut command, profile);
-        command
-    }
-
-    /// Makes `command` look for backends of `profile`.
-    fn aim(&self, command: &mut Command, profile: Profile) {
-        if let Some(path) = self.backend_path(std::env::var_os("RUNTIME_BACKEND_PATH"), profile) {
-            command.env("RUNTIME_BACKEND_PATH", path);
-        }
-    }
-
-    /// What replaces `RUNTIME_BACKEND_PATH`: `.cargo/config.toml` sets it to the debug build, a path of the user's own stays.
-    fn backend_path(&self, current: Option<OsString>, profile: Profile) -> Option<PathBuf> {
-        let configured = self.root.join("target/debug");
-        current.is_none_or(|path| path == configured.as_os_str()).then(|| self.built(profile))
+        Command::new(self.built(profile).join(name))
     }
 
     /// The members that are backends: dynamic libraries with the name by which the loader knows one.
@@ -191,14 +176,5 @@ mod tests {
         assert_eq!(backends.len(), 1);
         assert_eq!(backends[0].backend(), Some("host"));
         assert!(backends[0].library().contains("runtime_host"));
-    }
-
-    #[test]
-    fn what_is_run_in_release_finds_backends_of_release() {
-        let path =
-            |current: Option<&str>| workspace().backend_path(current.map(OsString::from), Profile::Release);
-        assert_eq!(path(None), Some(PathBuf::from("/w/target/release")));
-        assert_eq!(path(Some("/w/target/debug")), Some(PathBuf::from("/w/target/release")));
-        assert_eq!(path(Some("/opt/my-backends")), None);
     }
 }
