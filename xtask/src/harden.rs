@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 
 /// The toolchain of Miri, the sanitizers and the fuzzer.
 const NIGHTLY: &str = "nightly";
-/// What the tasks' tools print of themselves and of the tests' known properties.
+/// The first race ends a program; an allocation that cannot be is an error of the program's, as elsewhere.
 const TSAN_OPTIONS: &str = "halt_on_error=1 exitcode=66 allocator_may_return_null=1";
 
 /// Runs core and the null backend, compiled into one program, under Miri: undefined behaviour, races, leaks.
@@ -40,15 +40,19 @@ pub(crate) fn tsan() -> Outcome {
     let build = |task: &str| {
         let mut cargo = nightly.cargo(&workspace);
         cargo.args([task, "-Zbuild-std", "--target", &triple, "--target-dir"]).arg(&folder);
-        cargo.env("RUSTFLAGS", "-Zsanitizer=thread");
+        // Backends call the sanitizer's functions in the program that loads them.
+        cargo.env("RUSTFLAGS", "-Zsanitizer=thread -Clink-arg=-rdynamic");
         cargo
     };
-    run(build("build").args(["--package", "runtime-host", "--package", "runtime-null-plugin"]))?;
+    let mut backends = build("build");
+    for backend in workspace.backends() {
+        backends.args(["--package", &backend.package]);
+    }
+    run(&mut backends)?;
     let mut tests = build("test");
     tests.args(["--package", "runtime-core", "--package", "runtime-null", "--package", "runtime-host"]);
     tests.args(["--package", "runtime-conformance", "--lib", "--tests", "--no-fail-fast"]);
-    tests.env("TSAN_OPTIONS", TSAN_OPTIONS).env("RUNTIME_REQUIRE", "host,null");
-    run(tests.env("RUNTIME_BACKEND_PATH", folder.join(&triple).join("debug")))
+    run(tests.env("TSAN_OPTIONS", TSAN_OPTIONS).env("RUNTIME_REQUIRE", "host,null"))
 }
 
 /// The nightly toolchain.

@@ -80,7 +80,7 @@ impl Queue for NullQueue {
             return Err(Error::invalid("pattern is empty; pass 1, 2, 4, 8 or 16 bytes"));
         }
         let (memory, offset) = (Arc::clone(&destination.0.memory), destination.1);
-        let bytes: Vec<_> = pattern.iter().copied().cycle().take(length(bytes)?).collect();
+        let bytes = pattern.repeat(length(bytes)? / pattern.len());
         self.timeline.submit(Call::Fill, place, Duration::ZERO, move |_| memory.put(offset, &bytes))
     }
 

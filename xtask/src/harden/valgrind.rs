@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::require;
 use crate::process::{Failure, Outcome, output, run};
-use crate::workspace::{Profile, Workspace};
+use crate::workspace::Workspace;
 
 const PACKAGES: [&str; 2] = ["runtime-loader-tests", "runtime-host"];
 /// Test programs that are not run: this one counts allocations of calls that are slow enough here to be queued.
@@ -51,8 +51,7 @@ fn check(workspace: &Workspace, program: &Program, compiler: &Path) -> Outcome {
     SKIPPED.iter().for_each(|name| {
         command.args(["--skip", name]);
     });
-    command.current_dir(&program.folder).env("CC", compiler);
-    run(command.env("RUNTIME_BACKEND_PATH", workspace.built(Profile::Debug)))
+    run(command.current_dir(&program.folder).env("CC", compiler))
 }
 
 /// Writes the C compiler that the host backend is told to use.
