@@ -2,7 +2,8 @@
 #![allow(missing_docs, reason = "criterion's macros")]
 
 use std::sync::Barrier;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group};
 use runtime_bench::{
@@ -25,9 +26,11 @@ fn host(criterion: &mut Criterion) {
         .measurement_time(Duration::from_millis(10))
         .warm_up_time(Duration::from_millis(200));
     let idle = figure(&mut quick, "host/submit_to_an_idle_worker", |calls| submit_idle(&fixture, calls));
+    let wake = figure(&mut quick, "host/wake_a_bare_thread", wake_asleep);
     compare("host: synchronous call", &call, &plain, 100.0);
     compare("host: submit to a running worker", &busy, &Figure::default(), 500.0);
     compare("host: submit to an idle worker", &idle, &Figure::default(), 3000.0);
+    compare("host: submit to an idle worker, over waking a bare thread", &idle, &wake, 500.0);
 }
 
 /// Submissions behind a kernel that runs until they are all in.
@@ -46,15 +49,44 @@ fn submit_busy(fixture: &Fixture, calls: u64) -> Duration {
     elapsed
 }
 
+/// Long enough for a worker to go to sleep; this thread stays awake, as one that submits now and then does.
+fn let_sleep() {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(1) {
+        std::hint::spin_loop();
+    }
+}
+
 /// Submissions to a queue whose worker has gone to sleep.
 fn submit_idle(fixture: &Fixture, calls: u64) -> Duration {
     let mut elapsed = Duration::ZERO;
     for _ in 0..calls {
         fixture.queue.wait_idle().expect("the queue ends");
-        std::thread::sleep(Duration::from_millis(1));
+        let_sleep();
         elapsed += time(1, || drop(fixture.launch(3.0).expect("the queue takes it")));
     }
     elapsed
+}
+
+/// Wake-ups of a thread that has gone to sleep: what the system takes of a submission to an idle worker.
+fn wake_asleep(calls: u64) -> Duration {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    DONE.store(false, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            while !DONE.load(Ordering::Relaxed) {
+                std::thread::park();
+            }
+        });
+        let mut elapsed = Duration::ZERO;
+        for _ in 0..calls {
+            let_sleep();
+            elapsed += time(1, || sleeper.thread().unpark());
+        }
+        DONE.store(true, Ordering::Relaxed);
+        sleeper.thread().unpark();
+        elapsed
+    })
 }
 
 fn accelerator(criterion: &mut Criterion) {
