@@ -253,6 +253,9 @@ mod embedded;
 mod error;
 mod evaluate;
 mod event;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod geometry;
 mod graph;
 mod graves;

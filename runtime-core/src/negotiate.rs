@@ -65,6 +65,11 @@ pub(crate) unsafe fn copy_known<T>(theirs: *const T, stated_bytes: usize) -> T {
     unsafe { ours.assume_init() }
 }
 
+/// The bytes of the pointers that a table of a stated size holds whole: half of one would be called.
+const fn whole_pointers(stated_bytes: u32) -> usize {
+    stated_bytes as usize / size_of::<usize>() * size_of::<usize>()
+}
+
 /// Copies a sub-table that begins with `struct_size: u32`; null is an empty table.
 #[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
 fn sub_table<T: Default>(theirs: *const T) -> T {
@@ -74,7 +79,7 @@ fn sub_table<T: Default>(theirs: *const T) -> T {
     // SAFETY: every table begins with its size, and the entry point promised a static table.
     let stated = unsafe { *theirs.cast::<u32>() };
     // SAFETY: it states its own size; zero is a valid table: every function missing.
-    unsafe { copy_known(theirs, stated as usize) }
+    unsafe { copy_known(theirs, whole_pointers(stated)) }
 }
 
 /// Checks a backend's table and resolves its functions.
@@ -106,7 +111,7 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated>
         return Err(mismatch(format!("table of {} bytes has no name", header.struct_size)));
     }
     // SAFETY: the table states its own size; zero is valid in every field.
-    let table = unsafe { copy_known(table, header.struct_size as usize) };
+    let table = unsafe { copy_known(table, whole_pointers(header.struct_size)) };
     Ok(Negotiated {
         // SAFETY: strings of the table are static.
         name: unsafe { abi::read_str(table.name) }?,
@@ -206,6 +211,23 @@ mod tests {
             ErrorKind::Unsupported,
             "a table beyond the stated size was used"
         );
+    }
+
+    #[test]
+    fn a_size_that_ends_inside_a_pointer_does_not_have_it() {
+        let whole = end_of!(DeviceTable, memory_usage);
+        for struct_size in whole - 7..whole {
+            let device = DeviceTable { struct_size, memory_usage: Some(refuse), ..DeviceTable::default() };
+            assert_eq!(
+                memory_usage(&table(&raw const device)).kind(),
+                ErrorKind::Unsupported,
+                "{struct_size}"
+            );
+            let whole = DeviceTable { struct_size: whole, ..device };
+            let size = end_of!(BackendTable, device) - (end_of!(DeviceTable, memory_usage) - struct_size);
+            let backend = BackendTable { header: header(size), ..table(&raw const whole) };
+            assert_eq!(memory_usage(&backend).kind(), ErrorKind::Unsupported, "{size}");
+        }
     }
 
     #[test]

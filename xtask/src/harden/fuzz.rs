@@ -44,5 +44,7 @@ fn attack(nightly: &Nightly, workspace: &Workspace, target: &str, seconds: u64) 
     // What is found goes to the first directory; the seeds stay as they are.
     cargo.arg(&corpus).arg(Path::new(FOLDER).join("seeds").join(target));
     cargo.arg("--").arg(format!("-max_total_time={seconds}")).arg("-max_len=4096");
+    // Objects that a table without `close` leaves behind count too.
+    cargo.arg("-rss_limit_mb=4096");
     run(cargo.arg(format!("-artifact_prefix={}/", artifacts.display())))
 }

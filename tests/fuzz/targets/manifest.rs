@@ -1,0 +1,12 @@
+//! Any file as a backend library: its manifest is found or refused, and nothing is loaded.
+#![no_main]
+
+mod file;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Err(error) = file::with(bytes, |_| (), runtime_core::fuzzing::manifest) {
+        assert!(!error.to_string().is_empty(), "a refusal has a reason");
+    }
+});

@@ -1,0 +1,28 @@
+//! Any file as `.safetensors`: it is refused, or every tensor that it names has the bytes that it says.
+#![no_main]
+
+mod file;
+
+use libfuzzer_sys::fuzz_target;
+use runtime_core::{Placement, Runtime, Safetensors};
+
+fuzz_target!(|bytes: &[u8]| {
+    file::with(
+        bytes,
+        |_| (),
+        |path| {
+            let Ok(stored) = Safetensors::open(path) else { return };
+            let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+            let device = runtime.open("null:0").expect("null opens");
+            let _ = stored.notes();
+            for name in stored.names() {
+                for space in ["device", "pinned"] {
+                    let loaded = stored.load(&name, &*device, &Placement::space(space));
+                    let (Ok(tensor), Ok(info)) = (loaded, stored.info(&name)) else { continue };
+                    assert_eq!((tensor.dtype(), tensor.shape()), (info.dtype, &info.shape[..]));
+                    assert_eq!(tensor.to_array().expect("it is loaded").bytes().len(), info.bytes);
+                }
+            }
+        },
+    );
+});

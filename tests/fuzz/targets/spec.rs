@@ -1,0 +1,28 @@
+//! Any text as the spec of a kernel: it is refused with its place, or read.
+#![no_main]
+#![allow(dead_code, reason = "the command uses all of it")]
+
+mod file;
+#[path = "../../../runtime-cli/src/settings.rs"]
+mod settings;
+#[path = "../../../runtime-cli/src/spec/mod.rs"]
+mod spec;
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+
+/// What the specs of the repository name beside them.
+const FILES: [&str; 6] = ["fma_peak.c", "matmul.c", "reference.c", "saxpy.c", "vector_add.c", "k.npy"];
+
+fuzz_target!(|bytes: &[u8]| {
+    let prepare = |folder: &Path| {
+        for name in FILES {
+            std::fs::write(folder.join(name), "void k(void) {}").expect("room for the file");
+        }
+    };
+    file::with(bytes, prepare, |path| match spec::Spec::load(path) {
+        Ok(spec) => assert!(spec.outputs().count() <= spec.args.len()),
+        Err(error) => assert!(!error.to_string().is_empty(), "a refusal has a reason"),
+    });
+});
