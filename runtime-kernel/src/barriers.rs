@@ -1,0 +1,1 @@
+//! Rejects barriers in non-uniform control flow, which naga lets pass.

@@ -1,0 +1,1 @@
+//! The host's entry points: loops over the invocations of a work-group.

@@ -1,0 +1,1 @@
+//! Inlines functions that contain barriers, for the host.

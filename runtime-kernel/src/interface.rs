@@ -1,0 +1,78 @@
+//! What a kernel takes and needs, as plain data.
+
+use naga::{GlobalVariable, Handle};
+use runtime_core::{Access, DType};
+
+/// One entry point: its arguments, its work-group, what it needs.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Its name in the text.
+    pub name: String,
+    /// Tensor arguments, by binding.
+    pub tensors: Vec<Tensor>,
+    /// Scalar arguments, in the order of the struct: they follow the tensors.
+    pub scalars: Vec<Scalar>,
+    /// The `var<immediate>` that has the scalars.
+    pub(crate) immediate: Option<Handle<GlobalVariable>>,
+    /// Invocations of a work-group.
+    pub group_size: [u32; 3],
+    /// Bytes of workgroup memory.
+    pub shared_bytes: u32,
+}
+
+/// A storage buffer.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// The variable's name.
+    pub name: String,
+    /// `@binding`, which is its place among the arguments.
+    pub binding: u32,
+    /// As declared: `read` or `read_write`.
+    pub access: Access,
+    /// The scalar that its elements are made of; `None` for structs.
+    pub dtype: Option<DType>,
+    /// Bytes of its part of fixed size.
+    pub min_bytes: u64,
+    pub(crate) variable: Handle<GlobalVariable>,
+}
+
+/// A member of the `var<immediate>` struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scalar {
+    /// The member's name.
+    pub name: String,
+    /// Its type.
+    pub dtype: DType,
+    /// Where it lies in the struct.
+    pub offset_bytes: u32,
+}
+
+/// An `override` constant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Override {
+    /// Its name.
+    pub name: String,
+    /// `@id`, if it has one.
+    pub id: Option<u16>,
+    /// `bool`, `i32`, `u32`, `f32`, …
+    pub type_name: String,
+    /// Its default, as text; `None` if a value must be given.
+    pub default: Option<String>,
+}
+
+/// Something that not every device can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Feature {
+    /// Half precision.
+    F16,
+    /// Double precision.
+    F64,
+    /// 64-bit integers.
+    I64,
+    /// Subgroup operations.
+    Subgroups,
+    /// Atomic operations on 32 bits.
+    Atomics,
+    /// Atomic operations on 64 bits.
+    I64Atomics,
+}

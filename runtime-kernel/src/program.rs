@@ -1,0 +1,104 @@
+//! A portable kernel between front end and writers.
+
+use std::fmt;
+
+use naga::valid::ModuleInfo;
+use naga::{Module, Span};
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::c::{self, CCode};
+use crate::interface::Interface;
+use crate::specialise::Specialisation;
+use crate::{contain, parse};
+
+/// A portable kernel that is parsed, specialised and checked: what the writers start from.
+///
+/// Its module is valid, has no overrides left, and no barrier in non-uniform control flow.
+#[derive(Clone)]
+pub struct Program {
+    pub(crate) module: Module,
+    pub(crate) info: ModuleInfo,
+    pub(crate) source: String,
+    pub(crate) path: String,
+    pub(crate) interfaces: Vec<Interface>,
+}
+
+/// What an access out of range does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checks {
+    /// A read gives zero, a write is skipped.
+    #[default]
+    Bounded,
+    /// Whatever the device does with it: the author vouches that there is none.
+    Unchecked,
+}
+
+/// A C-family language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// OpenCL C 1.2.
+    OpenCl,
+    /// CUDA C++, as NVRTC compiles it.
+    Cuda,
+    /// C with GNU extensions, for the host: one function per entry point that runs a range of work-groups.
+    Host,
+}
+
+impl Program {
+    /// Parses, specialises and checks `code`; `path` is what messages call it, and may be empty.
+    ///
+    /// # Errors
+    /// `CompileFailed` with naga's diagnostic, or with the rule of the convention that an entry point breaks and its
+    /// line; `InvalidArgument` for a constant or element type that the code has no place for.
+    pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
+        contain::step("reading the kernel", || parse::program(code, path, specialisation))
+    }
+
+    /// The entry points, in the order of the text.
+    #[must_use]
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// The module behind it.
+    #[must_use]
+    pub const fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Writes it in a C-family language.
+    ///
+    /// # Errors
+    /// `Unsupported`, which names the construct and its line, for what the language cannot express.
+    pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
+        contain::step("writing C", || c::write(self, dialect, checks))
+    }
+
+    /// `path:line` of a span; only the path where it has no place in the text.
+    pub(crate) fn place(&self, span: Span) -> String {
+        place(&self.source, &self.path, span)
+    }
+
+    /// The error for what a dialect cannot express: `what` names the construct.
+    pub(crate) fn unsupported(&self, what: impl fmt::Display, span: Span) -> Error {
+        Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.place(span)))
+    }
+}
+
+/// `path:line` of `span` in `source`.
+pub(crate) fn place(source: &str, path: &str, span: Span) -> String {
+    let path = if path.is_empty() { "wgsl" } else { path };
+    match span.to_range() {
+        Some(range) if range.start <= source.len() => {
+            let line = source.as_bytes()[..range.start].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            format!("{path}:{line}")
+        }
+        _ => path.to_owned(),
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("path", &self.path).field("interfaces", &self.interfaces).finish()
+    }
+}

@@ -1,0 +1,1 @@
+//! Which values are the same for all invocations of a work-group.
