@@ -11,8 +11,8 @@ use crate::abi::{self, Handle, Status};
 use crate::directory::Directory;
 use crate::negotiate::{Calls, Negotiated};
 use crate::{
-    DeviceId, DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result, description, lifecycle,
-    log,
+    DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result, description,
+    lifecycle, log, lowering,
 };
 
 /// One backend of one `Runtime`. Its devices keep it alive.
@@ -27,6 +27,8 @@ pub(crate) struct Instance {
     pub(crate) specs: Vec<OptionSpec>,
     /// The queues of the `Runtime`, across its backends.
     pub(crate) directory: Arc<Directory>,
+    /// What portable code is lowered with.
+    pub(crate) lowerings: Arc<[Arc<dyn Lowering>]>,
     generation: u32,
     /// A list of devices is valid until the next call: one reader at a time.
     listing: Mutex<()>,
@@ -46,6 +48,7 @@ impl Instance {
         backend: Negotiated,
         path: Option<PathBuf>,
         directory: Arc<Directory>,
+        lowerings: Arc<[Arc<dyn Lowering>]>,
     ) -> Result<Self> {
         lifecycle::install();
         let calls = backend.calls;
@@ -70,6 +73,7 @@ impl Instance {
             handle,
             specs,
             directory,
+            lowerings,
             generation,
             listing: Mutex::default(),
         })
@@ -96,7 +100,9 @@ impl Instance {
         let status = unsafe { (self.calls.instance.devices)(self.handle, &raw mut list, &raw mut count) };
         take(status)?;
         // SAFETY: the list is valid until the next call, which the lock holds back.
-        unsafe { description::devices(&self.name, list, count) }
+        let mut devices = unsafe { description::devices(&self.name, list, count) }?;
+        devices.iter_mut().for_each(|device| lowering::announce(&self.lowerings, device));
+        Ok(devices)
     }
 
     /// Opens a device with options that fit the backend's documentation of them.

@@ -9,6 +9,7 @@ use crate::argument::Value;
 use crate::backend::{KernelInfo, Param};
 use crate::device::Device;
 use crate::graves::Remains;
+use crate::lowering::LoweredKernel;
 use crate::module::Module;
 use crate::{Access, Arg, ArgKind, DType, Error, Result};
 
@@ -21,6 +22,8 @@ struct Entry {
     owned: Owned,
     name: String,
     info: KernelInfo,
+    /// What else the code asks for, if it was lowered.
+    lowered: Option<Arc<LoweredKernel>>,
 }
 
 /// A backend kernel; holds its module.
@@ -37,10 +40,21 @@ unsafe impl Sync for Owned {}
 
 impl Kernel {
     /// Takes over a kernel that the backend has just found.
-    pub(crate) fn adopt(module: &Module, handle: Handle, name: &str) -> Result<Self> {
+    pub(crate) fn adopt(
+        module: &Module,
+        handle: Handle,
+        name: &str,
+        lowered: Option<Arc<LoweredKernel>>,
+    ) -> Result<Self> {
         let owned = Owned { module: module.clone(), handle };
-        let info = owned.ask()?;
-        Ok(Self(Arc::new(Entry { owned, name: name.to_owned(), info })))
+        let mut info = owned.ask()?;
+        if let Some(lowered) = &lowered {
+            // The portable code says it better than a driver could.
+            info.params = Some(lowered.params.iter().map(|param| param.param).collect());
+            info.group_size = Some(lowered.group_size);
+            info.shared_bytes = info.shared_bytes.or(Some(lowered.shared_bytes));
+        }
+        Ok(Self(Arc::new(Entry { owned, name: name.to_owned(), info, lowered })))
     }
 
     /// The entry point's name.
@@ -65,6 +79,12 @@ impl Kernel {
         self.0.owned.module.device()
     }
 
+    /// What the code asks for beyond its parameters, if it was lowered.
+    #[inline]
+    pub(crate) fn lowered(&self) -> Option<&LoweredKernel> {
+        self.0.lowered.as_deref()
+    }
+
     /// Checks the arguments of a launch, before anything is submitted.
     ///
     /// # Errors
@@ -78,8 +98,11 @@ impl Kernel {
                 return Err(self.misplaced(index, tensor.device(), device));
             }
         }
-        match &self.0.info.params {
-            Some(params) => self.check_params(params, args),
+        if let Some(params) = &self.0.info.params {
+            self.check_params(params, args)?;
+        }
+        match self.lowered() {
+            Some(lowered) => lowered.check(args),
             None => Ok(()),
         }
     }

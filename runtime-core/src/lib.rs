@@ -172,7 +172,9 @@
 //! access that the launch states, which core trusts when it orders work. So are [`Host::import`] and
 //! [`Tensor::from_dlpack`], which trust a pointer, and [`Queue::launch_untracked`]. Everything else is safe: number, kind,
 //! element type, device and geometry of a launch are checked as far as the code tells them, before anything is submitted.
-//! (Portable kernels, [`ModuleSource::wgsl`], are bounds-checked and safe to make.)
+//! Portable kernels, [`ModuleSource::wgsl`], are bounds-checked and safe to make; a program that wants them registers what
+//! lowers them ([`RuntimeBuilder::lower_with`], with `runtime_kernel::wgsl()`), and from then on loading one is the same
+//! call as loading anything else, on every device.
 //!
 //! # Timing
 //!
@@ -267,6 +269,7 @@ mod layout;
 mod lifecycle;
 mod loader;
 mod log;
+mod lowering;
 mod manifest;
 mod module;
 mod negotiate;
@@ -306,6 +309,7 @@ pub use geometry::{Dim3, Geometry};
 pub use graph::{ExecutableGraph, Graph};
 pub use host::Host;
 pub use kernel::Kernel;
+pub use lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, Portable};
 pub use module::{CodeFormat, Module, ModuleSource};
 pub use options::{OptionScope, OptionSpec, Options, Value, suggest};
 pub use queue::Queue;

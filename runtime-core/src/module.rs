@@ -11,8 +11,9 @@ use crate::abi::{self, Handle, Str};
 use crate::device::Device;
 use crate::graves::Remains;
 use crate::kernel::Kernel;
+use crate::lowering::{self, LoweredKernel};
 use crate::options::suggest;
-use crate::{Error, ErrorKind, OptionScope, Options, Result, Value};
+use crate::{DType, Error, ErrorKind, OptionScope, Options, Result, Value};
 
 /// What the bytes of a module are. An open set: backends may name formats of their own.
 ///
@@ -121,6 +122,17 @@ impl ModuleSource {
         }
     }
 
+    /// A portable kernel in a file, read when it is loaded.
+    #[must_use]
+    pub fn wgsl_file(path: impl Into<PathBuf>) -> Self {
+        Self { format: CodeFormat::WGSL, path: path.into(), code: None, options: Options::new() }
+    }
+
+    /// What a lowering made of portable code.
+    pub(crate) fn lowered(format: CodeFormat, path: &str, code: Vec<u8>, options: Options) -> Self {
+        Self { format, path: path.into(), code: Some(code), options }
+    }
+
     /// Native code in memory.
     ///
     /// # Safety
@@ -147,10 +159,43 @@ impl ModuleSource {
         self
     }
 
+    /// Fixes an `override` constant of portable code, by its name or number.
+    #[must_use]
+    pub fn constant(self, name: &str, value: impl fmt::Display) -> Self {
+        self.option("constant", format!("{name}={value}"))
+    }
+
+    /// Sets the element type of portable code: what stands for `alias T = …;`.
+    #[must_use]
+    pub fn element(self, dtype: DType) -> Self {
+        self.option("element", dtype.to_string())
+    }
+
+    /// Leaves out the bounds checks of portable code.
+    ///
+    /// # Safety
+    /// Every launch of its kernels must keep to the memory of its arguments.
+    #[must_use]
+    pub unsafe fn unchecked(self) -> Self {
+        self.option("unchecked", true)
+    }
+
     /// What the bytes are.
     #[must_use]
     pub const fn format(&self) -> &CodeFormat {
         &self.format
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn code(&self) -> Option<&[u8]> {
+        self.code.as_deref()
+    }
+
+    pub(crate) const fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Lends the source to `call` in the form that crosses the seam.
@@ -181,7 +226,14 @@ impl ModuleSource {
                 device.name,
                 suggest(self.format.as_str(), &names)
             );
-            return Err(Error::new(ErrorKind::Unsupported, message));
+            let error = Error::new(ErrorKind::Unsupported, message);
+            return Err(if self.format == CodeFormat::WGSL && device.instance.lowerings.is_empty() {
+                error.with_note(
+                    "to lower it, make the Runtime with RuntimeBuilder::lower_with(runtime_kernel::wgsl())",
+                )
+            } else {
+                error
+            });
         }
         self.options.validate(&device.instance.specs, OptionScope::Module)
     }
@@ -211,6 +263,8 @@ pub struct Module(Arc<Loaded>);
 struct Loaded {
     device: Arc<Device>,
     handle: Handle,
+    /// The entry points of lowered code.
+    lowered: Option<Vec<Arc<LoweredKernel>>>,
 }
 
 // SAFETY: a backend module, which any thread may use.
@@ -221,13 +275,19 @@ unsafe impl Sync for Loaded {}
 impl Module {
     pub(crate) fn load(device: &Arc<Device>, source: &ModuleSource) -> Result<Self> {
         device.reap();
-        source.check(device).map_err(|error| error.in_operation("load").on_device(&device.name))?;
+        let named = |error: Error| error.in_operation("load").on_device(&device.name);
+        let lowered = lowering::lower(source, &device.instance, &device.info).map_err(named)?;
+        let (source, kernels) = match &lowered {
+            Some((lowered, kernels)) => (lowered, Some(kernels.iter().cloned().map(Arc::new).collect())),
+            None => (source, None),
+        };
+        source.check(device).map_err(named)?;
         let mut handle = std::ptr::null_mut();
         source.with_raw(|raw| {
             // SAFETY: the device is open and the structures live during the call.
             device.call("load", |calls, device| unsafe { (calls.module.load)(device, raw, &raw mut handle) })
         })?;
-        Ok(Self(Arc::new(Loaded { device: device.clone(), handle })))
+        Ok(Self(Arc::new(Loaded { device: device.clone(), handle, lowered: kernels })))
     }
 
     /// Names of the entry points, as far as the code tells.
@@ -235,6 +295,9 @@ impl Module {
     /// # Errors
     /// Whatever the device says.
     pub fn symbols(&self) -> Result<Vec<String>> {
+        if let Some(kernels) = &self.0.lowered {
+            return Ok(kernels.iter().map(|kernel| kernel.name.clone()).collect());
+        }
         let (mut list, mut count) = (std::ptr::null(), 0);
         // SAFETY: the module is loaded and the out-parameters live during the call.
         self.0.device.call("symbols", |calls, _| unsafe {
@@ -252,10 +315,17 @@ impl Module {
     /// `NotFound`, which lists the entry points that exist.
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         let device = &self.0.device;
+        let (symbol, lowered) = match &self.0.lowered {
+            None => (name, None),
+            Some(kernels) => match kernels.iter().find(|kernel| kernel.name == name) {
+                Some(kernel) => (kernel.symbol.as_str(), Some(kernel)),
+                None => return Err(self.no_kernel(name, kernels)),
+            },
+        };
         let mut handle = std::ptr::null_mut();
         // SAFETY: the module is loaded and the parameters live during the call.
         let found = device.call("kernel", |calls, _| unsafe {
-            (calls.module.kernel)(self.0.handle, Str::new(name), &raw mut handle)
+            (calls.module.kernel)(self.0.handle, Str::new(symbol), &raw mut handle)
         });
         found.map_err(|error| match (error.kind(), self.symbols()) {
             (ErrorKind::NotFound, Ok(names)) => {
@@ -264,7 +334,13 @@ impl Module {
             }
             _ => error,
         })?;
-        Kernel::adopt(self, handle, name)
+        Kernel::adopt(self, handle, name, lowered.cloned())
+    }
+
+    fn no_kernel(&self, name: &str, kernels: &[Arc<LoweredKernel>]) -> Error {
+        let names: Vec<_> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        let message = format!("no entry point \"{name}\"; {}", suggest(name, &names));
+        Error::new(ErrorKind::NotFound, message).in_operation("kernel").on_device(&self.0.device.name)
     }
 
     pub(crate) fn device(&self) -> &Arc<Device> {

@@ -54,13 +54,14 @@ pub struct Queue {
 /// The arguments and geometry of a launch, in the form that crosses the seam.
 #[derive(Default)]
 pub(crate) struct RawLaunch {
-    args: SmallVec<[abi::Arg; 16]>,
+    /// Up to 16, and the sizes of as many tensors for lowered code.
+    args: SmallVec<[abi::Arg; 32]>,
 }
 
 impl RawLaunch {
     /// Fills an empty one in place, since moving it would cost more than filling it.
     #[inline]
-    pub(crate) fn fill(&mut self, args: &[Arg<'_>]) -> Result<()> {
+    pub(crate) fn fill(&mut self, kernel: &Kernel, args: &[Arg<'_>]) -> Result<()> {
         if args.len() > self.args.inline_size() {
             self.args.reserve(args.len());
         }
@@ -73,6 +74,11 @@ impl RawLaunch {
         }
         // SAFETY: the loop wrote all of them.
         unsafe { self.args.set_len(args.len()) };
+        if let Some(lowered) = kernel.lowered() {
+            for size in lowered.tensor_sizes(args) {
+                self.args.push(size.raw()?);
+            }
+        }
         Ok(())
     }
 
@@ -177,7 +183,7 @@ impl Queue {
             }
         }
         let mut raw = RawLaunch::default();
-        raw.fill(args).map_err(|error| self.name(error, "launch"))?;
+        raw.fill(kernel, args).map_err(|error| self.name(error, "launch"))?;
         let launch = &raw.pointed(geometry);
         let submitted = self.submit(&uses, plan, |calls, queue, place| {
             // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.

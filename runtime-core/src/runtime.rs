@@ -12,7 +12,9 @@ use crate::negotiate::{Negotiated, negotiate};
 use crate::report::{LoadReport, Outcome, Stage};
 use crate::search::{Environment, Found, Request, search};
 use crate::selector::Selector;
-use crate::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result, device, loader, manifest, suggest};
+use crate::{
+    DeviceInfo, Error, ErrorKind, Lowering, OptionSpec, Options, Result, device, loader, manifest, suggest,
+};
 
 /// The registry of backends and their devices. Cheap to clone; several may live in one process.
 ///
@@ -68,6 +70,7 @@ impl Runtime {
             registered: Vec::new(),
             libraries: Vec::new(),
             directories: Vec::new(),
+            lowerings: Vec::new(),
             discover: true,
         }
     }
@@ -160,6 +163,7 @@ pub struct RuntimeBuilder {
     registered: Vec<&'static BackendTable>,
     libraries: Vec<PathBuf>,
     directories: Vec<PathBuf>,
+    lowerings: Vec<Arc<dyn Lowering>>,
     discover: bool,
 }
 
@@ -182,6 +186,12 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Brings in what lowers a format of portable code: `runtime_kernel::wgsl()` for WGSL. The first one of a format wins.
+    pub fn lower_with(mut self, lowering: Arc<dyn Lowering>) -> Self {
+        self.lowerings.push(lowering);
+        self
+    }
+
     /// Whether to look in the usual places too; the default is yes.
     pub fn discover(mut self, discover: bool) -> Self {
         self.discover = discover;
@@ -191,7 +201,7 @@ impl RuntimeBuilder {
     /// Loads the backends. What does not load is a line in [`Runtime::load_report`].
     #[must_use]
     pub fn build(self) -> Runtime {
-        let mut registry = Registry::default();
+        let mut registry = Registry { lowerings: self.lowerings.into(), ..Registry::default() };
         for table in &self.registered {
             registry.register(table);
         }
@@ -218,6 +228,7 @@ enum Verdict {
 struct Registry {
     inner: Inner,
     directory: Arc<Directory>,
+    lowerings: Arc<[Arc<dyn Lowering>]>,
     files: HashMap<(u64, u64), PathBuf>,
 }
 
@@ -261,7 +272,7 @@ impl Registry {
         *stage = Stage::Instance;
         let what =
             format!("{} {} (ABI {}.{})", backend.name, backend.version, crate::abi::MAJOR, backend.minor);
-        let instance = Instance::open(backend, path, self.directory.clone())?;
+        let instance = Instance::open(backend, path, self.directory.clone(), self.lowerings.clone())?;
         self.inner.instances.push(Arc::new(instance));
         Ok(Verdict::Loaded(what))
     }

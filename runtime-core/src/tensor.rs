@@ -431,6 +431,30 @@ impl Tensor {
         usize::try_from(self.0.raw.span_bytes).unwrap_or(usize::MAX)
     }
 
+    /// Bytes from the first element to the end of the one that lies last; elements before the first do not count.
+    pub(crate) fn reach_bytes(&self) -> u64 {
+        let last = self.0.layout.reach().map_or(-1, |(_, high)| high);
+        u64::try_from(last + 1).unwrap_or(0) * self.0.dtype.bytes() as u64
+    }
+
+    /// Whether code that is given the addresses of both tensors' first elements, and keeps to their reach, can touch a
+    /// byte of both.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let (Storage::Bytes(own), Storage::Bytes(others)) = (&self.0.storage, &other.0.storage) else {
+            return false;
+        };
+        let range = |tensor: &Self| {
+            let first = tensor.byte_offset() as u64;
+            first..first + tensor.reach_bytes()
+        };
+        let (own_range, others_range) = (range(self), range(other));
+        Arc::ptr_eq(own, others)
+            && own_range.start < others_range.end
+            && others_range.start < own_range.end
+            && !own_range.is_empty()
+            && !others_range.is_empty()
+    }
+
     fn read_span(&self, buffer: &Buffer) -> Result<Vec<u8>> {
         let mut span = vec![0; self.span_bytes()];
         transfer::read(buffer, self.first_byte(), &mut span)?;

@@ -1,0 +1,128 @@
+//! Portable code, with a lowering of the test's own: what it says is kept, and what it asks of a launch is checked.
+
+use std::sync::Arc;
+
+use runtime_core::{
+    Access, Arg, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Geometry, Lowered, LoweredKernel,
+    LoweredParam, Lowering, ModuleSource, OptionSpec, Options, Param, Portable, QueueOptions, Result,
+    Runtime, Tensor,
+};
+
+/// Lowers `NAME BUILTIN` to a kernel of the null backend.
+#[derive(Debug)]
+struct Renaming;
+
+impl Lowering for Renaming {
+    fn format(&self) -> CodeFormat {
+        CodeFormat::WGSL
+    }
+
+    fn options(&self) -> Vec<OptionSpec> {
+        vec![OptionSpec::module("constant", "", "NAME=VALUE"), OptionSpec::module("element", "", "Type.")]
+    }
+
+    fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
+        device.formats.iter().any(|format| format == "null").then(|| CodeFormat::from("null"))
+    }
+
+    fn lower(&self, source: &Portable<'_>, _device: &DeviceInfo) -> Result<Lowered> {
+        let (name, builtin) = source
+            .code
+            .trim()
+            .split_once(' ')
+            .ok_or_else(|| Error::new(ErrorKind::CompileFailed, format!("line 1: {}", source.code)))?;
+        let prefix = source.options.texts("constant").find_map(|text| text.strip_prefix("PREFIX="));
+        let tensor = |access| Param { kind: ArgKind::Tensor, access, dtype: Some(DType::F32) };
+        let params = vec![
+            LoweredParam { param: tensor(Access::Read), min_bytes: 8 },
+            LoweredParam { param: tensor(Access::ReadWrite), min_bytes: 0 },
+            LoweredParam {
+                param: Param { kind: ArgKind::Scalar, access: Access::Read, dtype: Some(DType::F32) },
+                min_bytes: 0,
+            },
+        ];
+        let prefix = prefix.unwrap_or_default();
+        Ok(Lowered {
+            format: CodeFormat::from("null"),
+            code: builtin.into(),
+            options: Options::new().with("prefix", prefix),
+            kernels: vec![LoweredKernel {
+                name: name.to_owned(),
+                symbol: format!("{prefix}{builtin}"),
+                params,
+                group_size: [1; 3],
+                shared_bytes: 0,
+                tensor_sizes: false,
+            }],
+        })
+    }
+}
+
+fn runtime() -> Runtime {
+    Runtime::builder()
+        .discover(false)
+        .register(runtime_null::backend())
+        .lower_with(Arc::new(Renaming))
+        .build()
+}
+
+#[test]
+fn loading_portable_code_is_the_same_call() {
+    let runtime = runtime();
+    assert!(runtime.devices()[0].formats.contains(&"wgsl".to_owned()));
+    let device = runtime.open("null").unwrap();
+    let source = ModuleSource::wgsl("main saxpy_f32").constant("PREFIX", "p_");
+    let module = device.load(&source).unwrap();
+    assert_eq!(module.symbols().unwrap(), ["main"]);
+    let kernel = module.kernel("main").unwrap();
+    assert_eq!((kernel.name(), kernel.info().group_size), ("main", Some([1; 3])));
+
+    let x = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0]).unwrap();
+    let y = Tensor::from_slice(&*device, &[2], &[10.0f32, 20.0]).unwrap();
+    let queue = device.open_queue(&QueueOptions::default()).unwrap();
+    let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)];
+    queue.call(&kernel, &Geometry::single(), &args).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [12.0, 24.0]);
+
+    let error = module.kernel("mian").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().contains("did you mean \"main\"?"), "{error}");
+}
+
+#[test]
+fn what_portable_code_asks_of_a_launch_is_checked() {
+    let device = runtime().open("null").unwrap();
+    let kernel = device.load(&ModuleSource::wgsl("main saxpy_f32")).unwrap().kernel("main").unwrap();
+    let queue = device.open_queue(&QueueOptions::default()).unwrap();
+    let all = Tensor::from_slice(&*device, &[8], &[1.0f32; 8]).unwrap();
+    let refusal = |x: &Tensor, y: &Tensor| {
+        let args = [Arg::read(x), Arg::read_write(y), Arg::scalar(2.0f32)];
+        queue.launch(&kernel, &Geometry::single(), &args).err().map(|error| error.to_string())
+    };
+    let (low, high) = (all.slice(0, 0..4).unwrap(), all.slice(0, 4..8).unwrap());
+    assert_eq!(refusal(&low, &high), None, "beside each other");
+    let error = refusal(&low, &all.slice(0, 3..7).unwrap()).unwrap();
+    assert!(error.contains("arguments 0 and 1 of \"main\" share memory"), "{error}");
+    let error = refusal(&all.slice(0, 0..1).unwrap(), &high).unwrap();
+    assert!(error.contains("argument 0 of \"main\" has 4 bytes, the kernel needs 8"), "{error}");
+    let reversed = all.view(&[4], &[-1], 3).unwrap();
+    let error = refusal(&reversed, &high).unwrap();
+    assert!(error.contains("has 4 bytes"), "elements before the first do not count: {error}");
+}
+
+#[test]
+fn errors_say_whose_they_are() {
+    let device = runtime().open("null").unwrap();
+    let error = device.load(&ModuleSource::wgsl("nonsense")).unwrap_err();
+    assert_eq!((error.kind(), error.message()), (ErrorKind::CompileFailed, "line 1: nonsense"));
+    let error = device.load(&ModuleSource::wgsl("main fail").option("constnat", "N=1")).unwrap_err();
+    assert!(error.message().contains("did you mean \"constant\"?"), "{error}");
+    let error = device.load(&ModuleSource::wgsl_file("no/such/file.wgsl")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.message().contains("no/such/file.wgsl"), "{error}");
+
+    let bare = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    let error = bare.open("null").unwrap().load(&ModuleSource::wgsl("main fail")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.message().contains("lower_with"), "{error}");
+}
