@@ -26,7 +26,8 @@ Tasks of this repository, run as `cargo xtask TASK`:
   miri             core and the null backend under Miri: undefined behaviour, leaks
   valgrind         the loader's and the host's tests under valgrind
   tsan             core, null, host and the conformance suite under ThreadSanitizer
-  fuzz [SECONDS]   each fuzz target of tests/fuzz for a minute, or as long as that
+  fuzz [SECONDS [TARGET…]]
+                   each fuzz target of tests/fuzz, or those, for a minute, or as long as that
 
 `test` reads RUNTIME_REQUIRE, a comma-separated list of targets whose absence is a failure.
 ";
@@ -57,8 +58,7 @@ fn perform(arguments: &[String]) -> Outcome {
         ("miri", []) => harden::miri(),
         ("valgrind", []) => harden::valgrind(),
         ("tsan", []) => harden::tsan(),
-        ("fuzz", []) => harden::fuzz(None),
-        ("fuzz", [seconds]) => harden::fuzz(Some(seconds)),
+        ("fuzz", arguments) => harden::fuzz(arguments),
         ("bundle", [directory]) => bundle::perform(directory.as_ref()),
         ("bundle", _) => {
             Err(Failure::new("`bundle` takes one argument, the directory to write: cargo xtask bundle DIR"))
@@ -67,7 +67,6 @@ fn perform(arguments: &[String]) -> Outcome {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
         ("eval", arguments) => eval::perform(arguments),
-        ("fuzz", _) => Err(Failure::new("`fuzz` takes one argument, how long: cargo xtask fuzz 600")),
         ("test" | "lint" | "header" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }

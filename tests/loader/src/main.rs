@@ -1,10 +1,13 @@
-//! Prints the load report of this process, for the tests of the search order, of fork and of exit.
+//! Prints the load report of this process, for the tests of the search order, of fork, of exit, of privileges and of threads.
 //!
-//! `loader-report [fork DEVICE | exit]`: with `fork`, a forked child tries to use what its parent made; with `exit`,
-//! the program ends while the null device still works and a future waits for it.
+//! `loader-report [fork DEVICE | exit | user | threads DEVICE…]`: with `fork`, a forked child tries to use what its parent
+//! made; with `exit`, the program ends while the null device still works and a future waits for it; `user` tells who runs it,
+//! and `threads` uses the devices from many threads at once.
 
-#![allow(unsafe_code, reason = "forks, and loads code")]
+#![allow(unsafe_code, reason = "forks, loads code, and asks who runs it")]
 #![allow(clippy::print_stdout, reason = "its output is what the tests read")]
+
+mod threads;
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,17 +17,32 @@ use std::task::{Context, Waker};
 use runtime_core::{Arg, ErrorKind, Geometry, ModuleSource, Runtime};
 
 fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().collect();
+    match &arguments[1..] {
+        // Nothing is loaded before the threads do it.
+        [word, devices @ ..] if word == "threads" => return threads::use_at_once(devices),
+        [word] if word == "user" => return user(),
+        _ => {}
+    }
     let runtime = Runtime::new();
     for line in runtime.load_report() {
         println!("{line}");
     }
-    let arguments: Vec<_> = std::env::args().collect();
     match &arguments[1..] {
         [] => ExitCode::SUCCESS,
         [word, device] if word == "fork" => in_child(&runtime, device),
         [word] if word == "exit" => in_flight(&runtime),
         _ => ExitCode::from(2),
     }
+}
+
+/// Prints the real and the effective user, and the groups likewise.
+fn user() -> ExitCode {
+    let ask: [unsafe extern "C" fn() -> u32; 4] = [libc::getuid, libc::geteuid, libc::getgid, libc::getegid];
+    // SAFETY: these only read who the process runs as.
+    let told = ask.map(|ask| unsafe { ask() }.to_string());
+    println!("{}", told.join(" "));
+    ExitCode::SUCCESS
 }
 
 /// Forks; the child exits with 0 if everything that the parent made is an error there and a new `Runtime` works.

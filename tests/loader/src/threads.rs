@@ -1,0 +1,64 @@
+//! Many threads that begin at the same moment: each with a `Runtime` of its own, then all with one.
+
+use std::process::ExitCode;
+use std::sync::Barrier;
+
+use runtime_core::{CommonRuntime, DType, Placement, QueueOptions, Result, Runtime};
+
+/// As many as the issue of a release says.
+const THREADS: usize = 16;
+/// How often each thread makes a `Runtime` and uses it.
+const ROUNDS: usize = 4;
+const ELEMENTS: usize = 257;
+
+/// Uses `devices` from all threads; prints what went wrong, and how many uses went well.
+pub(crate) fn use_at_once(devices: &[String]) -> ExitCode {
+    let own = at_once(|thread| {
+        (0..ROUNDS).try_for_each(|_| {
+            let runtime = Runtime::new();
+            devices.iter().try_for_each(|device| work(&*runtime.open(device)?, thread))
+        })
+    });
+    let shared = Runtime::new();
+    let one = at_once(|thread| devices.iter().try_for_each(|device| work(&*shared.open(device)?, thread)));
+    for line in shared.load_report() {
+        println!("{line}");
+    }
+    let failures: Vec<_> = own.into_iter().chain(one).filter_map(Result::err).collect();
+    for failure in &failures {
+        println!("{failure}");
+    }
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs `body` on all threads, none of which begins before all are there.
+fn at_once(body: impl Fn(usize) -> Result<()> + Sync) -> Vec<Result<()>> {
+    let (all, body) = (Barrier::new(THREADS), &body);
+    std::thread::scope(|scope| {
+        let start = |thread| {
+            let all = &all;
+            scope.spawn(move || {
+                all.wait();
+                body(thread)
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(start).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+    })
+}
+
+/// Fills, copies across two queues and reads: each thread finds its own number.
+fn work(device: &dyn CommonRuntime, thread: usize) -> Result<()> {
+    let number = u8::try_from(thread).expect("few threads") + 1;
+    let allocate = || device.allocate(DType::U8, &[ELEMENTS], &Placement::default());
+    let (from, to) = (allocate()?, allocate()?);
+    let (first, second) =
+        (device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?);
+    first.fill(&from, &[number])?;
+    second.copy(&to, &from)?.wait()?;
+    let found = to.to_vec::<u8>()?;
+    if found == [number; ELEMENTS] {
+        return Ok(());
+    }
+    Err(runtime_core::Error::invalid(format!("thread {thread} found {:?}…", &found[..4])))
+}
