@@ -15,6 +15,7 @@ use libffi::middle::{Arg, Cif, Type, arg};
 use runtime_core::{DType, DTypeClass, Error, ErrorKind, Result};
 
 use crate::convention::Convention;
+use crate::groups::GroupTime;
 use crate::module::Library;
 use crate::{tagged, tvm};
 
@@ -137,6 +138,8 @@ type Integers = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 #[rustfmt::skip]
 type Mixed = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, f64, f64, f64, f64, f64, f64, f64, f64);
 
+type Groups = unsafe extern "C" fn(*const u64, *const u32, i64, i64);
+
 /// A C function; keeps its library loaded.
 #[derive(Debug)]
 pub(crate) struct Function {
@@ -146,6 +149,7 @@ pub(crate) struct Function {
     symbol: String,
     /// The first signature that needed `libffi`: a function rarely has two.
     prepared: OnceLock<Prepared>,
+    group_time: GroupTime,
     library: Option<Arc<Library>>,
 }
 
@@ -157,8 +161,14 @@ unsafe impl Sync for Function {}
 impl Function {
     /// A function of `library` at `address`.
     pub(crate) const fn new(address: *const c_void, library: Option<Arc<Library>>) -> Self {
-        let symbol = String::new();
-        Self { address, convention: Convention::Plain, symbol, prepared: OnceLock::new(), library }
+        Self {
+            address,
+            convention: Convention::Plain,
+            symbol: String::new(),
+            prepared: OnceLock::new(),
+            group_time: GroupTime::new(),
+            library,
+        }
     }
 
     /// The same function, which stands under `symbol` and takes its arguments in `convention`.
@@ -172,6 +182,11 @@ impl Function {
     #[inline]
     pub(crate) const fn convention(&self) -> Convention {
         self.convention
+    }
+
+    /// What its work-groups took when it ran last.
+    pub(crate) const fn group_time(&self) -> &GroupTime {
+        &self.group_time
     }
 
     /// A function that does nothing.
@@ -198,6 +213,15 @@ impl Function {
         unsafe { function(a, b, c, d, e, f, p, q, r, s, t, u, v, w) };
     }
 
+    /// Runs the work-groups `begin..end` of a grid of `groups`.
+    #[inline]
+    pub(crate) fn call_groups(&self, args: &[u64], groups: &[u32; 3], begin: i64, end: i64) {
+        // SAFETY: a data pointer and a function pointer have the same size on every supported platform.
+        let function = unsafe { std::mem::transmute::<*const c_void, Groups>(self.address) };
+        // SAFETY: who loaded the code with the convention `groups` vouched for it.
+        unsafe { function(args.as_ptr(), groups.as_ptr(), begin, end) };
+    }
+
     /// Calls with any number and mix of arguments, in the function's convention.
     ///
     /// # Errors
@@ -205,6 +229,7 @@ impl Function {
     pub(crate) fn call(&self, words: &[Word]) -> Result<()> {
         match self.convention {
             Convention::Plain => self.call_plain(words),
+            Convention::Groups => Err(Error::unsupported("a call without groups")),
             Convention::Packed => {
                 tagged::call_packed(self.address, words).map_err(|code| self.failure(code, None))
             }

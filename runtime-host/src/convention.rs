@@ -16,11 +16,23 @@ pub(crate) enum Convention {
     Packed,
     /// `int __tvm_ffi_f(void *handle, const Any *args, int32_t n, Any *result)`: TVM's FFI.
     TvmFfi,
+    /// `void f(const uint64_t *args, const uint32_t *groups, int64_t begin, int64_t end)`: work-groups of a grid.
+    Groups,
 }
 
 impl Convention {
-    const NAMES: [(&str, Self); 3] =
-        [("plain", Self::Plain), ("packed", Self::Packed), ("tvm-ffi", Self::TvmFfi)];
+    const NAMES: [(&str, Self); 4] = [
+        ("plain", Self::Plain),
+        ("packed", Self::Packed),
+        ("tvm-ffi", Self::TvmFfi),
+        ("groups", Self::Groups),
+    ];
+
+    /// Whether a tensor is its address, and a scalar its own bytes.
+    #[inline]
+    pub(crate) const fn is_bare(self) -> bool {
+        matches!(self, Self::Plain | Self::Groups)
+    }
 
     /// The load option that chooses one.
     pub(crate) fn option() -> OptionSpec {
@@ -54,7 +66,7 @@ impl Convention {
         let prefixed = format!("{TVM_FFI_PREFIX}{name}");
         let found = |symbol: &str, convention| exists(symbol).then(|| (symbol.to_owned(), convention));
         match self {
-            Self::Packed => found(name, self),
+            Self::Packed | Self::Groups => found(name, self),
             // A function with the prefix has no other convention.
             _ if name.starts_with(TVM_FFI_PREFIX) => found(name, Self::TvmFfi),
             Self::Plain => found(name, self).or_else(|| found(&prefixed, Self::TvmFfi)),
@@ -114,6 +126,6 @@ mod tests {
         assert_eq!(Convention::of(&Options::new()).unwrap(), Convention::Plain);
         assert_eq!(Convention::of(&Options::new().with("convention", "packed")).unwrap(), Convention::Packed);
         let error = Convention::of(&Options::new().with("convention", "pack")).unwrap_err();
-        assert!(error.message().contains("plain, packed, tvm-ffi"), "{error}");
+        assert!(error.message().contains("plain, packed, tvm-ffi, groups"), "{error}");
     }
 }

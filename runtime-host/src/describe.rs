@@ -13,6 +13,8 @@ use crate::{memory, module, platform, simd};
 const DLPACK_CPU: i32 = 1;
 /// Most scratch memory of one launch.
 const SCRATCH_BYTES: u64 = 256 << 20;
+/// Most work-items of a group: code keeps their values on the stack.
+const GROUP_ITEMS: u32 = 1024;
 const CPU: &str = "/sys/devices/system/cpu";
 
 /// Describes the host as device 0, and its nodes, if it has several, as sub-devices.
@@ -66,10 +68,16 @@ fn whole(topology: &Topology) -> DeviceInfo {
             | abi::CAP_EMPTY_KERNEL
             | abi::CAP_F64
             | abi::CAP_IMPORT
-            | abi::CAP_RANGE,
+            | abi::CAP_RANGE
+            | abi::CAP_GROUPS,
     );
-    info.limits =
-        Limits { shared_bytes: SCRATCH_BYTES, allocation_bytes: isize::MAX as u64, ..Limits::default() };
+    info.limits = Limits {
+        groups: [i32::MAX as u64; 3],
+        group_size: [GROUP_ITEMS; 3],
+        group_items: GROUP_ITEMS,
+        shared_bytes: SCRATCH_BYTES,
+        allocation_bytes: isize::MAX as u64,
+    };
     info.spaces = vec![space("device", total_bytes)];
     info.spaces
         .extend(topology.with_memory().map(|node| space(&node_space(node), node.memory_usage().total_bytes)));

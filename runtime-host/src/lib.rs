@@ -4,7 +4,7 @@
 //! archive that is linked, whole, into a shared object. Work of a queue runs in order on the queue's own thread, which
 //! starts with the first asynchronous submission; a synchronous call on an idle queue runs on the caller's thread.
 //!
-//! How the arguments of a launch arrive depends on the load option `convention`:
+//! How the arguments of a launch arrive depends on the load option `convention` (for `groups` see below):
 //!
 //! | argument | `plain`, the default: `void f(…)` | `packed` | `tvm-ffi` |
 //! | --- | --- | --- | --- |
@@ -27,6 +27,11 @@
 //!   iterations that nobody else gets; 0 leaves the grain open, about eight calls per thread. The cuts do not depend on
 //!   which thread is faster, and every thread has work-group memory of its own. Code does not tell whether a function
 //!   takes a range: launching one that does without a range, or one that does not with it, is undefined.
+//! - With the convention `groups` a function runs **work-groups**: `void f(const uint64_t *args, const uint32_t *groups,
+//!   int64_t begin, int64_t end)`. `args` has a word per argument (an address, or a scalar's bytes), `groups` the three
+//!   counts of the grid, and the function runs the groups `begin..end` of it, x fastest; it is called on several threads,
+//!   each time for groups that nobody else gets. The code knows its group size, and has its work-group memory itself.
+//!   Portable kernels arrive in this form. A grid that took less than some microseconds last time runs on one thread.
 //!
 //! `Geometry::shared_bytes` is ignored: C has no name for it.
 //!
@@ -39,6 +44,7 @@ mod compile;
 mod convention;
 mod describe;
 mod device;
+mod groups;
 mod link;
 mod memory;
 mod module;
@@ -49,6 +55,7 @@ mod progress;
 mod queue;
 mod range;
 mod simd;
+mod spread;
 mod tagged;
 mod timer;
 mod toolchain;

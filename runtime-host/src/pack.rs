@@ -9,9 +9,11 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::call::{Class, Function, Registers, Word};
 use crate::convention::Convention;
+use crate::groups::{Extent, GroupCall};
 use crate::memory::HostBuffer;
 use crate::pool::Pool;
-use crate::range::{Span, Spread};
+use crate::range::RangeCall;
+use crate::spread::Spread;
 use crate::tagged::Tensors;
 
 /// Arguments that stand in scratch memory begin at multiples of this.
@@ -64,7 +66,7 @@ impl Packed {
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>>,
     ) -> Result<()> {
         self.clear();
-        let plain = convention == Convention::Plain;
+        let plain = convention.is_bare();
         for (index, arg) in args.enumerate() {
             let word = match arg {
                 ArgRef::Tensor(tensor) if plain => Word::pointer(tensor.address()),
@@ -106,7 +108,7 @@ impl Packed {
         self.contents.shrink_to(KEPT_BYTES);
     }
 
-    /// Calls `function` with the arguments; for all of `span`, if there is one, on this thread and those of `pool`.
+    /// Calls `function` with the arguments, for all of `extent`, on this thread and those of `pool`.
     ///
     /// # Errors
     /// `OutOfMemory` without scratch memory; `OutOfResources` if the pool cannot start; `Unsupported`; `Failed` if
@@ -114,19 +116,34 @@ impl Packed {
     pub(crate) fn invoke(
         &mut self,
         function: &Arc<Function>,
-        span: Option<Span>,
+        extent: &Extent,
         scratch: &mut Scratch,
         pool: &Pool,
     ) -> Result<()> {
-        let Some(span) = span else {
-            self.place(scratch, 1)?;
-            return function.call(&self.words);
-        };
-        let split = span.split(pool.threads());
-        let local_bytes = self.place(scratch, split.hands())?;
-        let locals = self.indirect.iter().filter(|argument| !argument.by_value);
-        let locals = locals.map(|argument| (argument.index, local_bytes)).collect();
-        Spread::new(function, &self.words, locals, split).run(pool)
+        match *extent {
+            Extent::Once => {
+                self.place(scratch, 1)?;
+                function.call(&self.words)
+            }
+            Extent::Range(span) => {
+                let split = span.split(pool.threads());
+                let local_bytes = self.place(scratch, split.hands())?;
+                let locals = self.indirect.iter().filter(|argument| !argument.by_value);
+                let locals = locals.map(|argument| (argument.index, local_bytes)).collect();
+                Spread::new(RangeCall::new(function, &self.words, locals), split).run(pool)
+            }
+            Extent::Groups(groups) => {
+                if let Some(local) = self.indirect.iter().find(|argument| !argument.by_value) {
+                    let what = format!(
+                        "argument {}: work-group memory that the code does not hold itself",
+                        local.index
+                    );
+                    return Err(Error::unsupported(what));
+                }
+                self.place(scratch, 1)?;
+                GroupCall::run(function, &self.words, groups, pool)
+            }
+        }
     }
 
     /// Gives every indirect argument its memory, work-group memory `hands` times; says how far apart these are.
@@ -227,7 +244,7 @@ mod tests {
             ];
             assert!(registers(args.into_iter()).is_none(), "they need memory");
             packed.fill(Convention::Plain, args.into_iter()).unwrap();
-            packed.invoke(&function, None, &mut scratch, &pool()).unwrap();
+            packed.invoke(&function, &Extent::Once, &mut scratch, &pool()).unwrap();
             // SAFETY: `out` is written behind the compiler's back.
             assert_eq!(unsafe { (&raw const out).read_volatile() }, 10 * round + 1);
         }
@@ -243,8 +260,9 @@ mod tests {
         packed
             .fill(Convention::Plain, [ArgRef::Local(u64::MAX), ArgRef::Local(u64::MAX)].into_iter())
             .unwrap();
-        let error =
-            packed.invoke(&Arc::new(Function::empty()), None, &mut Scratch::default(), &pool()).unwrap_err();
+        let error = packed
+            .invoke(&Arc::new(Function::empty()), &Extent::Once, &mut Scratch::default(), &pool())
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     }
 }

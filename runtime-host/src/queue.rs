@@ -14,12 +14,12 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::call::Function;
 use crate::convention::Convention;
+use crate::groups::{Asked, Extent};
 use crate::memory::HostBuffer;
 use crate::module::HostKernel;
 use crate::pack::{self, Packed, Scratch};
 use crate::pool::Pool;
 use crate::progress::Progress;
-use crate::range::Span;
 use crate::timer::Timestamps;
 use crate::worker::{self, Inbox, Submission, Work};
 
@@ -129,12 +129,12 @@ impl HostQueue {
         &self,
         ticket: u64,
         function: &Arc<Function>,
-        span: Option<Span>,
+        extent: Extent,
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>>,
     ) -> Result<()> {
         self.submit(ticket, |submission| {
             submission.packed.fill(function.convention(), args)?;
-            submission.work = Work::Launch(Arc::clone(function), span);
+            submission.work = Work::Launch(Arc::clone(function), extent);
             Ok(())
         })
     }
@@ -167,10 +167,10 @@ impl HostQueue {
         &self,
         ticket: u64,
         function: &Arc<Function>,
-        span: Result<Option<Span>>,
+        extent: Result<Extent>,
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>> + Clone,
     ) -> Result<()> {
-        if matches!(span, Ok(None))
+        if matches!(extent, Ok(Extent::Once))
             && function.convention() == Convention::Plain
             && let Some(registers) = pack::registers(args.clone())
         {
@@ -178,22 +178,22 @@ impl HostQueue {
             self.shared.progress.end(ticket);
             return Ok(());
         }
-        self.run_packed(ticket, function, span, args)
+        self.run_packed(ticket, function, extent, args)
     }
 
     fn run_packed<'a>(
         &self,
         ticket: u64,
         function: &Arc<Function>,
-        span: Result<Option<Span>>,
+        extent: Result<Extent>,
         args: impl Iterator<Item = ArgRef<'a, HostBuffer>>,
     ) -> Result<()> {
         // A panic that left here would leave a ticket that never ends.
         let outcome = catch_panic("run", || {
-            let span = span?;
+            let extent = extent?;
             let (packed, scratch) = &mut *self.inline.lock();
             packed.fill(function.convention(), args)?;
-            packed.invoke(function, span, scratch, &self.shared.pool)
+            packed.invoke(function, &extent, scratch, &self.shared.pool)
         })
         .flatten();
         match &outcome {
@@ -210,8 +210,8 @@ impl Queue for HostQueue {
     type Graph = NoGraph<HostBuffer>;
 
     fn launch(&self, place: Place, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
-        let span = Span::of(&kernel.0, launch.range(), launch.grain())?;
-        self.submit_launch(place.ticket, &kernel.0, span, launch.args())
+        let extent = Extent::of(&kernel.0, &asked(launch))?;
+        self.submit_launch(place.ticket, &kernel.0, extent, launch.args())
     }
 
     #[inline]
@@ -221,12 +221,12 @@ impl Queue for HostQueue {
 
     #[inline]
     fn run(&self, ticket: u64, kernel: &HostKernel, launch: &Launch<'_, HostBuffer>) -> Result<()> {
-        let span = Span::of(&kernel.0, launch.range(), launch.grain());
-        self.run_taken(ticket, &kernel.0, span, launch.args())
+        let extent = Extent::of(&kernel.0, &asked(launch));
+        self.run_taken(ticket, &kernel.0, extent, launch.args())
     }
 
     fn run_empty(&self, ticket: u64) -> Result<()> {
-        self.run_taken(ticket, &self.empty, Ok(None), std::iter::empty())
+        self.run_taken(ticket, &self.empty, Ok(Extent::Once), std::iter::empty())
     }
 
     fn write(&self, place: Place, destination: &HostBuffer, offset: u64, source: HostBytes) -> Result<()> {
@@ -273,7 +273,7 @@ impl Queue for HostQueue {
     }
 
     fn empty(&self, place: Place) -> Result<()> {
-        self.submit_launch(place.ticket, &self.empty, None, std::iter::empty())
+        self.submit_launch(place.ticket, &self.empty, Extent::Once, std::iter::empty())
     }
 
     fn timestamp(&self, place: Place) -> Result<()> {
@@ -312,6 +312,16 @@ impl Queue for HostQueue {
 
     fn failure(&self) -> Option<Error> {
         self.shared.progress.failure()
+    }
+}
+
+#[inline]
+fn asked(launch: &Launch<'_, HostBuffer>) -> Asked {
+    Asked {
+        groups: launch.groups(),
+        group_size: launch.group_size(),
+        range: launch.range(),
+        grain: launch.grain(),
     }
 }
 

@@ -12,9 +12,9 @@ use runtime_core::backend::catch_panic;
 use runtime_core::{Error, Result};
 
 use crate::call::Function;
+use crate::groups::Extent;
 use crate::pack::{Packed, Scratch};
 use crate::queue::Shared;
-use crate::range::Span;
 
 /// An idle worker looks this long for work before it sleeps: waking it costs microseconds.
 const SPIN: Duration = Duration::from_micros(20);
@@ -29,8 +29,8 @@ pub(crate) enum Work {
     /// Ends its ticket.
     #[default]
     Nothing,
-    /// Calls a function with the packed arguments, for a range if there is one.
-    Launch(Arc<Function>, Option<Span>),
+    /// Calls a function with the packed arguments.
+    Launch(Arc<Function>, Extent),
     /// Moves bytes.
     Copy { destination: *mut u8, source: *const u8, bytes: usize },
     /// Repeats the first `unit` bytes of a pattern.
@@ -229,8 +229,8 @@ impl Worker<'_> {
 
     fn execute(&mut self, ticket: u64, work: &Work, packed: &mut Packed) -> Result<()> {
         match work {
-            Work::Launch(function, span) => {
-                packed.invoke(function, *span, &mut self.scratch, &self.shared.pool)?;
+            Work::Launch(function, extent) => {
+                packed.invoke(function, extent, &mut self.scratch, &self.shared.pool)?;
             }
             Work::Timestamp => self.shared.timestamps.record(ticket),
             _ => work.transfer(),

@@ -12,6 +12,7 @@ use runtime_core::backend::{ArgRef, Queue};
 
 use super::*;
 use crate::call::Function;
+use crate::groups::Extent;
 use crate::range::Span;
 use crate::topology::tests::fake;
 
@@ -107,7 +108,7 @@ fn work_of_a_node_keeps_to_its_processors() {
     let code = Arc::new(Function::new(processors as *const c_void, None));
     let span = Span::of(&code, Some([0, 50]), 1).unwrap();
     let args = [ArgRef::Scalar { dtype: DType::U64, bits }].into_iter();
-    queue.submit_launch(1, &code, span, args).unwrap();
+    queue.submit_launch(1, &code, Extent::Range(span.unwrap()), args).unwrap();
     queue.empty(Place { ticket: 2, after: 0 }).unwrap();
     let start = Instant::now();
     while queue.poll().unwrap().completed < 2 {

@@ -3,6 +3,7 @@ use runtime_core::{DType, Options};
 
 use super::*;
 use crate::HostBuffer;
+use crate::groups::Extent;
 use crate::pack::{Packed, Scratch};
 use crate::pool::Pool;
 
@@ -21,7 +22,7 @@ fn call(module: &HostModule, name: &str, args: &[ArgRef<'_, HostBuffer>]) {
 pub(super) fn invoke(kernel: &HostKernel, args: &[ArgRef<'_, HostBuffer>]) -> Result<()> {
     let (mut packed, pool) = (Packed::default(), Pool::new("test".to_owned(), &[]));
     packed.fill(kernel.0.convention(), args.iter().copied())?;
-    packed.invoke(&kernel.0, None, &mut Scratch::default(), &pool)
+    packed.invoke(&kernel.0, &Extent::Once, &mut Scratch::default(), &pool)
 }
 
 pub(super) fn scalar<'a>(dtype: DType, bits: u64) -> ArgRef<'a, HostBuffer> {

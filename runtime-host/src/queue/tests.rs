@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use runtime_core::DType;
 
 use super::*;
+use crate::groups::Extent;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -67,7 +68,7 @@ fn launches_run_in_order_on_another_thread() {
     let (queue, number) = (queue(), AtomicU64::new(0));
     let code = function(append as *const c_void);
     for digit in 1..=9 {
-        queue.submit_launch(digit, &code, None, [address(&number), word(digit)].into_iter()).unwrap();
+        queue.submit_launch(digit, &code, Extent::Once, [address(&number), word(digit)].into_iter()).unwrap();
     }
     assert_eq!(wait(&queue, 9), (9, 0));
     assert_eq!(number.load(Ordering::Relaxed), 123_456_789);
@@ -78,9 +79,11 @@ fn submissions_return_while_earlier_work_runs() {
     let (queue, open, number) = (queue(), AtomicBool::new(false), AtomicU64::new(0));
     let gated = function(gate_then_append as *const c_void);
     let code = function(append as *const c_void);
-    queue.submit_launch(1, &gated, None, [address(&open), address(&number), word(1)].into_iter()).unwrap();
+    queue
+        .submit_launch(1, &gated, Extent::Once, [address(&open), address(&number), word(1)].into_iter())
+        .unwrap();
     for digit in 2..=5 {
-        queue.submit_launch(digit, &code, None, [address(&number), word(digit)].into_iter()).unwrap();
+        queue.submit_launch(digit, &code, Extent::Once, [address(&number), word(digit)].into_iter()).unwrap();
     }
     assert!(!queue.claim(6), "a busy queue runs nothing on the caller's thread");
     queue.wait(5, Duration::from_millis(1)).unwrap();
@@ -99,10 +102,10 @@ fn an_idle_queue_runs_on_the_callers_thread() {
     let code = function(thread as *const c_void);
     assert!(queue.claim(1));
     assert!(!queue.claim(2), "one thing at a time");
-    queue.run_taken(1, &code, Ok(None), [address(&out)].into_iter()).unwrap();
+    queue.run_taken(1, &code, Ok(Extent::Once), [address(&out)].into_iter()).unwrap();
     assert_eq!(*out.lock(), Some(std::thread::current().id()));
     assert!(!queue.started.load(Ordering::Relaxed), "no thread without asynchronous work");
-    queue.submit_launch(2, &code, None, [address(&out)].into_iter()).unwrap();
+    queue.submit_launch(2, &code, Extent::Once, [address(&out)].into_iter()).unwrap();
     wait(&queue, 2);
     assert_ne!(*out.lock(), Some(std::thread::current().id()));
     assert!(queue.claim(3), "idle again");
@@ -117,10 +120,15 @@ fn asynchronous_work_waits_for_the_inline_call() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             queue
-                .run_taken(1, &gated, Ok(None), [address(&open), address(&number), word(1)].into_iter())
+                .run_taken(
+                    1,
+                    &gated,
+                    Ok(Extent::Once),
+                    [address(&open), address(&number), word(1)].into_iter(),
+                )
                 .unwrap();
         });
-        queue.submit_launch(2, &code, None, [address(&number), word(2)].into_iter()).unwrap();
+        queue.submit_launch(2, &code, Extent::Once, [address(&number), word(2)].into_iter()).unwrap();
         queue.wait(2, Duration::from_millis(20)).unwrap();
         assert_eq!(queue.poll().unwrap().completed, 0);
         assert_eq!(number.load(Ordering::Relaxed), 0);
@@ -136,10 +144,12 @@ fn a_queue_waits_for_another_ones_ticket() {
     let (open, number) = (AtomicBool::new(false), AtomicU64::new(0));
     let gated = function(gate_then_append as *const c_void);
     let code = function(append as *const c_void);
-    first.submit_launch(1, &gated, None, [address(&open), address(&number), word(1)].into_iter()).unwrap();
+    first
+        .submit_launch(1, &gated, Extent::Once, [address(&open), address(&number), word(1)].into_iter())
+        .unwrap();
     second.wait_for(&first, 1).unwrap();
     assert!(!second.claim(1), "a queue that waits is not idle");
-    second.submit_launch(1, &code, None, [address(&number), word(2)].into_iter()).unwrap();
+    second.submit_launch(1, &code, Extent::Once, [address(&number), word(2)].into_iter()).unwrap();
     second.wait(1, Duration::from_millis(20)).unwrap();
     assert_eq!(second.poll().unwrap().completed, 0);
     open.store(true, Ordering::Release);
@@ -153,13 +163,18 @@ fn a_queue_waits_for_another_ones_ticket() {
 fn a_failure_stays_and_travels() {
     let (first, second, number) = (queue(), queue(), AtomicU64::new(0));
     let code = function(append as *const c_void);
-    first.submit_launch(1, &code, None, [address(&number), word(1)].into_iter()).unwrap();
+    first.submit_launch(1, &code, Extent::Once, [address(&number), word(1)].into_iter()).unwrap();
     first
-        .submit_launch(2, &code, None, [address(&number), word(2), ArgRef::Local(1 << 60)].into_iter())
+        .submit_launch(
+            2,
+            &code,
+            Extent::Once,
+            [address(&number), word(2), ArgRef::Local(1 << 60)].into_iter(),
+        )
         .unwrap();
-    first.submit_launch(3, &code, None, [address(&number), word(3)].into_iter()).unwrap();
+    first.submit_launch(3, &code, Extent::Once, [address(&number), word(3)].into_iter()).unwrap();
     second.wait_for(&first, 2).unwrap();
-    second.submit_launch(1, &code, None, [address(&number), word(4)].into_iter()).unwrap();
+    second.submit_launch(1, &code, Extent::Once, [address(&number), word(4)].into_iter()).unwrap();
     assert_eq!(wait(&first, 3), (3, 2));
     assert_eq!(first.failure().unwrap().kind(), ErrorKind::OutOfMemory);
     assert_eq!(wait(&second, 1), (1, 1));
@@ -173,7 +188,7 @@ fn a_failed_inline_call_fails_its_ticket() {
     let queue = queue();
     assert!(queue.claim(1));
     let error = queue
-        .run_taken(1, &Arc::new(Function::empty()), Ok(None), [ArgRef::Local(1 << 60)].into_iter())
+        .run_taken(1, &Arc::new(Function::empty()), Ok(Extent::Once), [ArgRef::Local(1 << 60)].into_iter())
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert_eq!(state(&queue), (1, 1));
@@ -183,10 +198,19 @@ fn a_failed_inline_call_fails_its_ticket() {
 fn a_refused_submission_takes_no_ticket() {
     let (queue, number) = (queue(), AtomicU64::new(0));
     let complex = ArgRef::Scalar { dtype: DType::COMPLEX128, bits: 0 };
-    assert!(queue.submit_launch(1, &function(append as *const c_void), None, [complex].into_iter()).is_err());
+    assert!(
+        queue
+            .submit_launch(1, &function(append as *const c_void), Extent::Once, [complex].into_iter())
+            .is_err()
+    );
     assert_eq!(state(&queue), (0, 0));
     queue
-        .submit_launch(1, &function(append as *const c_void), None, [address(&number), word(1)].into_iter())
+        .submit_launch(
+            1,
+            &function(append as *const c_void),
+            Extent::Once,
+            [address(&number), word(1)].into_iter(),
+        )
         .unwrap();
     assert_eq!(wait(&queue, 1), (1, 0));
 }
@@ -197,7 +221,9 @@ fn transfers_small_and_large_are_in_order() {
         let (queue, open) = (queue(), AtomicBool::new(false));
         let [a, b] = [(); 2].map(|()| HostBuffer::allocate(bytes + 16, 256, false).unwrap());
         queue.fill(place(1), (&a, 0), 16, &[1; 16]).unwrap();
-        queue.submit_launch(2, &function(gate as *const c_void), None, [address(&open)].into_iter()).unwrap();
+        queue
+            .submit_launch(2, &function(gate as *const c_void), Extent::Once, [address(&open)].into_iter())
+            .unwrap();
         queue.fill(place(3), (&a, 16), bytes as u64, &[7]).unwrap();
         queue.copy(place(4), (&b, 0), (&a, 16), bytes as u64).unwrap();
         assert_eq!(queue.poll().unwrap().completed, 1, "behind the gate");
@@ -218,7 +244,7 @@ fn timestamps_surround_what_they_surround() {
     }
     let queue = queue();
     queue.timestamp(place(1)).unwrap();
-    queue.submit_launch(2, &function(nap as *const c_void), None, std::iter::empty()).unwrap();
+    queue.submit_launch(2, &function(nap as *const c_void), Extent::Once, std::iter::empty()).unwrap();
     queue.timestamp(place(3)).unwrap();
     queue.empty(place(4)).unwrap();
     wait(&queue, 4);
@@ -237,9 +263,9 @@ fn inline_and_asynchronous_calls_alternate() {
     for ticket in 1..=20_000 {
         let args = [address(&number), word(ticket - 1)].into_iter();
         if ticket % 3 != 0 && queue.claim(ticket) {
-            queue.run_taken(ticket, &code, Ok(None), args).unwrap();
+            queue.run_taken(ticket, &code, Ok(Extent::Once), args).unwrap();
         } else {
-            queue.submit_launch(ticket, &code, None, args).unwrap();
+            queue.submit_launch(ticket, &code, Extent::Once, args).unwrap();
         }
         if ticket % 101 == 0 {
             wait(&queue, ticket);
@@ -254,7 +280,8 @@ fn closing_with_work_in_flight_does_not_hang() {
     static OPEN: AtomicBool = AtomicBool::new(false);
     let start = Instant::now();
     let (busy, waiting) = (queue(), queue());
-    busy.submit_launch(1, &function(gate as *const c_void), None, [address(&OPEN)].into_iter()).unwrap();
+    busy.submit_launch(1, &function(gate as *const c_void), Extent::Once, [address(&OPEN)].into_iter())
+        .unwrap();
     waiting.wait_for(&busy, 1).unwrap();
     drop(waiting);
     drop(busy);

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use runtime_core::backend::ArgRef;
 use runtime_core::{DType, ErrorKind};
 
 use super::*;
+use crate::groups::Extent;
 use crate::memory::HostBuffer;
 use crate::pack::{Packed, Scratch};
+use crate::pool::Pool;
+use crate::spread::Spread;
 
 fn function(code: *const c_void) -> Arc<Function> {
     Arc::new(Function::new(code, None))
@@ -42,7 +48,7 @@ fn run(
     let mut packed = Packed::default();
     packed.fill(Convention::Plain, args.iter().copied()).unwrap();
     let pool = Pool::with_threads("rt-host-test".to_owned(), threads);
-    packed.invoke(code, Some(span(range, grain)), &mut Scratch::default(), &pool)
+    packed.invoke(code, &Extent::Range(span(range, grain)), &mut Scratch::default(), &pool)
 }
 
 #[test]
@@ -206,11 +212,11 @@ fn a_range_does_not_wait_for_another_ones_threads() {
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| {
             let split = span([0, 2], 1).split(2);
-            Spread::new(&gated, &[], SmallVec::new(), split).run(&pool)
+            Spread::new(RangeCall::new(&gated, &[], SmallVec::new()), split).run(&pool)
         });
         for _ in 0..100 {
             let split = span([0, 1000], 10).split(2);
-            Spread::new(&quick, &[], SmallVec::new(), split).run(&pool).unwrap();
+            Spread::new(RangeCall::new(&quick, &[], SmallVec::new()), split).run(&pool).unwrap();
         }
         OPEN.store(true, Ordering::Release);
         slow.join().unwrap().unwrap();

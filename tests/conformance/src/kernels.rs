@@ -13,6 +13,8 @@ pub(crate) struct Kernels {
     names: &'static [&'static str],
     /// The kernels on tensors of any size take the element count as one more argument, the last.
     pub(crate) counted: bool,
+    /// They run work-items of groups; else each is one call.
+    pub(crate) grouped: bool,
     /// Code of that format that must be refused.
     broken: &'static str,
 }
@@ -37,6 +39,7 @@ const SOURCES: &[Kernels] = &[
             "reverse_f32",
         ],
         counted: true,
+        grouped: false,
         broken: "void noop(void) { this is not C; }",
     },
     Kernels {
@@ -57,6 +60,7 @@ const SOURCES: &[Kernels] = &[
             "group_ids_u32",
         ],
         counted: false,
+        grouped: true,
         broken: "no_such_builtin",
     },
 ];

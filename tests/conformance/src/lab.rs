@@ -156,9 +156,10 @@ impl Lab {
         self.launch(queue, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.element_count())
     }
 
-    /// A geometry that covers `items` elements: one call where the device has no groups.
+    /// A geometry that covers `items` elements: one call where the device, or its code, has no groups.
     pub(crate) fn geometry(&self, items: usize) -> Geometry {
-        if !self.device.info().capabilities.has(abi::CAP_GROUPS) {
+        let grouped = self.kernels().is_ok_and(|kernels| kernels.grouped);
+        if !grouped || !self.device.info().capabilities.has(abi::CAP_GROUPS) {
             return Geometry::single();
         }
         Geometry::cover(u32::try_from(items.max(1)).unwrap_or(u32::MAX), GROUP)
