@@ -1,30 +1,56 @@
-//! Contains what naga may do to its caller: a panic becomes an error, and is not printed.
+//! Contains what naga may do to its caller: a panic becomes an error and is not printed; deep recursion gets its stack.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+use std::thread;
 
 use runtime_core::{Error, ErrorKind, Result};
+
+use crate::nesting::Depth;
+
+/// Enough for the deepest text that is accepted, in a build without optimisation.
+const STACK_BYTES: usize = 256 << 20;
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs one step of a lowering.
+/// Runs one step of a lowering, with as much stack as `depth` asks for.
 ///
 /// # Errors
 /// Those of `step`; `Internal`, with the panic's words, if it panicked.
-pub(crate) fn step<T>(what: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn step<T: Send>(what: &str, depth: Depth, step: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    match depth {
+        Depth::Shallow => caught(what, step),
+        Depth::Deep => thread::scope(|scope| {
+            let thread = thread::Builder::new().stack_size(STACK_BYTES).name("runtime-kernel".to_owned());
+            match thread.spawn_scoped(scope, || caught(what, step)) {
+                Ok(thread) => thread.join().unwrap_or_else(|payload| Err(panicked(what, &*payload))),
+                Err(error) => {
+                    let message = format!("no thread for a deeply nested kernel: {error}");
+                    Err(Error::new(ErrorKind::OutOfResources, message))
+                }
+            }
+        }),
+    }
+}
+
+fn caught<T>(what: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     silence();
     let outer = CONTAINED.replace(true);
     let outcome = catch_unwind(AssertUnwindSafe(step));
     CONTAINED.set(outer);
-    outcome.unwrap_or_else(|payload| {
-        let words = payload.downcast_ref::<&str>().copied();
-        let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        let words = words.unwrap_or("no message");
-        Err(Error::new(ErrorKind::Internal, format!("panicked while {what}: {words}")))
-    })
+    outcome.unwrap_or_else(|payload| Err(panicked(what, &*payload)))
+}
+
+#[cold]
+fn panicked(what: &str, payload: &(dyn Any + Send)) -> Error {
+    let words = payload.downcast_ref::<&str>().copied();
+    let words =
+        words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    Error::new(ErrorKind::Internal, format!("panicked while {what}: {words}"))
 }
 
 /// Panics inside a step reach nobody but the step's caller.
@@ -38,4 +64,29 @@ fn silence() {
             }
         }));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error() {
+        for depth in [Depth::Shallow, Depth::Deep] {
+            let error = step("testing", depth, || -> Result<()> { panic!("{} is odd", 7) }).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal);
+            assert_eq!(error.message(), "panicked while testing: 7 is odd");
+        }
+        assert!(!CONTAINED.get());
+    }
+
+    #[test]
+    fn a_deep_step_has_room() {
+        #[expect(clippy::large_stack_arrays, reason = "it is what is tested")]
+        fn descend(levels: usize) -> usize {
+            let room = std::hint::black_box([levels; 1000]);
+            if levels == 0 { 0 } else { 1 + descend(levels - 1) + room[7] - levels }
+        }
+        assert_eq!(step("testing", Depth::Deep, || Ok(descend(10_000))).unwrap(), 10_000);
+    }
 }

@@ -1,10 +1,10 @@
-//! What a kernel takes and needs, as plain data.
+//! What a kernel takes, as plain data.
 
 use naga::{GlobalVariable, Handle};
 use runtime_core::{Access, DType};
 
-/// One entry point: its arguments, its work-group, what it needs.
-#[derive(Clone, Debug)]
+/// One entry point: its arguments and its work-group.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name in the text.
     pub name: String,
@@ -21,7 +21,7 @@ pub struct Interface {
 }
 
 /// A storage buffer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     /// The variable's name.
     pub name: String,
@@ -48,7 +48,7 @@ pub struct Scalar {
 }
 
 /// An `override` constant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// Its name.
     pub name: String,
@@ -56,23 +56,6 @@ pub struct Override {
     pub id: Option<u16>,
     /// `bool`, `i32`, `u32`, `f32`, …
     pub type_name: String,
-    /// Its default, as text; `None` if a value must be given.
+    /// Its default as it stands in the text; `None` if a value must be given.
     pub default: Option<String>,
-}
-
-/// Something that not every device can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Feature {
-    /// Half precision.
-    F16,
-    /// Double precision.
-    F64,
-    /// 64-bit integers.
-    I64,
-    /// Subgroup operations.
-    Subgroups,
-    /// Atomic operations on 32 bits.
-    Atomics,
-    /// Atomic operations on 64 bits.
-    I64Atomics,
 }

@@ -3,7 +3,7 @@
 //! The way of a kernel is a chain of steps over [`naga::Module`], each in a file of its own:
 //!
 //! ```text
-//! text ── source (element type) ── parse ── specialise (overrides) ── reflect (interface) ── barriers ──> Program
+//! text ── source (element type) ── nesting ── parse ── specialise (overrides) ── reflect (interface) ──> Program
 //! Program ── spirv ──> SPIR-V        Program ── c ──> OpenCL C, CUDA C++, host C
 //! ```
 //!
@@ -12,15 +12,22 @@
 mod barriers;
 mod c;
 mod contain;
+mod features;
 mod inline;
 mod interface;
+mod nesting;
 mod parse;
 mod program;
+mod reflect;
+mod source;
 mod specialise;
+mod spirv;
+mod tokens;
 mod uniformity;
 
 pub use c::CCode;
-pub use interface::{Feature, Interface, Override, Scalar, Tensor};
+pub use features::Feature;
+pub use interface::{Interface, Override, Scalar, Tensor};
 pub use naga;
 pub use program::{Checks, Dialect, Program};
 pub use specialise::Specialisation;

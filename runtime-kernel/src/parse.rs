@@ -2,10 +2,12 @@
 
 use naga::front::wgsl;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::Result;
 
-use crate::program::Program;
-use crate::specialise::Specialisation;
+use crate::nesting::Depth;
+use crate::program::{Program, failed, path_or_wgsl};
+use crate::specialise::{Specialisation, overrides, specialise};
+use crate::{features, reflect};
 
 /// What a portable kernel may use.
 const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
@@ -18,12 +20,24 @@ const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::SUBGROUP)
     .union(Capabilities::SUBGROUP_BARRIER);
 
-pub(crate) fn program(code: &str, path: &str, _specialisation: &Specialisation) -> Result<Program> {
-    let name = if path.is_empty() { "wgsl" } else { path };
-    let failed = |text: String| Error::new(ErrorKind::CompileFailed, text);
+/// Text whose element type stands, to program: parsed, validated, specialised, reflected and checked.
+pub(crate) fn program(
+    code: &str,
+    path: &str,
+    depth: Depth,
+    specialisation: &Specialisation,
+) -> Result<Program> {
+    let name = path_or_wgsl(path);
     let module = wgsl::parse_str(code).map_err(|error| failed(error.emit_to_string_with_path(code, name)))?;
     let info = Validator::new(ValidationFlags::all(), CAPABILITIES)
         .validate(&module)
         .map_err(|error| failed(error.emit_to_string_with_path(code, name)))?;
-    Ok(Program { module, info, source: code.to_owned(), path: path.to_owned(), interfaces: Vec::new() })
+    let overrides = overrides(&module, code);
+    let (module, info) = specialise(module, info, code, path, &specialisation.constants)?;
+    let features = features::features(&module);
+    let (source, path) = (code.to_owned(), path.to_owned());
+    let mut program =
+        Program { module, info, source, path, depth, overrides, features, interfaces: Vec::new() };
+    program.interfaces = reflect::interfaces(&program)?;
+    Ok(program)
 }

@@ -7,20 +7,26 @@ use naga::{Module, Span};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::c::{self, CCode};
-use crate::interface::Interface;
+use crate::features::Feature;
+use crate::interface::{Interface, Override};
+use crate::nesting::{self, Depth};
 use crate::specialise::Specialisation;
-use crate::{contain, parse};
+use crate::{contain, parse, source, spirv};
 
 /// A portable kernel that is parsed, specialised and checked: what the writers start from.
 ///
-/// Its module is valid, has no overrides left, and no barrier in non-uniform control flow.
+/// Its module is valid, and has no barrier in non-uniform control flow. Its overrides are replaced by constants; only the
+/// size of an array may still name one, and `ArraySize::resolve` follows that.
 #[derive(Clone)]
 pub struct Program {
     pub(crate) module: Module,
     pub(crate) info: ModuleInfo,
     pub(crate) source: String,
     pub(crate) path: String,
+    pub(crate) depth: Depth,
     pub(crate) interfaces: Vec<Interface>,
+    pub(crate) overrides: Vec<Override>,
+    pub(crate) features: Vec<Feature>,
 }
 
 /// What an access out of range does.
@@ -51,7 +57,9 @@ impl Program {
     /// `CompileFailed` with naga's diagnostic, or with the rule of the convention that an entry point breaks and its
     /// line; `InvalidArgument` for a constant or element type that the code has no place for.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        contain::step("reading the kernel", || parse::program(code, path, specialisation))
+        let code = source::with_element(code, path, specialisation.element)?;
+        let depth = nesting::depth(&code, path)?;
+        contain::step("reading the kernel", depth, || parse::program(&code, path, depth, specialisation))
     }
 
     /// The entry points, in the order of the text.
@@ -60,10 +68,30 @@ impl Program {
         &self.interfaces
     }
 
+    /// The `override` constants that the text declares.
+    #[must_use]
+    pub fn overrides(&self) -> &[Override] {
+        &self.overrides
+    }
+
+    /// What it needs that not every device has.
+    #[must_use]
+    pub fn features(&self) -> &[Feature] {
+        &self.features
+    }
+
     /// The module behind it.
     #[must_use]
     pub const fn module(&self) -> &Module {
         &self.module
+    }
+
+    /// Writes it as SPIR-V for Vulkan: tensors are storage buffers of set 0, scalars push constants.
+    ///
+    /// # Errors
+    /// `Unsupported` for what SPIR-V cannot express.
+    pub fn spirv(&self, checks: Checks) -> Result<Vec<u32>> {
+        contain::step("writing SPIR-V", self.depth, || spirv::write(self, checks))
     }
 
     /// Writes it in a C-family language.
@@ -71,7 +99,12 @@ impl Program {
     /// # Errors
     /// `Unsupported`, which names the construct and its line, for what the language cannot express.
     pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
-        contain::step("writing C", || c::write(self, dialect, checks))
+        contain::step("writing C", self.depth, || c::write(self, dialect, checks))
+    }
+
+    /// What messages call the text.
+    pub(crate) fn path(&self) -> &str {
+        path_or_wgsl(&self.path)
     }
 
     /// `path:line` of a span; only the path where it has no place in the text.
@@ -85,9 +118,14 @@ impl Program {
     }
 }
 
+/// The error for code that is wrong.
+pub(crate) fn failed(message: String) -> Error {
+    Error::new(ErrorKind::CompileFailed, message)
+}
+
 /// `path:line` of `span` in `source`.
 pub(crate) fn place(source: &str, path: &str, span: Span) -> String {
-    let path = if path.is_empty() { "wgsl" } else { path };
+    let path = path_or_wgsl(path);
     match span.to_range() {
         Some(range) if range.start <= source.len() => {
             let line = source.as_bytes()[..range.start].iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -97,8 +135,15 @@ pub(crate) fn place(source: &str, path: &str, span: Span) -> String {
     }
 }
 
+/// Text from memory is called `wgsl`.
+pub(crate) fn path_or_wgsl(path: &str) -> &str {
+    if path.is_empty() { "wgsl" } else { path }
+}
+
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program").field("path", &self.path).field("interfaces", &self.interfaces).finish()
+        let mut program = f.debug_struct("Program");
+        program.field("path", &self.path).field("interfaces", &self.interfaces);
+        program.field("features", &self.features).finish_non_exhaustive()
     }
 }
