@@ -1,4 +1,41 @@
 //! One writer of C, with a small dialect per language.
+//!
+//! The text has four parts, each printed only as far as it is used: types, constants, small functions with the semantics
+//! of WGSL (the *library*), and the functions and entry points of the program.
+//!
+//! | file | what is there |
+//! | --- | --- |
+//! | `dialect`, `reserved`, `names` | what the languages spell differently; identifiers |
+//! | `types`, `library`, `value` | types on demand; library functions on demand; literals and constants |
+//! | `integer`, `float`, `vector`, `matrix`, `packing`, `convert`, `half` | the library's functions |
+//! | `plan` | which expressions of a function get a name, and which are printed where they are used |
+//! | `place`, `range` | access chains with their bounds checks, and what proves them needless |
+//! | `expression`, `operator`, `math` | expressions |
+//! | `statement`, `looping`, `atomic`, `subgroup` | statements |
+//! | `environment`, `function`, `entry` | what surrounds one invocation; functions; entry points of OpenCL C and CUDA C++ |
+//! | `group` | entry points of host C |
+//!
+//! # Printing one invocation
+//!
+//! A [`Printer`](statement::Printer) walks the statements of one function and appends lines to `lines`. What a name is spelled like
+//! in this place, how a named value is stored, and what a barrier or `return` becomes, it asks an
+//! [`Environment`](environment::Environment): a function's own ([`Plain`](environment::Plain)), or the host's, where a
+//! variable may be an array over the lanes of a work-group.
+//!
+//! ```text
+//! printer.block(&block)             all statements of a block
+//! printer.statement(&statement, span)   one of them: `Emit` defines the named values of its range
+//! printer.value(handle)             an expression as text that can stand as an initialiser or argument
+//! printer.operand(handle, level)    the same, in parentheses unless it binds at least as tightly as `level`
+//! printer.place(pointer)            an access chain: its lvalue, and the conditions under which it is in range
+//! ```
+//!
+//! [`Plan`](plan::Plan) says which expressions are named (`plan.value(handle)`): those used more than once, `let`s, results of calls, and
+//! loads that something with an effect separates from their use. A load that is not named stands in the same
+//! block as its use, with nothing but `Emit`s between: a barrier never separates the two.
+//!
+//! Types print as WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`); vectors are structures of scalars (members `x y z w`)
+//! in all languages, so that a compiler sees scalars, and arrays are structures with a member `at`.
 
 mod group;
 
