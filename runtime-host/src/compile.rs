@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use runtime_core::backend::{Log, Source};
 use runtime_core::{Error, OptionSpec, Options, Result, Value};
 
+use crate::cache::Entry;
 use crate::module::{cannot_write, private_folder};
 use crate::toolchain::{self, Built, Origin, existing, joined};
 
@@ -17,7 +18,12 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::module(
             "default_flags",
             true,
-            "Begin with -O3 -march=native -std=gnu11; format c only, as the next three.",
+            "Begin with -O3 -march=native -std=gnu11; format c only, as the next four.",
+        ),
+        OptionSpec::module(
+            "cache",
+            false,
+            "Keep the compiled code in the user's cache folder; for code that includes system headers only.",
         ),
         OptionSpec::module("define", "", "Macro to define, NAME or NAME=VALUE; a list."),
         OptionSpec::module("include", "", "Folder of header files, relative to the source file's; a list."),
@@ -35,10 +41,19 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 /// `CompileFailed` with the compiler's whole message and the command; `Unavailable` without a compiler;
 /// `InvalidArgument` and `Io` for files that are not there.
 pub(crate) fn compile(source: &Source<'_>, log: Log) -> Result<Built> {
+    let wanted = source.options.value("cache") == Some(&Value::Flag(true));
+    let entry = if wanted { Entry::of(source, log) } else { None };
+    if let Some(library) = entry.as_ref().and_then(Entry::find) {
+        return Ok(Built { library, folder: None });
+    }
     let private = private_folder()?;
     let unit = Unit::new(source, private.path())?;
     let arguments = unit.arguments(source.options, &toolchain::library_in(private.path()))?;
-    toolchain::build(source.options, &arguments, &unit.origin, private, log)
+    let built = toolchain::build(source.options, &arguments, &unit.origin, private, log)?;
+    if let Some(entry) = entry {
+        entry.keep(&built.library);
+    }
+    Ok(built)
 }
 
 /// What is compiled.

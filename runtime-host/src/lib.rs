@@ -39,6 +39,7 @@
 //! as long as there is some, and sub-devices `host:0.0`, `host:0.1`, …: their threads keep to the node's processors,
 //! their memory is the node's, and nothing runs on the caller's thread.
 
+mod cache;
 mod call;
 mod compile;
 mod convention;

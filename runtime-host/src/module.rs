@@ -44,7 +44,20 @@ pub struct HostKernel(pub(crate) Arc<Function>);
 /// The code formats that the host takes, and the load options that each of them has.
 pub(crate) const FORMATS: [(&str, &[&str]); 4] = [
     ("shared-object", &["convention", "libraries"]),
-    ("c", &["compiler", "convention", "default_flags", "define", "flags", "include", "libraries", "source"]),
+    (
+        "c",
+        &[
+            "cache",
+            "compiler",
+            "convention",
+            "default_flags",
+            "define",
+            "flags",
+            "include",
+            "libraries",
+            "source",
+        ],
+    ),
     ("object", &["compiler", "convention", "flags", "libraries"]),
     ("archive", &["compiler", "convention", "flags", "libraries"]),
 ];

@@ -2,6 +2,10 @@
 
 #![allow(unsafe_code, reason = "asks and maps through libc")]
 
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use runtime_core::{Error, ErrorKind, MemoryUsage, Result};
@@ -48,6 +52,43 @@ fn physical_bytes() -> u64 {
     // SAFETY: `sysconf` only reads a number of the system.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
+}
+
+/// Whether the process runs with more rights than the user who started it: then its environment is not believed.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_privileged() -> bool {
+    // SAFETY: only reads the auxiliary vector of the process.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Whether the process runs with more rights than the user who started it: then its environment is not believed.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_privileged() -> bool {
+    // SAFETY: only asks whether the process changed its user.
+    unsafe { libc::issetugid() != 0 }
+}
+
+/// Makes a folder, and those that it lies in, for this user alone.
+///
+/// # Errors
+/// The system's; `PermissionDenied` if it is there but others own it or may write it.
+pub(crate) fn private_folders(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let metadata = folder.metadata()?;
+    // SAFETY: only reads the user of the process.
+    let user = unsafe { libc::geteuid() };
+    let private = metadata.uid() == user && metadata.mode() & 0o022 == 0;
+    if private { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// What tells this processor's instructions from another one's.
+pub(crate) fn processor() -> String {
+    const KEYS: [&str; 5] = ["vendor_id", "cpu family", "model", "stepping", "flags"];
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let first = text.split("\n\n").next().unwrap_or_default().lines();
+    let told: Vec<_> =
+        first.filter(|line| line.split(':').next().is_some_and(|key| KEYS.contains(&key.trim()))).collect();
+    format!("{} {}", std::env::consts::ARCH, told.join("\n"))
 }
 
 /// The size that stands behind `key` in a text like `/proc/meminfo`.
@@ -141,7 +182,7 @@ pub(crate) fn prefer_node(mapping: &Mapping, node: u32) -> Result<()> {
     if result == 0 {
         return Ok(());
     }
-    let error = std::io::Error::last_os_error();
+    let error = io::Error::last_os_error();
     let message = format!(
         "memory of node {node}: mbind: {error}; use the memory space \"device\", or let the program choose nodes (a container needs CAP_SYS_NICE)"
     );

@@ -32,11 +32,13 @@ pub(crate) fn options() -> Vec<OptionSpec> {
     ]
 }
 
-/// A linked library in a folder that goes with it.
+/// A linked library.
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) library: PathBuf,
-    _folder: TempDir,
+    /// Where it stands, if that goes with it.
+    #[expect(dead_code, reason = "kept for its drop")]
+    pub(crate) folder: Option<TempDir>,
 }
 
 /// What relative paths in the options of a module mean.
@@ -165,7 +167,7 @@ pub(crate) fn build(
     if !text.is_empty() {
         log.write(Level::Warning, "host::compile", &format!("{command}\n{text}"));
     }
-    Ok(Built { library, _folder: private })
+    Ok(Built { library, folder: Some(private) })
 }
 
 /// Where the library of a private folder stands.
@@ -180,15 +182,8 @@ fn run(
     folder: &Path,
     private: &Path,
 ) -> Result<(Vec<String>, Output)> {
-    let from_environment = std::env::var("CC").unwrap_or_default();
-    let (wanted, from) = match options.text("compiler") {
-        Some(compiler) if !compiler.trim().is_empty() => (compiler, "option \"compiler\""),
-        _ => (from_environment.as_str(), "CC"),
-    };
-    let candidates: Vec<Vec<String>> = match words(wanted) {
-        wanted if wanted.is_empty() => COMPILERS.iter().map(|name| words(name)).collect(),
-        wanted => vec![wanted],
-    };
+    let (candidates, from) = candidates(options);
+    let named = candidates.len() == 1;
     for compiler in candidates {
         let mut command = Command::new(&compiler[0]);
         command.args(&compiler[1..]).args(arguments).current_dir(folder).stdin(Stdio::null());
@@ -196,7 +191,7 @@ fn run(
         command.env("LC_ALL", "C").env("TMPDIR", private);
         match command.output() {
             Ok(output) => return Ok((compiler, output)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && wanted.trim().is_empty() => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !named => {}
             Err(error) => {
                 let message = format!(
                     "{from}: cannot run \"{}\": {error}; name a C compiler that is installed",
@@ -208,6 +203,37 @@ fn run(
     }
     let message = format!("no C compiler ({}): install gcc, or set CC", COMPILERS.join(", "));
     Err(Error::new(ErrorKind::Unavailable, message))
+}
+
+/// The compilers to try, each with its arguments, and who named them.
+fn candidates(options: &Options) -> (Vec<Vec<String>>, &'static str) {
+    let from_environment = std::env::var("CC").unwrap_or_default();
+    let (wanted, from) = match options.text("compiler") {
+        Some(compiler) if !compiler.trim().is_empty() => (compiler, "option \"compiler\""),
+        _ => (from_environment.as_str(), "CC"),
+    };
+    match words(wanted) {
+        wanted if wanted.is_empty() => (COMPILERS.iter().map(|name| words(name)).collect(), from),
+        wanted => (vec![wanted], from),
+    }
+}
+
+/// What tells the compiler that would run from any other, and from its next version; `None` if there is none.
+pub(crate) fn identity(options: &Options) -> Option<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = |program: &str| {
+        let program = Path::new(program);
+        // A name with a slash is one path, which `join` keeps if it is absolute.
+        let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
+        if program.is_absolute() { places.next() } else { places.find(|place| place.is_file()) }
+    };
+    let (compilers, _) = candidates(options);
+    compilers.iter().find_map(|compiler| {
+        let file = found(&compiler[0])?.canonicalize().ok()?;
+        let metadata = file.metadata().ok()?;
+        let modified = metadata.modified().ok()?;
+        Some(format!("{compiler:?} {} {} {modified:?}", file.display(), metadata.len()))
+    })
 }
 
 fn words(text: &str) -> Vec<String> {

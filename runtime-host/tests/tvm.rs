@@ -1,5 +1,6 @@
 //! A shared object that TVM built, called through TVM's FFI. Runs where `RUNTIME_TEST_PYTHON` names a Python that has
-//! `apache-tvm`; is ignored, with that reason, where it does not.
+//! `apache-tvm` (`tests/interop/install.sh` makes one); is ignored, with that reason, where it does not. `RUNTIME_REQUIRE`
+//! with `python` or `tvm` in its list makes that a failure.
 
 #![allow(unsafe_code, reason = "loads native code")]
 
@@ -18,14 +19,23 @@ type Case = fn(&Host) -> Result<(), Failed>;
 fn main() -> ExitCode {
     let cases: [(&str, Case); 3] =
         [("add", adds), ("matmul", multiplies), ("an error is told in TVM's own words", tells_errors)];
-    let trials = cases.map(|(name, case)| {
-        Trial::ignorable_test(name, move || match std::env::var_os("RUNTIME_TEST_PYTHON") {
-            Some(python) => case(&Host::open(Path::new(&python))?).map(|()| Completion::Completed),
-            None => Ok(Completion::ignored_with("set RUNTIME_TEST_PYTHON to a Python that has apache-tvm")),
-        })
-    });
+    let trials = cases.map(|(name, case)| Trial::ignorable_test(name, move || outcome(case)));
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
+
+fn outcome(case: Case) -> Result<Completion, Failed> {
+    let required = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
+    match Host::open()? {
+        Ok(host) => case(&host).map(|()| Completion::Completed),
+        Err(missing) if required.split(',').any(|word| matches!(word, "python" | "tvm")) => {
+            Err(missing.into())
+        }
+        Err(missing) => Ok(Completion::ignored_with(missing)),
+    }
+}
+
+/// What was made, or which tool is missing.
+type Found<T> = Result<T, String>;
 
 struct Host {
     host: Arc<dyn CommonRuntime>,
@@ -34,19 +44,22 @@ struct Host {
 }
 
 impl Host {
-    fn open(python: &Path) -> Result<Self, Failed> {
+    fn open() -> Result<Found<Self>, Failed> {
         let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
         let host = runtime.open("host")?;
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("module.so");
-        let libraries = build(python, &file)?;
+        let libraries = match build(&file)? {
+            Ok(libraries) => libraries,
+            Err(missing) => return Ok(Err(missing)),
+        };
         // SAFETY: the tests call the functions with the tensors that they take.
         let mut source = unsafe { ModuleSource::native_file(CodeFormat::SHARED_OBJECT, file) };
         for library in libraries {
             source = source.option("libraries", library);
         }
         let module = host.load(&source)?;
-        Ok(Self { host, module, _folder: folder })
+        Ok(Ok(Self { host, module, _folder: folder }))
     }
 
     fn kernel(&self, name: &str) -> Result<Kernel, Failed> {
@@ -60,14 +73,19 @@ impl Host {
 }
 
 /// Builds the module; says which libraries it needs.
-fn build(python: &Path, file: &Path) -> Result<Vec<String>, Failed> {
+fn build(file: &Path) -> Result<Found<Vec<String>>, Failed> {
+    let Some(python) = std::env::var_os("RUNTIME_TEST_PYTHON") else {
+        return Ok(Err("set RUNTIME_TEST_PYTHON to a Python that has apache-tvm".to_owned()));
+    };
     let script: PathBuf =
         [env!("CARGO_MANIFEST_DIR"), "..", "tests", "interop", "tvm_module.py"].iter().collect();
     let output = Command::new(python).arg(script).arg(file).output()?;
-    if !output.status.success() {
-        return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into());
+    let said = String::from_utf8_lossy(&output.stdout);
+    match output.status.code() {
+        Some(0) => Ok(Ok(said.lines().map(str::to_owned).collect())),
+        Some(3) => Ok(Err(said.trim().to_owned())),
+        _ => Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into()),
     }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
 fn equal(found: &Tensor, expected: &[f32]) -> Result<(), Failed> {

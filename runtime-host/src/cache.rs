@@ -1,0 +1,178 @@
+//! Compiled code, kept on disk from one program to the next.
+//!
+//! An entry's name is a digest of everything that the compiler's output depends on: the code, the load options, the
+//! compiler's own file, the processor, and the environment that compilers look at. Its file is the shared object with
+//! the digest of its bytes behind it, so that a damaged one is noticed. Nothing that fails here fails a load.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use runtime_core::backend::{Level, Log, Source};
+use sha2::{Digest, Sha256};
+
+use crate::{platform, toolchain};
+
+/// Bytes of the digest behind the code.
+const SEAL_BYTES: usize = 32;
+/// Entries beyond this many go, the oldest first.
+const ENTRIES: usize = 1024;
+/// What compilers read from the environment.
+const ENVIRONMENT: [&str; 7] = [
+    "CC",
+    "COMPILER_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "GCC_EXEC_PREFIX",
+    "LIBRARY_PATH",
+    "SOURCE_DATE_EPOCH",
+];
+
+/// The place of one compiled module, whether it is there or not.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    path: PathBuf,
+    log: Log,
+}
+
+impl Entry {
+    /// The place for `source`, in the user's cache folder; `None` without code, compiler or folder.
+    pub(crate) fn of(source: &Source<'_>, log: Log) -> Option<Self> {
+        Some(Self { path: folder()?.join(name(source)?), log })
+    }
+
+    /// The shared object, if it is there and whole.
+    pub(crate) fn find(&self) -> Option<PathBuf> {
+        let file = fs::read(&self.path).ok()?;
+        let whole = file
+            .split_last_chunk::<SEAL_BYTES>()
+            .is_some_and(|(code, seal)| Sha256::digest(code)[..] == *seal);
+        if !whole {
+            self.complain("is damaged; it is made anew");
+        }
+        whole.then(|| self.path.clone())
+    }
+
+    /// Keeps a copy of `library`.
+    pub(crate) fn keep(&self, library: &Path) {
+        if let Err(error) = self.try_keep(library) {
+            self.complain(&format!("cannot be written: {error}; the code is compiled again next time"));
+        }
+    }
+
+    fn try_keep(&self, library: &Path) -> std::io::Result<()> {
+        let code = fs::read(library)?;
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        make_room(folder)?;
+        // Whole or not at all, whoever else writes the same entry.
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        file.write_all(&code)?;
+        file.write_all(&Sha256::digest(&code))?;
+        file.persist(&self.path)?;
+        Ok(())
+    }
+
+    fn complain(&self, what: &str) {
+        self.log.write(Level::Warning, "host::cache", &format!("\"{}\" {what}", self.path.display()));
+    }
+}
+
+/// The name of the entry of `source`; `None` without code or compiler.
+fn name(source: &Source<'_>) -> Option<String> {
+    let mut digest = Sha256::new();
+    let mut add = |part: &[u8]| {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    };
+    add(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")).as_bytes());
+    add(source.code?);
+    add(source.path.as_bytes());
+    source.options.iter().for_each(|(key, value)| add(format!("{key}={value}").as_bytes()));
+    add(toolchain::identity(source.options)?.as_bytes());
+    add(platform::processor().as_bytes());
+    for name in ENVIRONMENT {
+        add(std::env::var_os(name).unwrap_or_default().as_encoded_bytes());
+    }
+    let text: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(text + ".so")
+}
+
+/// The user's folder for it, which nobody else may write; `None` if there is no such place.
+fn folder() -> Option<PathBuf> {
+    // A program with raised rights believes no environment, and must not run what its user wrote.
+    if platform::is_privileged() {
+        return None;
+    }
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    let folder = caches.join("runtime").join("host");
+    platform::private_folders(&folder).ok()?;
+    Some(folder)
+}
+
+/// Removes the oldest entries when there are too many.
+fn make_room(folder: &Path) -> std::io::Result<()> {
+    let entry = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.ok()?;
+        Some((entry.metadata().and_then(|metadata| metadata.modified()).ok()?, entry.path()))
+    };
+    let mut entries: Vec<_> = fs::read_dir(folder)?.filter_map(entry).collect();
+    if entries.len() < ENTRIES {
+        return Ok(());
+    }
+    entries.sort();
+    // Another process may have removed one.
+    entries[..entries.len() - ENTRIES / 2].iter().for_each(|(_, path)| drop(fs::remove_file(path)));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::Options;
+
+    use super::*;
+
+    fn entry(code: &str, options: &Options) -> String {
+        name(&Source { format: "c", path: "", code: Some(code.as_bytes()), options }).unwrap()
+    }
+
+    #[test]
+    fn what_the_output_depends_on_has_its_own_entry() {
+        let plain = Options::new();
+        let first = entry("int a;", &plain);
+        assert_eq!(first, entry("int a;", &plain));
+        assert_ne!(first, entry("int b;", &plain));
+        assert_ne!(first, entry("int a;", &Options::new().with("flags", "-O1")));
+        assert_ne!(first, entry("int a;", &Options::new().with("compiler", "cc -g")));
+        assert_ne!(entry("x", &Options::new().with("a", "b")), entry("xa=b", &Options::new()));
+        let nobody = Options::new().with("compiler", "no-such-compiler");
+        assert_eq!(name(&Source { format: "c", path: "", code: Some(b"x"), options: &nobody }), None);
+    }
+
+    #[test]
+    fn a_damaged_entry_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("library.so");
+        fs::write(&library, "code").unwrap();
+        let entry = Entry { path: folder.path().join("entry.so"), log: Log::silent() };
+        assert_eq!(entry.find(), None, "not there");
+        entry.keep(&library);
+        assert_eq!(entry.find(), Some(entry.path.clone()));
+        let mut file = fs::read(&entry.path).unwrap();
+        file.pop();
+        fs::write(&entry.path, &file).unwrap();
+        assert_eq!(entry.find(), None, "cut off");
+        fs::write(&entry.path, "").unwrap();
+        assert_eq!(entry.find(), None, "empty");
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        for index in 0..ENTRIES {
+            fs::write(folder.path().join(format!("{index}.so")), "").unwrap();
+        }
+        make_room(folder.path()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), ENTRIES / 2);
+    }
+}

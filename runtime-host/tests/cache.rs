@@ -1,0 +1,63 @@
+//! Compiled code is kept from one process to the next, and found again.
+
+#![allow(unsafe_code, reason = "loads native code")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+
+const COMPILER: &str = "RUNTIME_TEST_COMPILER";
+
+/// What each process of the test does.
+#[test]
+#[ignore = "run by the other test, in a process of its own"]
+fn child() {
+    let compiler = std::env::var(COMPILER).unwrap();
+    let device =
+        Runtime::builder().discover(false).register(runtime_host::backend()).build().open("host").unwrap();
+    // SAFETY: it writes one float.
+    let source = unsafe { ModuleSource::native(CodeFormat::C, "void f(float *x) { *x = 42; }") };
+    let module = device.load(&source.option("cache", true).option("compiler", compiler)).unwrap();
+    let x = Tensor::from_slice(&*device, &[1], &[0.0f32]).unwrap();
+    let queue = device.open_queue(&QueueOptions::default()).unwrap();
+    queue.call(&module.kernel("f").unwrap(), &Geometry::single(), &[Arg::write(&x)]).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [42.0]);
+}
+
+#[expect(clippy::unwrap_used, reason = "a test")]
+fn run(caches: &Path, compiler: &Path) {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored"])
+        .env("XDG_CACHE_HOME", caches)
+        .env(COMPILER, compiler)
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+}
+
+#[test]
+fn the_compiler_runs_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (caches, compiler, runs) =
+        (folder.path().join("caches"), folder.path().join("compiler"), folder.path().join("runs"));
+    fs::write(&compiler, format!("#!/bin/sh\necho run >> '{}'\nexec cc \"$@\"\n", runs.display())).unwrap();
+    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).unwrap();
+    let count = || fs::read_to_string(&runs).unwrap().lines().count();
+    run(&caches, &compiler);
+    run(&caches, &compiler);
+    assert_eq!(count(), 1);
+
+    let kept = caches.join("runtime/host");
+    for entry in fs::read_dir(&kept).unwrap() {
+        fs::write(entry.unwrap().path(), "damaged").unwrap();
+    }
+    run(&caches, &compiler);
+    assert_eq!(count(), 2, "a damaged entry is made anew");
+
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o777)).unwrap();
+    run(&caches, &compiler);
+    assert_eq!(count(), 3, "what others may write is not believed");
+}
