@@ -17,7 +17,7 @@ use crate::hazards::{Dependencies, Dependency, HOST, Hazards, Use};
 use crate::host::Host;
 use crate::instance::Instance;
 use crate::negotiate::Calls;
-use crate::timeline::Timeline;
+use crate::timeline::{LAST_PAUSE, LAST_TRIES, Timeline};
 use crate::transfer::TransferQueue;
 use crate::waiter::Waiter;
 use crate::{Access, DeviceInfo, DeviceKind, Error, ErrorKind, QueueOptions, Result, lifecycle};
@@ -244,12 +244,15 @@ impl Device {
     fn finish(&self) -> bool {
         let deadline = Instant::now() + DROP_DEADLINE;
         for timeline in self.timelines() {
+            let mut refusals = 0;
             while !self.is_lost() && !timeline.has_ended(timeline.tail()) {
-                let published = timeline.publish(timeline.tail()).and_then(|()| timeline.poll());
-                if (published.is_err() && !self.is_lost()) || Instant::now() > deadline {
+                let looked = timeline.publish(timeline.tail()).and_then(|()| timeline.poll());
+                // One refusal is no reason to leave everything behind.
+                refusals += u32::from(looked.is_err());
+                if !self.is_lost() && (refusals > LAST_TRIES || Instant::now() > deadline) {
                     return false;
                 }
-                std::thread::sleep(Duration::from_micros(50));
+                std::thread::sleep(if looked.is_err() { LAST_PAUSE } else { Duration::from_micros(50) });
             }
         }
         loop {

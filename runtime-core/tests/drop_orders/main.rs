@@ -157,6 +157,10 @@ fn drops_in_every_order_leave_nothing() {
         in_every_order(everything, 8, 41, &options);
     }
     assert!(in_every_order(the_rest, 7, 1, &delayed()) > 0, "nothing was ever in flight");
+    // A look that is refused once, wherever, leaves nothing behind either.
+    for look in 1..=12 {
+        in_every_order(everything, 8, 401, &delayed().with("fail_call", format!("poll:{look}")));
+    }
     if cfg!(miri) {
         // Miri wants every thread ended: a waiter looks twice a second whether its device is gone.
         std::thread::sleep(Duration::from_secs(2));

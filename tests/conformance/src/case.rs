@@ -9,7 +9,11 @@ use crate::context::Context;
 /// Why a case did not pass.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The device is wrong.
+    /// The device answered with an error that the case did not expect.
+    Error(Error),
+    /// Data is not what it should be.
+    Differs(String),
+    /// The device is wrong in another way.
     Failed(String),
     /// The device does not have what turned out to be needed.
     Unsupported(String),
@@ -20,14 +24,16 @@ pub(crate) type Verdict = Result<(), Failure>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Failed(format!("{error:?}"))
+        Self::Error(error)
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Failed(text) | Self::Unsupported(text)) = self;
-        f.write_str(text)
+        match self {
+            Self::Error(error) => write!(f, "{error:?}"),
+            Self::Differs(text) | Self::Failed(text) | Self::Unsupported(text) => f.write_str(text),
+        }
     }
 }
 
@@ -58,6 +64,39 @@ pub(crate) struct Case {
     pub(crate) run: fn(&Context) -> Verdict,
 }
 
+impl Case {
+    /// What the device lacks for it; empty when it can be run.
+    pub(crate) fn missing(&self, context: &Context) -> Vec<Missing> {
+        self.needs.iter().filter_map(|need| need.missing(context)).collect()
+    }
+}
+
+/// What a device lacks for a case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Missing {
+    /// These `CAP_*` bits, of those that the case needs.
+    Capability(u64),
+    /// A kernel of the suite in a format of the device.
+    Kernel(String),
+    /// An option that simulated devices have.
+    Option(&'static str),
+    /// Something that only another kind of device has.
+    Kind(String),
+    /// Host-visible memory.
+    HostVisible,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capability(bits) => write!(f, "capability {}", Capabilities(*bits).names().join(" and ")),
+            Self::Kernel(what) | Self::Kind(what) => f.write_str(what),
+            Self::Option(key) => write!(f, "device option \"{key}\""),
+            Self::HostVisible => f.write_str("host-visible memory"),
+        }
+    }
+}
+
 /// Makes the table of a topic out of functions, grouped by what they need.
 macro_rules! cases {
     ($($needs:expr => $($run:ident),+ ;)+) => {
@@ -70,23 +109,24 @@ macro_rules! cases {
 pub(crate) use cases;
 
 impl Need {
-    /// Why the device does not have it; `None` when it does.
-    pub(crate) fn missing(&self, context: &Context) -> Option<String> {
+    /// What the device lacks of it; `None` when it has it.
+    pub(crate) fn missing(&self, context: &Context) -> Option<Missing> {
         let info = context.info();
         let embedded = info.kind == DeviceKind::Embedded;
-        let (there, what) = match *self {
-            Self::Queues => (!embedded, "queues".to_owned()),
-            Self::Kind(kind) => (info.kind == kind, format!("the kind {kind:?}")),
-            Self::Capability(bits) => (
-                info.capabilities.has(bits),
-                format!("capability {}", Capabilities(bits).names().join(" and ")),
-            ),
-            Self::Kernel(_) if embedded => (false, "queues".to_owned()),
-            Self::Program(_) if !embedded => (false, "the kind Embedded".to_owned()),
-            Self::Kernel(name) | Self::Program(name) => return context.lab().lacks_kernel(name),
-            Self::HostVisible => (context.lab().mappable().is_some(), "host-visible memory".to_owned()),
-            Self::Option(key) => (context.has_option(key), format!("device option \"{key}\"")),
+        let (there, missing) = match *self {
+            Self::Queues => (!embedded, Missing::Kind("queues".to_owned())),
+            Self::Kind(kind) => (info.kind == kind, Missing::Kind(format!("the kind {kind:?}"))),
+            Self::Capability(bits) => {
+                (info.capabilities.has(bits), Missing::Capability(bits & !info.capabilities.0))
+            }
+            Self::Kernel(_) if embedded => (false, Missing::Kind("queues".to_owned())),
+            Self::Program(_) if !embedded => (false, Missing::Kind("the kind Embedded".to_owned())),
+            Self::Kernel(name) | Self::Program(name) => {
+                return context.lab().lacks_kernel(name).map(Missing::Kernel);
+            }
+            Self::HostVisible => (context.lab().mappable().is_some(), Missing::HostVisible),
+            Self::Option(key) => (context.has_option(key), Missing::Option(key)),
         };
-        (!there).then_some(what)
+        (!there).then_some(missing)
     }
 }

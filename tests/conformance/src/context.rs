@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use runtime_core::abi::BackendTable;
 use runtime_core::{DeviceInfo, Options, Runtime, Target};
 
 use crate::case::Failure;
@@ -14,13 +15,30 @@ pub(crate) struct Context {
     target: Target,
     name: String,
     lab: Arc<Lab>,
+    table: Option<&'static BackendTable>,
 }
 
 impl Context {
     /// Opens the device.
     pub(crate) fn open(runtime: &Runtime, target: &Target, name: String) -> runtime_core::Result<Self> {
         let lab = Arc::new(Lab::new(runtime.open(&name)?));
-        Ok(Self { runtime: runtime.clone(), target: target.clone(), name, lab })
+        Ok(Self { runtime: runtime.clone(), target: target.clone(), name, lab, table: None })
+    }
+
+    /// Says that the backend is linked in by this table.
+    pub(crate) fn linked(mut self, table: &'static BackendTable) -> Self {
+        self.table = Some(table);
+        self
+    }
+
+    /// A `Runtime` of its own with the same backend.
+    pub(crate) fn another_runtime(&self) -> Result<Runtime, Failure> {
+        let builder = Runtime::builder().discover(false);
+        match (self.table, &self.target.path) {
+            (Some(table), _) => Ok(builder.register(table).build()),
+            (None, Some(path)) => Ok(builder.library(path).build()),
+            (None, None) => Err(Failure::Unsupported("the backend is linked in".to_owned())),
+        }
     }
 
     /// The registry that the device came from.

@@ -46,7 +46,7 @@ impl Random {
 /// Compares, and says where the first difference is.
 pub(crate) fn same<T: PartialEq + Debug>(what: &str, actual: &[T], expected: &[T]) -> Verdict {
     if actual.len() != expected.len() {
-        return Err(Failure::Failed(format!("{what}: {} elements, not {}", actual.len(), expected.len())));
+        return Err(Failure::Differs(format!("{what}: {} elements, not {}", actual.len(), expected.len())));
     }
     match actual.iter().zip(expected).position(|(a, b)| a != b) {
         None => Ok(()),
@@ -58,7 +58,7 @@ pub(crate) fn same<T: PartialEq + Debug>(what: &str, actual: &[T], expected: &[T
                 expected[at],
                 actual.len()
             );
-            Err(Failure::Failed(text))
+            Err(Failure::Differs(text))
         }
     }
 }

@@ -11,9 +11,12 @@ mod case;
 mod context;
 mod data;
 mod exceptions;
+mod faults;
 mod kernels;
 mod lab;
+mod perform;
 mod plan;
+mod report;
 mod selection;
 mod topics;
 mod trials;
@@ -23,30 +26,58 @@ use std::io::Write;
 use std::process::ExitCode;
 
 pub use exceptions::{Exception, Expectation};
+pub use faults::{FaultOptions, fault_kinds, run_faults, serve_faults};
 pub use libtest_mimic::Arguments;
 pub use selection::Selection;
+pub use serde_json::Value;
 
-/// Runs the suite against `selection`, with the test runner's own `arguments`: filter, list, threads, format.
+use report::{Records, Report};
+
+/// Runs the suite against `selection`, with the test runner's own `arguments`: filter, list, threads, format; then
+/// prints a summary of each device: what failed and how, what was not tested and why, and how many cases each capability
+/// that it lacks would open.
 ///
 /// The code is a failure when a case fails, when an expected failure passes, when a selected or required backend is
 /// not there, and when there was no device at all.
 #[must_use]
 pub fn run(selection: &Selection, arguments: &Arguments) -> ExitCode {
+    let (report, code) = run_plan(selection, arguments);
+    if let Some(report) = report.filter(|_| !arguments.quiet) {
+        // A reader that has gone away is no failure of the backend.
+        let _ = write!(std::io::stdout().lock(), "{}", report.text());
+    }
+    code
+}
+
+/// Runs the suite as [`run`] does, without a word on standard output; gives the report as one JSON document.
+#[must_use]
+pub fn run_json(selection: &Selection, arguments: Arguments) -> (Value, ExitCode) {
+    let logfile = arguments.logfile.clone().or_else(|| Some("/dev/null".to_owned()));
+    let (report, code) = run_plan(selection, &Arguments { logfile, list: false, ..arguments });
+    (report.map_or(Value::Null, |report| report.json()), code)
+}
+
+fn run_plan(selection: &Selection, arguments: &Arguments) -> (Option<Report>, ExitCode) {
     let plan = plan::plan(selection);
+    let records = Records::default();
+    let conclusion = libtest_mimic::run(arguments, trials::trials(&plan, selection.exceptions, &records));
+    if arguments.list {
+        return (None, conclusion.exit_code());
+    }
+    let report = Some(Report::new(&plan, &records));
     let tested = plan.devices.len();
-    let absent: Vec<_> =
-        plan.absent.iter().filter(|absent| tested == 0 || !absent.excused).map(ToString::to_string).collect();
-    let conclusion = libtest_mimic::run(arguments, trials::trials(plan, selection.exceptions));
+    let missed = plan.absent.iter().filter(|absent| tested == 0 || !absent.excused);
+    let missed: Vec<_> = missed.map(ToString::to_string).collect();
     // A filter may hide that something is missing, but not make it right.
-    if !arguments.list && !conclusion.has_failed() && (tested == 0 || !absent.is_empty()) {
+    if !conclusion.has_failed() && (tested == 0 || !missed.is_empty()) {
         let what = if tested == 0 {
             "nothing was tested; `runtime doctor` says what was looked at"
         } else {
             "not tested"
         };
         // Standard error may be closed; the code says it too.
-        let _ = writeln!(std::io::stderr(), "{}", [&[what.to_owned()][..], &absent].concat().join("\n  "));
-        return ExitCode::FAILURE;
+        let _ = writeln!(std::io::stderr(), "{}", [&[what.to_owned()][..], &missed].concat().join("\n  "));
+        return (report, ExitCode::FAILURE);
     }
-    conclusion.exit_code()
+    (report, conclusion.exit_code())
 }

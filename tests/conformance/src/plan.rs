@@ -17,7 +17,7 @@ pub(crate) struct Plan {
 }
 
 /// A backend or device that is not tested.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Absent {
     pub(crate) name: String,
     pub(crate) reason: String,

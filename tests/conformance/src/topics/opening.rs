@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::{CommonRuntime, ErrorKind, Options, Runtime, Tensor};
+use runtime_core::{CommonRuntime, ErrorKind, Options, Tensor};
 
 use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
@@ -133,15 +133,8 @@ fn a_failing_open_does_not_poison_the_next(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// A `Runtime` of its own with the same library.
-fn another_runtime(context: &Context) -> Result<Runtime, Failure> {
-    let path = context.target().path.as_ref();
-    let path = path.ok_or_else(|| Failure::Unsupported("the backend is linked in".to_owned()))?;
-    Ok(Runtime::builder().library(path).discover(false).build())
-}
-
 fn two_runtimes_live_side_by_side(context: &Context) -> Verdict {
-    let (first, second) = (another_runtime(context)?, another_runtime(context)?);
+    let (first, second) = (context.another_runtime()?, context.another_runtime()?);
     let device = first.open(context.name())?;
     drop(first);
     assert_eq!(second.open(context.name())?.device_id(), device.device_id());
@@ -149,7 +142,7 @@ fn two_runtimes_live_side_by_side(context: &Context) -> Verdict {
 }
 
 fn a_device_outlives_its_runtime(context: &Context) -> Verdict {
-    let runtime = another_runtime(context)?;
+    let runtime = context.another_runtime()?;
     let lab = Lab::new(runtime.open(context.name())?);
     drop(runtime);
     all("without a runtime", &lab.full(10, 4.0)?, 4.0)

@@ -1,0 +1,77 @@
+//! Fault injection over the whole suite: every case is run again and again, each time with one call of one function of
+//! the backend's table refused. The case may fail of that, with an error; but it ends in time, core does not panic, the
+//! process does not die, and everything that was opened is closed, children before their parents.
+//!
+//! The refusals come from a layer between core and the backend, so that any library can be swept. Cases run in worker
+//! processes: what crashes or hangs is known by name.
+
+mod job;
+#[allow(unsafe_code, reason = "stands between core and a backend")]
+mod layer;
+mod pool;
+mod state;
+mod sweep;
+#[allow(unsafe_code, reason = "loads the backend whose table the layer takes")]
+mod worker;
+
+use std::process::{Command, ExitCode};
+
+use runtime_core::ErrorKind;
+
+use crate::selection::Selection;
+
+/// How far a sweep goes.
+#[derive(Clone, Debug)]
+pub struct FaultOptions {
+    /// Parts of the names of cases (`queues::`), any of which must fit; none: all cases.
+    pub filters: Vec<String>,
+    /// Of the calls of one function in one case, this many are refused one by one, from the first on.
+    pub first: u64,
+    /// Of further calls so many are refused, evenly spread, and the last one.
+    pub spread: u64,
+    /// The kinds of error that calls are refused with; see [`fault_kinds`].
+    pub kinds: Vec<ErrorKind>,
+    /// Cases that take longer than this many milliseconds without a fault are left out; none: no case.
+    pub longest_ms: Option<u64>,
+    /// Worker processes beside each other.
+    pub workers: usize,
+}
+
+impl Default for FaultOptions {
+    /// Every one of the first 64 calls and 16 of the others, refused with an error of the driver.
+    fn default() -> Self {
+        Self {
+            filters: Vec::new(),
+            first: 64,
+            spread: 16,
+            kinds: vec![ErrorKind::Driver],
+            longest_ms: None,
+            workers: std::thread::available_parallelism().map_or(2, |n| 2 * n.get()),
+        }
+    }
+}
+
+/// The kinds of error that a sweep can refuse calls with, and their names.
+#[must_use]
+pub const fn fault_kinds() -> &'static [(&'static str, ErrorKind)] {
+    &job::KINDS
+}
+
+/// Sweeps the devices of `selection`; prints counts, and what went wrong. `worker` makes the command of a process that
+/// calls [`serve_faults`].
+///
+/// The code is a failure when anything went wrong, and when there was nothing to sweep.
+#[must_use]
+pub fn run_faults(
+    selection: &Selection,
+    options: &FaultOptions,
+    worker: &(dyn Fn() -> std::io::Result<Command> + Sync),
+) -> ExitCode {
+    sweep::run(selection, options, worker)
+}
+
+/// The worker's side of [`run_faults`]: runs what standard input asks for until it ends.
+#[must_use]
+pub fn serve_faults() -> ExitCode {
+    worker::serve()
+}

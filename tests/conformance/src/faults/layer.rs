@@ -1,0 +1,328 @@
+//! A layer over a backend's table, made of functions that look before they pass a call on: at which call it is, whether
+//! the objects in it are open, and whether it is the one to refuse.
+//!
+//! One per process, since a function of the table has no place for a state of its own.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+use runtime_core::abi::{
+    self, AllocateRequest, Allocation, Arg, BackendTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode,
+    GraphTable, Handle, Header, HostTable, InstanceTable, KernelInfo, Launch, MemoryTable, MemoryUsage,
+    ModuleSource, ModuleTable, OptionSpec, Place, Progress, Property, QueueOptions, QueueTable, RunReport,
+    Status, Str, Telemetry, TensorDescription,
+};
+use runtime_core::{Error, ErrorKind};
+
+use super::state::{self, Kind};
+
+/// The tables of the backend below.
+struct Below {
+    instance: InstanceTable,
+    device: DeviceTable,
+    memory: MemoryTable,
+    module: ModuleTable,
+    queue: QueueTable,
+    graph: GraphTable,
+    embedded: EmbeddedTable,
+}
+
+static BELOW: OnceLock<Below> = OnceLock::new();
+
+/// Puts the layer over a backend; the first one of the process stays.
+pub(super) fn over(theirs: &'static BackendTable) -> &'static BackendTable {
+    // SAFETY: a table states its size, in its header, and begins with it.
+    let table: BackendTable = unsafe { known(theirs, theirs.header.struct_size) };
+    let below = BELOW.get_or_init(|| Below {
+        instance: sub_table(table.instance),
+        device: sub_table(table.device),
+        memory: sub_table(table.memory),
+        module: sub_table(table.module),
+        queue: sub_table(table.queue),
+        graph: sub_table(table.graph),
+        embedded: sub_table(table.embedded),
+    });
+    kept(BackendTable {
+        header: Header { struct_size: size::<BackendTable>(), ..table.header },
+        instance: kept(instance::wrap(&below.instance)),
+        device: kept(device::wrap(&below.device)),
+        memory: kept(memory::wrap(&below.memory)),
+        module: kept(module::wrap(&below.module)),
+        queue: kept(queue::wrap(&below.queue)),
+        graph: kept(graph::wrap(&below.graph)),
+        embedded: kept(embedded::wrap(&below.embedded)),
+        ..table
+    })
+}
+
+fn kept<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+fn size<T>() -> u32 {
+    u32::try_from(size_of::<T>()).unwrap_or(u32::MAX)
+}
+
+/// Copies what both sides know of a structure of stated size; the rest is zero.
+///
+/// # Safety
+/// `theirs` is readable for `stated` bytes, and zero is valid in every field.
+unsafe fn known<T>(theirs: *const T, stated: u32) -> T {
+    let mut ours = MaybeUninit::<T>::zeroed();
+    // Half a pointer is none.
+    let bytes = (stated as usize / size_of::<usize>() * size_of::<usize>()).min(size_of::<T>());
+    // SAFETY: both are readable and writable for so many bytes, and apart.
+    unsafe { std::ptr::copy_nonoverlapping(theirs.cast::<u8>(), ours.as_mut_ptr().cast::<u8>(), bytes) };
+    // SAFETY: zero, partly replaced by valid fields.
+    unsafe { ours.assume_init() }
+}
+
+/// Copies a sub-table; null is an empty one.
+fn sub_table<T: Default>(theirs: *const T) -> T {
+    if theirs.is_null() {
+        return T::default();
+    }
+    // SAFETY: every sub-table is static and begins with its size.
+    let stated = unsafe { *theirs.cast::<u32>() };
+    // SAFETY: it states its size, and zero is a missing function.
+    unsafe { known(theirs, stated) }
+}
+
+/// What the layer does around a call.
+trait Around<R> {
+    fn around(self, name: &'static str, call: impl FnOnce() -> R) -> R;
+}
+
+/// Uses these objects.
+struct Uses<const N: usize>([(Kind, Handle); N]);
+/// Makes an object, whose handle it leaves at `.2`, of a parent.
+struct Opens(Kind, (Kind, Handle), *mut Handle);
+/// Makes a buffer.
+struct Allocates((Kind, Handle), *mut Allocation);
+/// Ends an object.
+struct Closes(Kind, Handle);
+/// Uses a queue, a kernel and the buffers of a launch.
+struct Launches((Kind, Handle), (Kind, Handle), *const Launch);
+/// The same, of a claimed ticket, which ends whatever happens.
+struct Runs(Launches);
+/// Claims an idle queue: a refusal is no error.
+struct Claims(Handle);
+/// Says why a queue failed: a refusal gives no reason.
+struct Tells(Handle);
+
+fn refusal(name: &str, kind: ErrorKind) -> Status {
+    abi::into_status(Error::new(kind, format!("this call of {name} is refused by the fault run")))
+}
+
+impl<const N: usize> Around<Status> for Uses<N> {
+    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        state::enter(name, &self.0).map_or_else(call, |kind| refusal(name, kind))
+    }
+}
+
+impl Around<Status> for Opens {
+    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        let parents = if self.1.1.is_null() { &[][..] } else { &[self.1] };
+        if let Some(kind) = state::enter(name, parents) {
+            return refusal(name, kind);
+        }
+        let status = call();
+        if status.is_null() {
+            // SAFETY: core passes a place for the handle, and the backend has filled it.
+            state::opened((self.0, unsafe { *self.2 }), self.1);
+        }
+        status
+    }
+}
+
+impl Around<Status> for Allocates {
+    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        if let Some(kind) = state::enter(name, &[self.0]) {
+            return refusal(name, kind);
+        }
+        let status = call();
+        if status.is_null() {
+            // SAFETY: core passes a place for the allocation, and the backend has filled it.
+            state::opened((Kind::Buffer, unsafe { (*self.1).buffer }), self.0);
+        }
+        status
+    }
+}
+
+impl Around<()> for Closes {
+    fn around(self, name: &'static str, call: impl FnOnce()) {
+        state::closing(name, (self.0, self.1));
+        call();
+    }
+}
+
+impl Launches {
+    fn enter(&self, name: &'static str) -> Option<ErrorKind> {
+        let mut used = vec![self.0];
+        if !self.1.1.is_null() {
+            used.push(self.1);
+        }
+        // SAFETY: null, or core's launch, which lives during the call.
+        if let Some(launch) = unsafe { self.2.as_ref() } {
+            // SAFETY: its arguments live as long.
+            let args = unsafe { abi::borrow_slice::<Arg>(launch.args, launch.arg_count) }.unwrap_or_default();
+            for arg in args.iter().filter(|arg| arg.kind == abi::ARG_TENSOR) {
+                // SAFETY: the kind says which member is set.
+                let tensor = unsafe { arg.value.tensor };
+                // SAFETY: core passes a tensor, which lives during the call.
+                used.push((Kind::Buffer, unsafe { (*tensor).buffer }));
+            }
+        }
+        state::enter(name, &used)
+    }
+}
+
+impl Around<Status> for Launches {
+    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        self.enter(name).map_or_else(call, |kind| refusal(name, kind))
+    }
+}
+
+impl Around<Status> for Runs {
+    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        let refused = self.0.enter(name);
+        let status = call();
+        match refused {
+            Some(kind) if status.is_null() => refusal(name, kind),
+            _ => status,
+        }
+    }
+}
+
+impl Around<u32> for Claims {
+    fn around(self, name: &'static str, call: impl FnOnce() -> u32) -> u32 {
+        state::enter(name, &[(Kind::Queue, self.0)]).map_or_else(call, |_| 0)
+    }
+}
+
+impl Around<Status> for Tells {
+    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        state::enter(name, &[(Kind::Queue, self.0)]).map_or_else(call, |_| std::ptr::null_mut())
+    }
+}
+
+/// A function per function of the tables; one that the backend lacks stays missing.
+macro_rules! layer {
+    ($($table:ident: $type:ident { $($slot:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $around:expr;)* })*) => {$(
+        mod $table {
+            use super::*;
+
+            pub(super) fn wrap(below: &$type) -> $type {
+                $type {
+                    struct_size: size::<$type>(),
+                    reserved: 0,
+                    $($slot: below.$slot.map(|_| {
+                        let function: unsafe extern "C" fn($($ty),*) $(-> $ret)? = $slot;
+                        function
+                    }),)*
+                }
+            }
+
+            $(unsafe extern "C" fn $slot($($arg: $ty),*) $(-> $ret)? {
+                let below = BELOW.get().and_then(|below| below.$table.$slot).expect("wrapped since it is there");
+                $around.around(
+                    concat!(stringify!($table), ".", stringify!($slot)),
+                    // SAFETY: core's arguments, passed on.
+                    || unsafe { below($($arg),*) },
+                )
+            })*
+        }
+    )*};
+}
+
+const fn instance_of(handle: Handle) -> (Kind, Handle) {
+    (Kind::Instance, handle)
+}
+
+const fn device_of(handle: Handle) -> (Kind, Handle) {
+    (Kind::Device, handle)
+}
+
+const fn buffer_of(handle: Handle) -> (Kind, Handle) {
+    (Kind::Buffer, handle)
+}
+
+const fn queue_of(handle: Handle) -> (Kind, Handle) {
+    (Kind::Queue, handle)
+}
+
+const fn module_of(handle: Handle) -> (Kind, Handle) {
+    (Kind::Module, handle)
+}
+
+const fn kernel_of(handle: Handle) -> (Kind, Handle) {
+    (Kind::Kernel, handle)
+}
+
+const fn graph_of(handle: Handle) -> (Kind, Handle) {
+    (Kind::Graph, handle)
+}
+
+const NOTHING: Handle = std::ptr::null_mut();
+
+layer! {
+    instance: InstanceTable {
+        options(out: *mut *const OptionSpec, count: *mut usize) -> Status = Uses([]);
+        open(host: *const HostTable, out: *mut Handle) -> Status = Opens(Kind::Instance, instance_of(NOTHING), out);
+        close(instance: Handle) = Closes(Kind::Instance, instance);
+        devices(instance: Handle, out: *mut *const *const DeviceInfo, count: *mut usize) -> Status = Uses([instance_of(instance)]);
+        open_device(instance: Handle, index: u32, sub: u32, options: *const Property, count: usize, out: *mut Handle) -> Status = Opens(Kind::Device, instance_of(instance), out);
+    }
+    device: DeviceTable {
+        close(device: Handle) = Closes(Kind::Device, device);
+        memory_usage(device: Handle, space: u32, out: *mut MemoryUsage) -> Status = Uses([device_of(device)]);
+        peer_access(device: Handle, other: Handle, out: *mut u32) -> Status = Uses([device_of(device), device_of(other)]);
+        telemetry(device: Handle, out: *mut Telemetry) -> Status = Uses([device_of(device)]);
+    }
+    memory: MemoryTable {
+        allocate(device: Handle, request: *const AllocateRequest, out: *mut Allocation) -> Status = Allocates(device_of(device), out);
+        free(device: Handle, buffer: Handle, queue: Handle) = Closes(Kind::Buffer, buffer);
+        import(device: Handle, space: u32, pointer: *mut u8, bytes: u64, out: *mut Allocation) -> Status = Allocates(device_of(device), out);
+        adopt(device: Handle, space: u32, memory: *mut c_void, bytes: u64, out: *mut Allocation) -> Status = Allocates(device_of(device), out);
+    }
+    module: ModuleTable {
+        load(device: Handle, source: *const ModuleSource, out: *mut Handle) -> Status = Opens(Kind::Module, device_of(device), out);
+        unload(module: Handle) = Closes(Kind::Module, module);
+        symbols(module: Handle, out: *mut *const Str, count: *mut usize) -> Status = Uses([module_of(module)]);
+        kernel(module: Handle, name: Str, out: *mut Handle) -> Status = Opens(Kind::Kernel, module_of(module), out);
+        release_kernel(kernel: Handle) = Closes(Kind::Kernel, kernel);
+        kernel_info(kernel: Handle, out: *mut KernelInfo) -> Status = Uses([kernel_of(kernel)]);
+    }
+    queue: QueueTable {
+        open(device: Handle, options: *const QueueOptions, out: *mut Handle) -> Status = Opens(Kind::Queue, device_of(device), out);
+        close(queue: Handle) = Closes(Kind::Queue, queue);
+        launch(queue: Handle, place: Place, kernel: Handle, launch: *const Launch) -> Status = Launches(queue_of(queue), kernel_of(kernel), launch);
+        claim(queue: Handle, ticket: u64) -> u32 = Claims(queue);
+        run(queue: Handle, ticket: u64, kernel: Handle, launch: *const Launch) -> Status = Runs(Launches(queue_of(queue), kernel_of(kernel), launch));
+        write(queue: Handle, place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64) -> Status = Uses([queue_of(queue), buffer_of(destination)]);
+        read(queue: Handle, place: Place, source: Handle, offset: u64, destination: *mut u8, bytes: u64) -> Status = Uses([queue_of(queue), buffer_of(source)]);
+        copy(queue: Handle, place: Place, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64) -> Status = Uses([queue_of(queue), buffer_of(destination), buffer_of(source)]);
+        fill(queue: Handle, place: Place, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32) -> Status = Uses([queue_of(queue), buffer_of(destination)]);
+        empty(queue: Handle, place: Place) -> Status = Uses([queue_of(queue)]);
+        timestamp(queue: Handle, place: Place) -> Status = Uses([queue_of(queue)]);
+        read_timestamp(queue: Handle, ticket: u64, out: *mut u64) -> Status = Uses([queue_of(queue)]);
+        mark(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
+        flush(queue: Handle) -> Status = Uses([queue_of(queue)]);
+        poll(queue: Handle, out: *mut Progress) -> Status = Uses([queue_of(queue)]);
+        wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status = Uses([queue_of(queue)]);
+        wait_for(queue: Handle, other: Handle, ticket: u64) -> Status = Uses([queue_of(queue), queue_of(other)]);
+        failure(queue: Handle) -> Status = Tells(queue);
+    }
+    graph: GraphTable {
+        instantiate(device: Handle, nodes: *const *const GraphNode, count: usize, out: *mut Handle) -> Status = Opens(Kind::Graph, device_of(device), out);
+        update(graph: Handle, node: u32, launch: *const Launch) -> Status = Launches(graph_of(graph), kernel_of(NOTHING), launch);
+        replay(queue: Handle, place: Place, graph: Handle) -> Status = Uses([queue_of(queue), graph_of(graph)]);
+        close(graph: Handle) = Closes(Kind::Graph, graph);
+    }
+    embedded: EmbeddedTable {
+        flash(device: Handle, image: *const ModuleSource, tensors: *const *const TensorDescription, count: usize, args: *const Arg, arg_count: usize) -> Status = Uses([device_of(device)]);
+        run(device: Handle, deadline_ns: u64, out: *mut RunReport) -> Status = Uses([device_of(device)]);
+        read(device: Handle, tensor: u32, offset: u64, destination: *mut u8, bytes: u64) -> Status = Uses([device_of(device)]);
+    }
+}

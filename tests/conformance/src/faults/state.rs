@@ -1,0 +1,150 @@
+//! What the layer has seen: how often each function was called, which objects are open; and which call it refuses.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use runtime_core::ErrorKind;
+use runtime_core::abi::Handle;
+
+/// What an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Instance,
+    Device,
+    Buffer,
+    Module,
+    Kernel,
+    Queue,
+    Graph,
+}
+
+/// The call to refuse.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    /// `table.function`.
+    pub(super) entry: String,
+    /// Which of its calls, counted from 1.
+    pub(super) nth: u64,
+    /// With which error.
+    pub(super) kind: ErrorKind,
+}
+
+pub(super) type Counts = BTreeMap<&'static str, u64>;
+
+/// An object: addresses are unique among those of one kind, if at all.
+type Object = (Kind, usize);
+
+#[derive(Debug, Default)]
+struct State {
+    counts: Counts,
+    fault: Option<Fault>,
+    reached: bool,
+    /// Open objects with the parent of each.
+    open: HashMap<Object, Vec<Object>>,
+    broken: Vec<String>,
+}
+
+/// What was seen in a run.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) counts: Counts,
+    /// The call that was to fail came.
+    pub(super) reached: bool,
+    /// Objects that are still open, counted by kind.
+    pub(super) left: Vec<String>,
+    /// Uses of what is not open, and parents that went before their children.
+    pub(super) broken: Vec<String>,
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins a run: forgets everything.
+pub(super) fn begin(fault: Option<Fault>) {
+    *state() = State { fault, ..State::default() };
+}
+
+/// How often each function has been called so far.
+pub(super) fn counts() -> Counts {
+    state().counts.clone()
+}
+
+/// Whether all objects are closed.
+pub(super) fn is_clean() -> bool {
+    state().open.is_empty()
+}
+
+/// What was seen since the run began.
+pub(super) fn seen() -> Seen {
+    let state = state();
+    let mut left = BTreeMap::new();
+    for (&(kind, _), parents) in &state.open {
+        *left.entry(kind).or_insert(0) += parents.len();
+    }
+    Seen {
+        counts: state.counts.clone(),
+        reached: state.reached,
+        left: left.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect(),
+        broken: state.broken.clone(),
+    }
+}
+
+/// Notes a call that uses objects; says with which error it is to be refused.
+pub(super) fn enter(name: &'static str, used: &[(Kind, Handle)]) -> Option<ErrorKind> {
+    let mut state = state();
+    for &(kind, handle) in used {
+        if !state.open.contains_key(&(kind, handle.addr())) {
+            state.broken.push(format!("{name} uses a {kind} that is not open"));
+        }
+    }
+    let count = state.counts.entry(name).or_default();
+    *count += 1;
+    let count = *count;
+    let fault = state.fault.as_ref().filter(|fault| fault.entry == name && fault.nth == count);
+    let kind = fault.map(|fault| fault.kind);
+    state.reached |= kind.is_some();
+    kind
+}
+
+/// Notes that an object was made.
+pub(super) fn opened((kind, handle): (Kind, Handle), (parent, parent_handle): (Kind, Handle)) {
+    state().open.entry((kind, handle.addr())).or_default().push((parent, parent_handle.addr()));
+}
+
+/// Notes that an object is being ended.
+pub(super) fn closing(name: &'static str, (kind, handle): (Kind, Handle)) {
+    let mut state = state();
+    let object = (kind, handle.addr());
+    match state.open.get_mut(&object) {
+        None => state.broken.push(format!("{name} of a {kind} that is not open")),
+        Some(parents) => {
+            parents.pop();
+            if parents.is_empty() {
+                state.open.remove(&object);
+            }
+        }
+    }
+    let orphan = state.open.iter().find(|(child, parents)| **child != object && parents.contains(&object));
+    if let Some((&(child, _), _)) = orphan {
+        let text = format!("{name} before a {child} of it");
+        state.broken.push(text);
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Instance => "instance",
+            Self::Device => "device",
+            Self::Buffer => "buffer",
+            Self::Module => "module",
+            Self::Kernel => "kernel",
+            Self::Queue => "queue",
+            Self::Graph => "graph",
+        })
+    }
+}

@@ -1,0 +1,284 @@
+//! What is run with which fault, and what is made of the answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+
+use super::FaultOptions;
+use super::job::{Answer, Ended, Job, KINDS};
+use super::pool::{Start, run_all};
+use super::state::Fault;
+use crate::plan::{self, Plan};
+use crate::selection::Selection;
+use crate::topics::TOPICS;
+
+/// By when a case must have ended: this, and so many times what it takes without a fault.
+const DEADLINE: Duration = Duration::from_secs(30);
+const TIMES: u32 = 10;
+/// The deadline of a run without a fault.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often the progress is told.
+const TELL: Duration = Duration::from_secs(30);
+/// How many findings of one kind and function are listed.
+const LISTED: usize = 5;
+
+pub(super) fn run(selection: &Selection, options: &FaultOptions, start: Start<'_>) -> ExitCode {
+    let plan = plan::plan(selection);
+    let cases = jobs(&plan, options);
+    for absent in &plan.absent {
+        print(&format!("not there: {absent}"));
+    }
+    let missed = plan.absent.iter().any(|absent| !absent.excused);
+    // Their devices are closed before others open them.
+    drop(plan);
+    if cases.is_empty() {
+        print("nothing to sweep; `runtime doctor` says what was looked at");
+        return ExitCode::FAILURE;
+    }
+    let sweep = Sweep::default();
+    sweep.run_all(start, options.workers, &cases, "counting");
+    let mut counted = sweep.counted();
+    let all = counted.len();
+    let longest = options.longest_ms.map_or(Duration::MAX, Duration::from_millis);
+    counted.retain(|(_, answer)| answer.elapsed <= longest);
+    if counted.len() < all {
+        print(&format!("{} cases take longer than {longest:?} and are left out", all - counted.len()));
+    }
+    let runs = faults(&counted, options);
+    let entries: BTreeSet<_> = runs.iter().filter_map(|job| Some(&job.fault.as_ref()?.entry)).collect();
+    print(&format!("{} cases, {} functions, {} runs with a fault", counted.len(), entries.len(), runs.len()));
+    sweep.run_all(start, options.workers, &runs, "run");
+    let wrong = sweep.conclude(options, &counted);
+    if wrong || missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Every case that a device qualifies for, without a fault.
+fn jobs(plan: &Plan, options: &FaultOptions) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for context in &plan.devices {
+        let Some(path) = &context.target().path else { continue };
+        for (topic, cases) in TOPICS {
+            for case in cases.iter().filter(|case| case.missing(context).is_empty()) {
+                let name = format!("{topic}::{}", case.name);
+                if options.filters.is_empty() || options.filters.iter().any(|filter| name.contains(filter)) {
+                    jobs.push(Job {
+                        library: path.display().to_string(),
+                        device: context.name().to_owned(),
+                        case: name,
+                        fault: None,
+                        deadline: PATIENCE,
+                    });
+                }
+            }
+        }
+    }
+    jobs
+}
+
+/// The runs with a fault. What is called before a case begins is the same in all: the first case of a device has it.
+fn faults(counted: &[(Job, Answer)], options: &FaultOptions) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    let mut devices = BTreeSet::new();
+    for (job, answer) in counted {
+        let first_case = devices.insert(job.device.clone());
+        for (entry, &count) in &answer.counts {
+            let before = if first_case { 0 } else { answer.prelude.get(entry).copied().unwrap_or(0) };
+            for nth in chosen(before, count, options) {
+                for &kind in &options.kinds {
+                    let fault = Some(Fault { entry: entry.clone(), nth, kind });
+                    let deadline = DEADLINE + answer.elapsed * TIMES;
+                    jobs.push(Job { fault, deadline, ..job.clone() });
+                }
+            }
+        }
+    }
+    jobs
+}
+
+/// The numbers of the calls to refuse, of those after `before` up to `count`.
+fn chosen(before: u64, count: u64, options: &FaultOptions) -> BTreeSet<u64> {
+    let dense = count.min(before + options.first);
+    let rest = count - dense;
+    let spread = (1..=options.spread).map(|part| dense + rest * part / (options.spread + 1));
+    (before + 1..=dense)
+        .chain(spread.filter(|&nth| nth > dense))
+        .chain((count > before).then_some(count))
+        .collect()
+}
+
+/// What went wrong in a run.
+#[derive(Clone, Debug)]
+struct Finding {
+    what: &'static str,
+    job: Job,
+    text: String,
+}
+
+#[derive(Debug, Default)]
+struct Sweep {
+    state: Mutex<Tally>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    counted: Vec<(Job, Answer)>,
+    findings: Vec<Finding>,
+    endings: BTreeMap<Ended, usize>,
+    runs: usize,
+    unreached: usize,
+}
+
+impl Sweep {
+    fn run_all(&self, start: Start<'_>, workers: usize, jobs: &[Job], what: &str) {
+        let began = Instant::now();
+        let told = Mutex::new((0, began));
+        run_all(start, workers, jobs, &|job, answer| {
+            self.note(job, answer);
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.0 += 1;
+            if told.1.elapsed() > TELL {
+                told.1 = Instant::now();
+                print(&format!("{what}: {} of {} after {:.0?}", told.0, jobs.len(), began.elapsed()));
+            }
+        });
+    }
+
+    fn note(&self, job: &Job, answer: Answer) {
+        let mut tally = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = &mut *tally;
+        tally.findings.extend(judge(job, &answer));
+        if job.fault.is_none() {
+            return tally.counted.push((job.clone(), answer));
+        }
+        tally.runs += 1;
+        if answer.reached || answer.ended >= Ended::Hangs {
+            *tally.endings.entry(answer.ended).or_default() += 1;
+        } else {
+            tally.unreached += 1;
+        }
+    }
+
+    /// The cases that work without a fault, in the order of their names.
+    fn counted(&self) -> Vec<(Job, Answer)> {
+        let tally = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let works = |answer: &Answer| matches!(answer.ended, Ended::Passed | Ended::Unsupported);
+        let mut counted: Vec<_> = tally.counted.iter().filter(|(_, answer)| works(answer)).cloned().collect();
+        counted.sort_by(|(a, _), (b, _)| (&a.device, &a.case).cmp(&(&b.device, &b.case)));
+        counted
+    }
+
+    /// Prints the counts and the findings; says whether there are any.
+    fn conclude(&self, options: &FaultOptions, counted: &[(Job, Answer)]) -> bool {
+        let tally = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls: u64 = counted.iter().flat_map(|(_, answer)| answer.counts.values()).sum();
+        let names: BTreeSet<_> = counted.iter().flat_map(|(_, answer)| answer.counts.keys()).collect();
+        let endings: Vec<_> =
+            tally.endings.iter().map(|(ended, n)| format!("{n} {ended:?}").to_lowercase()).collect();
+        print(&format!(
+            "{} cases, {} functions, {calls} calls; refused: the first {} of a case, {} of the rest, the last",
+            counted.len(),
+            names.len(),
+            options.first,
+            options.spread
+        ));
+        print(&format!(
+            "{} runs: {}; in {} the call did not come",
+            tally.runs,
+            endings.join(", "),
+            tally.unreached
+        ));
+        let mut groups: BTreeMap<(&str, &str), Vec<&Finding>> = BTreeMap::new();
+        for finding in &tally.findings {
+            let entry = finding.job.fault.as_ref().map_or("no fault", |fault| &fault.entry);
+            groups.entry((finding.what, entry)).or_default().push(finding);
+        }
+        for ((what, entry), findings) in &groups {
+            print(&format!("{what}, {entry}: {} runs", findings.len()));
+            for finding in findings.iter().take(LISTED) {
+                print(&format!("  {}: {}", name(&finding.job), finding.text));
+            }
+        }
+        print(&format!("{} failures", tally.findings.len()));
+        !tally.findings.is_empty()
+    }
+}
+
+fn name(job: &Job) -> String {
+    let fault = job.fault.as_ref().map(|fault| {
+        let kind = KINDS.iter().find(|(_, kind)| *kind == fault.kind).map_or("", |(name, _)| name);
+        format!(" with call {} of {} refused ({kind})", fault.nth, fault.entry)
+    });
+    format!("{}::{}{}", job.device, job.case, fault.unwrap_or_default())
+}
+
+/// What is wrong with a run.
+fn judge(job: &Job, answer: &Answer) -> Vec<Finding> {
+    let finding = |what, text: String| Finding { what, job: job.clone(), text };
+    let mut findings = Vec::new();
+    let faulted = job.fault.is_some();
+    match answer.ended {
+        Ended::Passed | Ended::Unsupported => {}
+        Ended::Error | Ended::Asserts if faulted => {}
+        Ended::Differs if faulted => findings.push(finding("wrong data and no error", answer.text.clone())),
+        Ended::Hangs => findings.push(finding("hangs", answer.text.clone())),
+        Ended::Died => findings.push(finding("dies", answer.text.clone())),
+        Ended::Error | Ended::Asserts | Ended::Differs | Ended::Unusable => {
+            findings.push(finding("does not work", answer.text.clone()));
+        }
+    }
+    if !answer.left.is_empty() && answer.ended != Ended::Hangs {
+        findings.push(finding("leaks", format!("{}; {}", answer.left.join(", "), answer.text)));
+    }
+    if let Some(first) = answer.broken.first() {
+        findings
+            .push(finding("breaks the order of objects", format!("{first} ({} times)", answer.broken.len())));
+    }
+    if let Some(first) = answer.panics.first() {
+        findings.push(finding("core panics", first.clone()));
+    }
+    findings
+}
+
+/// Writes to standard output; a reader that has gone away is no error.
+fn print(text: &str) {
+    let mut output = std::io::stdout().lock();
+    let _ = writeln!(output, "{text}").and_then(|()| output.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_chosen_from_the_first_on_then_spread_and_the_last() {
+        let options = FaultOptions { first: 4, spread: 3, ..FaultOptions::default() };
+        let list = |before, count| chosen(before, count, &options).into_iter().collect::<Vec<_>>();
+        assert_eq!(list(0, 3), [1, 2, 3]);
+        assert_eq!(list(0, 104), [1, 2, 3, 4, 29, 54, 79, 104]);
+        assert_eq!(list(2, 5), [3, 4, 5], "what came before the case is left out");
+        assert_eq!(list(2, 2), [0u64; 0]);
+        assert_eq!(list(0, 6), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn an_error_is_no_finding_but_what_it_leaves_is() {
+        let job = Job {
+            library: String::new(),
+            device: "x:0".into(),
+            case: "a::b".into(),
+            fault: Some(Fault { entry: "queue.mark".into(), nth: 1, kind: ErrorKind::Driver }),
+            deadline: DEADLINE,
+        };
+        let mut answer = Answer::new(Ended::Error, "refused");
+        assert!(judge(&job, &answer).is_empty());
+        answer.left.push("1 queue".into());
+        assert_eq!(judge(&job, &answer)[0].what, "leaks");
+        let died = Answer::new(Ended::Died, "signal 11");
+        assert_eq!(judge(&job, &died)[0].what, "dies");
+        let unfaulted = Job { fault: None, ..job };
+        assert_eq!(judge(&unfaulted, &Answer::new(Ended::Error, "x"))[0].what, "does not work");
+    }
+}

@@ -1,0 +1,319 @@
+//! What became of the cases, for a vendor to read: what passed, what failed and how, what was not tested and why, and
+//! which capability would open how many cases.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use runtime_core::{Capabilities, DeviceInfo};
+use serde_json::{Value, json};
+
+use crate::case::Missing;
+use crate::plan::{Absent, Plan};
+use crate::topics::TOPICS;
+
+/// What became of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Passed,
+    Failed(String),
+    /// The device does not do this, as it turned out or is known.
+    Unsupported(String),
+    /// The device lacks what the case needs.
+    Missing(Vec<Missing>),
+    /// Why it was expected, and the failure.
+    FailedAsExpected(String, String),
+}
+
+/// Collects outcomes while trials run beside each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records(Arc<Mutex<Vec<Record>>>);
+
+#[derive(Clone, Debug)]
+struct Record {
+    device: String,
+    case: String,
+    outcome: Outcome,
+}
+
+impl Records {
+    pub(crate) fn push(&self, device: &str, case: &str, outcome: Outcome) {
+        let record = Record { device: device.to_owned(), case: case.to_owned(), outcome };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+    }
+
+    fn of(&self, device: &str) -> Vec<Record> {
+        let records = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records: Vec<_> = records.iter().filter(|record| record.device == device).cloned().collect();
+        let order = |record: &Record| {
+            let topic = record.case.split("::").next().unwrap_or_default();
+            (TOPICS.iter().position(|(name, _)| *name == topic), record.case.clone())
+        };
+        records.sort_by_key(order);
+        records
+    }
+}
+
+/// The report on a run.
+#[derive(Debug)]
+pub(crate) struct Report {
+    devices: Vec<DeviceReport>,
+    absent: Vec<Absent>,
+}
+
+#[derive(Debug)]
+struct DeviceReport {
+    name: String,
+    description: String,
+    capabilities: Capabilities,
+    records: Vec<Record>,
+}
+
+impl Report {
+    pub(crate) fn new(plan: &Plan, records: &Records) -> Self {
+        let device = |context: &Arc<crate::context::Context>| {
+            DeviceReport::new(context.name(), context.info(), records.of(context.name()))
+        };
+        Self { devices: plan.devices.iter().map(device).collect(), absent: plan.absent.clone() }
+    }
+
+    /// As text, a paragraph per device.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for device in self.devices.iter().filter(|device| !device.records.is_empty()) {
+            device.write(&mut text);
+        }
+        if !self.absent.is_empty() {
+            line(&mut text, 0, "not there");
+            for absent in &self.absent {
+                let judged = if absent.excused { "ignored" } else { "a failure" };
+                line(&mut text, 2, &format!("{absent} ({judged})"));
+            }
+        }
+        text
+    }
+
+    /// As one JSON document.
+    pub(crate) fn json(&self) -> Value {
+        let absent = |absent: &Absent| json!({"name": absent.name, "reason": absent.reason, "excused": absent.excused});
+        json!({
+            "version": 1,
+            "devices": self.devices.iter().map(DeviceReport::json).collect::<Vec<_>>(),
+            "absent": self.absent.iter().map(absent).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl DeviceReport {
+    fn new(name: &str, info: &DeviceInfo, records: Vec<Record>) -> Self {
+        let description = format!("{}, {:?}", info.name, info.kind).to_lowercase();
+        Self { name: name.to_owned(), description, capabilities: info.capabilities, records }
+    }
+
+    fn select<'a, T>(&'a self, choose: impl Fn(&'a Outcome) -> Option<T>) -> Vec<(&'a str, T)> {
+        self.records
+            .iter()
+            .filter_map(|record| Some((record.case.as_str(), choose(&record.outcome)?)))
+            .collect()
+    }
+
+    fn passed(&self) -> Vec<&str> {
+        let passed = self.select(|outcome| (*outcome == Outcome::Passed).then_some(()));
+        passed.into_iter().map(|(case, ())| case).collect()
+    }
+
+    fn failed(&self) -> Vec<(&str, &str)> {
+        self.select(|outcome| match outcome {
+            Outcome::Failed(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    fn expected(&self) -> Vec<(&str, (&str, &str))> {
+        self.select(|outcome| match outcome {
+            Outcome::FailedAsExpected(reason, text) => Some((reason.as_str(), text.as_str())),
+            _ => None,
+        })
+    }
+
+    fn unsupported(&self) -> Vec<(&str, &str)> {
+        self.select(|outcome| match outcome {
+            Outcome::Unsupported(reason) => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The cases that the device does not qualify for.
+    fn missing(&self) -> Vec<(&str, &Vec<Missing>)> {
+        self.select(|outcome| match outcome {
+            Outcome::Missing(missing) => Some(missing),
+            _ => None,
+        })
+    }
+
+    /// How many cases each capability that the device lacks would open, those that need more than it left out.
+    fn would_open(&self) -> Vec<(&'static str, usize)> {
+        let missing = self.missing();
+        let opens = |bit: u64| {
+            missing.iter().filter(|(_, missing)| missing.as_slice() == [Missing::Capability(bit)]).count()
+        };
+        let lacked = Capabilities::NAMES.iter().filter(|(bit, _)| !self.capabilities.has(*bit));
+        lacked.map(|(bit, name)| (*name, opens(*bit))).collect()
+    }
+
+    fn write(&self, text: &mut String) {
+        let (failed, expected) = (self.failed(), self.expected());
+        let (missing, unsupported) = (self.missing(), self.unsupported());
+        line(
+            text,
+            0,
+            &format!(
+                "{} ({}): {} passed, {} failed, {} failed as expected, {} not tested",
+                self.name,
+                self.description,
+                self.passed().len(),
+                failed.len(),
+                expected.len(),
+                missing.len() + unsupported.len(),
+            ),
+        );
+        section(text, "failed", failed.iter().map(|(case, why)| format!("{case}: {}", first_line(why))));
+        let expected =
+            expected.iter().map(|(case, (reason, why))| format!("{case}: {reason} ({})", first_line(why)));
+        section(text, "failed as expected", expected);
+        section(
+            text,
+            "unsupported",
+            unsupported.iter().map(|(case, why)| format!("{case}: {}", first_line(why))),
+        );
+        section(text, "not tested: the device lacks", grouped(&missing));
+        let lacks = self.would_open().into_iter().map(|(name, cases)| match cases {
+            0 => format!("{name}: no case tests it alone"),
+            1 => format!("{name}: 1 more case"),
+            n => format!("{name}: {n} more cases"),
+        });
+        section(text, "capabilities that it does not declare", lacks);
+        text.push('\n');
+    }
+
+    fn json(&self) -> Value {
+        let pairs = |list: Vec<(&str, &str)>, what: &str| -> Vec<Value> {
+            list.into_iter().map(|(case, why)| json!({"case": case, what: why})).collect()
+        };
+        let expected = self.expected().into_iter();
+        let missing = self.missing().into_iter().map(|(case, missing)| {
+            json!({"case": case, "lacks": missing.iter().map(ToString::to_string).collect::<Vec<_>>()})
+        });
+        let lacks =
+            self.would_open().into_iter().map(|(name, cases)| json!({"name": name, "opens_cases": cases}));
+        json!({
+            "device": self.name,
+            "description": self.description,
+            "passed": self.passed(),
+            "failed": pairs(self.failed(), "message"),
+            "failed_as_expected": expected
+                .map(|(case, (reason, message))| json!({"case": case, "reason": reason, "message": message}))
+                .collect::<Vec<_>>(),
+            "unsupported": pairs(self.unsupported(), "reason"),
+            "not_tested": missing.collect::<Vec<_>>(),
+            "capabilities": {"has": self.capabilities.names(), "lacks": lacks.collect::<Vec<_>>()},
+        })
+    }
+}
+
+/// One line per thing that is missing, most cases first.
+fn grouped(missing: &[(&str, &Vec<Missing>)]) -> Vec<String> {
+    let mut groups: BTreeMap<Vec<Missing>, usize> = BTreeMap::new();
+    for (_, missing) in missing {
+        // Which option a simulated device would need is of no interest to others.
+        let simulated = missing.iter().any(|missing| matches!(missing, Missing::Option(_)));
+        let group = if simulated { vec![Missing::Option("")] } else { (*missing).clone() };
+        *groups.entry(group).or_default() += 1;
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, cases)| std::cmp::Reverse(*cases));
+    groups
+        .into_iter()
+        .map(|(missing, cases)| {
+            let plural = if cases == 1 { "" } else { "s" };
+            let what = match missing.as_slice() {
+                [Missing::Option("")] => "options that inject failures, as the null backend has".to_owned(),
+                missing => missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            };
+            format!("{cases:4} case{plural}: {what}")
+        })
+        .collect()
+}
+
+fn section(text: &mut String, title: &str, lines: impl IntoIterator<Item = String>) {
+    let mut lines = lines.into_iter().peekable();
+    if lines.peek().is_some() {
+        line(text, 2, title);
+        lines.for_each(|content| line(text, 4, &content));
+    }
+}
+
+fn line(text: &mut String, indent: usize, content: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{:indent$}{content}", "");
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::abi;
+
+    use super::*;
+
+    fn report(outcomes: &[(&str, Outcome)]) -> DeviceReport {
+        let records = Records::default();
+        for (case, outcome) in outcomes {
+            records.push("x:0", case, outcome.clone());
+        }
+        records.push("y:0", "queues::other", Outcome::Passed);
+        let capabilities = Capabilities(!(abi::CAP_IMPORT | abi::CAP_RANGE));
+        DeviceReport {
+            name: "x:0".into(),
+            description: "a device".into(),
+            capabilities,
+            records: records.of("x:0"),
+        }
+    }
+
+    #[test]
+    fn a_capability_opens_the_cases_that_need_nothing_else() {
+        let import = Missing::Capability(abi::CAP_IMPORT);
+        let report = report(&[
+            ("memory::a", Outcome::Missing(vec![import.clone()])),
+            ("memory::b", Outcome::Missing(vec![import, Missing::HostVisible])),
+            ("queues::c", Outcome::Passed),
+        ]);
+        assert_eq!(report.would_open(), [("import", 1), ("range", 0)]);
+        assert_eq!(report.passed(), ["queues::c"], "of another device");
+    }
+
+    #[test]
+    fn the_text_says_what_failed_and_what_is_missing() {
+        let report = report(&[
+            ("queues::c", Outcome::Failed("it hangs\nfor ever".into())),
+            ("queues::d", Outcome::FailedAsExpected("issue 7".into(), "boom".into())),
+            ("faults::a", Outcome::Missing(vec![Missing::Option("fail_call")])),
+            ("lost::b", Outcome::Missing(vec![Missing::Option("lose_after")])),
+        ]);
+        let mut text = String::new();
+        report.write(&mut text);
+        for part in [
+            "x:0 (a device): 0 passed, 1 failed, 1 failed as expected, 2 not tested\n",
+            "    queues::c: it hangs\n",
+            "    queues::d: issue 7 (boom)\n",
+            "   2 cases: options that inject failures",
+            "    import: no case tests it alone\n",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text}");
+        }
+        assert_eq!(report.json()["not_tested"][1]["lacks"][0], "device option \"lose_after\"");
+    }
+}
