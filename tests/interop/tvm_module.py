@@ -2,14 +2,18 @@
 
     tvm_module.py OUT.so
 
-Prints, a line each, the libraries that the module needs. Wants `apache-tvm` from PyPI (0.27).
+Prints, a line each, the libraries that the module needs. Wants `apache-tvm` from PyPI (0.27): exit code 3 without it.
 """
 
 import sys
 
-import tvm
-from tvm import te
-from tvm_ffi import libinfo
+try:
+    import tvm
+    from tvm import te
+    from tvm_ffi import libinfo
+except ModuleNotFoundError as error:
+    print(f"Python has no module {error.name}")
+    sys.exit(3)
 
 
 def add():

@@ -4,6 +4,20 @@ use crate::exceptions::{self, Exception};
 
 /// Names of backends that must be there, separated by commas: then "not on this machine" is a failure.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
+/// Words of the same list that name no backend: other tests look for them.
+const TOOLS: [&str; 11] = [
+    "clang",
+    "nvrtc",
+    "numpy",
+    "oclgrind",
+    "pocl",
+    "python",
+    "safetensors",
+    "set-uid",
+    "spirv-val",
+    "torch",
+    "tvm",
+];
 
 /// Which backends and devices are tested, and what is expected of them.
 #[derive(Clone, Debug)]
@@ -21,9 +35,8 @@ impl Selection {
     /// exceptions.
     #[must_use]
     pub fn new(backends: Vec<String>) -> Self {
-        let required = std::env::var(REQUIRE).unwrap_or_default();
-        let required = required.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
-        Self { backends, required: required.collect(), exceptions: exceptions::KNOWN }
+        let required = required(&std::env::var(REQUIRE).unwrap_or_default());
+        Self { backends, required, exceptions: exceptions::KNOWN }
     }
 
     /// Whether the absence of a target is a failure.
@@ -36,5 +49,22 @@ impl Default for Selection {
     /// Every device that is found, as [`Selection::new`] without backends.
     fn default() -> Self {
         Self::new(Vec::new())
+    }
+}
+
+/// The backends of a list of what must be there.
+fn required(list: &str) -> Vec<String> {
+    let words = list.split(',').map(str::trim).filter(|word| !word.is_empty() && !TOOLS.contains(word));
+    words.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::required;
+
+    #[test]
+    fn what_is_no_tool_is_a_backend_that_must_be_there() {
+        assert_eq!(required("host, python,null,,spirv-val"), ["host", "null"]);
+        assert_eq!(required("hots"), ["hots"], "a misspelt backend is missed, not passed over");
     }
 }

@@ -8,8 +8,10 @@ use std::ffi::c_void;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use runtime_core::dlpack::{DLDataType, DLDevice, DLManagedTensorVersioned, DLPackVersion, DLTensor};
-use runtime_core::{Runtime, Tensor};
+use runtime_core::dlpack::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
+};
+use runtime_core::{CommonRuntime, Result, Runtime, Tensor};
 
 /// More than the most dimensions that are read.
 const NUMBERS: usize = 72;
@@ -19,6 +21,8 @@ const DTYPES: [(u8, u8, u16); 6] = [(2, 32, 1), (0, 8, 1), (1, 64, 1), (4, 16, 1
 
 #[derive(Arbitrary, Debug)]
 struct Plan {
+    /// In the form that libraries before 1.0 have; then there are no flags and no version.
+    unversioned: bool,
     version: Option<(u32, u32)>,
     flags: u64,
     device: Option<(i32, i32)>,
@@ -61,6 +65,57 @@ unsafe extern "C" fn delete(managed: *mut DLManagedTensorVersioned) {
     unsafe { *(*managed).manager_ctx.cast::<u32>() += 1 };
 }
 
+unsafe extern "C" fn delete_unversioned(managed: *mut DLManagedTensor) {
+    // SAFETY: as above.
+    unsafe { *(*managed).manager_ctx.cast::<u32>() += 1 };
+}
+
+/// The structure in both forms.
+struct Managed {
+    versioned: DLManagedTensorVersioned,
+    unversioned: DLManagedTensor,
+}
+
+impl Managed {
+    fn new(plan: &Plan, dl_tensor: DLTensor, deleted: &mut u32) -> Self {
+        let (major, minor) = plan.version.unwrap_or((1, 1));
+        let manager_ctx = std::ptr::from_mut(deleted).cast::<c_void>();
+        Self {
+            versioned: DLManagedTensorVersioned {
+                version: DLPackVersion { major, minor },
+                manager_ctx,
+                deleter: Some(delete),
+                flags: plan.flags,
+                dl_tensor,
+            },
+            unversioned: DLManagedTensor { dl_tensor, manager_ctx, deleter: Some(delete_unversioned) },
+        }
+    }
+
+    fn hand_over(&mut self, plan: &Plan, device: &dyn CommonRuntime) -> Result<Tensor> {
+        if plan.unversioned {
+            // SAFETY: as below.
+            return unsafe { Tensor::from_dlpack_unversioned(device, &raw mut self.unversioned) };
+        }
+        // SAFETY: a structure in the right form, whose memory outlives the device; elements outside are not touched.
+        unsafe { Tensor::from_dlpack(device, &raw mut self.versioned) }
+    }
+}
+
+/// What is lent is given back by whoever has it; or it is refused.
+fn lend(tensor: &Tensor, unversioned: bool) {
+    let Ok(lent) = tensor.to_dlpack() else { return };
+    if !unversioned {
+        let managed = lent.into_raw();
+        // SAFETY: just made; the deleter is called once.
+        return unsafe { (*managed).deleter.map_or((), |deleter| deleter(managed)) };
+    }
+    if let Ok(managed) = lent.into_raw_unversioned() {
+        // SAFETY: as above.
+        unsafe { (*managed).deleter.map_or((), |deleter| deleter(managed)) };
+    }
+}
+
 /// Whether all elements lie in the memory.
 fn lies_inside(plan: &Plan, tensor: &Tensor) -> bool {
     let size = i128::try_from(tensor.dtype().bytes()).unwrap_or(0);
@@ -84,32 +139,24 @@ fuzz_target!(|plan: Plan| {
     let extents = plan.shape.as_ref().map_or(0, Vec::len).min(NUMBERS);
     let (code, bits, lanes) =
         plan.dtype.map_or_else(|any| any, |common| DTYPES[usize::from(common) % DTYPES.len()]);
-    let (major, minor) = plan.version.unwrap_or((1, 1));
-    let mut deleted = 0u32;
-    let mut managed = DLManagedTensorVersioned {
-        version: DLPackVersion { major, minor },
-        manager_ctx: (&raw mut deleted).cast(),
-        deleter: Some(delete),
-        flags: plan.flags,
-        dl_tensor: DLTensor {
-            data,
-            device: DLDevice { device_type, device_id },
-            ndim: plan.ndim.unwrap_or(extents as i32),
-            dtype: DLDataType { code, bits, lanes },
-            shape: shape.as_mut().map_or(std::ptr::null_mut(), Vec::as_mut_ptr),
-            strides: strides.as_mut().map_or(std::ptr::null_mut(), Vec::as_mut_ptr),
-            byte_offset: plan.byte_offset.value().cast_unsigned(),
-        },
+    let dl_tensor = DLTensor {
+        data,
+        device: DLDevice { device_type, device_id },
+        ndim: plan.ndim.unwrap_or(extents as i32),
+        dtype: DLDataType { code, bits, lanes },
+        shape: shape.as_mut().map_or(std::ptr::null_mut(), Vec::as_mut_ptr),
+        strides: strides.as_mut().map_or(std::ptr::null_mut(), Vec::as_mut_ptr),
+        byte_offset: plan.byte_offset.value().cast_unsigned(),
     };
-    // SAFETY: a structure in the right form, whose memory outlives the device; elements outside are not touched.
-    let taken = unsafe { Tensor::from_dlpack(&*device, &raw mut managed) };
+    let mut deleted = 0u32;
+    let mut managed = Managed::new(&plan, dl_tensor, &mut deleted);
+    let taken = managed.hand_over(&plan, &*device);
     let expected = u32::from(taken.is_ok());
     if let Ok(tensor) = taken {
         if tensor.bytes() <= MEMORY_BYTES && lies_inside(&plan, &tensor) {
             let bytes = tensor.to_array().map(|array| array.bytes().len()).unwrap_or(0);
             assert!(bytes == tensor.bytes() || bytes == 0);
-            let lent = tensor.to_dlpack();
-            drop((tensor, lent));
+            lend(&tensor, plan.unversioned);
         }
     }
     drop(device);

@@ -12,15 +12,23 @@ fuzz_target!(|bytes: &[u8]| {
         |_| (),
         |path| {
             let Ok(stored) = Safetensors::open(path) else { return };
-            let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+            let runtime = Runtime::builder().discover(false).register(runtime_null::backend());
+            let runtime = runtime.register(runtime_host::backend()).build();
             let device = runtime.open("null:0").expect("null opens");
+            let host = runtime.open("host:0").expect("the host opens");
             let _ = stored.notes();
             for name in stored.names() {
+                // SAFETY: nobody writes the file before the end of the run.
+                let mapped = unsafe { stored.map(&name, host.as_host().expect("it is the host")) };
                 for space in ["device", "pinned"] {
                     let loaded = stored.load(&name, &*device, &Placement::space(space));
                     let (Ok(tensor), Ok(info)) = (loaded, stored.info(&name)) else { continue };
                     assert_eq!((tensor.dtype(), tensor.shape()), (info.dtype, &info.shape[..]));
-                    assert_eq!(tensor.to_array().expect("it is loaded").bytes().len(), info.bytes);
+                    let array = tensor.to_array().expect("it is loaded");
+                    assert_eq!(array.bytes().len(), info.bytes);
+                    if let Ok(mapped) = &mapped {
+                        assert_eq!(mapped.to_array().expect("it is mapped").bytes(), array.bytes());
+                    }
                 }
             }
         },

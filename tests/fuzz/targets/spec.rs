@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
             std::fs::write(folder.join(name), "void k(void) {}").expect("room for the file");
         }
     };
-    file::with(bytes, prepare, |path| match spec::Spec::load(path) {
+    file::with(bytes, prepare, |path| match spec::Spec::load(path, &spec::Changes::default()) {
         Ok(spec) => assert!(spec.outputs().count() <= spec.args.len()),
         Err(error) => assert!(!error.to_string().is_empty(), "a refusal has a reason"),
     });
