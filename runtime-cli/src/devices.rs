@@ -1,15 +1,16 @@
 //! `runtime devices`: what is there, and why not.
 
-use runtime_core::{DeviceInfo, DeviceKind, Result, Runtime, Target};
+use runtime_core::{DeviceInfo, DeviceKind, Result, Target};
 use serde_json::{Value, json};
 
 use crate::arguments::DevicesArguments;
 use crate::output;
+use crate::registry;
 use crate::report::describe;
 use crate::table::Table;
 
 pub(crate) fn list(arguments: &DevicesArguments) -> Result<()> {
-    let runtime = Runtime::new();
+    let runtime = registry::runtime();
     let targets = runtime.targets();
     output::print(&if arguments.json { json(&targets) } else { table(&targets) })
 }

@@ -4,9 +4,10 @@ use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtime_core::{LoadReport, Result, Runtime, Target, abi};
+use runtime_core::{LoadReport, Result, Target, abi};
 
 use crate::output;
+use crate::registry;
 
 /// How to get a backend of this project that was not found.
 const HINTS: [(&str, &str); 1] = [(
@@ -18,7 +19,7 @@ const HINTS: [(&str, &str); 1] = [(
 const VARIABLES: [&str; 4] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "CC", "NO_COLOR"];
 
 pub(crate) fn report() -> Result<()> {
-    let runtime = Runtime::new();
+    let runtime = registry::runtime();
     let targets = runtime.targets();
     let sections = [
         ("program", program()),

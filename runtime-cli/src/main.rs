@@ -11,6 +11,7 @@ mod eval;
 mod output;
 mod prepare;
 mod progress;
+mod registry;
 mod report;
 mod run;
 mod settings;

@@ -1,21 +1,36 @@
 //! Code as it is loaded: its file, its options, and what it is specialised to.
 
-use runtime_core::{CodeFormat, DType, Error, ErrorKind, ModuleSource, Result, Value};
+use runtime_core::{CodeFormat, DType, Error, ModuleSource, Result, Value};
 
 use crate::spec::{Code, Specialise};
 
 /// The code of a spec, with its options and what it is fixed to.
 pub(crate) fn source(code: &Code, specialise: &Specialise) -> Result<ModuleSource> {
-    let mut source = if code.format == CodeFormat::WGSL { portable(code)? } else { native(code) };
+    let portable = code.format == CodeFormat::WGSL;
+    let mut source = if portable { ModuleSource::wgsl_file(&code.path) } else { native(code) };
     for (key, value) in code.options.iter() {
         source = source.option(key, value.clone());
     }
-    if specialise.constants.is_empty() && specialise.element.is_none() {
-        return Ok(source);
+    match &code.format {
+        _ if specialise.constants.is_empty() && specialise.element.is_none() => Ok(source),
+        _ if portable => Ok(specialised(source, specialise)),
+        format if *format == CodeFormat::C => defined(source, specialise),
+        format => Err(Error::unsupported(format!("[specialise] of code of format {format}"))),
     }
-    if code.format != CodeFormat::C {
-        return Err(Error::unsupported(format!("[specialise] of code of format {}", code.format)));
+}
+
+fn specialised(mut source: ModuleSource, specialise: &Specialise) -> ModuleSource {
+    for (name, value) in &specialise.constants {
+        source = source.constant(name, constant(value));
     }
+    match specialise.element {
+        Some(dtype) => source.element(dtype),
+        None => source,
+    }
+}
+
+/// C has macros for it.
+fn defined(mut source: ModuleSource, specialise: &Specialise) -> Result<ModuleSource> {
     for (name, value) in &specialise.constants {
         source = source.option("define", format!("{name}={}", constant(value)));
     }
@@ -23,13 +38,6 @@ pub(crate) fn source(code: &Code, specialise: &Specialise) -> Result<ModuleSourc
         Some(dtype) => Ok(source.option("define", format!("T={}", c_type(dtype)?))),
         None => Ok(source),
     }
-}
-
-fn portable(code: &Code) -> Result<ModuleSource> {
-    let text = std::fs::read_to_string(&code.path).map_err(|error| {
-        Error::new(ErrorKind::Io, format!("cannot read {}: {error}", code.path.display()))
-    })?;
-    Ok(ModuleSource::wgsl(&text))
 }
 
 #[allow(unsafe_code, reason = "the one place where the command trusts native code")]
