@@ -18,6 +18,17 @@ const NIGHTLY: &str = "nightly";
 /// The first race ends a program; an allocation that cannot be is an error of the program's, as elsewhere.
 const TSAN_OPTIONS: &str = "halt_on_error=1 exitcode=66 allocator_may_return_null=1";
 
+/// What runs under the thread sanitizer.
+const SANITIZED: [&str; 7] = [
+    "runtime-core",
+    "runtime-null",
+    "runtime-host",
+    "runtime-kernel",
+    "runtime-cli",
+    "runtime-loader-tests",
+    "runtime-conformance",
+];
+
 /// Runs core and the null backend, compiled into one program, under Miri: undefined behaviour, races, leaks.
 pub(crate) fn miri() -> Outcome {
     let nightly = Nightly::with(&["miri", "rust-src"])?;
@@ -31,7 +42,7 @@ pub(crate) fn miri() -> Outcome {
     nightly.miri(&workspace, isolated, &["runtime-core"], &["--test", "under_miri", "--test", "drop_orders"])
 }
 
-/// Runs core, the null and host backends, and the conformance suite on both, under the thread sanitizer.
+/// Runs core, the null and host backends, the command, the loader, and the conformance suite under the thread sanitizer.
 pub(crate) fn tsan() -> Outcome {
     let nightly = Nightly::with(&["rust-src"])?;
     let workspace = Workspace::read()?;
@@ -50,8 +61,10 @@ pub(crate) fn tsan() -> Outcome {
     }
     run(&mut backends)?;
     let mut tests = build("test");
-    tests.args(["--package", "runtime-core", "--package", "runtime-null", "--package", "runtime-host"]);
-    tests.args(["--package", "runtime-conformance", "--lib", "--tests", "--no-fail-fast"]);
+    SANITIZED.iter().for_each(|package| {
+        tests.args(["--package", package]);
+    });
+    tests.args(["--lib", "--bins", "--tests", "--no-fail-fast"]);
     run(tests.env("TSAN_OPTIONS", TSAN_OPTIONS).env("RUNTIME_REQUIRE", "host,null"))
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask valgrind`: the loader's and the host's tests, whose memory is really touched by C.
+//! `cargo xtask valgrind`: the loader's and the host's tests, whose memory is really touched by C, and the backend in C.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,6 +16,9 @@ const PACKAGES: [&str; 2] = ["runtime-loader-tests", "runtime-host"];
 const LEFT_OUT: [&str; 1] = ["allocations"];
 /// Tests that cannot pass: valgrind starts a program that is not there, and only then finds out.
 const SKIPPED: [&str; 1] = ["a_compiler_that_is_not_there_is_an_error_with_the_remedy"];
+/// The suite against the backend in C, in a program of its own that this test has valgrind watch.
+const IN_C: [&str; 7] =
+    ["test", "--package", "runtime-c-backend-tests", "--test", "library", "--", "--ignored"];
 /// Kernels are compiled for the machine at hand, but valgrind knows no AVX-512: the last `-march` wins.
 const COMPILER: &str = "#!/bin/sh\nexec cc \"$@\" -march=x86-64-v3\n";
 
@@ -37,6 +40,9 @@ pub(crate) fn valgrind() -> Outcome {
         if let Err(failure) = check(&workspace, &program, &compiler) {
             failed.push(format!("{}: {failure}", program.name));
         }
+    }
+    if let Err(failure) = run(&mut workspace.cargo(&IN_C)) {
+        failed.push(format!("the backend in C: {failure}"));
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(failed.join("; "))) }
 }
