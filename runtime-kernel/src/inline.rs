@@ -1,1 +1,109 @@
-//! Inlines functions that contain barriers, for the host.
+//! Makes one body of an entry point and the functions that it calls: a step from module to module.
+//!
+//! Inlined are the functions that contain barriers or touch private variables (the host's writer cuts a body at its
+//! barriers and keeps private variables per invocation), and the small ones that return only at their end. On the way
+//! private variables become local ones, and `a && b`, which the front end writes as a branch, becomes an operation
+//! again where its right side may be computed at any time.
+
+mod body;
+mod operands;
+
+use naga::{AddressSpace, Block, Expression, Function, Module, Scalar, Span, Statement, Type, TypeInner};
+use runtime_core::Result;
+
+pub(crate) use operands::each_operand;
+
+/// Expressions of a function up to which it is inlined for speed alone.
+const SMALL: usize = 60;
+
+/// Expressions of an entry point from which on only what must be is inlined.
+const LARGE: usize = 4000;
+
+/// Why a function is inlined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    /// The writer cannot do without.
+    Must,
+    /// It is small.
+    May,
+    /// It stays a function.
+    No,
+}
+
+/// The module with its entry points' calls inlined where that is needed or cheap. Handles of types, constants,
+/// global variables and functions stay what they are.
+///
+/// # Errors
+/// `Unsupported` for an expression that no kernel has.
+pub(crate) fn inline(module: &Module) -> Result<Module> {
+    let mut inlined = module.clone();
+    let bool_type = inlined.types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
+    let wants = wants(module);
+    for (point, target) in module.entry_points.iter().zip(&mut inlined.entry_points) {
+        target.function = body::rebuild(module, &wants, bool_type, &point.function)?;
+    }
+    for ((handle, function), want) in module.functions.iter().zip(&wants) {
+        if *want == Want::Must {
+            *inlined.functions.get_mut(handle) = Function { name: function.name.clone(), ..Function::default() };
+        }
+    }
+    Ok(inlined)
+}
+
+/// Whether a function has become empty because every call of it is inlined.
+pub(crate) fn is_emptied(function: &Function) -> bool {
+    function.body.is_empty() && function.arguments.is_empty() && function.expressions.is_empty()
+}
+
+fn wants(module: &Module) -> Vec<Want> {
+    let mut wants = Vec::with_capacity(module.functions.len());
+    for (_, function) in module.functions.iter() {
+        let private = function.expressions.iter().any(|(_, expression)| match *expression {
+            Expression::GlobalVariable(variable) => {
+                module.global_variables[variable].space == AddressSpace::Private
+            }
+            _ => false,
+        });
+        let small = function.expressions.len() <= SMALL && !returns_early(&function.body);
+        wants.push(match private || needs(&function.body, &wants) {
+            true => Want::Must,
+            false if small => Want::May,
+            false => Want::No,
+        });
+    }
+    wants
+}
+
+/// Whether a body has a barrier, or a call that must be inlined.
+fn needs(body: &Block, wants: &[Want]) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => true,
+        Statement::Call { function, .. } => wants.get(function.index()) == Some(&Want::Must),
+        Statement::Block(block) => needs(block, wants),
+        Statement::If { accept, reject, .. } => needs(accept, wants) || needs(reject, wants),
+        Statement::Loop { body, continuing, .. } => needs(body, wants) || needs(continuing, wants),
+        Statement::Switch { cases, .. } => cases.iter().any(|case| needs(&case.body, wants)),
+        _ => false,
+    })
+}
+
+/// Whether a body returns anywhere but in its last statement.
+fn returns_early(body: &Block) -> bool {
+    let rest = match body.last() {
+        Some(Statement::Return { .. }) => &body[..body.len() - 1],
+        _ => &body[..],
+    };
+    rest.iter().any(has_return)
+}
+
+/// Whether a statement may return from the function.
+fn has_return(statement: &Statement) -> bool {
+    match statement {
+        Statement::Return { .. } => true,
+        Statement::Block(block) => block.iter().any(has_return),
+        Statement::If { accept, reject, .. } => accept.iter().any(has_return) || reject.iter().any(has_return),
+        Statement::Loop { body, continuing, .. } => body.iter().any(has_return) || continuing.iter().any(has_return),
+        Statement::Switch { cases, .. } => cases.iter().any(|case| case.body.iter().any(has_return)),
+        _ => false,
+    }
+}

@@ -7,10 +7,10 @@ use runtime_core::Result;
 use crate::nesting::Depth;
 use crate::program::{Program, failed, path_or_wgsl};
 use crate::specialise::{Specialisation, overrides, specialise};
-use crate::{features, reflect};
+use crate::{barriers, features, reflect};
 
 /// What a portable kernel may use.
-const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
+pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::FLOAT64)
     .union(Capabilities::SHADER_FLOAT16)
     .union(Capabilities::SHADER_FLOAT16_IN_FLOAT32)
@@ -39,5 +39,6 @@ pub(crate) fn program(
     let mut program =
         Program { module, info, source, path, depth, overrides, features, interfaces: Vec::new() };
     program.interfaces = reflect::interfaces(&program)?;
+    barriers::check(&program)?;
     Ok(program)
 }

@@ -1,0 +1,458 @@
+//! Rebuilds the body of an entry point, expression by expression, with calls replaced by what they call.
+
+use std::collections::HashMap;
+
+use naga::{
+    AddressSpace, Arena, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable, Module,
+    Range, Span, Statement, Type,
+};
+use runtime_core::{Error, Result};
+
+use super::operands::{each_operand, each_use, result_of};
+use super::{LARGE, Want, has_return, returns_early};
+use crate::uniformity::{Root, root};
+
+/// A copy of `function` with the wanted calls inlined.
+pub(super) fn rebuild(
+    module: &Module,
+    wants: &[Want],
+    bool_type: Handle<Type>,
+    function: &Function,
+) -> Result<Function> {
+    let out = Function {
+        name: function.name.clone(),
+        arguments: function.arguments.clone(),
+        result: function.result.clone(),
+        diagnostic_filter_leaf: function.diagnostic_filter_leaf,
+        ..Function::default()
+    };
+    let mut rebuild =
+        Rebuild { module, wants, bool_type, out, privates: HashMap::new(), operations: HashMap::new() };
+    let mut frame = Frame::new(function, Vec::new(), Exit::Keep);
+    frame.locals = function
+        .local_variables
+        .iter()
+        .map(|(_, local)| rebuild.local(local.name.clone(), local.ty))
+        .collect();
+    for ((_, local), &new) in function.local_variables.iter().zip(&frame.locals.clone()) {
+        let init = local.init.map(|init| rebuild.value(&mut frame, init)).transpose()?;
+        rebuild.out.local_variables.get_mut(new).init = init;
+    }
+    let body = rebuild.block(&mut frame, &function.body, 0)?;
+    rebuild.out.body = body;
+    Ok(rebuild.out)
+}
+
+/// What `return` becomes.
+#[derive(Clone, Copy)]
+enum Exit {
+    /// Itself.
+    Keep,
+    /// A store of the value; it is the last statement.
+    Tail(Option<Handle<LocalVariable>>),
+    /// A store of the value, then out of the loop that stands around the body; from within loops, a flag first.
+    Leave { result: Option<Handle<LocalVariable>>, flag: Handle<LocalVariable> },
+}
+
+/// A function on its way into the new body.
+struct Frame<'f> {
+    source: &'f Function,
+    /// New handles of its expressions.
+    map: Vec<Option<Handle<Expression>>>,
+    locals: Vec<Handle<LocalVariable>>,
+    arguments: Vec<Handle<Expression>>,
+    exit: Exit,
+}
+
+impl<'f> Frame<'f> {
+    fn new(source: &'f Function, arguments: Vec<Handle<Expression>>, exit: Exit) -> Self {
+        Self { source, map: vec![None; source.expressions.len()], locals: Vec::new(), arguments, exit }
+    }
+}
+
+struct Rebuild<'m> {
+    module: &'m Module,
+    wants: &'m [Want],
+    bool_type: Handle<Type>,
+    out: Function,
+    privates: HashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
+    /// The variables of `&&` and `||` that are operations now.
+    operations: HashMap<Handle<LocalVariable>, Handle<Expression>>,
+}
+
+impl<'m> Rebuild<'m> {
+    fn local(&mut self, name: Option<String>, ty: Handle<Type>) -> Handle<LocalVariable> {
+        self.out.local_variables.append(LocalVariable { name, ty, init: None }, Span::UNDEFINED)
+    }
+
+    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+        self.out.expressions.append(expression, Span::UNDEFINED)
+    }
+
+    /// The new handle of an expression that is already there, or that needs no evaluation.
+    fn value(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        if let Some(new) = frame.map[old.index()] {
+            return Ok(new);
+        }
+        let new = match frame.source.expressions[old] {
+            Expression::FunctionArgument(index) if !frame.arguments.is_empty() => {
+                frame.arguments[index as usize]
+            }
+            Expression::LocalVariable(local) => {
+                self.append(Expression::LocalVariable(frame.locals[local.index()]))
+            }
+            Expression::GlobalVariable(global)
+                if self.module.global_variables[global].space == AddressSpace::Private =>
+            {
+                let local = self.private(global)?;
+                self.append(Expression::LocalVariable(local))
+            }
+            _ => self.copy(frame, old)?,
+        };
+        frame.map[old.index()] = Some(new);
+        Ok(new)
+    }
+
+    /// Appends a copy of an expression with its operands' new handles.
+    fn copy(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        let mut expression = frame.source.expressions[old].clone();
+        let mut failed = None;
+        let known = each_operand(&mut expression, |operand| match self.value(frame, *operand) {
+            Ok(new) => *operand = new,
+            Err(error) => failed = Some(error),
+        });
+        match failed {
+            Some(error) => Err(error),
+            None if !known => Err(Error::unsupported("an expression that is not of compute kernels")),
+            None => Ok(self.out.expressions.append(expression, frame.source.expressions.get_span(old))),
+        }
+    }
+
+    /// The local variable that stands for a private one.
+    fn private(&mut self, global: Handle<GlobalVariable>) -> Result<Handle<LocalVariable>> {
+        if let Some(&local) = self.privates.get(&global) {
+            return Ok(local);
+        }
+        let variable = &self.module.global_variables[global];
+        let local = self.local(variable.name.clone(), variable.ty);
+        let init = variable.init.map(|init| self.global_value(init)).transpose()?;
+        self.out.local_variables.get_mut(local).init = init;
+        self.privates.insert(global, local);
+        Ok(local)
+    }
+
+    /// A constant expression of the module, as one of the function.
+    fn global_value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        let mut expression = self.module.global_expressions[old].clone();
+        let mut failed = None;
+        each_operand(&mut expression, |operand| match self.global_value(*operand) {
+            Ok(new) => *operand = new,
+            Err(error) => failed = Some(error),
+        });
+        failed.map_or_else(|| Ok(self.append(expression)), Err)
+    }
+
+    /// `depth` counts the loops and switches of the same function around the block.
+    fn block(&mut self, frame: &mut Frame<'_>, block: &Block, depth: u32) -> Result<Block> {
+        let mut out = Block::with_capacity(block.len());
+        for (statement, &span) in block.span_iter() {
+            self.statement(frame, (statement, span), depth, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn statement(
+        &mut self,
+        frame: &mut Frame<'_>,
+        (statement, span): (&Statement, Span),
+        depth: u32,
+        out: &mut Block,
+    ) -> Result<()> {
+        match statement {
+            Statement::Emit(range) => {
+                for old in range.clone() {
+                    self.emit(frame, old, out)?;
+                }
+            }
+            Statement::Block(block) => {
+                let block = self.block(frame, block, depth)?;
+                out.push(Statement::Block(block), span);
+            }
+            Statement::If { condition, accept, reject } => {
+                let condition = self.value(frame, *condition)?;
+                let accept = self.block(frame, accept, depth)?;
+                let reject = self.block(frame, reject, depth)?;
+                if let Some(operation) = self.operation(condition, &accept, &reject) {
+                    self.join_operation(operation, accept, span, out);
+                } else {
+                    out.push(Statement::If { condition, accept, reject }, span);
+                }
+            }
+            Statement::Switch { selector, cases } => {
+                let selector = self.value(frame, *selector)?;
+                let mut new = Vec::with_capacity(cases.len());
+                for case in cases {
+                    let body = self.block(frame, &case.body, depth + 1)?;
+                    new.push(naga::SwitchCase { value: case.value, body, fall_through: case.fall_through });
+                }
+                out.push(Statement::Switch { selector, cases: new }, span);
+                self.leave_outer(frame, statement, depth, out);
+            }
+            Statement::Loop { body, continuing, break_if } => {
+                let body = self.block(frame, body, depth + 1)?;
+                let continuing = self.block(frame, continuing, depth + 1)?;
+                let break_if = break_if.map(|condition| self.value(frame, condition)).transpose()?;
+                out.push(Statement::Loop { body, continuing, break_if }, span);
+                self.leave_outer(frame, statement, depth, out);
+            }
+            Statement::Return { value } => self.leave(frame, (*value, span), depth, out)?,
+            Statement::Call { function, arguments, result } if self.inlines(*function) => {
+                let arguments = arguments
+                    .iter()
+                    .map(|&argument| self.value(frame, argument))
+                    .collect::<Result<Vec<_>>>()?;
+                let value = self.call(*function, arguments, span, out)?;
+                if let (Some(result), Some(value)) = (result, value) {
+                    frame.map[result.index()] = Some(value);
+                }
+            }
+            simple => self.simple(frame, (simple, span), out)?,
+        }
+        Ok(())
+    }
+
+    /// A statement without a body.
+    fn simple(
+        &mut self,
+        frame: &mut Frame<'_>,
+        (statement, span): (&Statement, Span),
+        out: &mut Block,
+    ) -> Result<()> {
+        let mut statement = statement.clone();
+        let mut failed = None;
+        each_use(&mut statement, |operand| match self.value(frame, *operand) {
+            Ok(new) => *operand = new,
+            Err(error) => failed = Some(error),
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Some(result) = result_of(&mut statement) {
+            *result = self.value(frame, *result)?;
+        }
+        out.push(statement, span);
+        Ok(())
+    }
+
+    fn emit(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>, out: &mut Block) -> Result<()> {
+        if let Expression::Load { pointer } = frame.source.expressions[old]
+            && let Expression::LocalVariable(local) = frame.source.expressions[pointer]
+            && let Some(&operation) = self.operations.get(&frame.locals[local.index()])
+        {
+            frame.map[old.index()] = Some(operation);
+            return Ok(());
+        }
+        let new = self.copy(frame, old)?;
+        frame.map[old.index()] = Some(new);
+        if let Some(name) = frame.source.named_expressions.get(&old) {
+            self.out.named_expressions.insert(new, name.clone());
+        }
+        push_emit(out, new, frame.source.expressions.get_span(old));
+        Ok(())
+    }
+
+    fn inlines(&self, function: Handle<Function>) -> bool {
+        match self.wants[function.index()] {
+            Want::Must => true,
+            Want::May => self.out.expressions.len() < LARGE,
+            Want::No => false,
+        }
+    }
+
+    /// The body of a function in place of its call; its result, if it has one.
+    fn call(
+        &mut self,
+        function: Handle<Function>,
+        arguments: Vec<Handle<Expression>>,
+        span: Span,
+        out: &mut Block,
+    ) -> Result<Option<Handle<Expression>>> {
+        let module: &'m Module = self.module;
+        let source = &module.functions[function];
+        let result = source.result.as_ref().map(|result| self.local(None, result.ty));
+        let early = returns_early(&source.body);
+        let exit = if early {
+            let flag = self.local(None, self.bool_type);
+            self.assign(flag, Expression::Literal(Literal::Bool(false)), out);
+            Exit::Leave { result, flag }
+        } else {
+            Exit::Tail(result)
+        };
+        let mut frame = Frame::new(source, arguments, exit);
+        self.fresh_locals(&mut frame, out)?;
+        let mut body = self.block(&mut frame, &source.body, 0)?;
+        if early {
+            body.push(Statement::Break, span);
+            out.push(Statement::Loop { body, continuing: Block::new(), break_if: None }, span);
+        } else {
+            out.append(&mut body);
+        }
+        Ok(result.map(|result| self.read(result, out)))
+    }
+
+    /// The local variables of an inlined function start anew at each call, also within a loop.
+    fn fresh_locals(&mut self, frame: &mut Frame<'_>, out: &mut Block) -> Result<()> {
+        for (_, local) in frame.source.local_variables.iter() {
+            let new = self.local(local.name.clone(), local.ty);
+            frame.locals.push(new);
+            let pointer = self.append(Expression::LocalVariable(new));
+            let value = match local.init {
+                Some(init) => self.value(frame, init)?,
+                None => self.append(Expression::ZeroValue(local.ty)),
+            };
+            out.push(Statement::Store { pointer, value }, Span::UNDEFINED);
+        }
+        Ok(())
+    }
+
+    fn assign(&mut self, local: Handle<LocalVariable>, value: Expression, out: &mut Block) {
+        let pointer = self.append(Expression::LocalVariable(local));
+        let value = self.append(value);
+        out.push(Statement::Store { pointer, value }, Span::UNDEFINED);
+    }
+
+    fn read(&mut self, local: Handle<LocalVariable>, out: &mut Block) -> Handle<Expression> {
+        let pointer = self.append(Expression::LocalVariable(local));
+        let value = self.append(Expression::Load { pointer });
+        push_emit(out, value, Span::UNDEFINED);
+        value
+    }
+
+    /// `return` of the function at hand.
+    fn leave(
+        &mut self,
+        frame: &mut Frame<'_>,
+        (value, span): (Option<Handle<Expression>>, Span),
+        depth: u32,
+        out: &mut Block,
+    ) -> Result<()> {
+        let value = value.map(|value| self.value(frame, value)).transpose()?;
+        let result = match frame.exit {
+            Exit::Keep => {
+                out.push(Statement::Return { value }, span);
+                return Ok(());
+            }
+            Exit::Tail(result) | Exit::Leave { result, .. } => result,
+        };
+        if let (Some(result), Some(value)) = (result, value) {
+            let pointer = self.append(Expression::LocalVariable(result));
+            out.push(Statement::Store { pointer, value }, span);
+        }
+        if let Exit::Leave { flag, .. } = frame.exit {
+            if depth > 0 {
+                self.assign(flag, Expression::Literal(Literal::Bool(true)), out);
+            }
+            out.push(Statement::Break, span);
+        }
+        Ok(())
+    }
+
+    /// After an inner loop or switch that may have returned: leave the next one too.
+    fn leave_outer(&mut self, frame: &Frame<'_>, inner: &Statement, _depth: u32, out: &mut Block) {
+        if let Exit::Leave { flag, .. } = frame.exit
+            && has_return(inner)
+        {
+            let condition = self.read(flag, out);
+            let mut accept = Block::new();
+            accept.push(Statement::Break, Span::UNDEFINED);
+            out.push(Statement::If { condition, accept, reject: Block::new() }, Span::UNDEFINED);
+        }
+    }
+
+    /// Whether a branch is the front end's way to write `&&` or `||`: the variable, and the operation.
+    fn operation(
+        &self,
+        condition: Handle<Expression>,
+        accept: &Block,
+        reject: &Block,
+    ) -> Option<(Handle<LocalVariable>, Expression)> {
+        let store = |block: &Block| match block.last() {
+            Some(&Statement::Store { pointer, value }) => match self.out.expressions[pointer] {
+                Expression::LocalVariable(local) => Some((local, value)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let ((local, right), (other, short)) = (store(accept)?, store(reject)?);
+        let variable = &self.out.local_variables[local];
+        let ours = local == other && variable.name.is_none() && variable.init.is_none() && reject.len() == 1;
+        let calm = accept[..accept.len() - 1].iter().all(|statement| match statement {
+            Statement::Emit(range) => range.clone().all(|handle| is_calm(&self.out, self.module, handle)),
+            _ => false,
+        });
+        if !ours || !calm {
+            return None;
+        }
+        let (op, left) = match (&self.out.expressions[short], &self.out.expressions[condition]) {
+            (Expression::Literal(Literal::Bool(false)), _) => (naga::BinaryOperator::LogicalAnd, condition),
+            (
+                Expression::Literal(Literal::Bool(true)),
+                &Expression::Unary { op: naga::UnaryOperator::LogicalNot, expr },
+            ) => (naga::BinaryOperator::LogicalOr, expr),
+            _ => return None,
+        };
+        Some((local, Expression::Binary { op, left, right }))
+    }
+
+    fn join_operation(
+        &mut self,
+        (local, operation): (Handle<LocalVariable>, Expression),
+        accept: Block,
+        span: Span,
+        out: &mut Block,
+    ) {
+        let emits = accept.span_into_iter().filter(|(statement, _)| matches!(statement, Statement::Emit(_)));
+        for (statement, span) in emits {
+            out.push(statement, span);
+        }
+        let new = self.out.expressions.append(operation, span);
+        push_emit(out, new, span);
+        self.operations.insert(local, new);
+    }
+}
+
+/// Whether an expression may be evaluated where the program would not: it reads no memory that could be missing.
+fn is_calm(function: &Function, module: &Module, expression: Handle<Expression>) -> bool {
+    match function.expressions[expression] {
+        Expression::Load { pointer } => match root(function, pointer) {
+            Root::Local(_) => is_fixed(&function.expressions, pointer),
+            Root::Global(variable) => {
+                module.global_variables[variable].space == AddressSpace::Immediate
+                    && is_fixed(&function.expressions, pointer)
+            }
+            Root::Argument => false,
+        },
+        _ => true,
+    }
+}
+
+/// Whether a pointer has no computed index.
+fn is_fixed(expressions: &Arena<Expression>, pointer: Handle<Expression>) -> bool {
+    match expressions[pointer] {
+        Expression::Access { .. } => false,
+        Expression::AccessIndex { base, .. } => is_fixed(expressions, base),
+        _ => true,
+    }
+}
+
+/// Appends the evaluation of one expression, to the range before it where there is one.
+fn push_emit(out: &mut Block, handle: Handle<Expression>, span: Span) {
+    if let Some(Statement::Emit(range)) = out.last_mut()
+        && let Some((first, last)) = range.first_and_last()
+        && last.index() + 1 == handle.index()
+    {
+        *range = Range::new_from_bounds(first, handle);
+        return;
+    }
+    out.push(Statement::Emit(Range::new_from_bounds(handle, handle)), span);
+}

@@ -1,0 +1,95 @@
+//! The operands of an expression, to be replaced.
+
+use naga::{AtomicFunction, Expression, Handle, Statement};
+
+/// Calls `visit` with every operand of an expression; `false` for kinds that no compute kernel of ours has.
+pub(crate) fn each_operand(
+    expression: &mut Expression,
+    mut visit: impl FnMut(&mut Handle<Expression>),
+) -> bool {
+    use naga::Expression as E;
+    match expression {
+        E::Literal(_)
+        | E::Constant(_)
+        | E::Override(_)
+        | E::ZeroValue(_)
+        | E::FunctionArgument(_)
+        | E::GlobalVariable(_)
+        | E::LocalVariable(_)
+        | E::CallResult(_)
+        | E::AtomicResult { .. }
+        | E::WorkGroupUniformLoadResult { .. }
+        | E::SubgroupBallotResult
+        | E::SubgroupOperationResult { .. } => {}
+        E::Compose { components, .. } => components.iter_mut().for_each(visit),
+        E::Access { base, index } => {
+            visit(base);
+            visit(index);
+        }
+        E::AccessIndex { base: operand, .. }
+        | E::Splat { value: operand, .. }
+        | E::Swizzle { vector: operand, .. }
+        | E::Load { pointer: operand }
+        | E::Unary { expr: operand, .. }
+        | E::Relational { argument: operand, .. }
+        | E::As { expr: operand, .. }
+        | E::ArrayLength(operand) => visit(operand),
+        E::Binary { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        E::Select { condition, accept, reject } => [condition, accept, reject].into_iter().for_each(visit),
+        E::Math { arg, arg1, arg2, arg3, .. } => {
+            visit(arg);
+            [arg1, arg2, arg3].into_iter().filter_map(Option::as_mut).for_each(visit);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Calls `visit` with every expression that a statement without a body uses; its results are not among them.
+pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Handle<Expression>)) {
+    match statement {
+        Statement::Store { pointer, value } => {
+            visit(pointer);
+            visit(value);
+        }
+        Statement::Atomic { pointer, fun, value, .. } => {
+            visit(pointer);
+            visit(value);
+            if let AtomicFunction::Exchange { compare: Some(compare) } = fun {
+                visit(compare);
+            }
+        }
+        Statement::WorkGroupUniformLoad { pointer, .. } => visit(pointer),
+        Statement::Call { arguments, .. } => arguments.iter_mut().for_each(visit),
+        Statement::Return { value } => value.iter_mut().for_each(visit),
+        Statement::SubgroupBallot { predicate, .. } => predicate.iter_mut().for_each(visit),
+        Statement::SubgroupGather { argument, mode, .. } => {
+            visit(argument);
+            if let naga::GatherMode::Broadcast(index)
+            | naga::GatherMode::Shuffle(index)
+            | naga::GatherMode::ShuffleDown(index)
+            | naga::GatherMode::ShuffleUp(index)
+            | naga::GatherMode::ShuffleXor(index) = mode
+            {
+                visit(index);
+            }
+        }
+        Statement::SubgroupCollectiveOperation { argument, .. } => visit(argument),
+        _ => {}
+    }
+}
+
+/// The expression that a statement gives a value to.
+pub(crate) fn result_of(statement: &mut Statement) -> Option<&mut Handle<Expression>> {
+    match statement {
+        Statement::Atomic { result, .. } | Statement::Call { result, .. } => result.as_mut(),
+        Statement::WorkGroupUniformLoad { result, .. }
+        | Statement::SubgroupBallot { result, .. }
+        | Statement::SubgroupGather { result, .. }
+        | Statement::SubgroupCollectiveOperation { result, .. } => Some(result),
+        _ => None,
+    }
+}
