@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use runtime_core::{ClockChoice, FlushCache, Options, Value, suggest};
+use runtime_core::{ClockChoice, DType, FlushCache, Options, Value, suggest};
 
 use crate::settings::{FLUSHES, Settings};
+use crate::spec::Changes;
+use crate::spec::scalar::Number;
 
 /// Finds compute devices, runs kernels on them, times them honestly and says whether they are right.
 #[derive(Debug, Parser)]
@@ -46,6 +48,8 @@ pub(crate) struct EvalArguments {
     pub(crate) devices: Vec<String>,
     #[command(flatten)]
     pub(crate) open: OpenArguments,
+    #[command(flatten)]
+    pub(crate) changes: ChangeArguments,
     /// Write the full report as JSON; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
@@ -66,6 +70,8 @@ pub(crate) struct RunArguments {
     pub(crate) device: Option<String>,
     #[command(flatten)]
     pub(crate) open: OpenArguments,
+    #[command(flatten)]
+    pub(crate) changes: ChangeArguments,
     /// Save an argument that the kernel writes as `.npy`; may be repeated
     #[arg(long = "save", value_name = "NAME=FILE.npy", value_parser = parse_save)]
     pub(crate) saves: Vec<(String, PathBuf)>,
@@ -91,6 +97,23 @@ impl OpenArguments {
     }
 }
 
+/// What is changed of the specs; each of them must have a place for it.
+#[derive(Debug, Args)]
+pub(crate) struct ChangeArguments {
+    /// Another value of a scalar argument or of a constant; may be repeated
+    #[arg(long = "set", value_name = "NAME=NUMBER", value_parser = parse_change)]
+    values: Vec<(String, Number)>,
+    /// Another element type, e.g. `f16`
+    #[arg(long, value_name = "DTYPE")]
+    element: Option<DType>,
+}
+
+impl ChangeArguments {
+    pub(crate) fn changes(&self) -> Changes {
+        Changes { values: self.values.clone(), element: self.element }
+    }
+}
+
 /// Options of the timing loop; they win over the `[eval]` table of the spec.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Timing")]
@@ -110,7 +133,7 @@ pub(crate) struct SettingsArguments {
     /// Do not compare with the reference
     #[arg(long)]
     no_validate: bool,
-    /// What times: `auto`, `device_kernel`, `device_batch`, `host_wall` or `host_submit`
+    /// What times: `auto`, `device_kernel`, `device_batch`, `device_graph`, `host_wall` or `host_submit`
     #[arg(long)]
     clock: Option<ClockChoice>,
     /// When caches are flushed, outside the timed window: `never`, `sample` or `call`
@@ -185,6 +208,17 @@ fn parse_option(text: &str) -> Result<(String, Value), String> {
     Ok((key.to_owned(), value))
 }
 
+/// `NAME=NUMBER`, where true and false are numbers too.
+fn parse_change(text: &str) -> Result<(String, Number), String> {
+    let (name, value) = parse_option(text).map_err(|_| "NAME=NUMBER is wanted")?;
+    match value {
+        Value::Flag(flag) => Ok((name, Number::Flag(flag))),
+        Value::Integer(integer) => Ok((name, Number::Whole(i128::from(integer)))),
+        Value::Number(number) => Ok((name, Number::Real(number))),
+        _ => Err("NAME=NUMBER is wanted".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -228,5 +262,8 @@ mod tests {
         );
         assert!(parse(&["runtime", "eval", "a.toml", "--cooldown-ms", "-1"]).is_err());
         assert!(parse(&["runtime", "eval"]).is_err());
+        assert!(parse(&["runtime", "eval", "a.toml", "--set", "n=x"]).unwrap_err().contains("NAME=NUMBER"));
+        assert!(parse(&["runtime", "eval", "a.toml", "--set", "n=1e3", "--element", "f16"]).is_ok());
+        assert!(parse(&["runtime", "eval", "a.toml", "--element", "f23"]).unwrap_err().contains("f23"));
     }
 }

@@ -13,12 +13,15 @@ use crate::arguments::EvalArguments;
 use crate::output::{self, Destination};
 use crate::prepare::{Job, Prepared};
 use crate::progress::Progress;
+use crate::registry;
 use crate::report::{self, KernelIdentity, Outcome, Report, Row};
 use crate::settings::Settings;
 use crate::spec::Spec;
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
-    let specs: Vec<Spec> = arguments.specs.iter().map(|path| Spec::load(path)).collect::<Result<_>>()?;
+    let changes = arguments.changes.changes();
+    let specs = arguments.specs.iter().map(|path| Spec::load(path, &changes));
+    let specs: Vec<Spec> = specs.collect::<Result<_>>()?;
     let json = arguments.json.as_deref().map(Destination::open).transpose()?;
     let csv = arguments.csv.as_deref().map(Destination::open).transpose()?;
     let standard =
@@ -39,7 +42,7 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
 }
 
 fn measure(arguments: &EvalArguments, specs: Vec<Spec>) -> Result<Report> {
-    let runtime = Runtime::new();
+    let runtime = registry::runtime();
     let options = arguments.open.options();
     let devices = choose(&runtime, &arguments.devices, &options)?;
     let progress = Progress::new(specs.len() * devices.len());

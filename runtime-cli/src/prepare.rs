@@ -103,7 +103,7 @@ fn load(path: &std::path::Path, tensor: &TensorSpec, place: &str) -> Result<Host
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) kernel: Kernel,
-    tensors: Vec<Option<Tensor>>,
+    pub(crate) tensors: Vec<Option<Tensor>>,
 }
 
 impl Prepared {

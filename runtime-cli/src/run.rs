@@ -11,13 +11,14 @@ use runtime_core::{
 use crate::arguments::RunArguments;
 use crate::output::{self, Destination};
 use crate::prepare::{Job, Prepared};
+use crate::registry;
 use crate::report::status_of;
 use crate::spec::Spec;
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
-    let spec = Spec::load(&arguments.spec)?;
+    let spec = Spec::load(&arguments.spec, &arguments.changes.changes())?;
     let saves = check_saves(&spec, &arguments.saves)?;
-    let runtime = Runtime::new();
+    let runtime = registry::runtime();
     let mut job = Job::new(spec);
     let device = open(&runtime, &job.spec, arguments)?;
     let validates = !arguments.no_validate && job.spec.settings.validates();

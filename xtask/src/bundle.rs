@@ -70,8 +70,12 @@ fn install(from: &Path, to: &Path) -> Outcome {
 fn copy_folder(from: &Path, to: &Path) -> Outcome {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
-            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let copy = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir_all(&copy)?;
+            copy_folder(&entry.path(), &copy)?;
+        } else {
+            fs::copy(entry.path(), copy)?;
         }
     }
     Ok(())

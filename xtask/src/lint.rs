@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_read_as_code_is_measured() {
         assert!(is_source("runtime-core/src/lib.rs"));
-        assert!(is_source("kernels/matmul.c"));
+        assert!(is_source("kernels/native/matmul.c"));
         assert!(!is_source("Cargo.lock"));
         assert!(!is_source("README.md"));
     }

@@ -2,10 +2,11 @@
 
 use runtime_core::{Access, DType, DTypeClass, On, Result, suggest};
 
+use super::expression::Names;
 use super::initial::{Init, Interval, check_range};
 use super::key::{Item, Section};
 use super::scalar::{Number, encode};
-use super::{Argument, ArgumentKind, TensorSpec};
+use super::{Argument, ArgumentKind, Changes, TensorSpec};
 
 const NAME: &str = "[[arg]]";
 const TENSOR: [&str; 10] =
@@ -18,8 +19,23 @@ const LOCAL: [&str; 2] = ["name", "local_bytes"];
 /// Most elements of a buffer: more cannot be addressed in bytes on any device.
 const MOST_ELEMENTS: usize = isize::MAX as usize;
 
+/// What arguments may refer to.
+#[derive(Debug)]
+pub(super) struct Scope<'a> {
+    pub(super) changes: &'a Changes,
+    /// The element type of a generic kernel.
+    pub(super) element: Option<DType>,
+    /// Values of constants and scalars.
+    pub(super) names: Names,
+}
+
+/// Whether the argument is a scalar.
+pub(super) fn is_scalar(item: &Item<'_>) -> Result<bool> {
+    Ok(item.open_section(NAME)?.has("scalar"))
+}
+
 /// Reads the argument at `position`.
-pub(super) fn parse(item: &Item<'_>, position: usize) -> Result<Argument> {
+pub(super) fn parse(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<Argument> {
     let every: Vec<&str> = [&TENSOR[..], &SCALAR[1..], &BYTES[1..], &LOCAL[1..]].concat();
     let section = item.section(NAME, &every)?;
     let name = match section.optional("name") {
@@ -29,11 +45,11 @@ pub(super) fn parse(item: &Item<'_>, position: usize) -> Result<Argument> {
     let kinds = ["dtype", "scalar", "bytes", "local_bytes"];
     let given: Vec<_> = kinds.into_iter().filter(|key| section.has(key)).collect();
     let kind = match given[..] {
-        ["dtype"] => tensor(item, position)?,
-        ["scalar"] => scalar(item)?,
+        ["dtype"] => tensor(item, position, scope)?,
+        ["scalar"] => scalar(item, &name, scope)?,
         ["bytes"] => ArgumentKind::Bytes(bytes(&item.section(NAME, &BYTES)?.required("bytes")?)?),
         ["local_bytes"] => {
-            ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.whole(1)?)
+            ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.amount(&scope.names, 1)?)
         }
         [] => return Err(section.error(&format!("missing key in {NAME}: one of {}", kinds.join(", ")))),
         _ => return Err(section.error(&format!("only one of {} can stand in one {NAME}", given.join(", ")))),
@@ -55,11 +71,12 @@ pub(super) fn is_identifier(name: &str) -> bool {
     starts_well && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
 }
 
-fn scalar(item: &Item<'_>) -> Result<ArgumentKind> {
+fn scalar(item: &Item<'_>, name: &str, scope: &Scope<'_>) -> Result<ArgumentKind> {
     let section = item.section(NAME, &SCALAR)?;
-    let dtype = dtype(&section.required("scalar")?)?;
+    let dtype = type_of(&section.required("scalar")?, scope)?;
     let value = section.required("value")?;
-    let bits = encode(dtype, value.number()?).map_err(|message| value.error(&message))?;
+    let number = scope.changes.value(name).map_or_else(|| value.number(), Ok)?;
+    let bits = encode(dtype, number).map_err(|message| value.error(&message))?;
     Ok(ArgumentKind::Scalar(dtype, bits))
 }
 
@@ -83,17 +100,30 @@ pub(super) fn dtype(item: &Item<'_>) -> Result<DType> {
     item.choice(&valid)
 }
 
-fn tensor(item: &Item<'_>, position: usize) -> Result<ArgumentKind> {
+/// An element type, or that of the generic kernel.
+fn type_of(item: &Item<'_>, scope: &Scope<'_>) -> Result<DType> {
+    match (item.text()?, scope.element) {
+        ("element", Some(element)) => Ok(element),
+        ("element", None) => Err(item.error("there is no `element` in [specialise]")),
+        _ => dtype(item),
+    }
+}
+
+fn amounts(item: &Item<'_>, names: &Names) -> Result<Vec<usize>> {
+    item.list()?.iter().map(|amount| amount.amount(names, 0)).collect()
+}
+
+fn tensor(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<ArgumentKind> {
     let section = item.section(NAME, &TENSOR)?;
-    let dtype = dtype(&section.required("dtype")?)?;
+    let dtype = type_of(&section.required("dtype")?, scope)?;
     let shape_item = section.required("shape")?;
-    let shape: Vec<usize> = shape_item.list()?.iter().map(|extent| extent.whole(0)).collect::<Result<_>>()?;
+    let shape = amounts(&shape_item, &scope.names)?;
     let uses = [("read", Access::Read), ("write", Access::Write), ("readwrite", Access::ReadWrite)];
     let places = [("device", On::Device), ("host", On::Host), ("pinned", On::Pinned), ("shared", On::Shared)];
     let tensor = TensorSpec {
         dtype,
-        strides: strides(&section, shape.len())?,
-        offset: section.optional("offset").map_or(Ok(0), |offset| offset.whole(0))?,
+        strides: strides(&section, shape.len(), &scope.names)?,
+        offset: section.optional("offset").map_or(Ok(0), |offset| offset.amount(&scope.names, 0))?,
         init: init(&section, dtype, position)?,
         access: section.optional("use").map_or(Ok(Access::Read), |item| item.choice(&uses))?,
         on: section.optional("on").map_or(Ok(On::Device), |item| item.choice(&places))?,
@@ -103,9 +133,9 @@ fn tensor(item: &Item<'_>, position: usize) -> Result<ArgumentKind> {
     Ok(ArgumentKind::Tensor(tensor))
 }
 
-fn strides(section: &Section<'_>, rank: usize) -> Result<Option<Vec<usize>>> {
+fn strides(section: &Section<'_>, rank: usize, names: &Names) -> Result<Option<Vec<usize>>> {
     let Some(item) = section.optional("strides") else { return Ok(None) };
-    let strides: Vec<usize> = item.list()?.iter().map(|stride| stride.whole(0)).collect::<Result<_>>()?;
+    let strides = amounts(&item, names)?;
     match strides.len() == rank {
         true => Ok(Some(strides)),
         false => Err(item.error(&format!("the shape has {rank} dimensions, got {} strides", strides.len()))),

@@ -1,4 +1,4 @@
-//! Expressions over the shapes: `2 * A[0] * A[1] * B[1]`, `len(A) + bytes(B)`.
+//! Expressions over shapes, scalars and constants: `2 * A[0] * A[1] * B[1]`, `len(A) + bytes(B)`, `ceil(n / TILE)`.
 
 use std::collections::BTreeMap;
 
@@ -170,6 +170,11 @@ impl<'a> Parser<'a> {
 
     #[expect(clippy::cast_precision_loss, reason = "element counts are far below 2^53")]
     fn function(&mut self, function: &str, start: usize) -> Result<f64, String> {
+        if function == "ceil" {
+            let value = self.sum()?.ceil();
+            self.expect(')')?;
+            return Ok(value);
+        }
         self.skip_blanks();
         let argument_start = self.at;
         let name = self.name();
@@ -180,7 +185,7 @@ impl<'a> Parser<'a> {
                 self.at = start;
                 return Err(self.fail(&format!(
                     "unknown function \"{function}\"; {}",
-                    suggest(function, &["len", "bytes"])
+                    suggest(function, &["len", "bytes", "ceil"])
                 )));
             }
         };
@@ -231,6 +236,8 @@ mod tests {
             ("len(A) + bytes( A )", 30.0),
             ("alpha * 2", 1.0),
             ("len(empty)", 1.0),
+            ("ceil(A[1] / 2) * 2", 4.0),
+            ("ceil(4 / 2)", 2.0),
         ] {
             assert_eq!(value(text), Ok(expected), "{text}");
         }
@@ -245,7 +252,7 @@ mod tests {
             ),
             ("A[2]", "A has 2 dimensions, there is no [2] at column 3 of \"A[2]\""),
             ("A", "write A[0], len(A) or bytes(A) of a tensor at column 1 of \"A\""),
-            ("size(A)", "unknown function \"size\"; valid: len, bytes at column 1 of \"size(A)\""),
+            ("size(A)", "unknown function \"size\"; valid: len, bytes, ceil at column 1 of \"size(A)\""),
             ("len(alpha)", "len() wants a tensor, \"alpha\" is none at column 5 of \"len(alpha)\""),
             ("(1 + 2", "missing \")\" at column 7 of \"(1 + 2\""),
             ("1 +", "something is missing at column 4 of \"1 +\""),

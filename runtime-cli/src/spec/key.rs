@@ -8,6 +8,7 @@ use runtime_core::{Error, Result, Value, suggest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::expression::{Names, evaluate};
 use super::scalar::Number;
 
 /// A document being read.
@@ -187,6 +188,20 @@ impl<'a> Item<'a> {
         T::try_from(value).map_err(|_| self.error(&format!("{value} is too large")))
     }
 
+    /// A whole number of at least `least` that fits `T`, or an expression with such a value.
+    pub(super) fn amount<T: TryFrom<i128>>(&self, names: &Names, least: i128) -> Result<T> {
+        if !self.is_text() {
+            return self.whole(least);
+        }
+        let value = evaluate(self.text()?, names).map_err(|message| self.error(&message))?;
+        let whole = whole_of(value)
+            .ok_or_else(|| self.error(&format!("the expression's value is {value}, no whole number")))?;
+        if whole < least {
+            return Err(self.error(&format!("must be at least {least}, the expression's value is {whole}")));
+        }
+        T::try_from(whole).map_err(|_| self.error(&format!("the expression's value, {whole}, is too large")))
+    }
+
     /// Any number, or true or false.
     pub(super) fn number(&self) -> Result<Number> {
         match self.value.get_ref() {
@@ -236,4 +251,11 @@ impl<'a> Item<'a> {
             _ => Err(self.wants("text, a number, true or false, or a list of these")),
         }
     }
+}
+
+/// The whole number that `value` is exactly.
+#[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+fn whole_of(value: f64) -> Option<i128> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i128)
 }

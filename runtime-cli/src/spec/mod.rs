@@ -1,6 +1,7 @@
 //! The spec file: a kernel, its arguments, what it costs, and what is right. `docs/spec.md` has every key.
 
 mod argument;
+mod changes;
 pub(crate) mod expression;
 pub(crate) mod initial;
 mod key;
@@ -16,6 +17,7 @@ use runtime_core::{
 };
 
 use crate::settings::Settings;
+pub(crate) use changes::Changes;
 use initial::Init;
 
 /// A spec file that was read and found possible.
@@ -113,12 +115,12 @@ pub(crate) enum Expected {
 }
 
 impl Spec {
-    /// Reads a spec file.
-    pub(crate) fn load(path: &Path) -> Result<Self> {
+    /// Reads a spec file, with `changes` to what it says.
+    pub(crate) fn load(path: &Path, changes: &Changes) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot read the spec {}: {error}", path.display()))
         })?;
-        parse::parse(path, &text)
+        parse::parse(path, &text, changes)
     }
 
     /// The tensors that the kernel writes, with their argument's place in the list.

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use runtime_core::{CodeFormat, Cost, Geometry, Options, Result, Tolerance};
+use runtime_core::{CodeFormat, Cost, Geometry, Options, Result, Tolerance, Value};
 
-use super::argument::{self, dtype, file_of, is_identifier};
+use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
 use super::expression::{Meaning, Names, evaluate};
 use super::key::{Document, Item, Section};
 use super::scalar::{decode_real, integer_bounds};
-use super::{Argument, ArgumentKind, Code, Expected, Reference, Spec, Specialise};
+use super::{Argument, ArgumentKind, Changes, Code, Expected, Reference, Spec, Specialise};
 use crate::settings::{FLUSHES, Settings};
 
 const TOP: [&str; 9] =
@@ -28,8 +28,8 @@ const EVAL: [&str; 9] = [
 ];
 const REFERENCE: [&str; 8] = ["path", "entry", "format", "options", "outputs", "rtol", "atol", "reduction"];
 
-/// Reads the text of the spec at `path`.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Spec> {
+/// Reads the text of the spec at `path`, with `changes` to it.
+pub(super) fn parse(path: &Path, text: &str, changes: &Changes) -> Result<Spec> {
     let document = Document { path, text };
     let table = document.parse()?;
     let top = Section::new(&document, "the spec", &table, &TOP)?;
@@ -37,17 +37,21 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Spec> {
     if version.whole::<u64>(0)? != 1 {
         return Err(version.error("this program knows version 1 only"));
     }
-    let args = arguments(&top)?;
     let specialise =
-        top.optional("specialise").map_or(Ok(Specialise::default()), |item| specialise(&item))?;
-    let names = names(&args, &specialise);
+        top.optional("specialise").map_or(Ok(Specialise::default()), |item| specialise(&item, changes))?;
+    let mut scope = Scope { changes, element: specialise.element, names: constants(&specialise) };
+    let args = arguments(&top, &mut scope)?;
+    let mut names = scope.names;
+    let changeable: Vec<_> = names.keys().map(String::as_str).collect();
+    changes.check(path, &changeable, specialise.element.is_some())?;
+    names.extend(args.iter().filter_map(|arg| Some((arg.name.clone(), meaning(arg)?))));
     let name = top.optional("name").map(|item| item.text()).transpose()?;
     Ok(Spec {
         path: path.to_owned(),
-        name: name.map_or_else(|| stem(path), str::to_owned),
+        name: name.map_or_else(|| stem(path), str::to_owned) + &changes.describe(),
         kernel: code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "options"])?)?,
         specialise,
-        geometry: top.optional("launch").map_or(Ok(Geometry::default()), |item| launch(&item))?,
+        geometry: top.optional("launch").map_or(Ok(Geometry::default()), |item| launch(&item, &names))?,
         cost: top.optional("cost").map_or(Ok(Cost::default()), |item| cost(&item, &names))?,
         reference: top.optional("reference").map(|item| reference(&item, &args, &names)).transpose()?,
         settings: top.optional("eval").map_or(Ok(Settings::default()), |item| settings(&item))?,
@@ -59,33 +63,54 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
-fn arguments(top: &Section<'_>) -> Result<Vec<Argument>> {
+/// Reads the arguments, and adds the scalars to the names of `scope`.
+fn arguments(top: &Section<'_>, scope: &mut Scope<'_>) -> Result<Vec<Argument>> {
     let Some(item) = top.optional("arg") else { return Ok(Vec::new()) };
+    let items = item.list()?;
+    // Extents of a tensor may use a scalar that stands behind it.
+    for (position, item) in items.iter().enumerate() {
+        if is_scalar(item)? {
+            let arg = argument::parse(item, position, scope)?;
+            if scope.names.contains_key(&arg.name) {
+                return Err(two_named(item, &arg));
+            }
+            scope.names.extend(meaning(&arg).map(|meaning| (arg.name, meaning)));
+        }
+    }
     let mut args: Vec<Argument> = Vec::new();
-    for (position, item) in item.list()?.into_iter().enumerate() {
-        let arg = argument::parse(&item, position)?;
-        if args.iter().any(|other| other.name == arg.name) {
-            return Err(item.error(&format!("there are two arguments named \"{}\"", arg.name)));
+    for (position, item) in items.iter().enumerate() {
+        let arg = argument::parse(item, position, scope)?;
+        let is_taken = !is_scalar(item)? && scope.names.contains_key(&arg.name);
+        if is_taken || args.iter().any(|other| other.name == arg.name) {
+            return Err(two_named(item, &arg));
         }
         args.push(arg);
     }
     Ok(args)
 }
 
-fn names(args: &[Argument], specialise: &Specialise) -> Names {
+fn two_named(item: &Item<'_>, arg: &Argument) -> runtime_core::Error {
+    item.error(&format!("there are two arguments named \"{0}\", or an argument and a constant", arg.name))
+}
+
+fn constants(specialise: &Specialise) -> Names {
     let constants = specialise.constants.iter().filter_map(|(name, value)| {
-        let value = value.to_string().parse().ok()?;
+        let value = match value {
+            Value::Flag(flag) => f64::from(u8::from(*flag)),
+            number => number.to_string().parse().ok()?,
+        };
         Some((name.clone(), Meaning::Value(value)))
     });
-    let args = args.iter().filter_map(|arg| {
-        let meaning = match &arg.kind {
-            ArgumentKind::Tensor(tensor) => Meaning::Shape(tensor.shape.clone(), tensor.dtype.bytes()),
-            ArgumentKind::Scalar(dtype, bits) => Meaning::Value(scalar_value(*dtype, *bits)),
-            ArgumentKind::Bytes(_) | ArgumentKind::Local(_) => return None,
-        };
-        Some((arg.name.clone(), meaning))
-    });
-    constants.chain(args).collect()
+    constants.collect()
+}
+
+/// What an expression means by the argument's name.
+fn meaning(arg: &Argument) -> Option<Meaning> {
+    match &arg.kind {
+        ArgumentKind::Tensor(tensor) => Some(Meaning::Shape(tensor.shape.clone(), tensor.dtype.bytes())),
+        ArgumentKind::Scalar(dtype, bits) => Some(Meaning::Value(scalar_value(*dtype, *bits))),
+        ArgumentKind::Bytes(_) | ArgumentKind::Local(_) => None,
+    }
 }
 
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "a figure for a rate")]
@@ -127,7 +152,7 @@ fn options(item: &Item<'_>) -> Result<Options> {
     Ok(options)
 }
 
-fn specialise(item: &Item<'_>) -> Result<Specialise> {
+fn specialise(item: &Item<'_>, changes: &Changes) -> Result<Specialise> {
     let section = item.section("[specialise]", &["constants", "element"])?;
     let mut constants = Vec::new();
     if let Some(table) = section.optional("constants") {
@@ -135,25 +160,26 @@ fn specialise(item: &Item<'_>) -> Result<Specialise> {
             if !is_identifier(entry.key) {
                 return Err(entry.error("a constant's name has letters, digits and _ only"));
             }
-            let number = entry.number().and_then(|_| entry.option())?;
+            let number = changes.value(entry.key).map_or_else(|| entry.number(), Ok)?;
+            let number = number.constant().ok_or_else(|| entry.error("the integer is too large"))?;
             constants.push((entry.key.to_owned(), number));
         }
     }
     let element = section.optional("element").map(|item| dtype(&item)).transpose()?;
-    Ok(Specialise { constants, element })
+    Ok(Specialise { constants, element: element.map(|element| changes.element.unwrap_or(element)) })
 }
 
-fn launch(item: &Item<'_>) -> Result<Geometry> {
+fn launch(item: &Item<'_>, names: &Names) -> Result<Geometry> {
     let section = item.section("[launch]", &LAUNCH)?;
-    let extents = |key| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item));
+    let extents = |key| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item, names));
     let geometry = Geometry {
         groups: extents("groups")?,
         group_size: extents("group_size")?,
         cluster: extents("cluster")?,
-        shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.whole(0))?,
+        shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.amount(names, 0))?,
         cooperative: section.optional("cooperative").map_or(Ok(false), |item| item.flag())?,
-        range: section.optional("range").map(|item| range(&item)).transpose()?,
-        grain: section.optional("grain").map_or(Ok(0), |item| item.whole(0))?,
+        range: section.optional("range").map(|item| range(&item, names)).transpose()?,
+        grain: section.optional("grain").map_or(Ok(0), |item| item.amount(names, 0))?,
     };
     match (section.optional("grain"), geometry.range) {
         (Some(grain), None) => Err(grain.error("goes with `range` only")),
@@ -164,22 +190,23 @@ fn launch(item: &Item<'_>) -> Result<Geometry> {
     }
 }
 
-fn extents(item: &Item<'_>) -> Result<[u32; 3]> {
+fn extents(item: &Item<'_>, names: &Names) -> Result<[u32; 3]> {
     let items = if item.is_list() { item.list()? } else { vec![*item] };
     if !(1..=3).contains(&items.len()) {
         return Err(item.error(&format!("wants 1 to 3 dimensions, got {}", items.len())));
     }
     let mut extents = [1; 3];
     for (extent, item) in extents.iter_mut().zip(items) {
-        *extent = item.whole(1)?;
+        *extent = item.amount(names, 1)?;
     }
     Ok(extents)
 }
 
-fn range(item: &Item<'_>) -> Result<[i64; 2]> {
+fn range(item: &Item<'_>, names: &Names) -> Result<[i64; 2]> {
     let items = item.list()?;
     let [begin, end] = items[..] else { return Err(item.error("wants [begin, end]")) };
-    let range = [begin.whole(i128::from(i64::MIN))?, end.whole(i128::from(i64::MIN))?];
+    let least = i128::from(i64::MIN);
+    let range = [begin.amount(names, least)?, end.amount(names, least)?];
     match range[0] <= range[1] {
         true => Ok(range),
         false => Err(item.error("the end stands before the beginning")),

@@ -1,7 +1,9 @@
 //! Numbers as they are written, and as the bits of an element type.
 
+use std::fmt;
+
 use half::{bf16, f16};
-use runtime_core::{DType, DTypeClass};
+use runtime_core::{DType, DTypeClass, Value};
 
 /// A number of a spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +24,25 @@ impl Number {
             Self::Whole(value) => Some(value as f64),
             Self::Real(value) => Some(value),
             Self::Flag(_) => None,
+        }
+    }
+
+    /// The number as a constant of code; `None` if it is too large an integer.
+    pub(crate) fn constant(self) -> Option<Value> {
+        match self {
+            Self::Whole(value) => i64::try_from(value).ok().map(Value::Integer),
+            Self::Real(value) => Some(Value::Number(value)),
+            Self::Flag(value) => Some(Value::Flag(value)),
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => value.fmt(formatter),
+            Self::Real(value) => value.fmt(formatter),
+            Self::Flag(value) => value.fmt(formatter),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use runtime_core::{Access, DType, On, Tolerance, Value};
 
 use super::initial::{Init, Interval};
-use super::{Argument, ArgumentKind, Expected, Spec, TensorSpec};
+use super::scalar::Number;
+use super::{Argument, ArgumentKind, Changes, Expected, Spec, TensorSpec};
 
 const FULL: &str = r#"
 version = 1
@@ -74,6 +75,10 @@ budget_s = 2
 "#;
 
 fn parse(text: &str) -> Result<Spec, String> {
+    parse_with(text, &Changes::default())
+}
+
+fn parse_with(text: &str, changes: &Changes) -> Result<Spec, String> {
     let folder = tempfile::tempdir().unwrap();
     for file in ["k.c", "data.npy", "k"] {
         std::fs::write(folder.path().join(file), [1, 2, 3]).unwrap();
@@ -81,7 +86,7 @@ fn parse(text: &str) -> Result<Spec, String> {
     let path = folder.path().join("spec.toml");
     std::fs::write(&path, text).unwrap();
     let text_of = |message: &str| message.replace(&format!("{}/", folder.path().display()), "");
-    Spec::load(&path).map_err(|error| text_of(error.message()))
+    Spec::load(&path, changes).map_err(|error| text_of(error.message()))
 }
 
 fn tensor(arg: &Argument) -> &TensorSpec {
@@ -136,13 +141,15 @@ fn what_is_left_out_has_a_default() {
 
 #[test]
 fn the_kernels_of_this_repository_are_right() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
-    let specs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let specs: Vec<_> =
-        specs.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
-    assert!(!specs.is_empty());
-    for path in specs {
-        Spec::load(&path).unwrap();
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
+    for folder in [kernels.clone(), kernels.join("native")] {
+        let specs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let specs: Vec<_> =
+            specs.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+        assert!(!specs.is_empty());
+        for path in specs {
+            Spec::load(&path, &Changes::default()).unwrap();
+        }
     }
 }
 
@@ -207,6 +214,22 @@ fn keys_and_values_are_checked_with_their_line() {
             (
                 "[[arg]]\nname = \"x\"\nlocal_bytes = 1\n[[arg]]\nname = \"x\"\nlocal_bytes = 1",
                 "there are two arguments named \"x\"",
+            ),
+            (
+                "[[arg]]\nname = \"x\"\ndtype = \"i8\"\nshape = []\n[[arg]]\nname = \"x\"\nscalar = \"i8\"\nvalue = 1",
+                "there are two arguments named \"x\"",
+            ),
+            (
+                "[[arg]]\nname = \"x\"\nlocal_bytes = 1\n[specialise]\nconstants = { x = 1 }",
+                "or an argument and a constant",
+            ),
+            (
+                "[[arg]]\ndtype = \"element\"\nshape = []",
+                "spec.toml:6: dtype in [[arg]]: there is no `element` in [specialise]",
+            ),
+            (
+                "[[arg]]\ndtype = \"i8\"\nshape = [\"n\"]",
+                "spec.toml:7: shape in [[arg]]: unknown name \"n\"; there are none at column 1 of \"n\"",
             ),
         ],
     );
@@ -322,5 +345,94 @@ fn whole_specs_are_checked_with_their_line() {
 
 #[test]
 fn a_missing_spec_is_named() {
-    assert!(Spec::load(Path::new("missing.toml")).unwrap_err().to_string().contains("missing.toml"));
+    let error = Spec::load(Path::new("missing.toml"), &Changes::default()).unwrap_err();
+    assert!(error.to_string().contains("missing.toml"));
+}
+
+/// Sizes follow from scalars and constants.
+const SIZED: &str = r#"
+version = 1
+[kernel]
+path = "k.c"
+entry = "k"
+[[arg]]
+name = "x"
+dtype = "element"
+shape = ["n", 2]
+strides = ["2 * TILE", 1]
+[[arg]]
+local_bytes = "4 * TILE"
+[[arg]]
+name = "n"
+scalar = "u32"
+value = 100
+[[arg]]
+name = "alpha"
+scalar = "element"
+value = 1.5
+[specialise]
+element = "f32"
+constants = { TILE = 8, FAST = true }
+[launch]
+groups = ["ceil(n / TILE)", "FAST"]
+group_size = "TILE"
+[cost]
+flops = "len(x) * n"
+"#;
+
+#[test]
+fn sizes_are_expressions() {
+    let spec = parse(SIZED).unwrap();
+    let x = tensor(&spec.args[0]);
+    assert_eq!(
+        (x.dtype, &x.shape[..], x.strides.as_deref()),
+        (DType::F32, &[100, 2][..], Some(&[16, 1][..]))
+    );
+    assert!(matches!(spec.args[1].kind, ArgumentKind::Local(32)));
+    assert_eq!((spec.geometry.groups, spec.geometry.group_size), ([13, 1, 1], [8, 1, 1]));
+    assert_eq!((spec.cost.flops, spec.name.as_str()), (Some(20000.0), "spec"));
+    for (from, to, message) in [
+        (
+            "\"ceil(n / TILE)\"",
+            "\"n / TILE\"",
+            "groups in [launch]: the expression's value is 12.5, no whole",
+        ),
+        ("\"n\", 2", "\"n - 101\", 2", "must be at least 0, the expression's value is -1"),
+        ("\"ceil(n / TILE)\"", "\"1e15\"", "the expression's value, 1000000000000000, is too large"),
+        ("\"ceil(n / TILE)\"", "\"1e300\"", ", no whole number"),
+        ("\"n\", 2", "\"x[0]\", 2", "unknown name \"x\""),
+    ] {
+        let error = parse(&SIZED.replacen(from, to, 1)).unwrap_err();
+        assert!(error.contains(message), "{to}: {error}");
+    }
+}
+
+#[test]
+fn the_command_line_changes_sizes_constants_and_types() {
+    let values = [("n", Number::Whole(17)), ("TILE", Number::Whole(4)), ("FAST", Number::Flag(true))];
+    let values = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let spec = parse_with(SIZED, &Changes { values, element: Some(DType::F64) }).unwrap();
+    let x = tensor(&spec.args[0]);
+    assert_eq!((x.dtype, &x.shape[..], spec.geometry.groups), (DType::F64, &[17, 2][..], [5, 1, 1]));
+    assert_eq!(
+        (spec.specialise.element, &spec.specialise.constants[1].1),
+        (Some(DType::F64), &Value::Integer(4))
+    );
+    assert_eq!(spec.name, "spec n=17 TILE=4 FAST=true f64");
+    let change = |name: &str, value| Changes { values: vec![(name.to_owned(), value)], element: None };
+    for (changes, message) in [
+        (
+            change("m", Number::Whole(1)),
+            "spec.toml has no scalar argument and no constant of that name; did you mean \"n\"?",
+        ),
+        (change("x", Number::Whole(1)), "--set x: "),
+        (change("n", Number::Real(1.5)), "value in [[arg]]: u32 wants an integer"),
+        (change("TILE", Number::Whole(1 << 70)), "TILE in [specialise.constants]: the integer is too large"),
+    ] {
+        let error = parse_with(SIZED, &changes).unwrap_err();
+        assert!(error.contains(message), "{changes:?}: {error}");
+    }
+    let element = Changes { element: Some(DType::F16), ..Changes::default() };
+    let error = parse_with(HEAD, &element).unwrap_err();
+    assert!(error.contains("--element f16: ") && error.contains("has no element type"), "{error}");
 }

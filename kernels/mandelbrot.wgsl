@@ -1,0 +1,48 @@
+// The Mandelbrot set: for every pixel of a width × height image, how many steps z = z² + c takes to leave the circle of radius
+// 256, or `most` if it has not left after so many. Pixel (0, 0) is at (left, top), and pixels are `step` apart.
+//
+// The count is the smooth one: a fraction of a step is taken off for how far the last step went beyond the circle. It is
+// continuous in c, so that devices which round differently agree. An invocation has one pixel, and takes as long as that
+// pixel takes.
+
+alias T = f32;
+
+override GROUP_WIDTH: u32 = 16;
+override GROUP_HEIGHT: u32 = 16;
+
+struct Scalars {
+    width: u32,
+    height: u32,
+    left: T,
+    top: T,
+    step: T,
+    most: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> counts: array<f32>;
+var<immediate> scalars: Scalars;
+
+@compute @workgroup_size(GROUP_WIDTH, GROUP_HEIGHT)
+fn mandelbrot(@builtin(global_invocation_id) id: vec3u) {
+    if id.x >= scalars.width || id.y >= scalars.height {
+        return;
+    }
+    let real = scalars.left + T(id.x) * scalars.step;
+    let imaginary = scalars.top + T(id.y) * scalars.step;
+    var x = T(0);
+    var y = T(0);
+    var count = 0u;
+    while count < scalars.most && x * x + y * y <= T(65536) {
+        let next = x * x - y * y + real;
+        y = T(2) * x * y + imaginary;
+        x = next;
+        count++;
+    }
+    var smooth_count = f32(count);
+    let square = f32(x * x + y * y);
+    if square > 65536.0 {
+        // 0 on the circle itself, 1 one step later.
+        smooth_count -= log2(log2(square) / 16.0);
+    }
+    counts[id.y * scalars.width + id.x] = smooth_count;
+}

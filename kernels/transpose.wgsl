@@ -1,0 +1,42 @@
+// b = the transpose of a: a is rows × columns, b is columns × rows, both row-major.
+//
+// A group carries a TILE × TILE tile through work-group memory, so that memory is read along the rows of a and written along
+// the rows of b. The tile's rows are one element longer than needed: a column of it then lies in all banks of a GPU's
+// work-group memory, not in one. An invocation carries TILE / ROWS elements; ROWS must divide TILE.
+
+alias T = f32;
+
+override TILE: u32 = 32;
+override ROWS: u32 = 8;
+
+struct Scalars {
+    rows: u32,
+    columns: u32,
+}
+
+@group(0) @binding(0) var<storage, read> a: array<T>;
+@group(0) @binding(1) var<storage, read_write> b: array<T>;
+var<immediate> scalars: Scalars;
+
+var<workgroup> tile: array<T, TILE * (TILE + 1)>;
+
+@compute @workgroup_size(TILE, ROWS)
+fn transpose(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) local: vec3u) {
+    let left = group.x * TILE;
+    let top = group.y * TILE;
+    for (var step = 0u; step < TILE; step += ROWS) {
+        let row = top + step + local.y;
+        let column = left + local.x;
+        if row < scalars.rows && column < scalars.columns {
+            tile[(step + local.y) * (TILE + 1) + local.x] = a[row * scalars.columns + column];
+        }
+    }
+    workgroupBarrier();
+    for (var step = 0u; step < TILE; step += ROWS) {
+        let row = left + step + local.y;
+        let column = top + local.x;
+        if row < scalars.columns && column < scalars.rows {
+            b[row * scalars.rows + column] = tile[local.x * (TILE + 1) + step + local.y];
+        }
+    }
+}
