@@ -1,0 +1,141 @@
+//! Many programs in one module, so that a compiler is started once for all of them; one trial per check.
+
+use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::{Completion, Failed, Trial};
+
+use crate::program::{Outputs, Program};
+
+/// Programs of one module: enough to save time, few enough that the parts of a run are spread over threads.
+const BATCH: usize = 48;
+
+/// Why there are no outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The machine does not have what the program needs.
+    Unsupported(String),
+    /// Something is wrong.
+    Failed(String),
+}
+
+/// Something that runs programs.
+pub trait Machine: Send + Sync {
+    /// Its name in the names of trials.
+    fn name(&self) -> &str;
+
+    /// Loads `programs` as one module and runs each.
+    ///
+    /// # Errors
+    /// The module does not load.
+    fn run(&self, programs: &[&Program]) -> Result<Vec<Result<Outputs, Failure>>, Failure>;
+}
+
+/// Runs all programs; where a module does not load, its halves are tried, so that only what is wrong fails.
+pub fn run(machine: &dyn Machine, programs: &[&Program]) -> Vec<Result<Outputs, Failure>> {
+    match machine.run(programs) {
+        Ok(outputs) => outputs,
+        Err(failure) if programs.len() < 2 => vec![Err(failure)],
+        Err(_) => {
+            let (front, back) = programs.split_at(programs.len() / 2);
+            [run(machine, front), run(machine, back)].concat()
+        }
+    }
+}
+
+/// One trial per check of `programs`.
+pub fn trials(machine: &Arc<dyn Machine>, topic: &str, programs: Vec<Program>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for programs in batches(programs) {
+        let programs = Arc::new(programs);
+        let results: Arc<OnceLock<Vec<_>>> = Arc::default();
+        for (at, program) in programs.iter().enumerate() {
+            for check in 0..program.checks.len() {
+                let name = format!("{}::{topic}::{}", machine.name(), program.checks[check].name);
+                let (machine, programs, results) = (machine.clone(), programs.clone(), results.clone());
+                trials.push(Trial::ignorable_test(name, move || {
+                    let all: Vec<_> = programs.iter().collect();
+                    conclude(&programs[at], check, &results.get_or_init(|| run(&*machine, &all))[at])
+                }));
+            }
+        }
+    }
+    trials
+}
+
+/// Groups programs by what they need.
+fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
+    let mut batches: Vec<Vec<Program>> = Vec::new();
+    for program in programs {
+        let fits = |batch: &&mut Vec<Program>| batch.len() < BATCH && batch[0].needs == program.needs;
+        match batches.iter_mut().find(fits) {
+            Some(batch) => batch.push(program),
+            None => batches.push(vec![program]),
+        }
+    }
+    batches
+}
+
+fn conclude(
+    program: &Program,
+    check: usize,
+    result: &Result<Outputs, Failure>,
+) -> Result<Completion, Failed> {
+    match result {
+        Ok(outputs) => match program.checks[check].verdict(&program.buffers, outputs) {
+            Ok(()) => Ok(Completion::Completed),
+            Err(wrong) => Err(Failed::from(wrong)),
+        },
+        Err(Failure::Unsupported(reason)) if !program.needs.is_empty() => {
+            Ok(Completion::ignored_with(reason.clone()))
+        }
+        Err(Failure::Unsupported(reason) | Failure::Failed(reason)) => Err(Failed::from(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table;
+
+    /// Has no f16, answers 3 to everything, and cannot load a certain expression.
+    struct Three;
+
+    impl Machine for Three {
+        fn name(&self) -> &'static str {
+            "three"
+        }
+
+        fn run(&self, programs: &[&Program]) -> Result<Vec<Result<Outputs, Failure>>, Failure> {
+            if programs.iter().any(|program| program.code.contains("x - y")) {
+                return Err(Failure::Failed("subtraction".to_owned()));
+            }
+            let run = |program: &&Program| {
+                let mut outputs: Outputs =
+                    program.buffers.iter().map(|buffer| buffer.bytes.clone()).collect();
+                outputs[2][0..4].copy_from_slice(&[3, 0, 0, 0]);
+                Ok(outputs)
+            };
+            Ok(programs.iter().map(run).collect())
+        }
+    }
+
+    #[test]
+    fn only_what_is_wrong_fails() {
+        let programs = table::parse(
+            "t",
+            "i32, i32 -> i32: x + y\n  1, 2 => 3\ni32, i32 -> i32: x - y\n  5, 2 => 3\ni32, i32 -> i32: x / y\n  9, 4 => 2\n",
+        );
+        let results = run(&Three, &programs.iter().collect::<Vec<_>>());
+        let failed = |at: usize| conclude(&programs[at], 0, &results[at]).is_err();
+        assert_eq!([failed(0), failed(1), failed(2)], [false, true, true]);
+    }
+
+    #[test]
+    fn what_is_not_supported_is_ignored_only_where_the_program_needs_something() {
+        let mut program = table::parse("t", "i32 -> i32: x\n  1 => 1\n").remove(0);
+        let lacking = Err(Failure::Unsupported("no f16".to_owned()));
+        assert!(conclude(&program, 0, &lacking).is_err());
+        program.needs.push("f16".to_owned());
+        assert!(matches!(conclude(&program, 0, &lacking), Ok(Completion::Ignored { .. })));
+    }
+}

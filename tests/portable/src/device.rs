@@ -1,0 +1,145 @@
+//! The devices of this machine, and programs on them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use libtest_mimic::{Completion, Failed, Trial};
+use runtime_core::{
+    Arg, CommonRuntime, DeviceInfo, Error, ErrorKind, Geometry, Module, ModuleSource, Placement, Queue,
+    QueueOptions, Result, Runtime, Tensor,
+};
+
+use crate::batch::{Failure, Machine};
+use crate::program::{Buffer, Outputs, Program, join};
+use crate::required;
+
+/// No program takes this long; one that does hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes in front of and behind a tensor that no program may touch.
+const GUARD_BYTES: usize = 256;
+const GUARD: u8 = 0xa5;
+
+/// A device that takes WGSL.
+#[derive(Debug)]
+pub struct Device {
+    name: String,
+    device: Arc<dyn CommonRuntime>,
+    queue: Queue,
+}
+
+/// All devices that take WGSL, and a trial for each that does not: ignored, or failed where it is required.
+#[must_use]
+pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
+    let runtime = Runtime::builder().build();
+    let (mut machines, mut absent): (Vec<Arc<dyn Machine>>, Vec<Trial>) = (Vec::new(), Vec::new());
+    let mut seen = Vec::new();
+    for target in runtime.targets() {
+        seen.push(target.name.clone());
+        match &target.devices {
+            Err(error) => absent.push(self::absent(&target.name, &target.name, error)),
+            Ok(devices) => {
+                for info in devices.iter().filter(|info| info.id.sub.is_none()) {
+                    match Device::open(&runtime, info) {
+                        Ok(device) => machines.push(Arc::new(device)),
+                        Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
+                    }
+                }
+            }
+        }
+    }
+    for target in ["host"].into_iter().filter(|target| !seen.iter().any(|name| name == target)) {
+        let error = Error::new(ErrorKind::Unavailable, "the backend is not built: `cargo build --workspace`");
+        absent.push(self::absent(target, target, &error));
+    }
+    (machines, absent)
+}
+
+/// A trial for a device that is not tested.
+fn absent(name: &str, target: &str, error: &Error) -> Trial {
+    let excused = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Unsupported);
+    let (excused, reason) = (excused && !required(target), error.to_string());
+    Trial::ignorable_test(format!("{name}::open"), move || {
+        if excused { Ok(Completion::ignored_with(reason)) } else { Err(Failed::from(reason)) }
+    })
+}
+
+impl Device {
+    fn open(runtime: &Runtime, info: &DeviceInfo) -> Result<Self> {
+        let name = info.id.to_string();
+        if !info.formats.iter().any(|format| format == "wgsl") {
+            return Err(Error::unsupported(format!(
+                "WGSL on {name}, which takes {}",
+                info.formats.join(", ")
+            )));
+        }
+        let device = runtime.open(&name)?;
+        let queue = device.open_queue(&QueueOptions::default())?;
+        Ok(Self { name, device, queue })
+    }
+
+    fn perform(&self, module: &Module, program: &Program) -> Result<Outputs, Failure> {
+        let kernel = module.kernel(&program.entry).map_err(failure)?;
+        let size = kernel.info().group_size.unwrap_or([1; 3]);
+        let tensors: Vec<_> = program
+            .buffers
+            .iter()
+            .map(|buffer| self.tensor(buffer))
+            .collect::<Result<_>>()
+            .map_err(failure)?;
+        let mut args: Vec<_> = (tensors.iter().zip(&program.buffers))
+            .map(
+                |((_, tensor), buffer)| {
+                    if buffer.written { Arg::read_write(tensor) } else { Arg::read(tensor) }
+                },
+            )
+            .collect();
+        args.extend(program.scalars.iter().map(|(kind, bits)| Arg::scalar_bits(kind.dtype(), *bits)));
+        let launched = self.queue.launch(&kernel, &Geometry::new(program.groups, size), &args);
+        launched.and_then(|event| event.wait_timeout(PATIENCE)).map_err(failure)?;
+        (tensors.iter().zip(&program.buffers))
+            .map(|((whole, _), buffer)| content(whole, buffer.bytes.len()))
+            .collect()
+    }
+
+    /// A tensor between guards, and both together.
+    fn tensor(&self, buffer: &Buffer) -> Result<(Tensor, Tensor)> {
+        let size = buffer.kind.bytes();
+        let (guard, n) = (GUARD_BYTES / size, buffer.bytes.len() / size);
+        let whole = self.device.allocate(buffer.kind.dtype(), &[n + 2 * guard], &Placement::default())?;
+        let guards = [GUARD; GUARD_BYTES];
+        whole.write_bytes(&[&guards[..], &buffer.bytes, &guards].concat())?;
+        let inner = whole.slice(0, guard..guard + n)?;
+        Ok((whole, inner))
+    }
+}
+
+/// What is between the guards, which must be whole.
+fn content(whole: &Tensor, bytes: usize) -> Result<Vec<u8>, Failure> {
+    let array = whole.to_array().map_err(failure)?;
+    let (front, rest) = array.bytes().split_at(GUARD_BYTES);
+    let (inner, back) = rest.split_at(bytes);
+    for (side, guard) in [("in front of", front), ("behind", back)] {
+        if let Some(at) = guard.iter().position(|byte| *byte != GUARD) {
+            return Err(Failure::Failed(format!("byte {at} {side} the tensor was written")));
+        }
+    }
+    Ok(inner.to_vec())
+}
+
+fn failure(error: Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Unsupported => Failure::Unsupported(error.to_string()),
+        _ => Failure::Failed(format!("{error}")),
+    }
+}
+
+impl Machine for Device {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&self, programs: &[&Program]) -> Result<Vec<Result<Outputs, Failure>>, Failure> {
+        let module = self.device.load(&ModuleSource::wgsl(&join(programs))).map_err(failure)?;
+        Ok(programs.iter().map(|program| self.perform(&module, program)).collect())
+    }
+}

@@ -1,0 +1,33 @@
+//! WGSL's semantics as data, and the machines that check them.
+//!
+//! - [`table`] and [`annotated`]: expressions and kernels with the values that the specification demands; a § in them
+//!   is the anchor of a section of the WGSL specification.
+//! - [`tree`] and [`lockstep`]: random expressions and random kernels with barriers, and interpreters for them.
+//! - [`device`], [`opencl`], [`tool`]: what runs and compiles the lowered code.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::missing_panics_doc,
+    reason = "bit patterns are cut on purpose, and a test panics where its data is wrong"
+)]
+
+pub mod annotated;
+pub mod batch;
+pub mod device;
+pub mod expect;
+pub mod lockstep;
+pub mod minimise;
+pub mod program;
+pub mod programs;
+pub mod random;
+pub mod scalar;
+pub mod shape;
+pub mod table;
+pub mod tree;
+
+/// Whether `RUNTIME_REQUIRE` has `name` in its list: then what is missing fails.
+#[must_use]
+pub fn required(name: &str) -> bool {
+    let list = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
+    list.split(',').any(|entry| entry.trim() == name)
+}

@@ -1,0 +1,127 @@
+//! Expressions as trees: their values by WGSL's rules, and their text.
+//!
+//! Floats are multiples of ½ of at most some thousands, and every product is rounded and cut before anything else is
+//! done with it: then all results are exact, however a device rounds, fuses or reorders (§reassociation-and-fusion).
+
+mod evaluate;
+mod generate;
+mod operation;
+mod reduce;
+mod text;
+
+pub use evaluate::evaluate;
+pub use generate::{Generator, tree};
+pub use operation::{Group, Operation};
+pub use reduce::{batch, inputs, parts, rows, values};
+pub use text::text;
+
+/// What an expression's components are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// `bool`: 0 or 1.
+    Bool,
+    /// `i32`.
+    I32,
+    /// `u32`.
+    U32,
+    /// `f32`.
+    F32,
+}
+
+/// A scalar or vector type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Type {
+    /// What its components are.
+    pub base: Base,
+    /// How many there are, 1 to 4.
+    pub width: usize,
+}
+
+/// A value: the bits of its components, of which the first `width` count.
+pub type Value = [u32; 4];
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    /// Its type.
+    pub ty: Type,
+    /// What is done.
+    pub operation: Operation,
+    /// With what.
+    pub arguments: Vec<Self>,
+}
+
+/// A variable that expressions read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+}
+
+impl Base {
+    /// WGSL's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+impl Type {
+    /// A type.
+    #[must_use]
+    pub const fn new(base: Base, width: usize) -> Self {
+        Self { base, width }
+    }
+
+    /// A scalar type.
+    #[must_use]
+    pub const fn scalar(base: Base) -> Self {
+        Self::new(base, 1)
+    }
+
+    /// WGSL's name.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self.width {
+            1 => self.base.name().to_owned(),
+            width => format!("vec{width}<{}>", self.base.name()),
+        }
+    }
+}
+
+impl Tree {
+    /// The value of a variable.
+    #[must_use]
+    pub const fn input(index: usize, ty: Type) -> Self {
+        Self { ty, operation: Operation::Input(index), arguments: Vec::new() }
+    }
+
+    /// A literal.
+    #[must_use]
+    pub const fn literal(value: Value, ty: Type) -> Self {
+        Self { ty, operation: Operation::Literal(value), arguments: Vec::new() }
+    }
+
+    /// Whether nothing in it is read: naga computes it, and refuses overflow.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        match self.operation {
+            Operation::Input(_) => false,
+            Operation::Literal(_) => true,
+            _ => self.arguments.iter().all(Self::is_constant),
+        }
+    }
+
+    /// How many nodes it has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        1 + self.arguments.iter().map(Self::size).sum::<usize>()
+    }
+}

@@ -1,0 +1,3 @@
+//! Made next.
+
+fn main() {}
