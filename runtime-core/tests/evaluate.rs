@@ -13,8 +13,11 @@ use runtime_core::{
 };
 
 fn device() -> Arc<dyn CommonRuntime> {
-    let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
-    runtime.open("null:0").unwrap()
+    runtime().open("null:0").unwrap()
+}
+
+fn runtime() -> Runtime {
+    Runtime::builder().discover(false).register(runtime_null::backend()).build()
 }
 
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
@@ -151,6 +154,37 @@ fn every_clock_returns_every_repeat_and_sees_what_it_should() {
 }
 
 #[test]
+fn a_replayed_batch_sees_every_call() {
+    let device = runtime().open("null:1").unwrap();
+    let spin = kernel(&*device, "spin");
+    let mut evaluation = short(&spin, vec![Arg::scalar(100i64).into()]);
+    evaluation.timing.clock = Clock::DeviceGraph.into();
+    evaluation.timing.number = Some(20);
+    let measurement = measure(&*device, evaluation).unwrap();
+    assert_eq!((measurement.clock, measurement.overhead_ns), (Clock::DeviceGraph, None));
+    assert!(measurement.statistics.min_ns >= 1e5, "{} ns", measurement.statistics.min_ns);
+
+    let saxpy = kernel(&*device, "saxpy_f32");
+    for number in [Some(1), Some(1500), None] {
+        let (x, y) = (ones(&*device), ones(&*device));
+        let args = vec![Arg::read(&x).into(), Arg::read_write(&y).into(), Arg::scalar(1f32).into()];
+        let mut evaluation = short(&saxpy, args);
+        evaluation.timing.number = number;
+        evaluation.timing.min_repeat = Duration::from_micros(100);
+        evaluation.timing.clock = Clock::DeviceGraph.into();
+        let measurement = measure(&*device, evaluation).unwrap();
+        // Each call adds 1 to the 1 that was there.
+        assert_eq!(y.to_vec::<f32>().unwrap(), [1.0 + measurement.calls as f32; 4], "{number:?}");
+    }
+
+    let without = runtime().open("null:0").unwrap();
+    let add = kernel(&*without, "spin");
+    let mut evaluation = short(&add, vec![Arg::scalar(1i64).into()]);
+    evaluation.timing.clock = Clock::DeviceGraph.into();
+    assert_eq!(measure(&*without, evaluation).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
 fn the_calls_that_are_reported_are_the_calls_that_were_made() {
     let device = device();
     let counters = kernel(&*device, "counters");
@@ -235,7 +269,7 @@ fn the_setup_hook_runs_before_every_window() {
 
 #[test]
 fn no_measurable_time_terminates() {
-    let device = device();
+    let device = runtime().open("null:1").unwrap();
     let noop = kernel(&*device, "noop");
     for clock in Clock::ALL {
         let mut evaluation = Evaluation::new(&noop, Geometry::single(), Vec::new());
@@ -280,7 +314,7 @@ fn contradictions_are_refused_before_anything_runs() {
 
 #[test]
 fn a_failing_kernel_is_an_error() {
-    let device = device();
+    let device = runtime().open("null:1").unwrap();
     let fail = kernel(&*device, "fail");
     for clock in Clock::ALL {
         let mut evaluation = short(&fail, Vec::new());

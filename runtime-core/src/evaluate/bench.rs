@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::flush::Flusher;
+use super::replay::{Call, Replays};
 use super::run::{Bench, Window};
 use super::{Clock, EvaluationArg, Timing};
 use crate::{
@@ -38,6 +39,7 @@ pub(crate) struct QueueBench<'s, 'a> {
     flusher: Flusher,
     /// Timestamps of single kernels; kept so that a window allocates nothing.
     stamps: Vec<(Event, Event)>,
+    replays: Replays,
     begin: Instant,
     calls: u64,
 }
@@ -74,10 +76,12 @@ impl<'s, 'a> QueueBench<'s, 'a> {
             setup,
             clock,
             inline,
-            has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL),
+            // A graph has no empty kernels.
+            has_empty: info.capabilities.has(abi::CAP_EMPTY_KERNEL) && clock != Clock::DeviceGraph,
             moved,
             flusher: Flusher::new(device, timing.flush_cache)?,
             stamps: Vec::with_capacity(if clock == Clock::DeviceKernel { PAIRS } else { 0 }),
+            replays: Replays::default(),
             begin: Instant::now(),
             calls: 0,
         })
@@ -166,6 +170,7 @@ impl<'s, 'a> QueueBench<'s, 'a> {
             Clock::HostWall => self.host_wall(work, number),
             Clock::HostSubmit => self.host_submit(work, number),
             Clock::DeviceBatch => self.device_batch(work, number).await,
+            Clock::DeviceGraph => self.device_graph(number).await,
             Clock::DeviceKernel => self.device_kernel(work, number).await,
         }
     }
@@ -196,6 +201,16 @@ impl<'s, 'a> QueueBench<'s, 'a> {
         let mut end = self.queue.timestamp()?;
         (&mut end).await?;
         Ok(Window { elapsed_ns: self.between(&begin, &end)?, transfer_ns })
+    }
+
+    async fn device_graph(&mut self, number: u64) -> Result<Window> {
+        let Self { queue, kernel, geometry, ref args, .. } = *self;
+        self.calls += self.replays.prepare(Call { queue, kernel, geometry, args }, number)?;
+        let begin = self.queue.timestamp()?;
+        drop(self.replays.submit(self.queue, number)?);
+        let mut end = self.queue.timestamp()?;
+        (&mut end).await?;
+        Ok(Window { elapsed_ns: self.between(&begin, &end)?, transfer_ns: 0.0 })
     }
 
     async fn device_kernel(&mut self, work: Work, number: u64) -> Result<Window> {

@@ -15,6 +15,9 @@ pub enum Clock {
     DeviceKernel,
     /// Device timestamps around the batch of calls: what a call takes when the device is kept busy.
     DeviceBatch,
+    /// Device timestamps around the batch of calls, replayed as a graph: what a call takes when no launch keeps the
+    /// device waiting. Calls that write nothing in common may overlap.
+    DeviceGraph,
     /// The host's clock around submitting the batch and waiting for it: what the program waits for.
     HostWall,
     /// The host's clock around submitting alone: what the program's thread pays, whatever the kernel does.
@@ -23,7 +26,8 @@ pub enum Clock {
 
 impl Clock {
     /// All clocks.
-    pub const ALL: [Self; 4] = [Self::DeviceKernel, Self::DeviceBatch, Self::HostWall, Self::HostSubmit];
+    pub const ALL: [Self; 5] =
+        [Self::DeviceKernel, Self::DeviceBatch, Self::DeviceGraph, Self::HostWall, Self::HostSubmit];
 
     /// Its name in listings, spec files and JSON.
     #[must_use]
@@ -31,6 +35,7 @@ impl Clock {
         match self {
             Self::DeviceKernel => "device_kernel",
             Self::DeviceBatch => "device_batch",
+            Self::DeviceGraph => "device_graph",
             Self::HostWall => "host_wall",
             Self::HostSubmit => "host_submit",
         }
@@ -39,7 +44,7 @@ impl Clock {
     /// Whether the device tells the time, not the host.
     #[must_use]
     pub const fn is_device(self) -> bool {
-        matches!(self, Self::DeviceKernel | Self::DeviceBatch)
+        matches!(self, Self::DeviceKernel | Self::DeviceBatch | Self::DeviceGraph)
     }
 }
 
@@ -86,7 +91,7 @@ impl ClockChoice {
     /// The clock for a device.
     ///
     /// # Errors
-    /// `Unsupported` for a device clock on a device without timestamps.
+    /// `Unsupported` for a device clock on a device without timestamps, or without graphs of its own.
     pub(crate) fn choose(self, info: &DeviceInfo) -> Result<Clock> {
         let timestamps = info.capabilities.has(abi::CAP_TIMESTAMPS);
         match self {
@@ -95,6 +100,10 @@ impl ClockChoice {
             Self::Use(clock) if clock.is_device() && !timestamps => Err(Error::new(
                 ErrorKind::Unsupported,
                 format!("clock {clock}: {} has no timestamps; use host_wall, host_submit or auto", info.id),
+            )),
+            Self::Use(Clock::DeviceGraph) if !info.capabilities.has(abi::CAP_GRAPHS) => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("clock device_graph: {} has no graphs of its own; use device_batch or auto", info.id),
             )),
             Self::Use(clock) => Ok(clock),
         }
@@ -138,10 +147,20 @@ mod tests {
                 }
             }
             assert_eq!(
-                ClockChoice::from(clock).choose(&info(DeviceKind::Host, abi::CAP_TIMESTAMPS)).unwrap(),
+                ClockChoice::from(clock)
+                    .choose(&info(DeviceKind::Host, abi::CAP_TIMESTAMPS | abi::CAP_GRAPHS))
+                    .unwrap(),
                 clock
             );
         }
+    }
+
+    #[test]
+    fn graphs_must_be_the_device_s_own() {
+        let error = ClockChoice::Use(Clock::DeviceGraph)
+            .choose(&info(DeviceKind::Accelerator, abi::CAP_TIMESTAMPS))
+            .unwrap_err();
+        assert!(error.message().contains("device_batch"), "{error}");
     }
 
     #[test]

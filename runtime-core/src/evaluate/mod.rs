@@ -6,6 +6,7 @@ mod clock;
 mod flush;
 mod measurement;
 mod placed;
+mod replay;
 mod run;
 mod statistics;
 mod timing;

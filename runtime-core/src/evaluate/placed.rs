@@ -51,7 +51,7 @@ impl<'a> EvaluationArg<'a> {
     }
 
     pub(crate) fn check(&self, index: usize, info: &DeviceInfo, clock: Clock) -> Result<()> {
-        if self.moved(info).is_some() && matches!(clock, Clock::DeviceKernel | Clock::HostSubmit) {
+        if self.moved(info).is_some() && !matches!(clock, Clock::DeviceBatch | Clock::HostWall) {
             return Err(Error::invalid(format!(
                 "argument {index} is on the host, so its transfer belongs to the call, which clock {clock} does not \
                  see; use device_batch or host_wall, or place it on the device"

@@ -1,0 +1,84 @@
+//! Batches of calls as graphs: replayed, they leave no gap between one call and the next.
+
+use crate::{Arg, Event, ExecutableGraph, Geometry, Kernel, Queue, Result};
+
+/// The most calls of one graph: more would not make the gaps between replays matter less.
+const NODES: u64 = 1024;
+
+/// Graphs of one kernel's calls, kept from window to window.
+#[derive(Debug, Default)]
+pub(crate) struct Replays(Vec<(u64, ExecutableGraph)>);
+
+/// What is recorded.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) queue: &'a Queue,
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) geometry: &'a Geometry,
+    pub(crate) args: &'a [Arg<'a>],
+}
+
+impl Replays {
+    /// Makes the graphs that `number` calls need; says how many calls their first replays, which are not timed, made.
+    ///
+    /// # Errors
+    /// Whatever recording and instantiating say.
+    pub(crate) fn prepare(&mut self, call: Call<'_>, number: u64) -> Result<u64> {
+        let mut calls = 0;
+        for nodes in sizes(number) {
+            if self.0.iter().any(|(known, _)| *known == nodes) {
+                continue;
+            }
+            // Only the last number's remainder is needed again.
+            self.0.retain(|(known, _)| *known == NODES);
+            let graph = record(call, nodes)?;
+            call.queue.replay(&graph)?.wait()?;
+            self.0.push((nodes, graph));
+            calls += nodes;
+        }
+        Ok(calls)
+    }
+
+    /// Submits `number` calls, for which the graphs are there; returns the last event.
+    ///
+    /// # Errors
+    /// Whatever a replay says.
+    pub(crate) fn submit(&self, queue: &Queue, number: u64) -> Result<Option<Event>> {
+        let graph = |nodes: u64| self.0.iter().find(|(known, _)| *known == nodes).map(|(_, graph)| graph);
+        if let Some(whole) = graph(NODES) {
+            for _ in 0..number / NODES {
+                queue.replay(whole)?;
+            }
+        }
+        graph(number % NODES).map(|rest| queue.replay(rest)).transpose()
+    }
+}
+
+/// The graphs that `number` calls are made of.
+fn sizes(number: u64) -> impl Iterator<Item = u64> {
+    [if number >= NODES { NODES } else { 0 }, number % NODES].into_iter().filter(|&nodes| nodes > 0)
+}
+
+fn record(call: Call<'_>, nodes: u64) -> Result<ExecutableGraph> {
+    call.queue.begin_recording()?;
+    let recorded =
+        (0..nodes).try_for_each(|_| call.queue.launch(call.kernel, call.geometry, call.args).map(drop));
+    // The recording ends even when a launch was refused: the queue goes on.
+    let graph = call.queue.end_recording()?;
+    recorded?;
+    call.queue.instantiate(&graph)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_is_whole_graphs_and_a_rest() {
+        let sizes = |number| sizes(number).collect::<Vec<_>>();
+        assert_eq!(sizes(1), [1]);
+        assert_eq!(sizes(1023), [1023]);
+        assert_eq!(sizes(1024), [1024]);
+        assert_eq!(sizes(5000), [1024, 5000 % 1024]);
+    }
+}
