@@ -9,7 +9,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// Operators and brackets around one another; an `else if` counts as one inside the other.
 const MOST_LEVELS: usize = 1000;
 /// Declarations, each of which may name the one before.
-const MOST_DECLARATIONS: usize = 10_000;
+const MOST_DECLARATIONS: usize = 3000;
 /// Up to here any thread's stack is enough.
 const SHALLOW_LEVELS: usize = 50;
 const SHALLOW_DECLARATIONS: usize = 500;
@@ -62,7 +62,11 @@ impl Nest {
                 self.open.push(0);
                 self.levels += 1;
             }
-            ")" | "]" => self.close(),
+            ")" => self.close(),
+            "]" => {
+                self.close();
+                self.operator();
+            }
             "}" if before_else => self.close(),
             "}" => {
                 self.close();

@@ -58,6 +58,7 @@ impl Program {
     /// line; `InvalidArgument` for a constant or element type that the code has no place for.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
         let code = source::with_element(code, path, specialisation.element)?;
+        let code = source::without_subgroups(&code);
         let depth = nesting::depth(&code, path)?;
         contain::step("reading the kernel", depth, || parse::program(&code, path, depth, specialisation))
     }

@@ -42,6 +42,42 @@ pub(crate) fn with_element<'a>(code: &'a str, path: &str, element: Option<DType>
     Ok(Cow::Owned(format!("{enable}{}{name}{}", &code[..old.range.start], &code[old.range.end..])))
 }
 
+/// `code` without `subgroups` in its `enable` directives, which WGSL asks for and naga does not know yet: it takes
+/// subgroup operations without it. Everything keeps its place.
+pub(crate) fn without_subgroups(code: &str) -> Cow<'_, str> {
+    let mut enabling: Option<Vec<Token<'_>>> = None;
+    let mut edited = Cow::Borrowed(code);
+    let list = code.contains("subgroups").then(|| tokens(code));
+    for token in list.into_iter().flatten() {
+        match &mut enabling {
+            None if token.text == "enable" => enabling = Some(vec![token]),
+            None => {}
+            Some(directive) => {
+                let ends = token.text == ";";
+                directive.push(token);
+                if ends {
+                    blank_subgroups(directive, edited.to_mut());
+                    enabling = None;
+                }
+            }
+        }
+    }
+    edited
+}
+
+/// Puts blanks over the whole directive, or over the name and one comma beside it.
+fn blank_subgroups(directive: &[Token<'_>], code: &mut String) {
+    let Some(at) = directive.iter().position(|token| token.text == "subgroups") else { return };
+    let gone = match directive[at + 1].text {
+        "," => at..at + 2,
+        _ if at >= 3 => at - 1..at + 1,
+        _ => 0..directive.len(),
+    };
+    for token in &directive[gone] {
+        code.replace_range(token.range.clone(), &" ".repeat(token.range.len()));
+    }
+}
+
 /// What stands behind `alias T =`.
 fn alias(code: &str) -> Option<Token<'_>> {
     let mut list = tokens(code);
@@ -80,6 +116,21 @@ mod tests {
             "enable subgroups, f16;alias T=f16;"
         );
         assert_eq!(with_element(code, "", None).unwrap(), code);
+    }
+
+    #[test]
+    fn an_extension_that_naga_lacks_is_blanked_out() {
+        let cases = [
+            ("enable subgroups; x", "                  x"),
+            ("enable f16, subgroups; x", "enable f16           ; x"),
+            ("enable subgroups, f16; x", "enable            f16; x"),
+            ("enable f16; // subgroups", "enable f16; // subgroups"),
+            ("enable f16; enable /* a */ subgroups;", "enable f16;        /* a */           "),
+            ("enable subgroups", "enable subgroups"),
+        ];
+        for (code, expected) in cases {
+            assert_eq!(without_subgroups(code), expected);
+        }
     }
 
     #[test]

@@ -88,7 +88,8 @@ pub(crate) fn specialise(
         Ok((module, info)) => Ok((module.into_owned(), info.into_owned())),
         Err(PipelineConstantError::MissingValue(key)) => Err(missing(&module, &key, code, path)),
         Err(PipelineConstantError::ValidationError(error)) => {
-            Err(failed(error.emit_to_string_with_path(code, path_or_wgsl(path))))
+            let text = error.emit_to_string_with_path(code, path_or_wgsl(path));
+            Err(failed(format!("{}: with the given constants: {text}", path_or_wgsl(path))))
         }
         Err(error) => Err(failed(format!("{}: with the given constants: {error}", path_or_wgsl(path)))),
     }

@@ -1,0 +1,181 @@
+//! The lowering that a program registers with core: WGSL to the best format that a device takes.
+
+use std::sync::Arc;
+
+use runtime_core::{
+    Access, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
+    Lowering, OptionSpec, Options, Param, Portable, Result, abi,
+};
+
+use crate::c::CCode;
+use crate::features::Feature;
+use crate::interface::Interface;
+use crate::program::{Checks, Dialect, Program};
+use crate::specialise::Specialisation;
+
+/// The lowering of WGSL, for [`RuntimeBuilder::lower_with`](runtime_core::RuntimeBuilder::lower_with).
+#[must_use]
+pub fn wgsl() -> Arc<dyn Lowering> {
+    Arc::new(Wgsl)
+}
+
+#[derive(Debug)]
+struct Wgsl;
+
+/// What a format is written by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    Spirv,
+    C(Dialect),
+}
+
+const WRITERS: [(CodeFormat, Writer); 4] = [
+    (CodeFormat::SPIRV_SHADER, Writer::Spirv),
+    (CodeFormat::CUDA_C, Writer::C(Dialect::Cuda)),
+    (CodeFormat::OPENCL_C, Writer::C(Dialect::OpenCl)),
+    (CodeFormat::C, Writer::C(Dialect::Host)),
+];
+
+fn writer(format: &str) -> Option<(CodeFormat, Writer)> {
+    WRITERS.into_iter().find(|(known, _)| known.as_str() == format)
+}
+
+impl Lowering for Wgsl {
+    fn format(&self) -> CodeFormat {
+        CodeFormat::WGSL
+    }
+
+    fn options(&self) -> Vec<OptionSpec> {
+        vec![
+            OptionSpec::module("constant", "", "Value of an override constant, NAME=VALUE; a list."),
+            OptionSpec::module(
+                "element",
+                "",
+                "Element type that replaces f32 in `alias T = f32;`, e.g. f16.",
+            ),
+            OptionSpec::module(
+                "unchecked",
+                false,
+                "Leave out bounds checks: out of range, anything may happen.",
+            ),
+        ]
+    }
+
+    fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
+        device.formats.iter().find_map(|format| writer(format)).map(|(format, _)| format)
+    }
+
+    fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
+        let target = device.formats.iter().find_map(|format| writer(format));
+        let (format, writer) = target.ok_or_else(|| Error::unsupported("lowering wgsl for this device"))?;
+        let program = Program::parse(source.code, source.path, &specialisation(source.options)?)?;
+        fits(&program, device)?;
+        let checks = if source.options.flag("unchecked") { Checks::Unchecked } else { Checks::Bounded };
+        let written = write(&program, writer, checks)?;
+        let kernels = program.interfaces().iter().map(|interface| written.kernel(interface, writer));
+        let kernels = kernels.collect::<Result<_>>()?;
+        Ok(Lowered { format, code: written.code, options: backend_options(writer), kernels })
+    }
+}
+
+fn specialisation(options: &Options) -> Result<Specialisation> {
+    let constants = options.texts("constant").map(Specialisation::parse_constant).collect::<Result<_>>()?;
+    let element = options.text("element").map(str::parse::<DType>).transpose()?;
+    Ok(Specialisation { constants, element })
+}
+
+/// What the backend is told of the code.
+fn backend_options(writer: Writer) -> Options {
+    match writer {
+        Writer::C(Dialect::Host) => Options::new().with("convention", "groups").with("cache", true),
+        _ => Options::new(),
+    }
+}
+
+struct Written {
+    code: Vec<u8>,
+    symbols: Vec<(String, String)>,
+}
+
+fn write(program: &Program, writer: Writer, checks: Checks) -> Result<Written> {
+    match writer {
+        Writer::Spirv => {
+            let words = program.spirv(checks)?;
+            let symbols = program.interfaces().iter().map(|entry| (entry.name.clone(), entry.name.clone()));
+            Ok(Written {
+                code: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+                symbols: symbols.collect(),
+            })
+        }
+        Writer::C(dialect) => {
+            let CCode { text, symbols } = program.c(dialect, checks)?;
+            Ok(Written { code: text.into_bytes(), symbols })
+        }
+    }
+}
+
+impl Written {
+    fn kernel(&self, interface: &Interface, writer: Writer) -> Result<LoweredKernel> {
+        let symbol = self.symbols.iter().find(|(name, _)| *name == interface.name);
+        let (_, symbol) = symbol.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, format!("entry point \"{}\" was not written", interface.name))
+        })?;
+        Ok(LoweredKernel {
+            name: interface.name.clone(),
+            symbol: symbol.clone(),
+            params: params(interface),
+            group_size: interface.group_size,
+            shared_bytes: interface.shared_bytes,
+            tensor_sizes: writer != Writer::Spirv,
+        })
+    }
+}
+
+fn params(interface: &Interface) -> Vec<LoweredParam> {
+    let tensors = interface.tensors.iter().map(|tensor| LoweredParam {
+        param: Param { kind: ArgKind::Tensor, access: tensor.access, dtype: tensor.dtype },
+        min_bytes: tensor.min_bytes,
+    });
+    let scalars = interface.scalars.iter().map(|scalar| LoweredParam {
+        param: Param { kind: ArgKind::Scalar, access: Access::Read, dtype: Some(scalar.dtype) },
+        min_bytes: 0,
+    });
+    tensors.chain(scalars).collect()
+}
+
+/// Refuses what the device cannot do, before its own compiler says so in other words.
+fn fits(program: &Program, device: &DeviceInfo) -> Result<()> {
+    for (feature, bits) in [(Feature::F16, abi::CAP_F16), (Feature::F64, abi::CAP_F64)] {
+        if program.features().contains(&feature) && !device.capabilities.has(bits) {
+            let message = format!("the kernel uses {feature}, which {} cannot do", device.name);
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+    }
+    program.interfaces().iter().try_for_each(|interface| fits_group(interface, device))
+}
+
+fn fits_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
+    let (limits, size, name) = (&device.limits, interface.group_size, &interface.name);
+    let too_large = |what: String, limit: String, given: String| {
+        Err(Error::invalid(format!(
+            "entry point \"{name}\" has {what} {given}, the limit of {} is {limit}",
+            device.name
+        )))
+    };
+    if size.iter().zip(&limits.group_size).any(|(size, limit)| size > limit) {
+        return too_large("work-groups of".into(), format!("{:?}", limits.group_size), format!("{size:?}"));
+    }
+    let items: u64 = size.iter().map(|&size| u64::from(size)).product();
+    if items > limits.group_items.into() {
+        return too_large(
+            "work-groups of".into(),
+            format!("{} items", limits.group_items),
+            format!("{items} items"),
+        );
+    }
+    if u64::from(interface.shared_bytes) > limits.shared_bytes {
+        let given = format!("{} bytes", interface.shared_bytes);
+        return too_large("workgroup memory of".into(), format!("{} bytes", limits.shared_bytes), given);
+    }
+    Ok(())
+}
