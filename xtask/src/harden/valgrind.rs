@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::require;
+use super::{quick, require};
 use crate::process::{Failure, Outcome, output, run};
 use crate::workspace::Workspace;
 
@@ -57,7 +57,7 @@ fn check(workspace: &Workspace, program: &Program, compiler: &Path) -> Outcome {
     SKIPPED.iter().for_each(|name| {
         command.args(["--skip", name]);
     });
-    run(command.current_dir(&program.folder).env("CC", compiler))
+    run(quick(&mut command).current_dir(&program.folder).env("CC", compiler))
 }
 
 /// Writes the C compiler that the host backend is told to use.
