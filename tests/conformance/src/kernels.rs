@@ -43,6 +43,27 @@ const SOURCES: &[Kernels] = &[
         broken: "void noop(void) { this is not C; }",
     },
     Kernels {
+        format: "cuda-c",
+        source: include_str!("kernels/suite.cu"),
+        names: &[
+            "noop",
+            "spin",
+            "add_f32",
+            "saxpy_f32",
+            "scale_f32",
+            "fill_f32",
+            "copy_f32",
+            "iota_i32",
+            "sum9",
+            "sum20",
+            "sum_record",
+            "reverse_f32",
+            "group_ids_u32",
+        ],
+        counted: true,
+        broken: "extern \"C\" __global__ void noop() { this is not CUDA; }",
+    },
+    Kernels {
         format: "null",
         source: include_str!("kernels/suite.null"),
         names: &[

@@ -1,0 +1,129 @@
+//! An opened device.
+
+use std::sync::Arc;
+
+use runtime_core::backend::{Allocate, Device, DeviceBytes, GraphNode, QueueOptions, Source};
+use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result};
+
+use crate::context::Primary;
+use crate::describe;
+use crate::graph::CudaGraph;
+use crate::memory::{CudaBuffer, Space, Wanted};
+use crate::module::{CudaKernel, CudaModule};
+use crate::queue::CudaQueue;
+use crate::staging::Tuning;
+
+/// An opened device: its primary context, which all openings of a `Runtime` share.
+#[derive(Debug)]
+pub struct CudaDevice {
+    primary: Arc<Primary>,
+    spaces: usize,
+    tuning: Tuning,
+}
+
+/// The options of a device.
+pub(crate) fn options() -> Vec<OptionSpec> {
+    vec![
+        OptionSpec::device(
+            "staging_slot_kib",
+            1024_i64,
+            "Size of a pinned slot for transfers of pageable memory, in KiB; the first opening of a device decides.",
+        ),
+        OptionSpec::device(
+            "upload_threads",
+            4_i64,
+            "Threads that copy pageable memory on its way to the device, at most one per processor by default.",
+        ),
+        OptionSpec::device(
+            "download_threads",
+            8_i64,
+            "Threads that copy to pageable memory on its way back, at most one per processor by default.",
+        ),
+    ]
+}
+
+impl CudaDevice {
+    pub(crate) fn new(primary: Arc<Primary>, options: &Options) -> Self {
+        let spaces = describe::space_count(primary.driver, primary.ordinal);
+        Self { primary, spaces, tuning: Tuning::of(options) }
+    }
+}
+
+impl Device for CudaDevice {
+    type Buffer = CudaBuffer;
+    type Module = CudaModule;
+    type Queue = CudaQueue;
+    type Graph = CudaGraph;
+
+    fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
+        self.primary.check_alive()?;
+        if Space::of(space, self.spaces)? != Space::Device {
+            return Err(Error::unsupported("memory_usage of memory that is the host's (ask the host)"));
+        }
+        let (free, total) = self.primary.memory_info()?;
+        // What the pool keeps and nobody uses can still be allocated.
+        let kept = match self.primary.pool {
+            Some(pool) => {
+                let (reserved, used) = self.primary.pool_bytes(pool)?;
+                reserved.saturating_sub(used)
+            }
+            None => 0,
+        };
+        let total_bytes = total as u64;
+        Ok(MemoryUsage { free_bytes: (free as u64 + kept).min(total_bytes), total_bytes })
+    }
+
+    fn peer_access(&self, other: &Self) -> Result<bool> {
+        other.primary.let_in(&self.primary)
+    }
+
+    fn allocate(&self, request: &Allocate<'_, CudaQueue>) -> Result<CudaBuffer> {
+        self.primary.check_alive()?;
+        if request.huge_pages {
+            return Err(Error::unsupported("huge_pages"));
+        }
+        let space = Space::of(request.space, self.spaces)?;
+        if !request.alignment_bytes.max(1).is_power_of_two() {
+            return Err(Error::invalid(format!(
+                "alignment of {} bytes; pass a power of two",
+                request.alignment_bytes
+            )));
+        }
+        let wanted = Wanted { space, bytes: request.bytes, alignment_bytes: request.alignment_bytes };
+        let Some((queue, ticket)) = request.queue else {
+            return CudaBuffer::allocate(&self.primary, wanted, None);
+        };
+        queue.settle()?;
+        let buffer = CudaBuffer::allocate(&self.primary, wanted, Some(queue.stream()))?;
+        queue.took(ticket);
+        Ok(buffer)
+    }
+
+    fn free(&self, buffer: CudaBuffer, queue: Option<&CudaQueue>) {
+        let queue = queue.filter(|queue| queue.is_of(&self.primary));
+        // What is being staged is not on the stream yet; an error means that the device has let go of everything.
+        let stream = queue.map(|queue| {
+            let _ = queue.settle();
+            queue.stream()
+        });
+        buffer.free(stream);
+    }
+
+    fn adopt(&self, space: u32, memory: DeviceBytes) -> Result<CudaBuffer> {
+        self.primary.check_alive()?;
+        CudaBuffer::adopt(&self.primary, Space::of(space, self.spaces)?, &memory)
+    }
+
+    fn load(&self, source: &Source<'_>) -> Result<CudaModule> {
+        CudaModule::load(&self.primary, source)
+    }
+
+    fn open_queue(&self, options: &QueueOptions) -> Result<CudaQueue> {
+        CudaQueue::open(&self.primary, options, self.tuning)
+    }
+
+    fn instantiate(&self, nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>]) -> Result<CudaGraph> {
+        self.primary.check_alive()?;
+        CudaGraph::new(&self.primary, nodes)
+    }
+}

@@ -1,0 +1,129 @@
+//! Checks of binary code before the driver sees it: the driver is given an address and no length.
+
+use runtime_core::{Error, ErrorKind, Result};
+
+/// First bytes of a fat binary.
+const FATBIN: u32 = 0xba55_ed50;
+/// Size of the fields of an ELF header and a section header that are read here.
+const ELF_HEADER: usize = 64;
+const SECTION: usize = 64;
+/// `SHT_NOBITS`: a section without bytes in the file.
+const NO_BITS: u32 = 8;
+
+/// Checks that a cubin is complete.
+///
+/// # Errors
+/// `CompileFailed` for anything else.
+pub(crate) fn check_cubin(code: &[u8]) -> Result<()> {
+    if is_complete_elf(code).unwrap_or(false) {
+        return Ok(());
+    }
+    Err(broken("no complete cubin (an ELF file); pass the whole file, or name its right format"))
+}
+
+/// Checks that a fat binary is complete.
+///
+/// # Errors
+/// `CompileFailed` for anything else.
+pub(crate) fn check_fatbin(code: &[u8]) -> Result<()> {
+    let whole = || {
+        let header_bytes = u64::from(u16_at(code, 6)?);
+        let total = header_bytes.checked_add(u64_at(code, 8)?)?;
+        Some(u32_at(code, 0)? == FATBIN && header_bytes >= 16 && total <= code.len() as u64)
+    };
+    if whole().unwrap_or(false) {
+        return Ok(());
+    }
+    Err(broken("no complete fat binary; pass the whole file, or name its right format"))
+}
+
+fn broken(what: &str) -> Error {
+    Error::new(ErrorKind::CompileFailed, format!("the code is {what}"))
+}
+
+fn is_complete_elf(code: &[u8]) -> Option<bool> {
+    if code.len() < ELF_HEADER || code[..5] != *b"\x7fELF\x02" {
+        return Some(false);
+    }
+    let (sections, size, count) = (u64_at(code, 40)?, u16_at(code, 58)?, u16_at(code, 60)?);
+    let (programs, program_size, program_count) = (u64_at(code, 32)?, u16_at(code, 54)?, u16_at(code, 56)?);
+    let end = programs.checked_add(u64::from(program_size) * u64::from(program_count))?;
+    if usize::from(size) != SECTION || end > code.len() as u64 {
+        return Some(false);
+    }
+    for index in 0..u64::from(count) {
+        let at = usize::try_from(sections.checked_add(index * SECTION as u64)?).ok()?;
+        let kind = u32_at(code, at.checked_add(4)?)?;
+        let end = u64_at(code, at.checked_add(24)?)?.checked_add(u64_at(code, at.checked_add(32)?)?)?;
+        if kind != NO_BITS && end > code.len() as u64 {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+fn bytes<const N: usize>(code: &[u8], at: usize) -> Option<[u8; N]> {
+    code.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+fn u16_at(code: &[u8], at: usize) -> Option<u16> {
+    bytes(code, at).map(u16::from_le_bytes)
+}
+
+fn u32_at(code: &[u8], at: usize) -> Option<u32> {
+    bytes(code, at).map(u32::from_le_bytes)
+}
+
+fn u64_at(code: &[u8], at: usize) -> Option<u64> {
+    bytes(code, at).map(u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elf() -> Vec<u8> {
+        let mut code = vec![0; 64 + 64 + 16];
+        code[..5].copy_from_slice(b"\x7fELF\x02");
+        code[40..48].copy_from_slice(&64_u64.to_le_bytes());
+        code[58..60].copy_from_slice(&64_u16.to_le_bytes());
+        code[60..62].copy_from_slice(&1_u16.to_le_bytes());
+        code[64 + 24..64 + 32].copy_from_slice(&128_u64.to_le_bytes());
+        code[64 + 32..64 + 40].copy_from_slice(&16_u64.to_le_bytes());
+        code
+    }
+
+    #[test]
+    fn every_cut_of_a_cubin_is_refused() {
+        let code = elf();
+        check_cubin(&code).unwrap();
+        for length in 0..code.len() {
+            assert_eq!(
+                check_cubin(&code[..length]).unwrap_err().kind(),
+                ErrorKind::CompileFailed,
+                "{length}"
+            );
+        }
+    }
+
+    #[test]
+    fn offsets_beyond_all_bounds_are_refused() {
+        for at in [32, 40, 64 + 24, 64 + 32] {
+            let mut code = elf();
+            code[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+            assert!(check_cubin(&code).is_err(), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_fat_binary_states_its_length() {
+        let mut code = vec![0; 32];
+        code[..4].copy_from_slice(&FATBIN.to_le_bytes());
+        code[6..8].copy_from_slice(&16_u16.to_le_bytes());
+        code[8..16].copy_from_slice(&16_u64.to_le_bytes());
+        check_fatbin(&code).unwrap();
+        assert!(check_fatbin(&code[..31]).is_err());
+        code[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(check_fatbin(&code).is_err());
+    }
+}
