@@ -4,12 +4,12 @@
 //! another may decide whether it is reached: not the branch or the loop that it stands in, and not one by which some
 //! invocations returned before.
 
-use naga::valid::{ModuleInfo, ValidationFlags, Validator};
+use naga::valid::ModuleInfo;
 use naga::{Block, Expression, Function, Handle, Module, Span, Statement};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::inline::inline;
-use crate::parse::CAPABILITIES;
+use crate::parse;
 use crate::program::Program;
 use crate::uniformity::Uniformity;
 
@@ -30,7 +30,7 @@ pub(crate) fn check(program: &Program) -> Result<()> {
 
 /// The flattened module, checked again.
 fn validate(module: &Module) -> Result<ModuleInfo> {
-    Validator::new(ValidationFlags::all(), CAPABILITIES).validate(module).map_err(|error| {
+    parse::validate(module).map_err(|error| {
         Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {}", error.into_inner()))
     })
 }
@@ -308,8 +308,8 @@ mod tests {
     #[test]
     fn barriers_of_functions_are_found_where_they_are() {
         let error = check("b[0] = late(l.x);").expect_err("late");
-        assert!(error.contains("k.wgsl:6: a barrier"), "{error}");
+        assert!(error.contains("k.wgsl:7: a barrier"), "{error}");
         let error = check("if (l.x == 1u) { b[0] = sync(1u); }").expect_err("sync");
-        assert!(error.contains("k.wgsl:5: a barrier") && error.contains("condition at k.wgsl:12"), "{error}");
+        assert!(error.contains("k.wgsl:6: a barrier") && error.contains("condition at k.wgsl:12"), "{error}");
     }
 }

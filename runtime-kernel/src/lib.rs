@@ -13,6 +13,8 @@ mod barriers;
 mod c;
 mod contain;
 mod features;
+mod halves;
+mod immediates;
 mod inline;
 mod interface;
 mod lowering;

@@ -1,16 +1,17 @@
 //! Front end: naga's parser and validator, with its diagnostics unchanged.
 
 use naga::front::wgsl;
-use naga::valid::{Capabilities, ValidationFlags, Validator};
+use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
+use naga::{Module, WithSpan};
 use runtime_core::Result;
 
 use crate::nesting::Depth;
 use crate::program::{Program, failed, path_or_wgsl};
 use crate::specialise::{Specialisation, overrides, specialise};
-use crate::{barriers, features, reflect};
+use crate::{barriers, features, immediates, reflect};
 
 /// What a portable kernel may use.
-pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
+const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::FLOAT64)
     .union(Capabilities::SHADER_FLOAT16)
     .union(Capabilities::SHADER_FLOAT16_IN_FLOAT32)
@@ -28,12 +29,13 @@ pub(crate) fn program(
     specialisation: &Specialisation,
 ) -> Result<Program> {
     let name = path_or_wgsl(path);
-    let module = wgsl::parse_str(code).map_err(|error| failed(error.emit_to_string_with_path(code, name)))?;
-    let info = Validator::new(ValidationFlags::all(), CAPABILITIES)
-        .validate(&module)
-        .map_err(|error| failed(error.emit_to_string_with_path(code, name)))?;
+    let mut module =
+        wgsl::parse_str(code).map_err(|error| failed(error.emit_to_string_with_path(code, name)))?;
+    let hidden = immediates::hide(&mut module);
+    let info = validate(&module).map_err(|error| failed(error.emit_to_string_with_path(code, name)))?;
     let overrides = overrides(&module, code);
-    let (module, info) = specialise(module, info, code, path, &specialisation.constants)?;
+    let (mut module, info) = specialise(module, info, code, path, &specialisation.constants)?;
+    hidden.show(&mut module, &info, code, path)?;
     let features = features::features(&module);
     let (source, path) = (code.to_owned(), path.to_owned());
     let mut program =
@@ -41,4 +43,9 @@ pub(crate) fn program(
     program.interfaces = reflect::interfaces(&program)?;
     barriers::check(&program)?;
     Ok(program)
+}
+
+/// Validates a module for what a portable kernel may use.
+pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, WithSpan<ValidationError>> {
+    immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
 }

@@ -227,6 +227,23 @@ fn an_element_type_reaches_the_interface_and_the_features() {
 }
 
 #[test]
+fn scalars_may_be_f16() {
+    let code = |body| {
+        let declarations = "alias T = f32; struct S { a: T, b: u32, c: T } var<immediate> s: S;
+                            @group(0) @binding(0) var<storage, read_write> y: array<T>;";
+        kernel(declarations, body)
+    };
+    let halved = Specialisation::default().element(DType::F16);
+    let program = Program::parse(&code("y[0] = s.a * s.c;"), "k.wgsl", &halved).unwrap();
+    let scalars = program.interfaces()[0].scalars.iter().map(|scalar| (scalar.dtype, scalar.offset_bytes));
+    assert!(scalars.eq([(DType::F16, 0), (DType::U32, 4), (DType::F16, 8)]));
+    for specialisation in [Specialisation::default(), halved] {
+        let error = Program::parse(&code("s.a = y[0];"), "k.wgsl", &specialisation).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CompileFailed);
+    }
+}
+
+#[test]
 fn subgroups_and_wide_atomics_are_seen() {
     let of = |declarations, body| parse(&kernel(declarations, body)).unwrap().features().to_vec();
     assert_eq!(of("enable f16, subgroups;", "subgroupBarrier();"), [Feature::Subgroups]);

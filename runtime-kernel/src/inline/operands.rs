@@ -72,7 +72,8 @@ pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Han
             | naga::GatherMode::Shuffle(index)
             | naga::GatherMode::ShuffleDown(index)
             | naga::GatherMode::ShuffleUp(index)
-            | naga::GatherMode::ShuffleXor(index) = mode
+            | naga::GatherMode::ShuffleXor(index)
+            | naga::GatherMode::QuadBroadcast(index) = mode
             {
                 visit(index);
             }
