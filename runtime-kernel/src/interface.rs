@@ -27,7 +27,7 @@ pub struct Tensor {
     pub name: String,
     /// `@binding`, which is its place among the arguments.
     pub binding: u32,
-    /// As declared: `read` or `read_write`.
+    /// As declared, `read` or `read_write`; a `read_write` that the entry point never reads is `Write`.
     pub access: Access,
     /// The scalar that its elements are made of; `None` for structs.
     pub dtype: Option<DType>,

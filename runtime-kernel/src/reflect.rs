@@ -35,6 +35,15 @@ pub(crate) fn interfaces(program: &Program) -> Result<Vec<Interface>> {
     Ok(list)
 }
 
+/// What is declared, but for a `read_write` that is never read: that is written, and may be given without a value.
+fn access_of(declared: StorageAccess, uses: GlobalUse) -> Access {
+    match (declared.contains(StorageAccess::STORE), uses.contains(GlobalUse::READ)) {
+        (false, _) => Access::Read,
+        (true, false) if uses.contains(GlobalUse::WRITE) => Access::Write,
+        (true, _) => Access::ReadWrite,
+    }
+}
+
 struct Reflect<'a> {
     program: &'a Program,
     layouts: Layouter,
@@ -89,7 +98,7 @@ impl Reflect<'_> {
             list.push(Tensor {
                 name: variable.name.clone().unwrap_or_default(),
                 binding,
-                access: if access.contains(StorageAccess::STORE) { Access::ReadWrite } else { Access::Read },
+                access: access_of(access, uses[handle]),
                 dtype: self.element(variable.ty),
                 min_bytes: self.fixed_bytes(variable.ty),
                 variable: handle,
