@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use runtime_core::{Capabilities, DeviceKind, Error};
+use runtime_core::{Capabilities, DeviceKind, Error, abi};
 
 use crate::context::Context;
 
@@ -52,6 +52,8 @@ pub(crate) enum Need {
     Program(&'static str),
     /// A memory space that both the program and kernels can reach.
     HostVisible,
+    /// That memory which another library allocated can become a tensor.
+    Foreign,
     /// A device option.
     Option(&'static str),
 }
@@ -123,6 +125,11 @@ impl Need {
             Self::Program(_) if !embedded => (false, Missing::Kind("the kind Embedded".to_owned())),
             Self::Kernel(name) | Self::Program(name) => {
                 return context.lab().lacks_kernel(name).map(Missing::Kernel);
+            }
+            Self::Foreign => {
+                let host = info.kind == DeviceKind::Host;
+                let bits = if host { abi::CAP_IMPORT } else { abi::CAP_ADOPT };
+                (info.capabilities.has(bits), Missing::Capability(bits))
             }
             Self::HostVisible => (context.lab().mappable().is_some(), Missing::HostVisible),
             Self::Option(key) => (context.has_option(key), Missing::Option(key)),

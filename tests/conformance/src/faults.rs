@@ -15,6 +15,7 @@ mod sweep;
 mod worker;
 
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use runtime_core::ErrorKind;
 
@@ -29,6 +30,9 @@ pub struct FaultOptions {
     pub first: u64,
     /// Of further calls so many are refused, evenly spread, and the last one.
     pub spread: u64,
+    /// What the runs of one function in one case may take, by what the case takes without a fault: where that is less
+    /// than the calls above take, fewer are refused, still from the first on, evenly spread, and the last.
+    pub budget: Duration,
     /// The kinds of error that calls are refused with; see [`fault_kinds`].
     pub kinds: Vec<ErrorKind>,
     /// Cases that take longer than this many milliseconds without a fault are left out; none: no case.
@@ -44,6 +48,7 @@ impl Default for FaultOptions {
             filters: Vec::new(),
             first: 64,
             spread: 16,
+            budget: Duration::from_secs(4),
             kinds: vec![ErrorKind::Driver],
             longest_ms: None,
             workers: std::thread::available_parallelism().map_or(2, |n| 2 * n.get()),

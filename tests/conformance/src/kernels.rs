@@ -61,6 +61,7 @@ const SOURCES: &[Kernels] = &[
             "group_ids_u32",
         ],
         counted: true,
+        grouped: true,
         broken: "extern \"C\" __global__ void noop() { this is not CUDA; }",
     },
     Kernels {

@@ -8,6 +8,8 @@
 //! Every wait has a deadline, and a case that does not end is a failure of that case, not of the run.
 
 mod case;
+#[allow(unsafe_code, reason = "forks, and sets handlers of exit and signals")]
+mod child;
 mod context;
 mod data;
 mod exceptions;
@@ -25,6 +27,7 @@ mod wait;
 use std::io::Write;
 use std::process::ExitCode;
 
+pub use child::child;
 pub use exceptions::{Exception, Expectation};
 pub use faults::{FaultOptions, fault_kinds, run_faults, serve_faults};
 pub use libtest_mimic::Arguments;
@@ -41,6 +44,9 @@ use report::{Records, Report};
 /// not there, and when there was no device at all.
 #[must_use]
 pub fn run(selection: &Selection, arguments: &Arguments) -> ExitCode {
+    if let Some(code) = child() {
+        return code;
+    }
     let (report, code) = run_plan(selection, arguments);
     if let Some(report) = report.filter(|_| !arguments.quiet) {
         // A reader that has gone away is no failure of the backend.
@@ -52,6 +58,9 @@ pub fn run(selection: &Selection, arguments: &Arguments) -> ExitCode {
 /// Runs the suite as [`run`] does, without a word on standard output; gives the report as one JSON document.
 #[must_use]
 pub fn run_json(selection: &Selection, arguments: Arguments) -> (Value, ExitCode) {
+    if let Some(code) = child() {
+        return (Value::Null, code);
+    }
     let logfile = arguments.logfile.clone().or_else(|| Some("/dev/null".to_owned()));
     let (report, code) = run_plan(selection, &Arguments { logfile, list: false, ..arguments });
     (report.map_or(Value::Null, |report| report.json()), code)

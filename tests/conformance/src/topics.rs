@@ -15,6 +15,8 @@ mod graphs;
 mod hazards;
 mod host_hazards;
 mod identity;
+#[allow(unsafe_code, reason = "reads and makes structures of other libraries")]
+mod interchange;
 mod keep_alive;
 mod launch;
 mod lost;
@@ -22,10 +24,12 @@ mod marks;
 mod memory;
 mod modules;
 mod opening;
+mod process;
 mod programs;
 mod queues;
 mod recording;
 mod tensors;
+mod threads;
 mod transfers;
 mod validation;
 
@@ -35,6 +39,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("opening", opening::CASES),
     ("memory", memory::CASES),
     ("transfers", transfers::CASES),
+    ("interchange", interchange::CASES),
     ("tensors", tensors::CASES),
     ("modules", modules::CASES),
     ("launch", launch::CASES),
@@ -57,4 +62,6 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("validation", validation::CASES),
     ("errors", errors::CASES),
     ("embedded", embedded::CASES),
+    ("threads", threads::CASES),
+    ("process", process::CASES),
 ];

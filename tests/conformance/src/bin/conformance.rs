@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         kinds: if line.kinds.is_empty() { defaults.kinds } else { line.kinds },
         longest_ms: line.longest_ms,
         workers: line.test.test_threads.unwrap_or(defaults.workers),
+        budget: defaults.budget,
     };
     run_faults(&selection, &options, &|| {
         let mut command = Command::new(std::env::current_exe()?);

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-
 use super::FaultOptions;
 use super::job::{Answer, Ended, Job, KINDS};
 use super::pool::{Start, run_all};
 use super::state::Fault;
+use crate::data::Random;
 use crate::plan::{self, Plan};
 use crate::selection::Selection;
 use crate::topics::TOPICS;
@@ -50,6 +50,7 @@ pub(super) fn run(selection: &Selection, options: &FaultOptions, start: Start<'_
     let runs = faults(&counted, options);
     let entries: BTreeSet<_> = runs.iter().filter_map(|job| Some(&job.fault.as_ref()?.entry)).collect();
     print(&format!("{} cases, {} functions, {} runs with a fault", counted.len(), entries.len(), runs.len()));
+    let runs = mixed(runs);
     sweep.run_all(start, options.workers, &runs, "run");
     let wrong = sweep.conclude(options, &counted);
     if wrong || missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -86,7 +87,7 @@ fn faults(counted: &[(Job, Answer)], options: &FaultOptions) -> Vec<Job> {
         let first_case = devices.insert(job.device.clone());
         for (entry, &count) in &answer.counts {
             let before = if first_case { 0 } else { answer.prelude.get(entry).copied().unwrap_or(0) };
-            for nth in chosen(before, count, options) {
+            for nth in chosen(before, count, &affordable(options, answer.elapsed)) {
                 for &kind in &options.kinds {
                     let fault = Some(Fault { entry: entry.clone(), nth, kind });
                     let deadline = DEADLINE + answer.elapsed * TIMES;
@@ -98,6 +99,15 @@ fn faults(counted: &[(Job, Answer)], options: &FaultOptions) -> Vec<Job> {
     jobs
 }
 
+/// What of the options fits into the budget for a case that takes so long: of the calls to refuse, a quarter is spread.
+fn affordable(options: &FaultOptions, elapsed: Duration) -> FaultOptions {
+    let runs = options.budget.as_micros() / elapsed.as_micros().max(1);
+    let runs = u64::try_from(runs).unwrap_or(u64::MAX);
+    let spread = options.spread.min(runs / 4).max(options.spread.min(1));
+    let first = options.first.min(runs.saturating_sub(spread)).max(options.first.min(2));
+    FaultOptions { first, spread, ..options.clone() }
+}
+
 /// The numbers of the calls to refuse, of those after `before` up to `count`.
 fn chosen(before: u64, count: u64, options: &FaultOptions) -> BTreeSet<u64> {
     let dense = count.min(before + options.first);
@@ -107,6 +117,15 @@ fn chosen(before: u64, count: u64, options: &FaultOptions) -> BTreeSet<u64> {
         .chain(spread.filter(|&nth| nth > dense))
         .chain((count > before).then_some(count))
         .collect()
+}
+
+/// The same in another order, so that the progress that is told is that of slow and fast cases alike.
+fn mixed(mut jobs: Vec<Job>) -> Vec<Job> {
+    let mut random = Random::new(1);
+    for at in (1..jobs.len()).rev() {
+        jobs.swap(at, random.below(at + 1));
+    }
+    jobs
 }
 
 /// What went wrong in a run.
@@ -178,11 +197,13 @@ impl Sweep {
         let endings: Vec<_> =
             tally.endings.iter().map(|(ended, n)| format!("{n} {ended:?}").to_lowercase()).collect();
         print(&format!(
-            "{} cases, {} functions, {calls} calls; refused: the first {} of a case, {} of the rest, the last",
+            "{} cases, {} functions, {calls} calls; refused: the first {} of a case, {} of the rest, the last; fewer where \
+             that would take more than {:?}",
             counted.len(),
             names.len(),
             options.first,
-            options.spread
+            options.spread,
+            options.budget
         ));
         print(&format!(
             "{} runs: {}; in {} the call did not come",
@@ -250,6 +271,8 @@ fn print(text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use runtime_core::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -261,6 +284,20 @@ mod tests {
         assert_eq!(list(2, 5), [3, 4, 5], "what came before the case is left out");
         assert_eq!(list(2, 2), [0u64; 0]);
         assert_eq!(list(0, 6), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn slow_cases_are_run_less_often() {
+        let options = FaultOptions::default();
+        let runs = |milliseconds| {
+            let affordable = affordable(&options, Duration::from_millis(milliseconds));
+            (affordable.first, affordable.spread)
+        };
+        assert_eq!(runs(1), (options.first, options.spread));
+        assert_eq!(runs(400), (8, 2));
+        assert_eq!(runs(60_000), (2, 1));
+        let short = FaultOptions { first: 1, spread: 0, ..options.clone() };
+        assert_eq!(affordable(&short, Duration::from_secs(60)).first, 1);
     }
 
     #[test]

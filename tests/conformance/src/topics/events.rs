@@ -1,9 +1,13 @@
 //! Events: waiting, polling, awaiting, cloning, dropping.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
-use runtime_core::{Arg, Event, Options};
+use runtime_core::{Arg, ErrorKind, Event, Options};
 
 use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
@@ -16,7 +20,9 @@ cases! {
         a_thousand_events_are_awaited, events_are_threadsafe;
     [Need::Kernel("spin")] => an_event_becomes_done, a_timeout_cancels_nothing, a_clone_is_the_same_point,
         a_clone_outlives_its_original, dropping_an_event_cancels_nothing, dropping_a_future_cancels_nothing,
-        events_of_several_queues_are_awaited_together, an_awaited_event_is_woken;
+        events_of_several_queues_are_awaited_together, an_awaited_event_is_woken,
+        selecting_the_first_loses_no_other, a_future_wakes_the_task_that_polled_it_last,
+        futures_dropped_in_between_disturb_no_other, a_future_of_a_device_that_is_dropped_ends;
     [Need::Kernel("hold")] => waiting_for_early_work_does_not_wait_for_late_work;
 }
 
@@ -194,4 +200,85 @@ fn waiting_for_early_work_does_not_wait_for_late_work(context: &Context) -> Verd
     outcome?;
     assert!(still_held?, "waiting for the first waited for the second");
     Ok(())
+}
+
+fn selecting_the_first_loses_no_other(context: &Context) -> Verdict {
+    let (lab, queues) = (context.lab(), context.lab().queues::<2>()?);
+    let tensors = [lab.full(100, 0.0)?, lab.full(100, 0.0)?];
+    let mut events = Vec::new();
+    for ((queue, tensor), microseconds) in queues.iter().zip(&tensors).zip([30_000i64, 100]) {
+        lab.launch(queue, "spin", &[Arg::scalar(microseconds)], 1)?;
+        events.push(lab.fill(queue, tensor, 5.0)?);
+    }
+    let first = block_on(poll_fn(|task| {
+        for (index, event) in events.iter_mut().enumerate() {
+            if let Poll::Ready(outcome) = Pin::new(event).poll(task) {
+                return Poll::Ready(outcome.map(|()| index));
+            }
+        }
+        Poll::Pending
+    }))?;
+    all("of the first", &tensors[first], 5.0)?;
+    // The other was polled and not taken: it can be awaited all the same.
+    block_on(&mut events[1 - first])?;
+    all("of the other", &tensors[1 - first], 5.0)
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Counter(AtomicUsize);
+
+impl Wake for Counter {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn a_future_wakes_the_task_that_polled_it_last(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    lab.launch(&queue, "spin", &[Arg::scalar(20_000i64)], 1)?;
+    let mut event = lab.launch(&queue, "noop", &[], 1)?;
+    let tasks: [Arc<Counter>; 3] = std::array::from_fn(|_| Arc::default());
+    for task in &tasks {
+        let waker = Waker::from(task.clone());
+        if Pin::new(&mut event).poll(&mut std::task::Context::from_waker(&waker)).is_ready() {
+            return Err(Failure::Unsupported("the machine is too busy to poll in time".to_owned()));
+        }
+    }
+    wait::until("the last task", || Ok(tasks[2].0.load(Ordering::SeqCst) > 0))?;
+    assert!(event.is_done()?);
+    Ok(())
+}
+
+fn futures_dropped_in_between_disturb_no_other(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let tensor = lab.full(100, 0.0)?;
+    let mut kept = Vec::new();
+    lab.delay(&queue)?;
+    for round in 0..300u16 {
+        let mut event = lab.fill(&queue, &tensor, f32::from(round))?;
+        let _ = wait::poll_once(Pin::new(&mut event));
+        if round % 30 == 29 {
+            kept.push(event);
+        }
+    }
+    for event in kept.into_iter().rev() {
+        block_on(event)?;
+    }
+    all("the last one", &tensor, 299.0)
+}
+
+fn a_future_of_a_device_that_is_dropped_ends(context: &Context) -> Verdict {
+    let lab = context.reopen(&Options::new())?;
+    let queue = lab.queue()?;
+    lab.launch(&queue, "spin", &[Arg::scalar(20_000i64)], 1)?;
+    let mut event = lab.launch(&queue, "noop", &[], 1)?;
+    let _ = wait::poll_once(Pin::new(&mut event));
+    let dropping = std::thread::spawn(move || drop((queue, lab)));
+    let outcome = block_on(event);
+    dropping.join().map_err(|_| Failure::Failed("the drop panicked".to_owned()))?;
+    match outcome {
+        Err(error) if error.kind() != ErrorKind::Cancelled => Err(error.into()),
+        _ => Ok(()),
+    }
 }

@@ -18,7 +18,7 @@ cases! {
         an_awaited_failure_is_an_error, a_failure_that_is_already_known_is_refused,
         a_failed_queue_can_be_dropped, a_tensor_of_a_failed_kernel_can_be_dropped,
         freezing_a_failed_tensor_is_an_error, a_failure_before_a_slow_kernel_is_seen,
-        a_failed_queue_says_when_it_is_idle, flush_and_poll_survive_a_failure;
+        a_failed_queue_says_when_it_is_idle, flush_and_poll_survive_a_failure, a_failure_among_a_hundred_waits_reaches_what_comes_after;
 }
 
 /// Submits a kernel that fails and says that it writes `x`.
@@ -238,5 +238,34 @@ fn flush_and_poll_survive_a_failure(context: &Context) -> Verdict {
     failed("the event", wait::done(&fail(lab, &queue, &lab.full(10, 0.0)?)?))?;
     queue.flush()?;
     queue.completed()?;
+    Ok(())
+}
+
+fn a_failure_among_a_hundred_waits_reaches_what_comes_after(context: &Context) -> Verdict {
+    /// After so many waits the failing one comes.
+    const FAILING: usize = 60;
+    let (lab, queue, sources) = (context.lab(), context.lab().queue()?, context.lab().queues::<5>()?);
+    let x = lab.full(10, 0.0)?;
+    // Until the end nobody can see which of the waits is over: none may be forgotten, nor be taken for another.
+    for source in &sources {
+        lab.launch(source, "spin", &[Arg::scalar(100_000i64)], 1)?;
+    }
+    let mut events = Vec::new();
+    for number in 0..100 {
+        let event = match number {
+            FAILING => lab.launch(&sources[0], "fail", &[Arg::write(&x)], 1)?,
+            _ => lab.launch(&sources[1 + number % 4], "noop", &[], 1)?,
+        };
+        if let Err(error) = queue.wait_for(&event) {
+            // The machine is so slow that it is known already.
+            assert_eq!((number, error.kind()), (FAILING, ErrorKind::Failed), "{error}");
+            return Err(Failure::Unsupported("the machine is too busy".to_owned()));
+        }
+        events.push(lab.launch(&queue, "noop", &[], 1)?);
+    }
+    for (number, event) in events.iter().enumerate() {
+        let outcome = wait::done(event);
+        assert_eq!(outcome.is_ok(), number < FAILING, "wait {number}: {outcome:?}");
+    }
     Ok(())
 }

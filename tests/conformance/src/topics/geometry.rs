@@ -12,7 +12,9 @@ cases! {
         too_many_groups_are_refused, too_large_a_group_is_refused, too_many_work_items_are_refused,
         too_much_shared_memory_is_refused, what_the_device_lacks_is_unsupported,
         a_refused_geometry_takes_no_ticket;
-    [Need::Kernel("group_ids_u32"), Need::Capability(abi::CAP_GROUPS)] => every_work_item_runs_once;
+    [Need::Kernel("noop"), Need::Capability(abi::CAP_GROUPS)] => the_limits_themselves_are_accepted;
+    [Need::Kernel("group_ids_u32"), Need::Capability(abi::CAP_GROUPS)] => every_work_item_runs_once,
+        the_largest_group_runs_whole;
 }
 
 fn launch(context: &Context, geometry: &Geometry) -> Result<runtime_core::Result<()>, Failure> {
@@ -68,6 +70,46 @@ fn too_large_a_group_is_refused(context: &Context) -> Verdict {
             ["group_size", "launch"]
         };
         refused(name, launch(context, &Geometry::new(1, size))?, kind(context), &words)?;
+    }
+    Ok(())
+}
+
+/// The largest group of `kernel` along one axis.
+fn largest(context: &Context, kernel: &str, axis: usize) -> Result<[u32; 3], Failure> {
+    let limits = &context.info().limits;
+    let of_kernel = context.lab().kernel(kernel)?.info().max_group_items.unwrap_or(u32::MAX);
+    let mut size = [1; 3];
+    size[axis] = limits.group_size[axis].min(limits.group_items).min(of_kernel);
+    Ok(size)
+}
+
+fn the_limits_themselves_are_accepted(context: &Context) -> Verdict {
+    /// More groups than this take too long.
+    const MOST_GROUPS: u64 = 1 << 16;
+    if !context.lab().kernels()?.grouped {
+        return Err(Failure::Unsupported("the suite's kernels for it run no groups".to_owned()));
+    }
+    for axis in 0..3 {
+        launch(context, &Geometry::new(1, largest(context, "noop", axis)?))??;
+        let mut groups = [1; 3];
+        groups[axis] = u32::try_from(context.info().limits.groups[axis].min(MOST_GROUPS)).unwrap_or(1);
+        launch(context, &Geometry::new(groups, 1))??;
+    }
+    let shared = u32::try_from(context.info().limits.shared_bytes).unwrap_or(u32::MAX);
+    Ok(launch(context, &Geometry::single().shared_bytes(shared))??)
+}
+
+fn the_largest_group_runs_whole(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    for axis in 0..3 {
+        let size = largest(context, "group_ids_u32", axis)?;
+        let items = size.iter().product::<u32>();
+        let out = Guarded::new(lab, &vec![u32::MAX; 2 * items as usize])?;
+        let (kernel, geometry) = (lab.kernel("group_ids_u32")?, Geometry::new([2, 1, 1], size));
+        wait::done(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
+        let mut ids = out.tensor().to_vec::<u32>()?;
+        ids.sort_unstable();
+        same("every number once", &ids, &(0..2 * items).collect::<Vec<_>>())?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ cases! {
     [Need::Kernel("spin")] => a_dropped_tensor_is_not_reused_early, a_dropped_output_is_not_reused_early,
         a_dropped_view_keeps_its_buffer, a_dropped_frozen_tensor_is_not_reused_early,
         a_dropped_kernel_and_module_stay, a_dropped_queue_finishes, a_dropped_device_finishes,
-        everything_dropped_in_any_order, tensors_dropped_on_many_threads,
+        everything_dropped_in_any_order, five_things_dropped_in_every_order, tensors_dropped_on_many_threads,
         a_dropped_tensor_of_two_queues_waits_for_both, dropping_waits_for_nothing,
         what_is_dropped_comes_back;
 }
@@ -140,6 +140,38 @@ fn everything_dropped_in_any_order(context: &Context) -> Verdict {
     Ok(())
 }
 
+fn five_things_dropped_in_every_order(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let out = lab.full(N, 0.0)?;
+    for order in orders(5) {
+        let (queue, other) = (lab.queue()?, lab.queue()?);
+        let (x, y) = (lab.full(N, 3.0)?, lab.full(N, 0.0)?);
+        lab.launch(&queue, "spin", &[Arg::scalar(300i64)], 1)?;
+        let event = lab.copy(&queue, &x, &y)?;
+        drop(lab.copy(&other, &y, &out)?);
+        let mut things: [Option<Box<dyn std::any::Any>>; 5] = [
+            Some(Box::new(queue)),
+            Some(Box::new(other)),
+            Some(Box::new(x)),
+            Some(Box::new(y)),
+            Some(Box::new(event)),
+        ];
+        order.iter().for_each(|&thing| things[thing] = None);
+        overwrite(lab)?;
+        all(&format!("dropped in order {order:?}"), &out, 3.0)?;
+        out.fill(&[0])?;
+    }
+    Ok(())
+}
+
+/// Every order of `count` things.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    let Some(last) = count.checked_sub(1) else { return vec![Vec::new()] };
+    let with_last =
+        |order: Vec<usize>| (0..=last).map(move |at| [&order[..at], &[last], &order[at..]].concat());
+    orders(last).into_iter().flat_map(with_last).collect()
+}
+
 fn tensors_dropped_on_many_threads(context: &Context) -> Verdict {
     let lab = context.lab();
     let work = |value: u8| -> Verdict {
@@ -202,4 +234,17 @@ fn what_is_dropped_comes_back(context: &Context) -> Verdict {
     let total = lab.device().memory_usage(space).map_or(0, |usage| usage.total_bytes);
     assert!(before.is_none_or(|free| free + 100 >= total), "{before:?} of {total} bytes came back");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::orders;
+
+    #[test]
+    fn orders_are_all_there_and_different() {
+        let mut all = orders(5);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 120);
+    }
 }

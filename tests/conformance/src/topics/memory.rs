@@ -5,16 +5,18 @@ use runtime_core::{DType, Element, ErrorKind, Options, Placement, Tensor, abi};
 use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
 use crate::data::{Guarded, Random, SIZES, all, refused, same};
+use crate::wait;
 
 cases! {
-    [Need::Queues] => sizes_round_trip, zero_size_tensors_work, every_dtype_round_trips,
+    [Need::Queues] => sizes_round_trip, odd_numbers_of_bytes_round_trip, zero_size_tensors_work, every_dtype_round_trips,
         every_space_holds_data, an_unknown_space_is_refused, a_wrong_alignment_is_refused,
-        an_overflowing_shape_is_refused, an_allocation_failure_is_an_error, memory_usage_is_plausible,
+        an_overflowing_shape_is_refused, an_allocation_failure_is_an_error, the_limit_of_an_allocation_is_kept, memory_usage_is_plausible,
         usage_of_an_unknown_space_is_refused, many_small_tensors_are_apart, freed_memory_comes_back,
         allocates_from_many_threads, huge_pages_work_or_say_why;
     [Need::HostVisible] => alignment_is_kept, a_map_sees_what_was_written, what_a_map_writes_is_seen,
         a_map_of_a_view_is_its_part, maps_exclude_each_other;
-    [Need::Queues, Need::Option("out_of_memory_after_bytes")] => exhausted_memory_is_an_error_and_no_end;
+    [Need::Queues, Need::Option("out_of_memory_after_bytes")] => exhausted_memory_is_an_error_and_no_end,
+        exhaustion_leaves_nothing_behind, exhaustion_with_work_in_flight_recovers;
     [Need::Kind(runtime_core::DeviceKind::Host), Need::Capability(abi::CAP_IMPORT)] =>
         imported_memory_is_shared;
 }
@@ -28,6 +30,15 @@ fn sizes_round_trip(context: &Context) -> Verdict {
     Ok(())
 }
 
+fn odd_numbers_of_bytes_round_trip(context: &Context) -> Verdict {
+    let mut random = Random::new(12);
+    for n in [1, 3, 255, 257, 4095, 4096, 4097, 65_535, 65_537, (8 << 20) + 1] {
+        let data = random.bytes(n);
+        Guarded::new(context.lab(), &data)?.check(&format!("{n} bytes"), &data)?;
+    }
+    Ok(())
+}
+
 fn zero_size_tensors_work(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
     for shape in [&[0][..], &[0, 5], &[3, 0, 7]] {
@@ -37,8 +48,8 @@ fn zero_size_tensors_work(context: &Context) -> Verdict {
         tensor.write::<f64>(&[])?;
         queue.write(&tensor, &[])?;
         queue.read(&tensor, &mut [])?;
-        queue.fill(&tensor, &[1])?.wait_timeout(crate::wait::PATIENCE)?;
-        queue.copy(&tensor, &tensor.clone())?.wait_timeout(crate::wait::PATIENCE)?;
+        queue.fill(&tensor, &[1])?.wait_timeout(wait::PATIENCE)?;
+        queue.copy(&tensor, &tensor.clone())?.wait_timeout(wait::PATIENCE)?;
     }
     let scalar = lab.device().allocate(DType::F64, &[], &Placement::default())?;
     scalar.write(&[2.5f64])?;
@@ -102,6 +113,22 @@ fn an_allocation_failure_is_an_error(context: &Context) -> Verdict {
         assert!(fits && error.operation().contains("allocate"), "{error:?}");
     }
     all("afterwards", &context.lab().full(100, 1.0)?, 1.0)
+}
+
+fn the_limit_of_an_allocation_is_kept(context: &Context) -> Verdict {
+    let limit = context.info().limits.allocation_bytes;
+    // A shape of more bytes than that is no shape.
+    let Some(beyond) = isize::try_from(limit).ok().filter(|&n| n > 0).and_then(|n| n.checked_add(1)) else {
+        return Err(Failure::Unsupported("the device states no limit that a tensor can reach".to_owned()));
+    };
+    let beyond = beyond.unsigned_abs();
+    refused(
+        "beyond",
+        context.lab().room::<u8>(beyond),
+        ErrorKind::InvalidArgument,
+        &["allocate", &limit.to_string()],
+    )
+    .map(drop)
 }
 
 fn memory_usage_is_plausible(context: &Context) -> Verdict {
@@ -231,6 +258,37 @@ fn exhausted_memory_is_an_error_and_no_end(context: &Context) -> Verdict {
     refused("the fifth and sixth", lab.room::<u8>(4000), ErrorKind::OutOfMemory, &["4000"])?;
     drop(kept);
     all("after a free", &lab.full(1000, 1.0)?, 1.0)
+}
+
+fn exhaustion_leaves_nothing_behind(context: &Context) -> Verdict {
+    let lab = context.reopen(&Options::new().with("out_of_memory_after_bytes", 10_000))?;
+    let (queue, small) = (lab.queue()?, lab.full(10, 1.0)?);
+    for _ in 0..50 {
+        refused("allocate", lab.room::<u8>(10_000), ErrorKind::OutOfMemory, &["allocate"])?;
+        let on_queue = queue.allocate(DType::U8, &[10_000], &Placement::default());
+        refused("on a queue", on_queue, ErrorKind::OutOfMemory, &["allocate"])?;
+        refused("with data", lab.tensor(&[1u8; 10_000]), ErrorKind::OutOfMemory, &["allocate"])?;
+        // What is left is as much as before.
+        lab.room::<u8>(9_900)?;
+    }
+    refused("of a second", lab.room::<u8>(9_961), ErrorKind::OutOfMemory, &[])?;
+    all("untouched", &small, 1.0)
+}
+
+fn exhaustion_with_work_in_flight_recovers(context: &Context) -> Verdict {
+    let lab = context.reopen(&Options::new().with("out_of_memory_after_bytes", 10_000))?;
+    let (queue, out) = (lab.queue()?, lab.full(500, 0.0)?);
+    let busy = lab.full(1500, 2.0)?;
+    queue.fill(&busy, &2.0f32.to_le_bytes())?;
+    let part = busy.slice(0, 0..500)?;
+    drop(queue.copy(&out, &part)?);
+    drop((busy, part));
+    // Its memory comes back when the work has ended, and not before; whoever asks again gets it.
+    wait::until("memory", || match lab.room::<u8>(7000) {
+        Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok(false),
+        tensor => tensor.map(|_| true),
+    })?;
+    all("copied before", &out, 2.0)
 }
 
 #[allow(unsafe_code, reason = "imports memory of its own")]

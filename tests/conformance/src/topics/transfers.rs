@@ -12,7 +12,8 @@ cases! {
         copies_within_one_buffer, copies_of_strided_tensors, a_staged_copy_on_a_new_queue_ends,
         copies_between_spaces, copies_between_openings, a_pattern_that_does_not_fit_is_refused,
         a_wrong_length_is_refused, different_shapes_are_refused, a_copy_of_nothing_here_is_refused,
-        transfers_are_in_order, strided_queue_transfers;
+        transfers_are_in_order, strided_queue_transfers, backwards_and_broadcast_queue_transfers,
+        copies_between_overlapping_views;
 }
 
 fn queue_writes_and_reads(context: &Context) -> Verdict {
@@ -180,4 +181,36 @@ fn strided_queue_transfers(context: &Context) -> Verdict {
     same("odd", &back, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10])?;
     same("even", &whole.view(&[10], &[2], 0)?.to_vec::<u8>()?, &[9; 10])?;
     refused("fill", queue.fill(&odd, &[1]), ErrorKind::Unsupported, &["gaps"]).map(drop)
+}
+
+fn backwards_and_broadcast_queue_transfers(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let whole = lab.tensor(&(0..10u8).collect::<Vec<_>>())?;
+    let mut back = [0; 10];
+    queue.read(&whole.view(&[10], &[-1], 9)?, &mut back)?;
+    same("backwards", &back, &[9, 8, 7, 6, 5, 4, 3, 2, 1, 0])?;
+    queue.write(&whole.view(&[5], &[-2], 9)?, &[50, 51, 52, 53, 54])?;
+    same("written backwards", &whole.to_vec::<u8>()?, &[0, 54, 2, 53, 4, 52, 6, 51, 8, 50])?;
+    let mut repeated = [0; 6];
+    queue.read(&whole.view(&[2, 3], &[0, 1], 4)?, &mut repeated)?;
+    same("one row twice", &repeated, &[4, 52, 6, 4, 52, 6])?;
+    let dense = Tensor::from_slice(lab.device(), &[3, 2], &[0u8; 6])?;
+    wait::done(&queue.copy(&dense, &whole.view(&[3, 2], &[-1, 0], 3)?)?)?;
+    same("copied", &dense.to_vec::<u8>()?, &[53, 53, 2, 2, 54, 54])
+}
+
+fn copies_between_overlapping_views(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let data: Vec<i32> = (0..100).collect();
+    let views: [(&[i64], usize, &[i64], usize); 3] =
+        [(&[1], 0, &[-1], 99), (&[-1], 79, &[1], 5), (&[1], 10, &[2], 1)];
+    for (to, to_offset, from, from_offset) in views {
+        let whole = lab.tensor(&data)?;
+        let count = if to_offset == 0 { 100 } else { 45 };
+        let (to, from) = (whole.view(&[count], to, to_offset)?, whole.view(&[count], from, from_offset)?);
+        let expected = from.to_vec::<i32>()?;
+        wait::done(&queue.copy(&to, &from)?)?;
+        same("as if read before it is written", &to.to_vec::<i32>()?, &expected)?;
+    }
+    Ok(())
 }

@@ -1,0 +1,328 @@
+//! Tensors of and for other libraries, by DLPack.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use runtime_core::dlpack::{DLManagedTensorVersioned, FLAG_READ_ONLY};
+use runtime_core::{Arg, DType, ErrorKind, Placement, Tensor};
+
+use crate::case::{Failure, Need, Verdict, cases};
+use crate::context::Context;
+use crate::data::{Random, all, refused, same};
+use crate::wait;
+
+cases! {
+    [Need::Queues] => an_export_says_what_it_is;
+    [Need::HostVisible] => a_mapped_tensor_does_not_go_out;
+    [Need::Foreign] => every_dtype_comes_back, views_come_back_as_they_are, zero_sizes_come_back,
+        a_lent_tensor_outlives_its_own, a_deleter_runs_once, a_deleter_runs_once_on_another_thread,
+        read_only_memory_is_frozen, an_unversioned_tensor_comes_in,
+        a_structure_that_is_refused_stays_the_callers;
+    [Need::Foreign, Need::Kernel("spin")] => a_deleter_waits_for_the_last_work, an_export_waits_for_the_writer,
+        foreign_memory_is_computed_on;
+}
+
+/// What another library makes of a tensor of ours: the same memory, with a deleter that counts.
+#[repr(C)]
+struct Product {
+    managed: DLManagedTensorVersioned,
+    ours: NonNull<DLManagedTensorVersioned>,
+    deletions: Arc<AtomicUsize>,
+}
+
+unsafe extern "C" fn delete(managed: *mut DLManagedTensorVersioned) {
+    // SAFETY: the first field of a `Product`, which its consumer gives back once.
+    let product = unsafe { Box::from_raw(managed.cast::<Product>()) };
+    // SAFETY: made by core, and not given back yet.
+    if let Some(delete) = unsafe { product.ours.as_ref() }.deleter {
+        // SAFETY: as above.
+        unsafe { delete(product.ours.as_ptr()) };
+    }
+    product.deletions.fetch_add(1, Ordering::SeqCst);
+}
+
+/// A tensor as another library would offer it.
+fn foreign(
+    tensor: &Tensor,
+    flags: u64,
+) -> Result<(*mut DLManagedTensorVersioned, Arc<AtomicUsize>), Failure> {
+    let raw = exported(tensor)?;
+    let ours = NonNull::new(raw).ok_or_else(|| Failure::Failed("an export of nothing".to_owned()))?;
+    // SAFETY: core made it, and nobody has given it back.
+    let DLManagedTensorVersioned { version, dl_tensor, .. } = *unsafe { ours.as_ref() };
+    let managed = DLManagedTensorVersioned {
+        version,
+        manager_ctx: std::ptr::null_mut(),
+        deleter: Some(delete),
+        flags,
+        dl_tensor,
+    };
+    let deletions = Arc::<AtomicUsize>::default();
+    let product = Product { managed, ours, deletions: deletions.clone() };
+    Ok((Box::into_raw(Box::new(product)).cast(), deletions))
+}
+
+fn exported(tensor: &Tensor) -> Result<*mut DLManagedTensorVersioned, Failure> {
+    match tensor.to_dlpack() {
+        Ok(lent) => Ok(lent.into_raw()),
+        Err(error) if error.kind() == ErrorKind::Unsupported => Err(Failure::Unsupported(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn import(context: &Context, managed: *mut DLManagedTensorVersioned) -> Result<Tensor, Failure> {
+    // SAFETY: `foreign` or core made it of memory of this device, and nobody else uses it.
+    Ok(unsafe { Tensor::from_dlpack(context.lab().device(), managed) }?)
+}
+
+/// Lets the device look for what it can give back.
+fn reap(context: &Context) -> Verdict {
+    context.lab().room::<u8>(1)?;
+    Ok(())
+}
+
+/// Lets the device look until a deleter has run, which is then once. Other cases use the device, too, and of two
+/// threads that look at the same moment one leaves it to the other.
+fn deleted_once(context: &Context, deletions: &AtomicUsize) -> Verdict {
+    wait::until("the deleter", || {
+        context.lab().room::<u8>(1)?;
+        Ok(deletions.load(Ordering::SeqCst) > 0)
+    })?;
+    reap(context)?;
+    assert_eq!(deletions.load(Ordering::SeqCst), 1, "once");
+    Ok(())
+}
+
+fn an_export_says_what_it_is(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let whole = Tensor::from_slice(lab.device(), &[3, 4], &Random::new(41).floats(12))?;
+    let views = [whole.clone(), whole.permute(&[1, 0])?, whole.slice(1, 1..3)?, whole.view(&[4], &[-3], 11)?];
+    let base = exported(&whole)?;
+    // SAFETY: core made it, and nobody has given it back.
+    let start = unsafe { (*base).dl_tensor.data }.addr();
+    for view in views {
+        let managed = exported(&view)?;
+        // SAFETY: as above.
+        let tensor = unsafe { (*managed).dl_tensor };
+        let ndim = usize::try_from(tensor.ndim).unwrap_or(0);
+        // SAFETY: DLPack promises as many extents.
+        let shape = unsafe { std::slice::from_raw_parts(tensor.shape, ndim) }.to_vec();
+        // SAFETY: core always gives strides.
+        let strides = unsafe { std::slice::from_raw_parts(tensor.strides, ndim) }.to_vec();
+        let expected: Vec<_> = view.shape().iter().map(|&n| i64::try_from(n).unwrap_or(-1)).collect();
+        same("shape", &shape, &expected)?;
+        same("strides", &strides, view.strides())?;
+        let (code, bits, lanes) = DType::F32.dlpack();
+        assert_eq!((tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes), (code, bits, lanes));
+        let at = tensor.data.addr() + usize::try_from(tensor.byte_offset).unwrap_or(0);
+        assert_eq!(at - start, view.byte_offset(), "the first element");
+        give_back(managed);
+    }
+    give_back(base);
+    Ok(())
+}
+
+/// Calls the deleter, as whoever has no use for a tensor.
+fn give_back(managed: *mut DLManagedTensorVersioned) {
+    // SAFETY: made by core or `foreign`, and not given back yet.
+    if let Some(delete) = unsafe { (*managed).deleter } {
+        // SAFETY: as above.
+        unsafe { delete(managed) };
+    }
+}
+
+fn a_mapped_tensor_does_not_go_out(context: &Context) -> Verdict {
+    let tensor = context.lab().mapped(10, 1.0)?;
+    let lent = exported(&tensor)?;
+    give_back(lent);
+    let view = tensor.map_mut()?;
+    refused("mapped", tensor.to_dlpack(), ErrorKind::InvalidArgument, &["to_dlpack", "view"])?;
+    drop(view);
+    give_back(exported(&tensor)?);
+    Ok(())
+}
+
+fn every_dtype_comes_back(context: &Context) -> Verdict {
+    let mut random = Random::new(42);
+    for dtype in DType::all() {
+        let tensor = context.lab().device().allocate(dtype, &[3, 7], &Placement::default())?;
+        let data = random.bytes(21 * dtype.bytes());
+        tensor.write_bytes(&data)?;
+        let back = import(context, foreign(&tensor, 0)?.0)?;
+        assert_eq!((back.dtype(), back.shape()), (dtype, &[3, 7][..]));
+        let mut bytes = vec![0; data.len()];
+        back.read_bytes(&mut bytes)?;
+        same(&dtype.to_string(), &bytes, &data)?;
+    }
+    Ok(())
+}
+
+fn views_come_back_as_they_are(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let whole = Tensor::from_slice(lab.device(), &[4, 5], &(0..20).collect::<Vec<i32>>())?;
+    let views = [
+        whole.permute(&[1, 0])?,
+        whole.slice(0, 1..3)?.slice(1, 2..4)?,
+        whole.view(&[5], &[-2], 19)?,
+        whole.view(&[2, 3], &[0, 1], 4)?,
+    ];
+    for view in views {
+        let back = import(context, foreign(&view, 0)?.0)?;
+        assert_eq!((back.shape(), back.strides()), (view.shape(), view.strides()));
+        same("elements", &back.to_vec::<i32>()?, &view.to_vec::<i32>()?)?;
+    }
+    let (reversed, _) = foreign(&whole.view(&[20], &[-1], 19)?, 0)?;
+    import(context, reversed)?.write(&(0..20).collect::<Vec<i32>>())?;
+    same("written backwards", &whole.to_vec::<i32>()?, &(0..20).rev().collect::<Vec<_>>())
+}
+
+fn zero_sizes_come_back(context: &Context) -> Verdict {
+    for shape in [&[0][..], &[3, 0, 7]] {
+        let tensor = context.lab().device().allocate(DType::F64, shape, &Placement::default())?;
+        let (managed, deletions) = foreign(&tensor, 0)?;
+        let back = import(context, managed)?;
+        assert_eq!((back.shape(), back.to_vec::<f64>()?.len()), (shape, 0));
+        drop((tensor, back));
+        deleted_once(context, &deletions)?;
+    }
+    let scalar = context.lab().device().allocate(DType::F64, &[], &Placement::default())?;
+    scalar.write(&[2.5f64])?;
+    same("a scalar", &import(context, foreign(&scalar, 0)?.0)?.to_vec::<f64>()?, &[2.5])
+}
+
+fn a_lent_tensor_outlives_its_own(context: &Context) -> Verdict {
+    let lab = context.lab();
+    let tensor = lab.full(4096, 3.0)?;
+    let (managed, _) = foreign(&tensor, 0)?;
+    drop(tensor);
+    let others = (0..8).map(|_| lab.full(4096, -1.0)).collect::<Result<Vec<_>, _>>()?;
+    let back = import(context, managed)?;
+    all("still there", &back, 3.0)?;
+    others.iter().try_for_each(|other| all("another", other, -1.0))
+}
+
+fn a_deleter_runs_once(context: &Context) -> Verdict {
+    let tensor = context.lab().full(100, 1.0)?;
+    let (managed, deletions) = foreign(&tensor, 0)?;
+    let back = import(context, managed)?;
+    let (clone, view) = (back.clone(), back.slice(0, 10..20)?);
+    drop((back, clone));
+    reap(context)?;
+    assert_eq!(deletions.load(Ordering::SeqCst), 0, "a view is left");
+    all("a view", &view, 1.0)?;
+    drop(view);
+    deleted_once(context, &deletions)?;
+    all("ours", &tensor, 1.0)
+}
+
+fn a_deleter_runs_once_on_another_thread(context: &Context) -> Verdict {
+    let tensor = context.lab().full(100, 1.0)?;
+    let (managed, deletions) = foreign(&tensor, 0)?;
+    let back = import(context, managed)?;
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            let clone = back.clone();
+            scope.spawn(move || drop(clone));
+        }
+        drop(back);
+    });
+    deleted_once(context, &deletions)
+}
+
+fn read_only_memory_is_frozen(context: &Context) -> Verdict {
+    let tensor = context.lab().full(100, 1.0)?;
+    let back = import(context, foreign(&tensor, FLAG_READ_ONLY)?.0)?;
+    assert!(back.is_frozen());
+    refused("written", back.write(&[0.0f32; 100]), ErrorKind::InvalidArgument, &["frozen"])?;
+    all("read", &back, 1.0)?;
+    tensor.freeze()?;
+    let managed = exported(&tensor)?;
+    // SAFETY: core made it, and nobody has given it back.
+    let flags = unsafe { (*managed).flags };
+    give_back(managed);
+    assert_eq!(flags & FLAG_READ_ONLY, FLAG_READ_ONLY, "a frozen tensor goes out with the flag");
+    Ok(())
+}
+
+fn an_unversioned_tensor_comes_in(context: &Context) -> Verdict {
+    let tensor = context.lab().full(100, 5.0)?;
+    let managed = match tensor.to_dlpack() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            return Err(Failure::Unsupported(error.to_string()));
+        }
+        lent => lent?.into_raw_unversioned()?,
+    };
+    // SAFETY: core made it of memory of this device, and nobody else uses it.
+    let back = unsafe { Tensor::from_dlpack_unversioned(context.lab().device(), managed) }?;
+    drop(tensor);
+    all("unversioned", &back, 5.0)
+}
+
+type Change = fn(&mut DLManagedTensorVersioned);
+
+fn a_structure_that_is_refused_stays_the_callers(context: &Context) -> Verdict {
+    let tensor = context.lab().full(100, 5.0)?;
+    let changes: [(&str, Change); 5] = [
+        ("ndim", |managed| managed.dl_tensor.ndim = -1),
+        ("dtype", |managed| managed.dl_tensor.dtype.bits = 7),
+        ("device", |managed| managed.dl_tensor.device.device_type = 99),
+        ("version", |managed| managed.version.major = 99),
+        ("data", |managed| managed.dl_tensor.data = std::ptr::null_mut()),
+    ];
+    for (what, change) in changes {
+        let (managed, deletions) = foreign(&tensor, 0)?;
+        // SAFETY: made just now, and nobody else knows it.
+        change(unsafe { &mut *managed });
+        // SAFETY: what is wrong with it is seen before anything is made of it.
+        let taken = unsafe { Tensor::from_dlpack(context.lab().device(), managed) };
+        let Err(error) = taken else { return Err(Failure::Failed(format!("a wrong {what} was taken"))) };
+        assert!(error.to_string().contains(what), "{error}");
+        reap(context)?;
+        assert_eq!(deletions.load(Ordering::SeqCst), 0, "{what}: the caller keeps it");
+        give_back(managed);
+    }
+    all("ours", &tensor, 5.0)
+}
+
+fn a_deleter_waits_for_the_last_work(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (tensor, out) = (lab.full(100, 2.0)?, lab.full(100, 0.0)?);
+    let (managed, deletions) = foreign(&tensor, 0)?;
+    let back = import(context, managed)?;
+    lab.launch(&queue, "spin", &[Arg::scalar(30_000i64)], 1)?;
+    let copied = lab.copy(&queue, &back, &out)?;
+    drop(back);
+    reap(context)?;
+    let early = deletions.load(Ordering::SeqCst);
+    let ended = copied.is_done()?;
+    assert!(early == 0 || ended, "deleted while it is used");
+    wait::done(&copied)?;
+    deleted_once(context, &deletions)?;
+    all("copied", &out, 2.0)
+}
+
+fn an_export_waits_for_the_writer(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let tensor = lab.full(100, 0.0)?;
+    lab.delay(&queue)?;
+    let filled = lab.fill(&queue, &tensor, 4.0)?;
+    let managed = exported(&tensor)?;
+    let ended = filled.is_done();
+    let back = import(context, managed)?;
+    assert!(ended?, "what goes out has been written");
+    all("exported", &back, 4.0)
+}
+
+fn foreign_memory_is_computed_on(context: &Context) -> Verdict {
+    let (lab, [first, second]) = (context.lab(), context.lab().queues()?);
+    let tensor = lab.full(1000, 1.0)?;
+    let back = import(context, foreign(&tensor, 0)?.0)?;
+    lab.delay(&first)?;
+    drop(lab.scale(&first, &back, 2.0)?);
+    // Ordered with the first queue, as memory of our own.
+    drop(lab.scale(&second, &back, 3.0)?);
+    all("through the import", &back, 6.0)?;
+    drop(back);
+    all("the same memory", &tensor, 6.0)
+}
