@@ -39,7 +39,8 @@ pub(crate) fn miri() -> Outcome {
     // Isolated, so that the clock is Miri's own: time passes by what is done, not by how slowly.
     let isolated = "-Zmiri-isolation-error=hide";
     nightly.miri(&workspace, isolated, &["runtime-null"], &["--lib"])?;
-    nightly.miri(&workspace, isolated, &["runtime-core"], &["--test", "under_miri", "--test", "drop_orders"])
+    let tests = ["--test=under_miri", "--test=drop_orders", "--test=dlpack", "--test=lowering"];
+    nightly.miri(&workspace, isolated, &["runtime-core"], &tests)
 }
 
 /// Runs core, the null and host backends, the command, the loader, and the conformance suite under the thread sanitizer.
