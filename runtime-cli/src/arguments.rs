@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use runtime_core::{ClockChoice, DType, FlushCache, Options, Value, suggest};
 
+use crate::lower::LowerArguments;
 use crate::settings::{FLUSHES, Settings};
 use crate::spec::Changes;
 use crate::spec::scalar::Number;
@@ -27,6 +28,8 @@ pub(crate) enum Action {
     Eval(EvalArguments),
     /// Run a kernel once on one device, check it, and save its outputs
     Run(RunArguments),
+    /// Print what a device gets of a portable kernel, or what the kernel takes
+    Lower(LowerArguments),
     /// Run the conformance suite against backends
     Conformance(ConformanceArguments),
 }

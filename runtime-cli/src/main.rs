@@ -8,6 +8,7 @@ mod conformance;
 mod devices;
 mod doctor;
 mod eval;
+mod lower;
 mod output;
 mod prepare;
 mod progress;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Run(arguments) => run::run(arguments),
+        Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
         Action::Conformance(arguments) => Ok(conformance::run(arguments)),
     };
     done.unwrap_or_else(|error| {

@@ -8,9 +8,9 @@ use runtime_core::{Error, ErrorKind, Result};
 use tempfile::NamedTempFile;
 
 /// Writes to standard output. A reader that has gone away is not an error.
-pub(crate) fn print(text: &str) -> Result<()> {
+pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != IoKind::BrokenPipe => {
             Err(Error::new(ErrorKind::Io, format!("cannot write to standard output: {error}")))
         }
@@ -67,14 +67,14 @@ impl Destination {
     }
 
     /// Writes the whole report.
-    pub(crate) fn write(self, text: &str) -> Result<()> {
+    pub(crate) fn write(self, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
         match self {
             Self::Standard => print(text),
             Self::Stream(mut stream, path) => {
-                stream.write_all(text.as_bytes()).map_err(|error| cannot_write(&path, &error))
+                stream.write_all(text.as_ref()).map_err(|error| cannot_write(&path, &error))
             }
             Self::File(mut file, path) => file
-                .write_all(text.as_bytes())
+                .write_all(text.as_ref())
                 .and_then(|()| file.persist(&path).map_err(|error| error.error))
                 .map(drop)
                 .map_err(|error| cannot_write(&path, &error)),

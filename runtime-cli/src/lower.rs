@@ -1,0 +1,182 @@
+//! `runtime lower`: what a device would get of a portable kernel, and what the kernel takes.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use runtime_core::{Access, DType, Error, ErrorKind, Result};
+use runtime_kernel::{Checks, Dialect, Interface, Program, Specialisation};
+use serde_json::{Value, json};
+
+use crate::output::Destination;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+pub(crate) struct LowerArguments {
+    /// The kernel, in WGSL
+    #[arg(value_name = "FILE.wgsl")]
+    file: PathBuf,
+    /// The format to write
+    #[arg(long, value_name = "FORMAT", value_enum, required_unless_present = "interface")]
+    to: Option<Target>,
+    /// Show what the kernel takes instead: arguments, work-groups, constants, features
+    #[arg(long, conflicts_with_all = ["to", "unchecked"])]
+    interface: bool,
+    /// Show that as JSON
+    #[arg(long, requires = "interface")]
+    json: bool,
+    /// Value of an `override` constant, by name or `@id`; may be repeated
+    #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = Specialisation::parse_constant)]
+    constants: Vec<(String, String)>,
+    /// Element type that replaces f32 in `alias T = f32;`
+    #[arg(long, value_name = "DTYPE")]
+    element: Option<DType>,
+    /// Leave out bounds checks
+    #[arg(long)]
+    unchecked: bool,
+    /// Write to a file; `-` is standard output [default: standard output]
+    #[arg(long, value_name = "FILE|-")]
+    output: Option<PathBuf>,
+}
+
+/// A format that portable kernels are lowered to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// SPIR-V for Vulkan, which is binary
+    #[value(alias = "spirv-shader")]
+    Spirv,
+    /// OpenCL C
+    OpenclC,
+    /// CUDA C++
+    CudaC,
+    /// C for the host
+    C,
+}
+
+/// Lowers a file, or shows its interface.
+///
+/// # Errors
+/// What the kernel does wrong, with its line; `Io` for a file that cannot be read or written.
+pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
+    let destination = Destination::open(arguments.output.as_deref().unwrap_or(Path::new("-")))?;
+    let path = arguments.file.display().to_string();
+    let code = std::fs::read_to_string(&arguments.file).map_err(|error| cannot_read(&path, &error))?;
+    let specialisation =
+        Specialisation { constants: arguments.constants.clone(), element: arguments.element };
+    let program = Program::parse(&code, &path, &specialisation)?;
+    let checks = if arguments.unchecked { Checks::Unchecked } else { Checks::Bounded };
+    let Some(target) = arguments.to else {
+        let show = if arguments.json { as_json } else { as_text };
+        return destination.write(show(&program).as_bytes());
+    };
+    if target == Target::Spirv && destination.is_standard() && std::io::stdout().is_terminal() {
+        let message = "SPIR-V is binary: give --output FILE, or a pipe such as `| spirv-dis`";
+        return Err(Error::invalid(message));
+    }
+    destination.write(&written(&program, target, checks)?)
+}
+
+fn cannot_read(path: &str, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot read {path}: {error}"))
+}
+
+fn written(program: &Program, target: Target, checks: Checks) -> Result<Vec<u8>> {
+    let dialect = match target {
+        Target::Spirv => {
+            let words = program.spirv(checks)?;
+            return Ok(words.iter().flat_map(|word| word.to_le_bytes()).collect());
+        }
+        Target::OpenclC => Dialect::OpenCl,
+        Target::CudaC => Dialect::Cuda,
+        Target::C => Dialect::Host,
+    };
+    Ok(program.c(dialect, checks)?.text.into_bytes())
+}
+
+const fn access_name(access: Access) -> &'static str {
+    match access {
+        Access::Read => "read",
+        Access::Write => "write",
+        Access::ReadWrite => "read_write",
+    }
+}
+
+/// For people: a table of arguments per entry point, then what holds for all of them.
+fn as_text(program: &Program) -> String {
+    let mut text = String::new();
+    for interface in program.interfaces() {
+        entry_text(interface, &mut text);
+    }
+    for constant in program.overrides() {
+        let id = constant.id.map(|id| format!("@id({id}) ")).unwrap_or_default();
+        let default =
+            constant.default.as_deref().map_or("must be given".to_owned(), |text| format!("= {text}"));
+        let _ = writeln!(text, "constant {id}{}: {} {default}", constant.name, constant.type_name);
+    }
+    let features: Vec<_> = program.features().iter().map(|feature| feature.name()).collect();
+    if !features.is_empty() {
+        let _ = writeln!(text, "needs {}", features.join(", "));
+    }
+    text
+}
+
+fn entry_text(interface: &Interface, text: &mut String) {
+    let [x, y, z] = interface.group_size;
+    let _ = writeln!(text, "{}: work-groups of {x} × {y} × {z}", interface.name);
+    if interface.shared_bytes > 0 {
+        let _ = writeln!(text, "  {} bytes of workgroup memory", interface.shared_bytes);
+    }
+    let mut table = Table::new(&["  argument", "name", "kind", "dtype", "access"]);
+    for (at, tensor) in interface.tensors.iter().enumerate() {
+        let dtype = tensor.dtype.map_or_else(|| "struct".to_owned(), |dtype| dtype.to_string());
+        let access = access_name(tensor.access).to_owned();
+        table.row(vec![format!("  {at}"), tensor.name.clone(), "tensor".to_owned(), dtype, access]);
+    }
+    for (scalar, at) in interface.scalars.iter().zip(interface.tensors.len()..) {
+        let dtype = scalar.dtype.to_string();
+        table.row(vec![format!("  {at}"), scalar.name.clone(), "scalar".to_owned(), dtype, String::new()]);
+    }
+    if !interface.tensors.is_empty() || !interface.scalars.is_empty() {
+        let _ = write!(text, "{table}");
+    }
+}
+
+fn as_json(program: &Program) -> String {
+    let constants = program.overrides().iter().map(|constant| {
+        json!({
+            "name": constant.name,
+            "id": constant.id,
+            "type": constant.type_name,
+            "default": constant.default,
+        })
+    });
+    let value = json!({
+        "entries": program.interfaces().iter().map(entry_json).collect::<Vec<_>>(),
+        "constants": constants.collect::<Vec<_>>(),
+        "features": program.features().iter().map(|feature| feature.name()).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn entry_json(interface: &Interface) -> Value {
+    let tensors = interface.tensors.iter().map(|tensor| {
+        json!({
+            "name": tensor.name,
+            "kind": "tensor",
+            "dtype": tensor.dtype.map(|dtype| dtype.to_string()),
+            "access": access_name(tensor.access),
+            "min_bytes": tensor.min_bytes,
+        })
+    });
+    let scalars = interface
+        .scalars
+        .iter()
+        .map(|scalar| json!({ "name": scalar.name, "kind": "scalar", "dtype": scalar.dtype.to_string() }));
+    json!({
+        "name": interface.name,
+        "group_size": interface.group_size,
+        "shared_bytes": interface.shared_bytes,
+        "arguments": tensors.chain(scalars).collect::<Vec<_>>(),
+    })
+}
