@@ -11,7 +11,7 @@ use crate::specialise::{Specialisation, overrides, specialise};
 use crate::{barriers, features, immediates, reflect};
 
 /// What a portable kernel may use.
-const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
+pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::FLOAT64)
     .union(Capabilities::SHADER_FLOAT16)
     .union(Capabilities::SHADER_FLOAT16_IN_FLOAT32)

@@ -37,10 +37,39 @@
 //! Types print as WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`); vectors are structures of scalars (members `x y z w`)
 //! in all languages, so that a compiler sees scalars, and arrays are structures with a member `at`.
 
+mod atomic;
+mod convert;
+mod dialect;
+mod entry;
+mod environment;
+mod expression;
+mod float;
+mod form;
+mod function;
 mod group;
+mod half;
+mod integer;
+mod lines;
+mod looping;
+mod math;
+mod matrix;
+mod names;
+mod operator;
+mod packing;
+mod place;
+mod plan;
+mod range;
+mod reserved;
+mod statement;
+mod subgroup;
+mod types;
+mod value;
+mod vector;
+mod writer;
 
-use runtime_core::{Error, Result};
+use runtime_core::Result;
 
+use self::writer::Writer;
 use crate::program::{Checks, Dialect, Program};
 
 /// A program in a C-family language.
@@ -52,7 +81,23 @@ pub struct CCode {
     pub symbols: Vec<(String, String)>,
 }
 
+/// Writes a program in a C-family language.
 pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Result<CCode> {
-    let _ = (program, checks);
-    Err(Error::unsupported(format!("writing {dialect:?}")))
+    let prepared = match dialect {
+        Dialect::Host => Some(group::prepare(program)?),
+        Dialect::OpenCl | Dialect::Cuda => None,
+    };
+    let program = prepared.as_ref().unwrap_or(program);
+    let mut writer = Writer::new(program, dialect, checks);
+    let entries = &program.module.entry_points;
+    writer.functions(entries.iter().map(|entry| &entry.function))?;
+    let mut symbols = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        let symbol = match dialect {
+            Dialect::Host => group::entry(&mut writer, index)?,
+            Dialect::OpenCl | Dialect::Cuda => writer.entry_point(index)?,
+        };
+        symbols.push((entry.name.clone(), symbol));
+    }
+    Ok(CCode { text: writer.finish(), symbols })
 }

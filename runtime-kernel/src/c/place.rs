@@ -1,0 +1,350 @@
+//! Access chains: where in memory, and under which conditions it is in range.
+
+use naga::proc::TypeResolution;
+use naga::{AddressSpace, ArraySize, Expression, Handle, Scalar, Span, Type, TypeInner, VectorSize};
+use runtime_core::Result;
+
+use super::environment::Environment;
+use super::form::level;
+use super::range::{self, Limit};
+use super::statement::Printer;
+use super::types::COMPONENTS;
+use super::vector::Shape;
+use crate::program::{Checks, Dialect};
+
+/// A place in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// An lvalue, or a pointer to one.
+    text: String,
+    pointer: bool,
+    /// What has to hold for it to be in range.
+    pub(crate) conditions: Vec<String>,
+    /// The component of the vector at the place that is meant, where only the running code knows which.
+    pub(crate) component: Option<Component>,
+}
+
+/// A component of a vector.
+#[derive(Clone, Debug)]
+pub(crate) struct Component {
+    pub(crate) index: String,
+    pub(crate) size: VectorSize,
+    pub(crate) scalar: Scalar,
+}
+
+impl Place {
+    /// The lvalue; of a component, the vector's.
+    pub(crate) fn lvalue(&self) -> String {
+        if self.pointer { format!("*{}", self.text) } else { self.text.clone() }
+    }
+
+    /// A pointer to it.
+    pub(crate) fn address(&self) -> String {
+        if self.pointer { self.text.clone() } else { format!("&{}", self.text) }
+    }
+
+    /// How tightly the lvalue binds.
+    pub(crate) const fn level(&self) -> u8 {
+        if self.pointer { level::UNARY } else { level::PRIMARY }
+    }
+
+    /// All conditions in one.
+    pub(crate) fn condition(&self) -> Option<String> {
+        (!self.conditions.is_empty()).then(|| self.conditions.join(" && "))
+    }
+
+    fn member(&mut self, name: &str) {
+        self.text.push_str(if self.pointer { "->" } else { "." });
+        self.text.push_str(name);
+        self.pointer = false;
+    }
+
+    fn element(&mut self, index: &str) {
+        self.text.extend(["[", index, "]"]);
+        self.pointer = false;
+    }
+}
+
+impl<E: Environment> Printer<'_, '_, E> {
+    /// The place that a pointer points to.
+    pub(crate) fn place(&mut self, pointer: Handle<Expression>) -> Result<Place> {
+        let home = match self.frame.function.expressions[pointer] {
+            Expression::Access { base, index } => return self.accessed(pointer, base, Some(index), 0),
+            Expression::AccessIndex { base, index } => return self.accessed(pointer, base, None, index),
+            Expression::LocalVariable(variable) => self.environment.local(&self.plan, variable),
+            Expression::GlobalVariable(variable) => self.environment.global(self.writer, variable),
+            Expression::FunctionArgument(index) => {
+                let text = self.environment.argument(&self.plan, index);
+                super::environment::Home { text, pointer: true }
+            }
+            _ => return Err(self.strange("such a pointer", pointer)),
+        };
+        let (text, pointer) = (home.text.into_owned(), home.pointer);
+        Ok(Place { text, pointer, conditions: Vec::new(), component: None })
+    }
+
+    fn accessed(
+        &mut self,
+        access: Handle<Expression>,
+        base: Handle<Expression>,
+        index: Option<Handle<Expression>>,
+        known: u32,
+    ) -> Result<Place> {
+        let mut place = self.place(base)?;
+        let pointee = self.frame.pointee(base);
+        if let TypeInner::Struct { .. } = pointee {
+            let TypeInner::Pointer { base: structure, .. } = *self.frame.inner(base) else {
+                return Err(self.strange("such a pointer", base));
+            };
+            place.member(self.writer.names.member(structure, known));
+            return Ok(place);
+        }
+        if let Some(Shape { scalar, size: Some(size) }) = Shape::of(pointee) {
+            match index.map_or(Some(u64::from(known)), |index| self.constant_index(index)) {
+                Some(known) if known < size as u64 => place.member(component_name(known)),
+                _ => {
+                    let index = index
+                        .map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ADD))?;
+                    place.component = Some(Component { index, size, scalar });
+                }
+            }
+            return Ok(place);
+        }
+        if let Some(index) = self.environment.proven(access).map(str::to_owned) {
+            self.index(&mut place, pointee, &index)?;
+            return Ok(place);
+        }
+        self.check(&mut place, base, index, known)?;
+        let index = index.map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ANY))?;
+        let index = match place.conditions.pop_if(|_| self.addressing) {
+            // A pointer has to point to something: out of range, to the first element.
+            Some(condition) => format!("{condition} ? {index} : 0"),
+            None => index,
+        };
+        self.index(&mut place, pointee, &index)?;
+        Ok(place)
+    }
+
+    /// The value of an index that is a constant.
+    fn constant_index(&self, index: Handle<Expression>) -> Option<u64> {
+        let constant = matches!(
+            self.frame.function.expressions[index],
+            Expression::Literal(_) | Expression::Constant(_)
+        );
+        if constant { range::upper(self.frame, index, 0) } else { None }
+    }
+
+    /// Adds the condition under which an index is in range.
+    fn check(
+        &mut self,
+        place: &mut Place,
+        base: Handle<Expression>,
+        index: Option<Handle<Expression>>,
+        known: u32,
+    ) -> Result<()> {
+        if self.writer.checks == Checks::Unchecked {
+            return Ok(());
+        }
+        let Some(limit) = range::limit(self.frame, base, index, known) else { return Ok(()) };
+        let limit = match limit {
+            Limit::Constant(length) => format!("{length}u"),
+            Limit::Runtime(Some(variable)) => self.environment.length(self.writer, variable).into_owned(),
+            Limit::Runtime(None) => return Err(self.strange("a pointer to a runtime-sized array", base)),
+        };
+        let index = match index {
+            None => format!("{known}u"),
+            Some(index) if *self.frame.inner(index) == TypeInner::Scalar(Scalar::I32) => {
+                self.writer.scalar(Scalar::U32)?;
+                format!("(u32){}", self.operand(index, level::UNARY)?)
+            }
+            Some(index) => self.operand(index, level::ADD)?,
+        };
+        place.conditions.push(format!("{index} < {limit}"));
+        Ok(())
+    }
+
+    fn index(&self, place: &mut Place, indexed: &TypeInner, index: &str) -> Result<()> {
+        match *indexed {
+            TypeInner::Matrix { rows, .. } => {
+                place.member("c");
+                place.element(index);
+                if rows == VectorSize::Tri {
+                    place.member("value");
+                }
+            }
+            TypeInner::Array { base, size, stride } => {
+                if !matches!(size, ArraySize::Dynamic) {
+                    place.member("at");
+                }
+                place.element(index);
+                if self.writer.is_padded(base, stride) {
+                    place.member("value");
+                }
+            }
+            _ => return Err(self.writer.unsupported("such an index", Span::UNDEFINED)),
+        }
+        Ok(())
+    }
+
+    /// What a load of the place reads, with how tightly it binds.
+    pub(crate) fn load(
+        &mut self,
+        pointer: Handle<Expression>,
+        result: &TypeResolution,
+    ) -> Result<(String, u8)> {
+        let place = self.place(pointer)?;
+        let (value, level) = match &place.component {
+            Some(component) => {
+                let form = self.writer.component(component.size, component.scalar)?;
+                (form.join(&[place.lvalue(), component.index.clone()]), level::PRIMARY)
+            }
+            None if matches!(self.frame.pointee(pointer), TypeInner::Atomic(_)) => {
+                self.atomic_load(&place, pointer)?
+            }
+            None => (place.lvalue(), place.level()),
+        };
+        match place.condition() {
+            Some(condition) => {
+                let zero = self.writer.zero(result, Span::UNDEFINED)?.0;
+                Ok((format!("{condition} ? {value} : {zero}"), level::CONDITION))
+            }
+            None => Ok((value, level)),
+        }
+    }
+
+    /// The statements that store a value in the place.
+    pub(crate) fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) -> Result<()> {
+        let place = self.place(pointer)?;
+        if let Some(component) = place.component.clone() {
+            return self.store_component(&place, &component, pointer, value);
+        }
+        let value = self.operand(value, level::ANY)?;
+        let mut text = match place.condition() {
+            Some(condition) => format!("if ({condition}) "),
+            None => String::new(),
+        };
+        if matches!(self.frame.pointee(pointer), TypeInner::Atomic(_)) {
+            text.push_str(&self.atomic_store(&place, pointer, &value)?);
+        } else {
+            text.extend([&place.lvalue(), " = ", &value, ";"]);
+        }
+        self.lines.line(&text);
+        Ok(())
+    }
+
+    /// A private vector is replaced as a whole; of a shared one only the component may be touched.
+    fn store_component(
+        &mut self,
+        place: &Place,
+        component: &Component,
+        pointer: Handle<Expression>,
+        value: Handle<Expression>,
+    ) -> Result<()> {
+        let value = self.operand(value, level::ANY)?;
+        let condition = place.condition();
+        let space = self.frame.inner(pointer).pointer_space();
+        if matches!(space, Some(AddressSpace::Function | AddressSpace::Private)) {
+            let form = self.writer.replacement(component.size, component.scalar)?;
+            let vector = place.lvalue();
+            let value = form.join(&[vector.clone(), component.index.clone(), value]);
+            let guard = condition.map(|condition| format!("if ({condition}) ")).unwrap_or_default();
+            self.lines.line(&format!("{guard}{vector} = {value};"));
+            return Ok(());
+        }
+        let mut chain = String::new();
+        for (number, name) in COMPONENTS[..component.size as usize].iter().enumerate() {
+            let mut member = place.clone();
+            member.member(name);
+            let word = if number == 0 { "if" } else { " else if" };
+            let index = &component.index;
+            chain.push_str(&format!("{word} ({index} == {number}) {} = {value};", member.lvalue()));
+        }
+        match condition {
+            Some(condition) => {
+                self.lines.open(&format!("if ({condition}) {{"));
+                self.lines.line(&chain);
+                self.lines.close("}");
+            }
+            None => self.lines.line(&chain),
+        }
+        Ok(())
+    }
+
+    /// A value's element: the base is no pointer.
+    pub(crate) fn element_of_value(
+        &mut self,
+        base: Handle<Expression>,
+        index: Option<Handle<Expression>>,
+        known: u32,
+        result: &TypeResolution,
+    ) -> Result<(String, u8)> {
+        let inner = self.frame.inner(base);
+        if let (Some(Shape { scalar, size: Some(size) }), Some(index)) = (Shape::of(inner), index) {
+            let Some(known) = self.constant_index(index).filter(|known| *known < size as u64) else {
+                let form = self.writer.component(size, scalar)?;
+                let operands = [self.operand(base, level::ANY)?, self.operand(index, level::ANY)?];
+                return Ok((form.join(&operands), level::PRIMARY));
+            };
+            return Ok((
+                format!("{}.{}", self.operand(base, level::PRIMARY)?, component_name(known)),
+                level::PRIMARY,
+            ));
+        }
+        let text = self.operand(base, level::PRIMARY)?;
+        let mut place = Place { text, pointer: false, conditions: Vec::new(), component: None };
+        match inner {
+            TypeInner::Struct { .. } => {
+                let structure = self.structure_of(base)?;
+                place.member(self.writer.names.member(structure, known));
+            }
+            TypeInner::Vector { .. } => place.member(component_name(u64::from(known))),
+            _ => {
+                self.check(&mut place, base, index, known)?;
+                let index =
+                    index.map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ANY))?;
+                self.index(&mut place, inner, &index)?;
+            }
+        }
+        match place.condition() {
+            Some(condition) => {
+                let zero = self.writer.zero(result, Span::UNDEFINED)?.0;
+                Ok((format!("{condition} ? {} : {zero}", place.lvalue()), level::CONDITION))
+            }
+            None => Ok((place.lvalue(), level::PRIMARY)),
+        }
+    }
+
+    fn structure_of(&self, expression: Handle<Expression>) -> Result<Handle<Type>> {
+        let handle = self.frame.info[expression].ty.handle();
+        handle.ok_or_else(|| self.strange("a structure without a type", expression))
+    }
+
+    /// The value of a place that holds an atomic, read as one.
+    fn atomic_load(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<(String, u8)> {
+        Ok(match self.writer.dialect {
+            Dialect::Host => {
+                (format!("__atomic_load_n({}, __ATOMIC_RELAXED)", place.address()), level::PRIMARY)
+            }
+            _ => (format!("*{}", self.volatile(place, pointer)?), level::UNARY),
+        })
+    }
+
+    fn atomic_store(&mut self, place: &Place, pointer: Handle<Expression>, value: &str) -> Result<String> {
+        Ok(match self.writer.dialect {
+            Dialect::Host => format!("__atomic_store_n({}, {value}, __ATOMIC_RELAXED);", place.address()),
+            _ => format!("*{} = {value};", self.volatile(place, pointer)?),
+        })
+    }
+
+    /// A pointer through which each access happens as it is written.
+    fn volatile(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<String> {
+        let space = self.frame.inner(pointer).pointer_space();
+        let space = space.map_or("", |space| self.writer.dialect.space(space));
+        let scalar = Shape::of(self.frame.pointee(pointer)).map_or(Scalar::U32, |shape| shape.scalar);
+        Ok(format!("(volatile {space}{} *){}", self.writer.scalar(scalar)?, place.address()))
+    }
+}
+
+fn component_name(index: u64) -> &'static str {
+    usize::try_from(index).ok().and_then(|index| COMPONENTS.get(index)).copied().unwrap_or("x")
+}

@@ -1,0 +1,417 @@
+//! Which expressions of a function get a name, and which are printed where they are used.
+//!
+//! An expression is named if the program names it (`let`), or if it is printed more than once. A load is printed where
+//! its value is used only if nothing but `Emit`s stands between the two, so that no effect can change what it reads.
+
+use naga::valid::FunctionInfo;
+use naga::{
+    AddressSpace, AtomicFunction, Block, Expression, FastHashSet, Function, GatherMode, Handle,
+    LocalVariable, Module, Statement, TypeInner,
+};
+
+use super::names::{LocalNames, Names};
+use super::range;
+use crate::program::Checks;
+
+/// The function that is printed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) function: &'a Function,
+    pub(crate) info: &'a FunctionInfo,
+    /// Of an entry point: its work-group.
+    pub(crate) group_size: Option<[u32; 3]>,
+}
+
+impl<'a> Frame<'a> {
+    /// The type of an expression.
+    pub(crate) fn inner(&self, expression: Handle<Expression>) -> &'a TypeInner {
+        self.info[expression].ty.inner_with(&self.module.types)
+    }
+
+    /// What a pointer points to, where that is no part of a vector or matrix.
+    pub(crate) fn pointee(&self, pointer: Handle<Expression>) -> &'a TypeInner {
+        match self.inner(pointer) {
+            TypeInner::Pointer { base, .. } => &self.module.types[*base].inner,
+            other => other,
+        }
+    }
+
+    /// Whether it is the pointer to a vector (not to a component of one).
+    pub(crate) fn is_vector_pointer(&self, pointer: Handle<Expression>) -> bool {
+        match self.inner(pointer) {
+            TypeInner::Pointer { base, .. } => {
+                matches!(self.module.types[*base].inner, TypeInner::Vector { .. })
+            }
+            TypeInner::ValuePointer { size, .. } => size.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is a pointer.
+    pub(crate) fn is_pointer(&self, expression: Handle<Expression>) -> bool {
+        self.inner(expression).pointer_space().is_some()
+    }
+}
+
+/// The names of one function.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// By expression.
+    values: Vec<Option<String>>,
+    used: Vec<bool>,
+    arguments: Vec<String>,
+    locals: Vec<String>,
+    hoisted: FastHashSet<Handle<Expression>>,
+    names: LocalNames,
+}
+
+impl Plan {
+    /// Plans the printing of a function.
+    pub(crate) fn new(names: &Names, frame: Frame<'_>, checks: Checks) -> Self {
+        let function = frame.function;
+        let mut plan = Self::default();
+        let arguments =
+            function.arguments.iter().map(|argument| argument.name.as_deref().unwrap_or("argument"));
+        plan.arguments = arguments.map(|name| plan.names.fresh(names, name)).collect();
+        let locals =
+            function.local_variables.iter().map(|(_, local)| local.name.as_deref().unwrap_or("local"));
+        plan.locals = locals.map(|name| plan.names.fresh(names, name)).collect();
+        let mut uses = Uses::new(frame, checks);
+        uses.block(&function.body);
+        let named = uses.decide();
+        let mut number = 0;
+        for (handle, _) in function.expressions.iter() {
+            let name = named[handle.index()].then(|| match function.named_expressions.get(&handle) {
+                Some(name) => plan.names.fresh(names, name),
+                None => {
+                    number += 1;
+                    plan.names.fresh(names, &format!("t{number}"))
+                }
+            });
+            plan.values.push(name);
+            plan.used.push(uses.counts[handle.index()] > 0);
+        }
+        plan
+    }
+
+    /// The name of an expression's value, if it has one.
+    pub(crate) fn value(&self, expression: Handle<Expression>) -> Option<&str> {
+        self.values[expression.index()].as_deref()
+    }
+
+    /// Whether anything that is printed uses it.
+    pub(crate) fn is_used(&self, expression: Handle<Expression>) -> bool {
+        self.used[expression.index()]
+    }
+
+    /// The name of an argument.
+    pub(crate) fn argument(&self, index: u32) -> &str {
+        &self.arguments[index as usize]
+    }
+
+    /// The name of a local variable.
+    pub(crate) fn local(&self, variable: Handle<LocalVariable>) -> &str {
+        &self.locals[variable.index()]
+    }
+
+    /// Another name in the function's scope.
+    pub(crate) fn fresh(&mut self, names: &Names, wanted: &str) -> String {
+        self.names.fresh(names, wanted)
+    }
+
+    /// Declares that a variable for the value exists already, so that it is assigned where it is defined.
+    pub(crate) fn hoist(&mut self, expression: Handle<Expression>) {
+        self.hoisted.insert(expression);
+    }
+
+    /// Whether a variable for the value exists already.
+    pub(crate) fn is_hoisted(&self, expression: Handle<Expression>) -> bool {
+        self.hoisted.contains(&expression)
+    }
+}
+
+/// Where an expression is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Site {
+    Nowhere,
+    /// Block and statement.
+    At(u32, u32),
+    Several,
+}
+
+impl Site {
+    fn and(self, other: Self) -> Self {
+        match self {
+            Self::Nowhere => other,
+            site if site == other => site,
+            _ => Self::Several,
+        }
+    }
+}
+
+/// The `Emit` that evaluates an expression.
+#[derive(Clone, Copy, Debug)]
+struct Emitted {
+    block: u32,
+    statement: u32,
+    /// The first statement from there on that is no `Emit`.
+    effect: u32,
+}
+
+/// How often, and where, expressions are printed.
+struct Uses<'a> {
+    frame: Frame<'a>,
+    checks: Checks,
+    counts: Vec<u32>,
+    sites: Vec<Site>,
+    emitted: Vec<Option<Emitted>>,
+    blocks: u32,
+}
+
+/// More than once, for operands that a statement prints repeatedly.
+const REPEATED: u32 = 4;
+
+impl<'a> Uses<'a> {
+    fn new(frame: Frame<'a>, checks: Checks) -> Self {
+        let length = frame.function.expressions.len();
+        Self {
+            frame,
+            checks,
+            counts: vec![0; length],
+            sites: vec![Site::Nowhere; length],
+            emitted: vec![None; length],
+            blocks: 0,
+        }
+    }
+
+    fn count(&mut self, expression: Handle<Expression>, site: Site, times: u32) {
+        let index = expression.index();
+        self.counts[index] = self.counts[index].saturating_add(times);
+        self.sites[index] = self.sites[index].and(site);
+    }
+
+    fn block(&mut self, block: &Block) -> u32 {
+        let id = self.blocks;
+        self.blocks += 1;
+        let mut effects = vec![0; block.len()];
+        let mut effect = block.len();
+        for (index, statement) in block.iter().enumerate().rev() {
+            if !matches!(statement, Statement::Emit(_)) {
+                effect = index;
+            }
+            effects[index] = number(effect);
+        }
+        for (index, statement) in block.iter().enumerate() {
+            let site = Site::At(id, number(index));
+            if let Statement::Emit(range) = statement {
+                let emitted = Emitted { block: id, statement: number(index), effect: effects[index] };
+                for expression in range.clone() {
+                    self.emitted[expression.index()] = Some(emitted);
+                }
+            } else {
+                self.statement(statement, site);
+            }
+        }
+        id
+    }
+
+    fn statement(&mut self, statement: &Statement, site: Site) {
+        match statement {
+            Statement::Block(block) => {
+                self.block(block);
+            }
+            Statement::If { condition, accept, reject } => {
+                self.count(*condition, site, 1);
+                self.block(accept);
+                self.block(reject);
+            }
+            Statement::Switch { selector, cases } => {
+                self.count(*selector, site, 1);
+                for case in cases {
+                    self.block(&case.body);
+                }
+            }
+            Statement::Loop { body, continuing, break_if } => {
+                self.block(body);
+                let block = self.block(continuing);
+                if let Some(condition) = break_if {
+                    self.count(*condition, Site::At(block, number(continuing.len())), 1);
+                }
+            }
+            Statement::Return { value: Some(value) } => self.count(*value, site, 1),
+            Statement::Store { pointer, value } => self.store(*pointer, *value, site),
+            Statement::Call { arguments, .. } => {
+                for argument in arguments {
+                    self.count(*argument, site, 1);
+                }
+            }
+            // Its barriers stand before the load.
+            Statement::WorkGroupUniformLoad { pointer, .. } => self.count(*pointer, Site::Several, 1),
+            Statement::Atomic { pointer, fun, value, .. } => {
+                self.count(*pointer, site, 1);
+                self.count(*value, site, 1);
+                if let AtomicFunction::Exchange { compare: Some(compare) } = fun {
+                    self.count(*compare, site, REPEATED);
+                }
+            }
+            _ => self.subgroup(statement, site),
+        }
+    }
+
+    fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>, site: Site) {
+        self.count(pointer, site, 1);
+        let mut times = 1;
+        if let Expression::Access { base, index } = self.frame.function.expressions[pointer]
+            && self.frame.is_vector_pointer(base)
+        {
+            self.count(index, site, REPEATED);
+            let space = self.frame.inner(base).pointer_space();
+            if !matches!(space, Some(AddressSpace::Function | AddressSpace::Private)) {
+                times = REPEATED;
+            }
+        }
+        self.count(value, site, times);
+    }
+
+    fn subgroup(&mut self, statement: &Statement, site: Site) {
+        match statement {
+            Statement::SubgroupBallot { predicate: Some(predicate), .. } => self.count(*predicate, site, 1),
+            Statement::SubgroupCollectiveOperation { argument, .. } => self.count(*argument, site, REPEATED),
+            Statement::SubgroupGather { mode, argument, .. } => {
+                self.count(*argument, site, REPEATED);
+                match mode {
+                    GatherMode::Broadcast(index)
+                    | GatherMode::Shuffle(index)
+                    | GatherMode::ShuffleDown(index)
+                    | GatherMode::ShuffleUp(index)
+                    | GatherMode::ShuffleXor(index)
+                    | GatherMode::QuadBroadcast(index) => self.count(*index, site, REPEATED),
+                    GatherMode::BroadcastFirst | GatherMode::QuadSwap(_) => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Goes from users to operands, which stand before them.
+    fn decide(&mut self) -> Vec<bool> {
+        let expressions = &self.frame.function.expressions;
+        let mut named = vec![false; expressions.len()];
+        let handles: Vec<_> = expressions.iter().collect();
+        for (handle, expression) in handles.into_iter().rev() {
+            let index = handle.index();
+            if self.counts[index] == 0 {
+                continue;
+            }
+            named[index] = is_result(expression) || self.is_named(handle, expression);
+            let (site, times) = match self.emitted[index] {
+                Some(emitted) if named[index] => (Site::At(emitted.block, emitted.statement), 1),
+                _ => (self.sites[index], self.counts[index]),
+            };
+            self.operands(expression, |uses, operand, weight| {
+                uses.count(operand, site, times.saturating_mul(weight));
+            });
+        }
+        named
+    }
+
+    fn is_named(&self, handle: Handle<Expression>, expression: &Expression) -> bool {
+        let Some(emitted) = self.emitted[handle.index()] else { return false };
+        if self.frame.is_pointer(handle) {
+            return false;
+        }
+        if self.frame.function.named_expressions.contains_key(&handle) {
+            return true;
+        }
+        let count = self.counts[handle.index()];
+        match expression {
+            Expression::Load { pointer } => {
+                let variable =
+                    matches!(self.frame.function.expressions[*pointer], Expression::LocalVariable(_));
+                let here = match self.sites[handle.index()] {
+                    Site::At(block, statement) => block == emitted.block && statement <= emitted.effect,
+                    _ => false,
+                };
+                !(here && (count == 1 || variable))
+            }
+            Expression::AccessIndex { .. } => false,
+            _ => count > 1,
+        }
+    }
+
+    /// Calls `each` with the operands and how often they are printed.
+    fn operands(
+        &mut self,
+        expression: &Expression,
+        mut each: impl FnMut(&mut Self, Handle<Expression>, u32),
+    ) {
+        match *expression {
+            Expression::Compose { ref components, .. } => {
+                for component in components {
+                    let times = match self.frame.inner(*component) {
+                        TypeInner::Vector { .. } if self.is_flattened(expression) => REPEATED,
+                        _ => 1,
+                    };
+                    each(self, *component, times);
+                }
+            }
+            Expression::Access { base, index } => {
+                let checked = self.checks == Checks::Bounded
+                    && !self.frame.is_vector_pointer(base)
+                    && range::limit(self.frame, base, Some(index), 0).is_some();
+                each(self, base, 1);
+                each(self, index, if checked { 2 } else { 1 });
+            }
+            Expression::AccessIndex { base, .. } => each(self, base, 1),
+            Expression::Splat { value, .. } => each(self, value, 1),
+            Expression::Swizzle { vector, .. } => each(self, vector, 1),
+            Expression::Load { pointer } => each(self, pointer, 1),
+            Expression::Unary { expr, .. } | Expression::As { expr, .. } => each(self, expr, 1),
+            Expression::Relational { argument, .. } => each(self, argument, 1),
+            Expression::Binary { left, right, .. } => {
+                each(self, left, 1);
+                each(self, right, 1);
+            }
+            Expression::Select { condition, accept, reject } => {
+                for operand in [condition, accept, reject] {
+                    each(self, operand, 1);
+                }
+            }
+            Expression::Math { arg, arg1, arg2, arg3, .. } => {
+                for operand in [Some(arg), arg1, arg2, arg3].into_iter().flatten() {
+                    each(self, operand, 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a `Compose` makes a vector, of scalars and vectors.
+    fn is_flattened(&self, expression: &Expression) -> bool {
+        match expression {
+            Expression::Compose { ty, .. } => {
+                matches!(self.frame.module.types[*ty].inner, TypeInner::Vector { .. })
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a statement gives the value.
+const fn is_result(expression: &Expression) -> bool {
+    matches!(
+        expression,
+        Expression::CallResult(_)
+            | Expression::AtomicResult { .. }
+            | Expression::WorkGroupUniformLoadResult { .. }
+            | Expression::SubgroupBallotResult
+            | Expression::SubgroupOperationResult { .. }
+    )
+}
+
+/// Blocks are smaller than the text they come from.
+#[expect(clippy::cast_possible_truncation, reason = "texts are smaller than 4 GiB")]
+const fn number(index: usize) -> u32 {
+    index as u32
+}

@@ -1,0 +1,202 @@
+//! Statements of one invocation.
+
+use naga::{Barrier, Block, Expression, Function, Handle, Span, Statement, SwitchCase, SwitchValue};
+use runtime_core::Result;
+
+use super::environment::Environment;
+use super::form::level;
+use super::lines::Lines;
+use super::plan::{Frame, Plan};
+use super::writer::Writer;
+
+/// Prints the statements and expressions of one function.
+#[derive(Debug)]
+pub(crate) struct Printer<'w, 'a, E> {
+    pub(crate) writer: &'w mut Writer<'a>,
+    pub(crate) frame: Frame<'a>,
+    pub(crate) plan: Plan,
+    pub(crate) environment: E,
+    pub(crate) lines: Lines,
+    /// What `continue` is in each loop around the statement; `None` is C's own.
+    pub(super) labels: Vec<Option<String>>,
+    /// Whether a chain is printed for its address.
+    pub(super) addressing: bool,
+}
+
+impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
+    /// A printer that has not printed anything yet.
+    pub(crate) fn new(writer: &'w mut Writer<'a>, frame: Frame<'a>, environment: E) -> Self {
+        let plan = Plan::new(&writer.names, frame, writer.checks);
+        let (lines, labels) = (Lines::at(1), Vec::new());
+        Self { writer, frame, plan, environment, lines, labels, addressing: false }
+    }
+
+    /// All statements of a block.
+    pub(crate) fn block(&mut self, block: &Block) -> Result<()> {
+        block.span_iter().try_for_each(|(statement, span)| self.statement(statement, *span))
+    }
+
+    /// A block between braces that are printed already.
+    pub(super) fn nested(&mut self, block: &Block, open: &str) -> Result<()> {
+        self.lines.open(open);
+        self.block(block)
+    }
+
+    /// One statement.
+    ///
+    /// # Errors
+    /// `Unsupported` for what the language cannot express.
+    pub(crate) fn statement(&mut self, statement: &Statement, span: Span) -> Result<()> {
+        match statement {
+            Statement::Emit(range) => range.clone().try_for_each(|expression| self.emit(expression)),
+            Statement::Block(block) => {
+                self.nested(block, "{")?;
+                self.lines.close("}");
+                Ok(())
+            }
+            Statement::If { condition, accept, reject } => self.branch(*condition, accept, reject),
+            Statement::Switch { selector, cases } => self.switch(*selector, cases),
+            Statement::Loop { body, continuing, break_if } => self.looping(body, continuing, *break_if),
+            Statement::Break => {
+                self.lines.line("break;");
+                Ok(())
+            }
+            Statement::Continue => {
+                let label = self.labels.last().cloned().flatten();
+                self.lines
+                    .line(&label.map_or_else(|| "continue;".to_owned(), |label| format!("goto {label};")));
+                Ok(())
+            }
+            Statement::Return { value } => {
+                let value = value.map(|value| self.value(value)).transpose()?;
+                let text = self.environment.leave(value.as_deref());
+                self.lines.line(&text);
+                Ok(())
+            }
+            Statement::ControlBarrier(barrier) | Statement::MemoryBarrier(barrier) => {
+                self.barrier(*barrier, span)
+            }
+            Statement::Store { pointer, value } => self.store(*pointer, *value),
+            Statement::Atomic { pointer, fun, value, result } => {
+                self.atomic(*pointer, (*fun, *value), *result, span)
+            }
+            Statement::WorkGroupUniformLoad { pointer, result } => {
+                self.barrier(Barrier::WORK_GROUP, span)?;
+                let value = self.load(*pointer, &self.frame.info[*result].ty)?.0;
+                self.define(*result, &value)?;
+                self.barrier(Barrier::WORK_GROUP, span)
+            }
+            Statement::Call { function, arguments, result } => self.call(*function, arguments, *result),
+            Statement::SubgroupBallot { .. }
+            | Statement::SubgroupGather { .. }
+            | Statement::SubgroupCollectiveOperation { .. } => self.subgroup(statement, span),
+            _ => Err(self.writer.unsupported("such a statement", span)),
+        }
+    }
+
+    /// Defines the value of an expression, if it has a name.
+    pub(crate) fn emit(&mut self, expression: Handle<Expression>) -> Result<()> {
+        if self.plan.value(expression).is_none() {
+            return Ok(());
+        }
+        let mut value = String::new();
+        self.put_unnamed(&mut value, expression, level::ANY)?;
+        self.define(expression, &value)
+    }
+
+    /// Stores the value of an expression that has a name.
+    pub(crate) fn define(&mut self, expression: Handle<Expression>, value: &str) -> Result<()> {
+        let type_name = self.writer.resolved_name(&self.frame.info[expression].ty, self.span(expression))?;
+        let Some(name) = self.plan.value(expression) else {
+            self.lines.line(&format!("{value};"));
+            return Ok(());
+        };
+        let text = if self.plan.is_hoisted(expression) {
+            format!("{} = {value};", self.environment.value(expression, name))
+        } else {
+            self.environment.define(expression, &type_name, name, value)
+        };
+        self.lines.line(&text);
+        Ok(())
+    }
+
+    /// The statement that is a barrier.
+    pub(crate) fn barrier(&mut self, barrier: Barrier, span: Span) -> Result<()> {
+        let text = self.environment.barrier(self.writer, barrier, span)?;
+        self.lines.line(&text);
+        Ok(())
+    }
+
+    fn branch(&mut self, condition: Handle<Expression>, accept: &Block, reject: &Block) -> Result<()> {
+        if accept.is_empty() && !reject.is_empty() {
+            let condition = self.operand(condition, level::UNARY)?;
+            self.nested(reject, &format!("if (!{condition}) {{"))?;
+            self.lines.close("}");
+            return Ok(());
+        }
+        let condition = self.value(condition)?;
+        self.nested(accept, &format!("if ({condition}) {{"))?;
+        let mut reject = reject;
+        // `else if` is a branch that is all there is in the other one's else.
+        while let [Statement::If { condition, accept, reject: next }] = &reject[..] {
+            let condition = self.value(*condition)?;
+            self.lines.reopen(&format!("}} else if ({condition}) {{"));
+            self.block(accept)?;
+            reject = next;
+        }
+        if !reject.is_empty() {
+            self.lines.reopen("} else {");
+            self.block(reject)?;
+        }
+        self.lines.close("}");
+        Ok(())
+    }
+
+    fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
+        let selector = self.value(selector)?;
+        self.lines.line(&format!("switch ({selector}) {{"));
+        for case in cases {
+            let label = match case.value {
+                SwitchValue::I32(i32::MIN) => "case -2147483647 - 1:".to_owned(),
+                SwitchValue::I32(value) => format!("case {value}:"),
+                SwitchValue::U32(value) => format!("case {value}u:"),
+                SwitchValue::Default => "default:".to_owned(),
+            };
+            if case.fall_through && case.body.is_empty() {
+                self.lines.line(&label);
+                continue;
+            }
+            self.nested(&case.body, &format!("{label} {{"))?;
+            let ends = case.body.last().is_some_and(|last| {
+                matches!(last, Statement::Break | Statement::Continue | Statement::Return { .. })
+            });
+            if !ends && !case.fall_through {
+                self.lines.line("break;");
+            }
+            self.lines.close("}");
+        }
+        self.lines.line("}");
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        function: Handle<Function>,
+        arguments: &[Handle<Expression>],
+        result: Option<Handle<Expression>>,
+    ) -> Result<()> {
+        let mut operands = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            operands.push(self.value(*argument)?);
+        }
+        operands.extend(self.passed(function));
+        let call = format!("{}({})", self.writer.names.function(function), operands.join(", "));
+        match result {
+            Some(result) if self.plan.is_used(result) => self.define(result, &call),
+            _ => {
+                self.lines.line(&format!("{call};"));
+                Ok(())
+            }
+        }
+    }
+}
