@@ -1,1 +1,35 @@
-//! The host's entry points: loops over the invocations of a work-group.
+//! The host's entry points: loops over the invocations of a work-group, written so that a C compiler vectorises them.
+//!
+//! ```text
+//! inline ── Plan (names) ── Uniformity ── once (what runs once) ── steps (cut into regions) ── homes (where values live)
+//!        ── entry (the function, and what runs once) ── lanes (a region: loops over z, y and x) ── claims (its fast copy)
+//! ```
+//!
+//! A work-group is run by one thread: a region after the other, each for all invocations. So a barrier is the end of a
+//! region, workgroup memory is a local variable, and values that live across regions are kept in arrays.
+
+mod claims;
+mod entry;
+mod environment;
+mod homes;
+mod lanes;
+mod once;
+mod steps;
+mod uses;
+
+use runtime_core::{Error, ErrorKind, Result};
+
+pub(super) use entry::entry;
+
+use crate::inline::inline;
+use crate::parse;
+use crate::program::Program;
+
+/// The program that the host's entry points are written from: with functions inlined and no private variables.
+pub(super) fn prepare(program: &Program) -> Result<Program> {
+    let module = inline(&program.module)?;
+    let info = parse::validate(&module).map_err(|error| {
+        Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {}", error.into_inner()))
+    })?;
+    Ok(Program { module, info, ..program.clone() })
+}

@@ -1,0 +1,473 @@
+//! The function of an entry point, and what it does once for each work-group.
+
+use std::collections::HashMap;
+
+use naga::{AddressSpace, Expression, Function, GlobalVariable, Handle, Module, Span, Statement, SwitchValue, TypeInner};
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::environment::{Kept, Lanes, Part};
+use super::homes::{Home, Homes};
+use super::once::Once;
+use super::steps::{Condition, Step, Steps, cut};
+use super::uses::Uses;
+use crate::c::lines::Lines;
+use crate::c::plan::Frame;
+use crate::c::statement::Printer;
+use crate::c::writer::Writer;
+use crate::uniformity::Uniformity;
+
+/// Bytes of workgroup memory and of values kept per invocation that a worker's stack has room for.
+const STACK: u64 = 512 << 10;
+
+/// Says of a loop that its iterations may run in any order: those of invocations between barriers.
+const UNORDERED: &str = "\
+#ifdef __clang__
+#define UNORDERED _Pragma(\"clang loop vectorize(assume_safety)\")
+#else
+#define UNORDERED _Pragma(\"GCC ivdep\")
+#endif
+";
+
+/// An entry point on its way to C.
+pub(super) struct Entry<'w, 'a, 'p> {
+    pub(super) printer: Printer<'w, 'a, Lanes>,
+    pub(super) module: &'a Module,
+    pub(super) function: &'a Function,
+    pub(super) size: [u32; 3],
+    pub(super) homes: &'p Homes,
+    pub(super) steps: &'p Steps,
+    pub(super) once: &'p Once<'p>,
+    pub(super) uses: &'p Uses<'p>,
+    pub(super) uniformity: &'p Uniformity,
+    /// The arrays of variables that are kept per invocation.
+    pub(super) variables: HashMap<Handle<naga::LocalVariable>, Kept>,
+    /// Names of the values that invocations compute for the group.
+    pub(super) agreed: HashMap<Handle<Expression>, String>,
+    bytes: u64,
+    /// Labels of the loops of the group around what is printed.
+    loops: Vec<String>,
+}
+
+/// Writes the function of an entry point, and gives its symbol.
+///
+/// # Errors
+/// `Unsupported` for what the host cannot do.
+pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<String> {
+    let program = writer.program;
+    let module = &program.module;
+    let point = &module.entry_points[index];
+    let function = &point.function;
+    let frame = Frame {
+        module,
+        function,
+        info: program.info.get_entry_point(index),
+        group_size: Some(point.workgroup_size),
+    };
+    let uniformity = Uniformity::of(module, &program.info, index);
+    let printer = Printer::new(writer, frame, Lanes::default());
+    let uses = Uses::new(function, |value| printer.plan.value(value).is_some());
+    let once = Once::new(module, function, &uniformity, &uses);
+    let steps = cut(program, function, &once, &uses)?;
+    let homes = Homes::new(module, function, &once, &uses, &steps);
+    let mut entry = Entry {
+        printer,
+        module,
+        function,
+        size: point.workgroup_size,
+        homes: &homes,
+        steps: &steps,
+        once: &once,
+        uses: &uses,
+        uniformity: &uniformity,
+        variables: HashMap::new(),
+        agreed: HashMap::new(),
+        bytes: 0,
+        loops: Vec::new(),
+    };
+    entry.write(index)
+}
+
+impl Entry<'_, '_, '_> {
+    fn write(&mut self, index: usize) -> Result<String> {
+        let symbol = self.printer.writer.names.entry(index).to_owned();
+        let globals = self.globals();
+        let (parameters, arguments, unpack) = self.parameters(index, &globals)?;
+        self.printer.lines = Lines::at(0);
+        if self.printer.writer.first("UNORDERED") {
+            self.printer.writer.types.push_str(UNORDERED);
+        }
+        let range = "const unsigned int *groups_, long long begin_, long long end_";
+        self.line("");
+        self.open(&format!("static void {symbol}_range({parameters}{range}) {{"));
+        self.lengths(index)?;
+        self.arrays(&globals)?;
+        self.open("for (long long group_ = begin_; group_ < end_; group_++) {");
+        self.group()?;
+        self.line("next_group:;");
+        self.close("}");
+        self.close("}");
+        self.line("");
+        self.open(&format!("void {symbol}(const unsigned long long *args_, {range}) {{"));
+        for line in unpack {
+            self.line(&line);
+        }
+        self.line(&format!("{symbol}_range({arguments}groups_, begin_, end_);"));
+        self.close("}");
+        self.fits(index)?;
+        let text = std::mem::take(&mut self.printer.lines).into_text();
+        self.printer.writer.functions.push_str(&text);
+        Ok(symbol)
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        self.printer.lines.line(line);
+    }
+
+    pub(super) fn open(&mut self, line: &str) {
+        self.printer.lines.open(line);
+    }
+
+    pub(super) fn close(&mut self, line: &str) {
+        self.printer.lines.close(line);
+    }
+
+    /// The variables of the module that the entry point uses.
+    fn globals(&self) -> Vec<Handle<GlobalVariable>> {
+        let info = self.printer.frame.info;
+        let used = self.module.global_variables.iter().filter(|(variable, _)| !info[*variable].is_empty());
+        used.map(|(variable, _)| variable).collect()
+    }
+
+    /// What the inner function takes, what it is called with, and what makes that of the words of the arguments.
+    fn parameters(&mut self, index: usize, globals: &[Handle<GlobalVariable>]) -> Result<(String, String, Vec<String>)> {
+        let interface = self.printer.writer.program.interfaces[index].clone();
+        let (mut parameters, mut arguments, mut unpack) = (String::new(), String::new(), Vec::new());
+        let writer = &mut *self.printer.writer;
+        for (word, tensor) in interface.tensors.iter().enumerate() {
+            let declared = &self.module.global_variables[tensor.variable];
+            let (space, type_name) = (writer.dialect.space(declared.space), writer.type_name(declared.ty)?);
+            let name = writer.names.global(tensor.variable);
+            let restrict = writer.dialect.restrict();
+            parameters.push_str(&format!("{space}{type_name} *{restrict}{name}, "));
+            arguments.push_str(&format!("({space}{type_name} *)(__UINTPTR_TYPE__)args_[{word}], "));
+        }
+        let mut word = interface.tensors.len();
+        if let Some(immediate) = interface.immediate {
+            let ty = self.module.global_variables[immediate].ty;
+            let (type_name, name) = (writer.type_name(ty)?, writer.names.global(immediate).to_owned());
+            unpack.push(format!("{type_name} {name};"));
+            for member in 0..interface.scalars.len() {
+                let field = writer.names.member(ty, u32::try_from(member).unwrap_or_default());
+                let place = format!("{name}.{field}");
+                unpack.push(format!("__builtin_memcpy(&{place}, &args_[{}], sizeof {place});", word + member));
+            }
+            if globals.contains(&immediate) {
+                parameters.push_str(&format!("{type_name} {name}, "));
+                arguments.push_str(&format!("{name}, "));
+            }
+        }
+        word += interface.scalars.len();
+        for (number, tensor) in interface.tensors.iter().enumerate() {
+            let size = writer.names.size(tensor.variable);
+            parameters.push_str(&format!("unsigned long long {size}, "));
+            arguments.push_str(&format!("args_[{}], ", word + number));
+        }
+        Ok((parameters, arguments, unpack))
+    }
+
+    /// The numbers of elements of runtime-sized arrays.
+    fn lengths(&mut self, index: usize) -> Result<()> {
+        for tensor in &self.printer.writer.program.interfaces[index].tensors {
+            let size = self.printer.writer.names.size(tensor.variable).to_owned();
+            if let Some(text) = self.printer.writer.length_of(tensor.variable, &size)? {
+                self.line(&text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Workgroup memory, and the arrays over the invocations.
+    fn arrays(&mut self, globals: &[Handle<GlobalVariable>]) -> Result<()> {
+        let items: u32 = self.size.iter().product();
+        for &variable in globals {
+            let declared = &self.module.global_variables[variable];
+            if declared.space == AddressSpace::WorkGroup {
+                let type_name = self.printer.writer.type_name(declared.ty)?;
+                let name = self.printer.writer.names.global(variable).to_owned();
+                self.bytes += u64::from(self.module.types[declared.ty].inner.size(self.module.to_ctx()));
+                self.line(&format!("{type_name} {name} __attribute__((aligned(64)));"));
+            }
+        }
+        for (variable, declared) in self.function.local_variables.iter() {
+            if !matches!(self.homes.variable(variable), Home::Lanes | Home::LanesInPlace) {
+                continue;
+            }
+            let type_name = self.printer.writer.type_name(declared.ty)?;
+            let name = self.printer.plan.local(variable).to_owned();
+            let kept = self.kept((type_name, &self.module.types[declared.ty].inner), &name)?;
+            self.line(&kept.declare(items));
+            if self.homes.variable(variable) == Home::LanesInPlace {
+                self.printer.environment.in_place.insert(variable, kept.arrays[0].0.clone());
+            }
+            self.variables.insert(variable, kept);
+        }
+        let info = self.printer.frame.info;
+        for &value in &self.homes.kept {
+            let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
+            let name = self.printer.plan.value(value).unwrap_or("value").to_owned();
+            let kept = self.kept((type_name, info[value].ty.inner_with(&self.module.types)), &name)?;
+            self.line(&kept.declare(items));
+            self.printer.environment.kept.insert(value, kept);
+        }
+        self.printer.environment.once.clone_from(&self.homes.once);
+        if self.homes.masked {
+            self.bytes += u64::from(items);
+            self.line(&format!("unsigned char returned_[{items}] __attribute__((aligned(64))) = {{0}};"));
+            self.line("unsigned int returns_ = 0;");
+        }
+        Ok(())
+    }
+
+    fn kept(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<Kept> {
+        let items: u64 = self.size.iter().map(|&size| u64::from(size)).product();
+        self.bytes += items * u64::from(inner.size(self.module.to_ctx()));
+        let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
+        Kept::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
+    }
+
+    /// Refuses what a worker's stack has no room for.
+    fn fits(&self, index: usize) -> Result<()> {
+        if self.bytes <= STACK {
+            return Ok(());
+        }
+        let name = &self.module.entry_points[index].name;
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "entry point \"{name}\" needs {} bytes of workgroup memory and of values kept across barriers by each \
+                 of its invocations; the host has {STACK}: use a smaller work-group",
+                self.bytes
+            ),
+        ))
+    }
+
+    /// What is done for one work-group.
+    fn group(&mut self) -> Result<()> {
+        self.line("const unsigned int group_x_ = (unsigned int)(group_ % groups_[0]);");
+        self.line("const unsigned int group_y_ = (unsigned int)(group_ / groups_[0] % groups_[1]);");
+        self.line("const unsigned int group_z_ = (unsigned int)(group_ / groups_[0] / groups_[1]);");
+        self.line("(void)group_x_, (void)group_y_, (void)group_z_;");
+        if self.homes.masked {
+            self.line("if (returns_) __builtin_memset(returned_, 0, sizeof returned_);");
+            self.line("returns_ = 0;");
+        }
+        for argument in self.homes.arguments.clone() {
+            self.argument(argument, ["0u", "0u", "0u"])?;
+        }
+        self.declare()?;
+        let steps = self.steps;
+        self.steps(&steps.steps)
+    }
+
+    /// Declares what the group computes once, and sets the initial values that are set before all regions.
+    fn declare(&mut self) -> Result<()> {
+        let info = self.printer.frame.info;
+        for &value in &self.homes.once {
+            let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
+            if let Some(name) = self.printer.plan.value(value) {
+                let text = format!("{type_name} {name};");
+                self.line(&text);
+            }
+        }
+        for &value in &self.homes.agreed {
+            let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
+            let name = self.printer.plan.fresh(&self.printer.writer.names, "agreed");
+            self.line(&format!("{type_name} {name} = 0;"));
+            self.agreed.insert(value, name);
+        }
+        for (variable, _) in self.function.local_variables.iter() {
+            if self.homes.variable(variable) == Home::Group {
+                self.start(variable)?;
+            }
+        }
+        if self.homes.early.is_empty() {
+            return Ok(());
+        }
+        let items: u32 = self.size.iter().product();
+        self.open(&format!("for (int lane_ = 0; lane_ < {items}; lane_++) {{"));
+        self.printer.environment.lane = "lane_".to_owned();
+        for variable in self.homes.early.clone() {
+            let name = self.printer.plan.local(variable).to_owned();
+            self.start(variable)?;
+            let text = self.variables[&variable].write("lane_", &name);
+            self.line(&text);
+        }
+        self.close("}");
+        Ok(())
+    }
+
+    /// Declares a local variable with its initial value.
+    pub(super) fn start(&mut self, variable: Handle<naga::LocalVariable>) -> Result<()> {
+        let declared = &self.function.local_variables[variable];
+        let type_name = self.printer.writer.type_name(declared.ty)?;
+        let name = self.printer.plan.local(variable).to_owned();
+        let value = declared.init.map(|init| self.printer.value(init)).transpose()?;
+        self.line(&format!("{type_name} {name} = {};", value.as_deref().unwrap_or("{0}")));
+        Ok(())
+    }
+
+    /// Declares an argument of the entry point, for the invocation at a place in the group.
+    pub(super) fn argument(&mut self, index: u32, place: [&str; 3]) -> Result<()> {
+        let argument = &self.function.arguments[index as usize];
+        let type_name = self.printer.writer.type_name(argument.ty)?;
+        let name = self.printer.plan.argument(index).to_owned();
+        let value = match (&argument.binding, &self.module.types[argument.ty].inner) {
+            (Some(binding), _) => self.built_in(binding, argument.ty, place)?,
+            (None, TypeInner::Struct { members, .. }) => {
+                let mut parts = Vec::with_capacity(members.len());
+                for (number, member) in members.iter().enumerate() {
+                    let Some(binding) = &member.binding else { continue };
+                    let value = self.built_in(binding, member.ty, place)?;
+                    let number = u32::try_from(number).unwrap_or_default();
+                    parts.push(format!(".{} = {value}", self.printer.writer.names.member(argument.ty, number)));
+                }
+                format!("{{{}}}", parts.join(", "))
+            }
+            _ => return Err(self.strange("an argument without a built-in value")),
+        };
+        self.line(&format!("const {type_name} {name} = {value};"));
+        Ok(())
+    }
+
+    fn built_in(&mut self, binding: &naga::Binding, ty: Handle<naga::Type>, [x, y, z]: [&str; 3]) -> Result<String> {
+        use naga::BuiltIn as B;
+        let naga::Binding::BuiltIn(built_in) = binding else {
+            return Err(self.strange("an argument without a built-in value"));
+        };
+        let [sx, sy, sz] = self.size;
+        let values = match built_in {
+            B::LocalInvocationId => [x, y, z].map(|at| format!("(unsigned int)({at})")),
+            B::GlobalInvocationId => [("x", sx, x), ("y", sy, y), ("z", sz, z)]
+                .map(|(axis, size, at)| format!("group_{axis}_ * {size}u + (unsigned int)({at})")),
+            B::WorkGroupId => ["x", "y", "z"].map(|axis| format!("group_{axis}_")),
+            B::NumWorkGroups => ["0", "1", "2"].map(|axis| format!("groups_[{axis}]")),
+            B::WorkGroupSize => [sx, sy, sz].map(|size| format!("{size}u")),
+            B::LocalInvocationIndex => {
+                return Ok(format!("((unsigned int)({z}) * {sy}u + (unsigned int)({y})) * {sx}u + (unsigned int)({x})"));
+            }
+            _ => return Err(self.strange("subgroups")),
+        };
+        let type_name = self.printer.writer.type_name(ty)?;
+        Ok(format!("({type_name}){{{}}}", values.join(", ")))
+    }
+
+    fn strange(&self, what: &str) -> Error {
+        self.printer.writer.unsupported(what, Span::UNDEFINED)
+    }
+
+    fn steps(&mut self, steps: &[Step]) -> Result<()> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<()> {
+        self.printer.environment.part = Part::Group;
+        match step {
+            Step::Once(block) => block.span_iter().try_for_each(|(statement, span)| self.once(statement, *span)),
+            Step::Lanes(region) => self.region(*region),
+            Step::If { condition, accept, reject } => {
+                let condition = self.condition(*condition)?;
+                self.open(&format!("if ({condition}) {{"));
+                self.steps(accept)?;
+                if !reject.is_empty() {
+                    self.printer.lines.reopen("} else {");
+                    self.steps(reject)?;
+                }
+                self.close("}");
+                Ok(())
+            }
+            Step::Switch { selector, cases } => self.switch(*selector, cases),
+            Step::Loop { body, continuing, break_if } => self.cycle(body, continuing, *break_if),
+            Step::Break => {
+                self.line("break;");
+                Ok(())
+            }
+            Step::Continue => {
+                let label = self.loops.last().cloned().unwrap_or_default();
+                self.line(&format!("goto {label};"));
+                Ok(())
+            }
+            Step::Return => {
+                self.line("goto next_group;");
+                Ok(())
+            }
+        }
+    }
+
+    fn once(&mut self, statement: &Statement, span: Span) -> Result<()> {
+        match statement {
+            Statement::WorkGroupUniformLoad { pointer, result } => {
+                let info = self.printer.frame.info;
+                let value = self.printer.load(*pointer, &info[*result].ty)?.0;
+                self.printer.define(*result, &value)
+            }
+            other => self.printer.statement(other, span),
+        }
+    }
+
+    fn condition(&mut self, condition: Condition) -> Result<String> {
+        match condition {
+            Condition::Once(value) => self.printer.value(value),
+            Condition::Agreed(value) => Ok(self.agreed[&value].clone()),
+        }
+    }
+
+    fn switch(&mut self, selector: Condition, cases: &[(SwitchValue, bool, Vec<Step>)]) -> Result<()> {
+        let selector = self.condition(selector)?;
+        self.open(&format!("switch ({selector}) {{"));
+        for (value, fall_through, steps) in cases {
+            let label = match value {
+                SwitchValue::I32(i32::MIN) => "case -2147483647 - 1:".to_owned(),
+                SwitchValue::I32(value) => format!("case {value}:"),
+                SwitchValue::U32(value) => format!("case {value}u:"),
+                SwitchValue::Default => "default:".to_owned(),
+            };
+            self.open(&format!("{label} {{"));
+            self.steps(steps)?;
+            if !fall_through {
+                self.line("break;");
+            }
+            self.close("}");
+        }
+        self.close("}");
+        Ok(())
+    }
+
+    fn cycle(&mut self, body: &[Step], continuing: &[Step], break_if: Option<Condition>) -> Result<()> {
+        let label = self.printer.plan.fresh(&self.printer.writer.names, "next");
+        self.open("for (;;) {");
+        self.loops.push(label.clone());
+        self.steps(body)?;
+        self.loops.pop();
+        if continues(body) {
+            self.line(&format!("{label}:;"));
+        }
+        self.steps(continuing)?;
+        self.printer.environment.part = Part::Group;
+        if let Some(condition) = break_if {
+            let condition = self.condition(condition)?;
+            self.line(&format!("if ({condition}) break;"));
+        }
+        self.close("}");
+        Ok(())
+    }
+}
+
+/// Whether steps of a loop go on with its next round.
+fn continues(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Continue => true,
+        Step::If { accept, reject, .. } => continues(accept) || continues(reject),
+        Step::Switch { cases, .. } => cases.iter().any(|(_, _, steps)| continues(steps)),
+        _ => false,
+    })
+}

@@ -1,0 +1,395 @@
+//! A region: what runs for every invocation of a work-group, as loops over z, y and x.
+
+use std::collections::{BTreeSet, HashMap};
+
+use naga::proc::IndexableLength;
+use naga::{BinaryOperator as Op, Expression, Handle, Range, Span, Statement, TypeInner};
+use runtime_core::Result;
+
+use super::claims::{Claimed, Claims, Comparison, Linear};
+use super::entry::Entry;
+use super::environment::Part;
+use super::homes::Home;
+use super::uses::Skip;
+use crate::c::form::level;
+use crate::c::range;
+
+/// Names of values at the row's first invocation.
+type Firsts = HashMap<Handle<Expression>, String>;
+
+impl Entry<'_, '_, '_> {
+    /// The loops of a region.
+    pub(super) fn region(&mut self, index: usize) -> Result<()> {
+        let [_, sy, sz] = self.size;
+        self.open("{");
+        if self.homes.masked {
+            self.line("const int whole_ = returns_ == 0;");
+            self.line("(void)whole_;");
+        }
+        for (axis, extent) in [("z_", sz), ("y_", sy)] {
+            if extent > 1 {
+                self.open(&format!("for (int {axis} = 0; {axis} < {extent}; {axis}++) {{"));
+            } else {
+                self.line(&format!("const int {axis} = 0;"));
+            }
+        }
+        self.row(index)?;
+        for extent in [sz, sy] {
+            if extent > 1 {
+                self.close("}");
+            }
+        }
+        self.close("}");
+        if self.homes.masked && self.homes.needs[index].returns {
+            let items: u32 = self.size.iter().product();
+            self.line(&format!("if (returns_ == {items}u) goto next_group;"));
+        }
+        Ok(())
+    }
+
+    /// One row of invocations: copies of its loop for what may be known of it.
+    fn row(&mut self, index: usize) -> Result<()> {
+        let [sx, sy, _] = self.size;
+        self.line(&format!("const int row_ = (z_ * {sy} + y_) * {sx};"));
+        let claims = self.claims(index);
+        if claims.is_empty() {
+            return self.general(index);
+        }
+        let claimed = self.decide(&claims)?;
+        self.open("if (fast_) {");
+        self.printer.environment.claimed = claimed;
+        let full = format!("for (int x_ = 0; x_ < {sx}; x_++) {{");
+        if claims.bounds.is_empty() {
+            self.copy(index, &full)?;
+        } else {
+            self.open(&format!("if (from_ == 0 && to_ == {sx}) {{"));
+            self.copy(index, &full)?;
+            self.printer.lines.reopen("} else {");
+            self.copy(index, "for (int x_ = from_; x_ < to_; x_++) {")?;
+            if claims.returns && self.homes.masked {
+                let beyond = "if (x_ < from_ || x_ >= to_) returned_[row_ + x_] = 1;";
+                self.line(&format!("for (int x_ = 0; x_ < {sx}; x_++) {beyond}"));
+                self.line(&format!("returns_ += {sx} - (to_ - from_);"));
+            }
+            self.close("}");
+        }
+        self.printer.environment.claimed = Claimed::default();
+        self.printer.lines.reopen("} else {");
+        self.general(index)?;
+        self.close("}");
+        Ok(())
+    }
+
+    /// The copy that takes nothing for granted.
+    fn general(&mut self, index: usize) -> Result<()> {
+        let sx = self.size[0];
+        self.unordered(index);
+        self.open(&format!("for (int x_ = 0; x_ < {sx}; x_++) {{"));
+        if self.homes.masked {
+            self.line("if (returned_[row_ + x_]) continue;");
+        }
+        self.body(index)?;
+        self.close("}");
+        Ok(())
+    }
+
+    fn copy(&mut self, index: usize, open: &str) -> Result<()> {
+        self.unordered(index);
+        self.open(open);
+        self.body(index)?;
+        self.close("}");
+        Ok(())
+    }
+
+    /// Invocations between barriers run in any order, so no iteration waits for another; atomics are left alone.
+    fn unordered(&mut self, index: usize) {
+        if !self.homes.needs[index].atomics {
+            self.line("UNORDERED");
+        }
+    }
+
+    /// Prints what decides for a row: `fast_`, and with bounds the interval from `from_` to before `to_`.
+    fn decide(&mut self, claims: &Claims) -> Result<Claimed> {
+        let homes = self.homes;
+        self.printer.environment.part = Part::Row;
+        self.printer.environment.lane = "row_".to_owned();
+        for &argument in &claims.known.arguments {
+            self.argument(argument, ["0u", "y_", "z_"])?;
+        }
+        for &variable in &claims.known.variables {
+            let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
+            let (name, kept) = (self.printer.plan.local(variable), &self.variables[&variable]);
+            let text = format!("const {type_name} {name} = {};", kept.read("row_"));
+            self.line(&text);
+        }
+        for &value in &claims.known.kept {
+            if let Some(kept) = self.printer.environment.kept.get(&value) {
+                let name = self.printer.plan.value(value).unwrap_or_default();
+                let text = format!("const {} {name} = {};", kept.type_name, kept.read("row_"));
+                self.line(&text);
+            }
+        }
+        for &value in &claims.known.values {
+            let emit = Statement::Emit(Range::new_from_bounds(value, value));
+            self.printer.statement(&emit, Span::UNDEFINED)?;
+        }
+        self.line(if homes.masked { "int fast_ = whole_;" } else { "int fast_ = 1;" });
+        let mut firsts = HashMap::new();
+        let mut claimed = Claimed::default();
+        let (from, last) = self.bounds(claims, &mut firsts, &mut claimed)?;
+        let mut conditions = Vec::new();
+        for fact in &claims.facts {
+            let text = self.fact(fact, &mut firsts, (&from, &last))?;
+            conditions.extend(text);
+            claimed.conditions.insert(fact.handle, if fact.expected { "1" } else { "0" });
+        }
+        for (&access, &index) in &claims.accesses {
+            let first = self.first(index, &mut firsts)?;
+            let length = self.length(access)?;
+            conditions.extend(in_range(index, &first, &length, (&from, &last)));
+            claimed.indices.insert(access, along(&first, index.slope, "x_"));
+        }
+        conditions.sort();
+        conditions.dedup();
+        if !conditions.is_empty() {
+            let all = conditions.join(" && ");
+            let none = if claims.bounds.is_empty() { "" } else { "from_ >= to_ || " };
+            self.line(&format!("fast_ = fast_ && ({none}({all}));"));
+        }
+        Ok(claimed)
+    }
+
+    /// Prints the interval of x that the bounds leave; gives its first and last x.
+    fn bounds(
+        &mut self,
+        claims: &Claims,
+        firsts: &mut Firsts,
+        claimed: &mut Claimed,
+    ) -> Result<(String, String)> {
+        let sx = self.size[0];
+        if claims.bounds.is_empty() {
+            return Ok(("0".to_owned(), (sx - 1).to_string()));
+        }
+        self.line(&format!("long long low_ = 0, high_ = {sx};"));
+        for bound in &claims.bounds {
+            let (left, right) = (self.first(bound.left, firsts)?, self.first(bound.right, firsts)?);
+            self.bound(bound, &left, &right);
+            claimed.conditions.insert(bound.handle, if bound.expected { "1" } else { "0" });
+        }
+        self.line("const int from_ = (int)low_, to_ = high_ < low_ ? (int)low_ : (int)high_;");
+        Ok(("from_".to_owned(), "(to_ - 1)".to_owned()))
+    }
+
+    /// Prints how one condition bounds x.
+    fn bound(&mut self, bound: &Comparison, left: &str, right: &str) {
+        let op = bound.holding();
+        // The side that grows by one with x, and what it is compared with: `growing op other`.
+        let (growing, other, op) = match (bound.left.slope, bound.right.slope) {
+            (0, 0) => {
+                let sign = sign(op);
+                self.line(&format!("if (!({left} {sign} {right})) high_ = 0;"));
+                return;
+            }
+            (1, _) => (left, right, op),
+            _ => (right, left, mirrored(op)),
+        };
+        let (sx, greatest) = (self.size[0], greatest(bound.left.signed));
+        self.line(&format!("fast_ = fast_ && {growing} + {} <= {greatest};", sx - 1));
+        let at_most = |limit: String| format!("if ({limit} < high_) high_ = {limit} < 0 ? 0 : {limit};");
+        let at_least = |limit: String| format!("if ({limit} > low_) low_ = {limit} > {sx} ? {sx} : {limit};");
+        let (limit, next) = (format!("({other} - {growing})"), format!("({other} - {growing} + 1)"));
+        let lines = match op {
+            Op::Less => vec![at_most(limit)],
+            Op::LessEqual => vec![at_most(next)],
+            Op::Greater => vec![at_least(next)],
+            Op::GreaterEqual => vec![at_least(limit)],
+            _ => vec![at_least(limit), at_most(next)],
+        };
+        for line in lines {
+            self.line(&line);
+        }
+    }
+
+    /// The conditions under which a comparison comes out as expected from the first to the last x.
+    fn fact(&mut self, fact: &Comparison, firsts: &mut Firsts, (from, last): (&str, &str)) -> Result<Vec<String>> {
+        let (left, right) = (self.first(fact.left, firsts)?, self.first(fact.right, firsts)?);
+        let sign = sign(fact.holding());
+        let mut conditions = Vec::new();
+        let ends = if fact.left.slope == 0 && fact.right.slope == 0 { vec![from] } else { vec![from, last] };
+        for x in ends {
+            let (a, b) = (along(&left, fact.left.slope, x), along(&right, fact.right.slope, x));
+            for (side, linear) in [(&a, fact.left), (&b, fact.right)] {
+                if linear.slope != 0 {
+                    let (least, greatest) = (least(linear.signed), greatest(linear.signed));
+                    conditions.push(format!("{side} >= {least} && {side} <= {greatest}"));
+                }
+            }
+            conditions.push(format!("{a} {sign} {b}"));
+        }
+        Ok(conditions)
+    }
+
+    /// The name of a value at the row's first invocation, in 64 bits.
+    fn first(&mut self, linear: Linear, firsts: &mut Firsts) -> Result<String> {
+        if let Some(name) = firsts.get(&linear.value) {
+            return Ok(name.clone());
+        }
+        let text = self.printer.operand(linear.value, level::UNARY)?;
+        let name = format!("first_{}_", firsts.len());
+        self.line(&format!("const long long {name} = (long long){text};"));
+        firsts.insert(linear.value, name.clone());
+        Ok(name)
+    }
+
+    /// The number of elements of what an access is into.
+    fn length(&self, access: Handle<Expression>) -> Result<String> {
+        let frame = self.printer.frame;
+        let Expression::Access { base, .. } = self.function.expressions[access] else {
+            return Ok("0".to_owned());
+        };
+        if let TypeInner::Array { size, .. } = *frame.pointee(base)
+            && let Ok(IndexableLength::Known(length)) = size.resolve(self.module.to_ctx())
+        {
+            return Ok(length.to_string());
+        }
+        Ok(match range::root(frame, base) {
+            Some(variable) => format!("(long long){}", self.printer.writer.names.length(variable)),
+            None => "0".to_owned(),
+        })
+    }
+
+    /// What one invocation does.
+    pub(super) fn body(&mut self, index: usize) -> Result<()> {
+        let (homes, steps) = (self.homes, self.steps);
+        let (needs, region) = (&homes.needs[index], &steps.regions[index]);
+        let end = self.printer.plan.fresh(&self.printer.writer.names, "done");
+        let leave = if homes.masked {
+            format!("{{ returned_[lane_] = 1; returns_++; goto {end}; }}")
+        } else {
+            format!("goto {end};")
+        };
+        self.line("const int lane_ = row_ + x_;");
+        self.line("(void)lane_;");
+        for &argument in &needs.arguments.iter().copied().collect::<BTreeSet<_>>() {
+            self.argument(argument, ["x_", "y_", "z_"])?;
+        }
+        self.printer.environment.part = Part::Body { leave };
+        self.printer.environment.lane = "lane_".to_owned();
+        self.live_in(index)?;
+        self.open(if region.skips == Skip::No { "{" } else { "do {" });
+        self.printer.block(&region.body)?;
+        for value in &region.agreed {
+            let text = self.printer.value(*value)?;
+            let name = self.agreed[value].clone();
+            self.line(&format!("{name} = {text};"));
+        }
+        self.close(if region.skips == Skip::No { "}" } else { "} while (0);" });
+        self.live_out(index);
+        if needs.returns {
+            self.line(&format!("{end}:;"));
+        }
+        Ok(())
+    }
+
+    /// Copies in what the invocation has kept, and computes again what is cheap.
+    fn live_in(&mut self, index: usize) -> Result<()> {
+        let homes = self.homes;
+        let needs = &homes.needs[index];
+        for (variable, declared) in self.function.local_variables.iter() {
+            let touched = needs.reads.contains(&variable) || needs.writes.contains(&variable);
+            match homes.variable(variable) {
+                Home::Body(region) if region == index => self.start(variable)?,
+                Home::Lanes if homes.starts[index].contains(&variable) => self.start(variable)?,
+                Home::Lanes if touched => {
+                    let type_name = self.printer.writer.type_name(declared.ty)?;
+                    let name = self.printer.plan.local(variable);
+                    let text = format!("{type_name} {name} = {};", self.variables[&variable].read("lane_"));
+                    self.line(&text);
+                }
+                _ => {}
+            }
+        }
+        for &value in &homes.kept {
+            let wanted = needs.values.contains(&value) && !needs.defined.contains(&value);
+            if wanted && let Some(kept) = self.printer.environment.kept.get(&value) {
+                let name = self.printer.plan.value(value).unwrap_or_default();
+                let text = format!("const {} {name} = {};", kept.type_name, kept.read("lane_"));
+                self.line(&text);
+            }
+        }
+        for &value in &homes.again[index] {
+            let emit = Statement::Emit(Range::new_from_bounds(value, value));
+            self.printer.statement(&emit, Span::UNDEFINED)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what the region changed.
+    fn live_out(&mut self, index: usize) {
+        let homes = self.homes;
+        for (variable, _) in self.function.local_variables.iter() {
+            let changed = homes.needs[index].writes.contains(&variable) || homes.starts[index].contains(&variable);
+            if homes.variable(variable) == Home::Lanes && changed {
+                let text = self.variables[&variable].write("lane_", self.printer.plan.local(variable));
+                self.line(&text);
+            }
+        }
+    }
+}
+
+/// The value at `x` of what is `first` at zero.
+fn along(first: &str, slope: i32, x: &str) -> String {
+    match slope {
+        0 => first.to_owned(),
+        1 => format!("({first} + {x})"),
+        _ => format!("({first} + {slope}LL * {x})"),
+    }
+}
+
+/// The conditions under which an index is in range from the first to the last x.
+fn in_range(index: Linear, first: &str, length: &str, (from, last): (&str, &str)) -> Vec<String> {
+    let (low, high) = if index.slope < 0 { (last, from) } else { (from, last) };
+    let (low, high) = (along(first, index.slope, low), along(first, index.slope, high));
+    let mut conditions = vec![format!("{high} < {length}")];
+    // A value of no slope that is unsigned cannot be negative.
+    if index.signed || index.slope != 0 {
+        conditions.push(format!("{low} >= 0"));
+    }
+    if index.signed && index.slope != 0 {
+        conditions.push(format!("{high} <= {}", greatest(true)));
+    }
+    conditions
+}
+
+/// The operator of C.
+const fn sign(op: Op) -> &'static str {
+    match op {
+        Op::Less => "<",
+        Op::LessEqual => "<=",
+        Op::Greater => ">",
+        Op::GreaterEqual => ">=",
+        Op::Equal => "==",
+        _ => "!=",
+    }
+}
+
+/// The operator with its operands exchanged.
+const fn mirrored(op: Op) -> Op {
+    match op {
+        Op::Less => Op::Greater,
+        Op::LessEqual => Op::GreaterEqual,
+        Op::Greater => Op::Less,
+        Op::GreaterEqual => Op::LessEqual,
+        other => other,
+    }
+}
+
+/// The greatest integer of 32 bits.
+const fn greatest(signed: bool) -> &'static str {
+    if signed { "2147483647LL" } else { "4294967295LL" }
+}
+
+/// The least integer of 32 bits.
+const fn least(signed: bool) -> &'static str {
+    if signed { "(-2147483647LL - 1)" } else { "0" }
+}

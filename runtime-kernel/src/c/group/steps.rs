@@ -1,0 +1,251 @@
+//! Cuts the body of an entry point into what runs once per work-group and what runs for each of its invocations.
+//!
+//! The result is a tree. Control flow in it is that of the whole group; its leaves are blocks that run *once* (values
+//! that are the same for all, and variables that only ever hold such) and *regions*, which run for every invocation.
+//! A barrier ends a region. So does control flow of the whole group, which stands outside where it has a barrier, and
+//! where that makes the loops over the invocations simple enough to be vectorised.
+
+use naga::{Block, Expression, Function, Handle, Range, Span, Statement, SwitchValue};
+use runtime_core::Result;
+
+use super::once::Once;
+use super::uses::{Skip, Uses};
+use crate::barriers::has_barrier;
+use crate::program::Program;
+
+/// One step of a work-group.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Runs once.
+    Once(Block),
+    /// Runs for every invocation: a place in [`Steps::regions`].
+    Lanes(usize),
+    If { condition: Condition, accept: Vec<Step>, reject: Vec<Step> },
+    Switch { selector: Condition, cases: Vec<(SwitchValue, bool, Vec<Step>)> },
+    Loop { body: Vec<Step>, continuing: Vec<Step>, break_if: Option<Condition> },
+    Break,
+    Continue,
+    Return,
+}
+
+/// A condition of the whole group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// Computed where it is used.
+    Once(Handle<Expression>),
+    /// Computed by the invocations of the region before, all of which agree.
+    Agreed(Handle<Expression>),
+}
+
+/// What runs for every invocation between two cuts.
+#[derive(Debug, Default)]
+pub(super) struct Region {
+    pub(super) body: Block,
+    /// Values that it makes known to the group.
+    pub(super) agreed: Vec<Handle<Expression>>,
+    /// Whether it stands in a loop of the group.
+    pub(super) repeats: bool,
+    /// Whether some invocations leave it for what comes after the next region.
+    pub(super) skips: Skip,
+}
+
+/// The whole body.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    pub(super) steps: Vec<Step>,
+    pub(super) regions: Vec<Region>,
+}
+
+/// Cuts the body of a function.
+///
+/// # Errors
+/// `Unsupported` for a `continue` of some invocations that more than one region follows.
+pub(super) fn cut(program: &Program, function: &Function, once: &Once<'_>, uses: &Uses<'_>) -> Result<Steps> {
+    let mut cutter = Cutter { program, once, uses, regions: Vec::new(), pending: Region::default(), loops: 0, skip: Skip::No };
+    let mut steps = Vec::new();
+    cutter.block(&function.body, &mut steps)?;
+    cutter.flush(&mut steps);
+    Ok(Steps { steps, regions: cutter.regions })
+}
+
+struct Cutter<'c> {
+    program: &'c Program,
+    once: &'c Once<'c>,
+    uses: &'c Uses<'c>,
+    regions: Vec<Region>,
+    pending: Region,
+    /// Loops of the group around this place.
+    loops: u32,
+    /// How far some invocations have skipped ahead in the regions before.
+    skip: Skip,
+}
+
+impl Cutter<'_> {
+    /// Ends the region.
+    fn flush(&mut self, steps: &mut Vec<Step>) {
+        if self.pending.body.is_empty() && self.pending.agreed.is_empty() {
+            return;
+        }
+        let mut region = std::mem::take(&mut self.pending);
+        region.repeats = self.loops > 0;
+        self.skip = self.skip.max(region.skips);
+        steps.push(Step::Lanes(self.regions.len()));
+        self.regions.push(region);
+    }
+
+    fn block(&mut self, block: &Block, steps: &mut Vec<Step>) -> Result<()> {
+        for (statement, &span) in block.span_iter() {
+            self.statement((statement, span), steps)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
+        match statement {
+            Statement::Emit(range) => self.emit(range, span, steps),
+            Statement::Block(block) => self.block(block, steps)?,
+            Statement::ControlBarrier(_) => self.cut(span, steps)?,
+            Statement::MemoryBarrier(_) => {}
+            Statement::WorkGroupUniformLoad { .. } => {
+                self.cut(span, steps)?;
+                self.simple((statement, span), steps)?;
+                self.flush(steps);
+            }
+            // Those that skip ahead take no part in control flow of the group.
+            Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. }
+                if self.pending.skips != Skip::No && !contains_barrier(statement) =>
+            {
+                self.simple((statement, span), steps)?;
+            }
+            cut if self.once.is_cut(cut) => self.control((cut, span), steps)?,
+            simple => self.simple((simple, span), steps)?,
+        }
+        Ok(())
+    }
+
+    /// A barrier.
+    fn cut(&mut self, span: Span, steps: &mut Vec<Step>) -> Result<()> {
+        self.flush(steps);
+        self.refuse_skipped(span)
+    }
+
+    /// After some invocations skipped ahead, what they skip must be of the same region.
+    fn refuse_skipped(&self, span: Span) -> Result<()> {
+        if self.skip != Skip::No {
+            let what = "in host C, control flow of the work-group after some invocations skipped ahead";
+            return Err(self.program.unsupported(what, span));
+        }
+        Ok(())
+    }
+
+    /// Values that are named go to where they are computed; the others are printed where they are used.
+    fn emit(&mut self, range: &Range<Expression>, span: Span, steps: &mut Vec<Step>) {
+        for handle in range.clone().filter(|&handle| self.uses.is_named(handle)) {
+            let emit = Statement::Emit(Range::new_from_bounds(handle, handle));
+            if self.once.is_once(handle) {
+                once(steps, emit, span);
+            } else {
+                self.pending.body.push(emit, span);
+            }
+        }
+    }
+
+    fn simple(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
+        if self.once.runs_once(statement) {
+            // What the invocations have yet to do reads the variable as it was.
+            if let Statement::Store { pointer, .. } = statement
+                && self.uses.reads(&self.pending, self.uses.root(*pointer))
+            {
+                self.flush(steps);
+            }
+            once(steps, statement.clone(), span);
+        } else {
+            self.refuse_skipped(span)?;
+            self.pending.skips = self.pending.skips.max(Skip::of(statement));
+            self.pending.body.push(statement.clone(), span);
+        }
+        Ok(())
+    }
+
+    /// A condition that the group computes, or that the invocations do just before.
+    fn condition(&mut self, condition: Handle<Expression>, steps: &mut Vec<Step>) -> Condition {
+        if self.once.is_once(condition) {
+            self.flush(steps);
+            return Condition::Once(condition);
+        }
+        self.pending.agreed.push(condition);
+        self.flush(steps);
+        Condition::Agreed(condition)
+    }
+
+    /// Control flow of the whole group.
+    fn control(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
+        if !matches!(statement, Statement::Break | Statement::Continue | Statement::Return { .. }) {
+            self.refuse_skipped(span)?;
+        }
+        let step = match statement {
+            Statement::If { condition, accept, reject } => {
+                let condition = self.condition(*condition, steps);
+                Step::If { condition, accept: self.nested(accept)?, reject: self.nested(reject)? }
+            }
+            Statement::Switch { selector, cases } => {
+                let selector = self.condition(*selector, steps);
+                let mut new = Vec::with_capacity(cases.len());
+                for case in cases {
+                    new.push((case.value, case.fall_through, self.nested(&case.body)?));
+                    self.skip = if self.skip == Skip::Break { Skip::No } else { self.skip };
+                }
+                Step::Switch { selector, cases: new }
+            }
+            Statement::Loop { body, continuing, break_if } => {
+                self.flush(steps);
+                self.loops += 1;
+                let body = self.nested(body)?;
+                self.skip = Skip::No;
+                let mut after = Vec::new();
+                self.block(continuing, &mut after)?;
+                let break_if = break_if.map(|condition| self.condition(condition, &mut after));
+                self.flush(&mut after);
+                self.loops -= 1;
+                Step::Loop { body, continuing: after, break_if }
+            }
+            Statement::Break => Step::Break,
+            Statement::Continue => Step::Continue,
+            Statement::Return { .. } => Step::Return,
+            other => {
+                return Err(self.program.unsupported(format_args!("in host C, {other:?}"), span));
+            }
+        };
+        self.flush(steps);
+        steps.push(step);
+        Ok(())
+    }
+
+    fn nested(&mut self, block: &Block) -> Result<Vec<Step>> {
+        let mut steps = Vec::new();
+        self.block(block, &mut steps)?;
+        self.flush(&mut steps);
+        Ok(steps)
+    }
+}
+
+/// Adds a statement that runs once, to the block before it where there is one.
+fn once(steps: &mut Vec<Step>, statement: Statement, span: Span) {
+    if let Some(Step::Once(block)) = steps.last_mut() {
+        block.push(statement, span);
+        return;
+    }
+    let mut block = Block::new();
+    block.push(statement, span);
+    steps.push(Step::Once(block));
+}
+
+/// Whether a statement has a barrier in it.
+pub(super) fn contains_barrier(statement: &Statement) -> bool {
+    match statement {
+        Statement::If { accept, reject, .. } => has_barrier(accept) || has_barrier(reject),
+        Statement::Loop { body, continuing, .. } => has_barrier(body) || has_barrier(continuing),
+        Statement::Switch { cases, .. } => cases.iter().any(|case| has_barrier(&case.body)),
+        _ => false,
+    }
+}

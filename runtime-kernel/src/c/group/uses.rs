@@ -1,0 +1,197 @@
+//! What statements use: named values, and variables.
+
+use std::collections::HashSet;
+
+use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
+
+use super::steps::Region;
+use crate::inline::each_use;
+use crate::uniformity::{Root, operands, root};
+
+/// Which expressions of a function have names.
+pub(super) struct Uses<'a> {
+    pub(super) function: &'a Function,
+    named: Vec<bool>,
+}
+
+/// What a block needs and gives.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// Named values that it reads.
+    pub(super) values: HashSet<Handle<Expression>>,
+    /// Named values that it computes.
+    pub(super) defined: HashSet<Handle<Expression>>,
+    /// Variables that it reads, or may read, in whole or in part.
+    pub(super) reads: HashSet<Handle<LocalVariable>>,
+    /// Variables that it writes, in whole or in part.
+    pub(super) writes: HashSet<Handle<LocalVariable>>,
+    /// Arguments of the entry point.
+    pub(super) arguments: HashSet<u32>,
+    /// Whether an invocation may return in it.
+    pub(super) returns: bool,
+    /// Whether it has an atomic operation, or calls a function.
+    pub(super) atomics: bool,
+}
+
+/// How far ahead some invocations go by jumps out of a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Skip {
+    #[default]
+    No,
+    /// Past the switch or loop.
+    Break,
+    /// To the end of the iteration.
+    Continue,
+}
+
+impl Skip {
+    /// By the jumps of a statement out of it.
+    pub(super) fn of(statement: &Statement) -> Self {
+        Self::within(statement, false)
+    }
+
+    fn within(statement: &Statement, in_switch: bool) -> Self {
+        let of = |block: &Block, in_switch| {
+            block.iter().map(|statement| Self::within(statement, in_switch)).max().unwrap_or_default()
+        };
+        match statement {
+            Statement::Break if !in_switch => Self::Break,
+            Statement::Continue => Self::Continue,
+            Statement::Block(block) => of(block, in_switch),
+            Statement::If { accept, reject, .. } => of(accept, in_switch).max(of(reject, in_switch)),
+            Statement::Switch { cases, .. } => {
+                cases.iter().map(|case| of(&case.body, true)).max().unwrap_or_default()
+            }
+            _ => Self::No,
+        }
+    }
+}
+
+impl<'a> Uses<'a> {
+    pub(super) fn new(function: &'a Function, named: impl Fn(Handle<Expression>) -> bool) -> Self {
+        Self { function, named: function.expressions.iter().map(|(handle, _)| named(handle)).collect() }
+    }
+
+    pub(super) fn is_named(&self, value: Handle<Expression>) -> bool {
+        self.named[value.index()]
+    }
+
+    pub(super) fn root(&self, pointer: Handle<Expression>) -> Root {
+        root(self.function, pointer)
+    }
+
+    /// Whether a region reads a variable.
+    pub(super) fn reads(&self, region: &Region, place: Root) -> bool {
+        match place {
+            Root::Local(variable) => self.of_region(region).reads.contains(&variable),
+            _ => false,
+        }
+    }
+
+    /// Whether a loop of the group without barriers stays inside the loops over the invocations.
+    pub(super) fn stays(&self, _body: &Block, _continuing: &Block) -> bool {
+        false
+    }
+
+    pub(super) fn of_region(&self, region: &Region) -> Needs {
+        let mut needs = self.of_block(&region.body);
+        region.agreed.iter().for_each(|&value| self.value(value, &mut needs));
+        needs
+    }
+
+    pub(super) fn of_block(&self, block: &Block) -> Needs {
+        let mut needs = Needs::default();
+        self.block(block, &mut needs);
+        needs
+    }
+
+    fn block(&self, block: &Block, needs: &mut Needs) {
+        block.iter().for_each(|statement| self.statement(statement, needs));
+    }
+
+    fn statement(&self, statement: &Statement, needs: &mut Needs) {
+        match statement {
+            Statement::Emit(range) => {
+                for handle in range.clone().filter(|&handle| self.is_named(handle)) {
+                    needs.defined.insert(handle);
+                    self.operands(handle, needs);
+                }
+            }
+            Statement::Block(block) => self.block(block, needs),
+            Statement::If { condition, accept, reject } => {
+                self.value(*condition, needs);
+                self.block(accept, needs);
+                self.block(reject, needs);
+            }
+            Statement::Switch { selector, cases } => {
+                self.value(*selector, needs);
+                cases.iter().for_each(|case| self.block(&case.body, needs));
+            }
+            Statement::Loop { body, continuing, break_if } => {
+                self.block(body, needs);
+                self.block(continuing, needs);
+                break_if.iter().for_each(|&condition| self.value(condition, needs));
+            }
+            Statement::Store { pointer, value } => {
+                match self.function.expressions[*pointer] {
+                    Expression::LocalVariable(variable) => {
+                        needs.writes.insert(variable);
+                    }
+                    _ => self.written(*pointer, needs),
+                }
+                self.value(*value, needs);
+            }
+            other => self.simple(other, needs),
+        }
+    }
+
+    fn simple(&self, statement: &Statement, needs: &mut Needs) {
+        needs.returns |= matches!(statement, Statement::Return { .. });
+        needs.atomics |= matches!(statement, Statement::Atomic { .. } | Statement::Call { .. });
+        let mut statement = statement.clone();
+        each_use(&mut statement, |used| self.written(*used, needs));
+        if let Some(result) = crate::inline::result_of(&mut statement) {
+            needs.defined.insert(*result);
+        }
+    }
+
+    /// A value, or a pointer to something that is read and written.
+    fn written(&self, used: Handle<Expression>, needs: &mut Needs) {
+        if let Root::Local(variable) = self.root(used)
+            && is_pointer(self.function, used)
+        {
+            needs.writes.insert(variable);
+        }
+        self.value(used, needs);
+    }
+
+    /// An expression where it is used: by its name, or printed there.
+    pub(super) fn value(&self, value: Handle<Expression>, needs: &mut Needs) {
+        if self.is_named(value) {
+            needs.values.insert(value);
+        } else {
+            self.operands(value, needs);
+        }
+    }
+
+    fn operands(&self, value: Handle<Expression>, needs: &mut Needs) {
+        match self.function.expressions[value] {
+            Expression::LocalVariable(variable) => {
+                needs.reads.insert(variable);
+            }
+            Expression::FunctionArgument(index) => {
+                needs.arguments.insert(index);
+            }
+            ref other => operands(other).into_iter().for_each(|operand| self.value(operand, needs)),
+        }
+    }
+}
+
+/// Whether an expression is an access chain, not a value.
+fn is_pointer(function: &Function, expression: Handle<Expression>) -> bool {
+    match function.expressions[expression] {
+        Expression::LocalVariable(_) | Expression::GlobalVariable(_) => true,
+        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => is_pointer(function, base),
+        _ => false,
+    }
+}
