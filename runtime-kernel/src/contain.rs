@@ -1,7 +1,7 @@
 //! Contains what naga may do to its caller: a panic becomes an error and is not printed; deep recursion gets its stack.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 use std::thread;
@@ -15,12 +15,14 @@ const STACK_BYTES: usize = 256 << 20;
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
+    /// Where the last contained panic of this thread began.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// Runs one step of a lowering, with as much stack as `depth` asks for.
 ///
 /// # Errors
-/// Those of `step`; `Internal`, with the panic's words, if it panicked.
+/// Those of `step`; `Internal`, with the panic's place and words, if it panicked.
 pub(crate) fn step<T: Send>(what: &str, depth: Depth, step: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     match depth {
         Depth::Shallow => caught(what, step),
@@ -50,7 +52,8 @@ fn panicked(what: &str, payload: &(dyn Any + Send)) -> Error {
     let words = payload.downcast_ref::<&str>().copied();
     let words =
         words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-    Error::new(ErrorKind::Internal, format!("panicked while {what}: {words}"))
+    let place = PLACE.take();
+    Error::new(ErrorKind::Internal, format!("panicked while {what}{place}: {words}"))
 }
 
 /// Panics inside a step reach nobody but the step's caller.
@@ -59,7 +62,9 @@ fn silence() {
     INSTALLED.call_once(|| {
         let previous = take_hook();
         set_hook(Box::new(move |info| {
-            if !CONTAINED.get() {
+            if CONTAINED.get() {
+                PLACE.set(info.location().map(|place| format!(" at {place}")).unwrap_or_default());
+            } else {
                 previous(info);
             }
         }));
@@ -75,7 +80,12 @@ mod tests {
         for depth in [Depth::Shallow, Depth::Deep] {
             let error = step("testing", depth, || -> Result<()> { panic!("{} is odd", 7) }).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Internal);
-            assert_eq!(error.message(), "panicked while testing: 7 is odd");
+            let (before, words) = error.message().split_once(": ").unwrap();
+            assert!(
+                before.starts_with("panicked while testing at ") && before.contains("contain.rs:"),
+                "{before}"
+            );
+            assert_eq!(words, "7 is odd");
         }
         assert!(!CONTAINED.get());
     }

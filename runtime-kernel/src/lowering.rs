@@ -179,3 +179,101 @@ fn fits_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::DeviceKind;
+
+    use super::*;
+
+    const CODE: &str = "\
+        alias T = f32; override N: u32 = 4;
+        struct Scalars { a: T, n: i32 } var<immediate> scalars: Scalars;
+        @group(0) @binding(0) var<storage, read_write> y: array<T>;
+        var<workgroup> tile: array<T, N>;
+        @compute @workgroup_size(N, 2) fn main(@builtin(local_invocation_index) i: u32) {
+            tile[i] = scalars.a;
+            workgroupBarrier();
+            y[i] += tile[7 - i];
+        }";
+
+    fn device(formats: &[&str]) -> DeviceInfo {
+        let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, "Test Device");
+        info.formats = formats.iter().map(|&format| format.to_owned()).collect();
+        info.limits.group_size = [1024, 1024, 64];
+        info.limits.group_items = 1024;
+        info.limits.shared_bytes = 1 << 14;
+        info
+    }
+
+    fn lower(device: &DeviceInfo, options: &Options) -> Result<Lowered> {
+        wgsl().lower(&Portable { code: CODE, path: "k.wgsl", options }, device)
+    }
+
+    #[test]
+    fn the_first_format_of_the_device_that_there_is_a_writer_for_is_made() {
+        let target = |formats: &[&str]| wgsl().target(&device(formats));
+        assert_eq!(target(&["cubin", "opencl-c", "spirv-shader"]), Some(CodeFormat::OPENCL_C));
+        assert_eq!(target(&["ptx"]), None);
+        assert_eq!(lower(&device(&["ptx"]), &Options::new()).unwrap_err().kind(), ErrorKind::Unsupported);
+        for (format, sizes) in [("spirv-shader", false), ("opencl-c", true), ("cuda-c", true), ("c", true)] {
+            let lowered = lower(&device(&[format]), &Options::new()).unwrap();
+            let [kernel] = &lowered.kernels[..] else { panic!("one entry point") };
+            assert_eq!((lowered.format.as_str(), kernel.name.as_str()), (format, "main"));
+            assert_eq!((kernel.tensor_sizes, kernel.group_size, kernel.shared_bytes), (sizes, [4, 2, 1], 16));
+            let dtypes: Vec<_> = kernel.params.iter().map(|param| param.param.dtype).collect();
+            assert_eq!(dtypes, [Some(DType::F32), Some(DType::F32), Some(DType::I32)]);
+            assert_eq!(lowered.options.text("convention"), (format == "c").then_some("groups"));
+        }
+    }
+
+    #[test]
+    fn options_reach_the_kernel() {
+        let options = Options::new().with("constant", "N=2").with("constant", "N=8").with("element", "f64");
+        let mut device = device(&["opencl-c"]);
+        device.capabilities.0 = abi::CAP_F64;
+        let lowered = lower(&device, &options).unwrap();
+        assert_eq!((lowered.kernels[0].group_size, lowered.kernels[0].shared_bytes), ([8, 2, 1], 64));
+        assert_eq!(lowered.kernels[0].params[0].param.dtype, Some(DType::F64));
+        let unchecked = lower(&device, &Options::new().with("unchecked", true)).unwrap();
+        assert_ne!(unchecked.code, lower(&device, &Options::new()).unwrap().code);
+        let error = lower(&device, &Options::new().with("element", "float")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn what_the_device_lacks_is_said() {
+        let refused = |device: &DeviceInfo, options: &Options, kind, expected: &str| {
+            let error = lower(device, options).unwrap_err();
+            assert!(
+                error.kind() == kind && error.to_string().contains(expected),
+                "{error}\nhas not: {expected}"
+            );
+        };
+        let (invalid, unsupported) = (ErrorKind::InvalidArgument, ErrorKind::Unsupported);
+        let good = device(&["c"]);
+        let f16 = Options::new().with("element", "f16");
+        refused(&good, &f16, unsupported, "the kernel uses f16, which Test Device cannot do");
+        let large = |value| Options::new().with("constant", value);
+        refused(
+            &good,
+            &large("N=1025"),
+            invalid,
+            "work-groups of [1025, 2, 1], the limit of Test Device is [1024",
+        );
+        refused(
+            &good,
+            &large("N=1000"),
+            invalid,
+            "work-groups of 2000 items, the limit of Test Device is 1024 items",
+        );
+        let mut small = device(&["c"]);
+        small.limits.shared_bytes = 15;
+        refused(
+            &small,
+            &Options::new(),
+            invalid,
+            "workgroup memory of 16 bytes, the limit of Test Device is 15 bytes",
+        );
+    }
+}
