@@ -7,6 +7,8 @@
 //! //= write f32: 0*4 -> 1 2 3 _
 //! //= scalar i32: 7
 //! //= needs subgroups
+//! //= constant N=4
+//! //= element f16
 //! @group(0) @binding(0) var<storage, read> …
 //! ```
 //!
@@ -35,6 +37,8 @@ fn block(text: &str) -> Result<Program, String> {
         entry: entry.to_owned(),
         code: format!("// {title}\n{code}"),
         needs: Vec::new(),
+        constants: Vec::new(),
+        element: None,
         groups: [1; 3],
         buffers: Vec::new(),
         scalars: Vec::new(),
@@ -59,6 +63,11 @@ fn directive(program: &mut Program, line: &str) -> Option<()> {
             let (kind, value) = typed(rest)?;
             program.scalars.push((kind, kind.read(value)?));
         }
+        "constant" => {
+            let (name, value) = rest.split_once('=')?;
+            program.constants.push((name.to_owned(), value.to_owned()));
+        }
+        "element" => program.element = Some(Kind::parse(rest)?),
         "read" | "write" => tensor(program, what == "write", rest)?,
         _ => return None,
     }

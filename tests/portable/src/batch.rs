@@ -63,10 +63,15 @@ pub fn trials(machine: &Arc<dyn Machine>, topic: &str, programs: Vec<Program>) -
 }
 
 /// Groups programs by what they need.
-fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
+#[must_use]
+pub fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
     let mut batches: Vec<Vec<Program>> = Vec::new();
     for program in programs {
-        let fits = |batch: &&mut Vec<Program>| batch.len() < BATCH && batch[0].needs == program.needs;
+        let alone = |program: &Program| program.element.is_some() || !program.constants.is_empty();
+        let fits = |batch: &&mut Vec<Program>| {
+            let alone = alone(&batch[0]) || alone(&program);
+            !alone && batch.len() < BATCH && batch[0].needs == program.needs
+        };
         match batches.iter_mut().find(fits) {
             Some(batch) => batch.push(program),
             None => batches.push(vec![program]),

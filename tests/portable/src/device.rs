@@ -30,7 +30,7 @@ pub struct Device {
 /// All devices that take WGSL, and a trial for each that does not: ignored, or failed where it is required.
 #[must_use]
 pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
-    let runtime = Runtime::builder().build();
+    let runtime = Runtime::builder().lower_with(runtime_kernel::wgsl()).build();
     let (mut machines, mut absent): (Vec<Arc<dyn Machine>>, Vec<Trial>) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
     for target in runtime.targets() {
@@ -139,7 +139,14 @@ impl Machine for Device {
     }
 
     fn run(&self, programs: &[&Program]) -> Result<Vec<Result<Outputs, Failure>>, Failure> {
-        let module = self.device.load(&ModuleSource::wgsl(&join(programs))).map_err(failure)?;
+        let mut source = ModuleSource::wgsl(&join(programs));
+        for (name, value) in &programs[0].constants {
+            source = source.constant(name, value);
+        }
+        if let Some(kind) = programs[0].element {
+            source = source.element(kind.dtype());
+        }
+        let module = self.device.load(&source).map_err(failure)?;
         Ok(programs.iter().map(|program| self.perform(&module, program)).collect())
     }
 }

@@ -17,12 +17,17 @@ pub mod device;
 pub mod expect;
 pub mod lockstep;
 pub mod minimise;
+pub mod module;
+pub mod nvrtc;
+pub mod opencl;
 pub mod program;
 pub mod programs;
+pub mod properties;
 pub mod random;
 pub mod scalar;
 pub mod shape;
 pub mod table;
+pub mod tool;
 pub mod tree;
 
 /// Whether `RUNTIME_REQUIRE` has `name` in its list: then what is missing fails.

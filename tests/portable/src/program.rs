@@ -12,6 +12,10 @@ pub struct Program {
     pub code: String,
     /// What not every device has: `f16`, `f64`, `i64`, `subgroups`.
     pub needs: Vec<String>,
+    /// `override` constants that are given when it is loaded.
+    pub constants: Vec<(String, String)>,
+    /// What `alias T` stands for. A program with this, or with constants, is loaded alone.
+    pub element: Option<Kind>,
     /// Groups of the launch.
     pub groups: [u32; 3],
     /// Its tensors, by binding.
@@ -100,8 +104,11 @@ impl Program {
 /// One module with the code of all `programs`.
 #[must_use]
 pub fn join(programs: &[&Program]) -> String {
-    let f16 = programs.iter().any(|program| program.needs.iter().any(|need| need == "f16"));
-    let enable = if f16 { "enable f16;\n" } else { "" };
-    let codes: Vec<_> = programs.iter().map(|program| program.code.as_str()).collect();
-    format!("{enable}{}", codes.join("\n"))
+    let needs = |what: &str| programs.iter().any(|program| program.needs.iter().any(|need| need == what));
+    let mut text = String::new();
+    for extension in ["f16", "subgroups"].into_iter().filter(|extension| needs(extension)) {
+        text += &format!("enable {extension};\n");
+    }
+    programs.iter().for_each(|program| text += &program.code);
+    text
 }

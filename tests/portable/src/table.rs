@@ -97,6 +97,8 @@ impl<'a> Header<'a> {
             entry: entry.to_owned(),
             code,
             needs: self.needs(),
+            constants: Vec::new(),
+            element: None,
             groups,
             buffers,
             scalars: Vec::new(),

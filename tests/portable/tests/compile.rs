@@ -1,3 +1,58 @@
-//! Made next.
+//! Everything that is lowered compiles: SPIR-V passes `spirv-val`, OpenCL C clang, CUDA C++ NVRTC.
+//!
+//! A tool that is missing is ignored, with how to have it; `RUNTIME_REQUIRE` with `spirv-val`, `clang` or `nvrtc` in its
+//! list makes that a failure.
 
-fn main() {}
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use portable::module::{self, Module};
+use portable::required;
+use portable::tool::{self, Tool};
+use runtime_core::ErrorKind;
+
+fn main() -> ExitCode {
+    let modules = module::all();
+    let mut trials = Vec::new();
+    for (name, tool) in tool::all() {
+        match tool {
+            Ok(tool) => {
+                let tool = Arc::new(tool);
+                trials.extend(modules.iter().map(|module| trial(name, &tool, module.clone())));
+            }
+            Err(remedy) => trials.push(missing(name, remedy)),
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn missing(tool: &'static str, remedy: String) -> Trial {
+    Trial::ignorable_test(format!("{tool}::open"), move || {
+        let reason = format!("{tool} is missing: {remedy}");
+        if required(tool) { Err(Failed::from(reason)) } else { Ok(Completion::ignored_with(reason)) }
+    })
+}
+
+fn trial(name: &str, tool: &Arc<Tool>, module: Module) -> Trial {
+    let tool = tool.clone();
+    Trial::ignorable_test(format!("{name}::{}", module.name), move || match module.lower(tool.language()) {
+        Ok(code) => match tool.check(&code, &module.needs) {
+            Ok(()) => Ok(Completion::Completed),
+            Err(said) => Err(Failed::from(format!("{said}\n{}", listing(&code)))),
+        },
+        // What a language does not have is said, and not wrong.
+        Err(error) if error.kind() == ErrorKind::Unsupported && !module.needs.is_empty() => {
+            Ok(Completion::ignored_with(error.to_string()))
+        }
+        Err(error) => Err(Failed::from(error.to_string())),
+    })
+}
+
+/// The code, if somebody asks for it: it is long.
+fn listing(code: &[u8]) -> String {
+    match std::env::var_os("RUNTIME_TEST_VERBOSE") {
+        Some(_) => String::from_utf8_lossy(code).into_owned(),
+        None => "RUNTIME_TEST_VERBOSE=1 shows the code".to_owned(),
+    }
+}

@@ -88,6 +88,8 @@ pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
         entry: kernel.entry.clone(),
         code: text(kernel),
         needs: Vec::new(),
+        constants: Vec::new(),
+        element: None,
         groups: [kernel.groups, 1, 1],
         buffers: vec![
             Buffer::new(Kind::I32, false, &words(&input)),

@@ -88,6 +88,8 @@ pub fn batch(entry: &str, trees: &[Tree], rows: &[Vec<u32>]) -> Program {
             preamble(entry)
         ),
         needs: Vec::new(),
+        constants: Vec::new(),
+        element: None,
         groups: [rows.len().div_ceil(GROUP) as u32, 1, 1],
         buffers: vec![
             Buffer::new(Kind::U32, false, &words),

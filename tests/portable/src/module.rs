@@ -1,0 +1,114 @@
+//! All modules that must compile: every program of this crate, random ones, and the kernels of the repository.
+
+use std::path::{Path, PathBuf};
+
+use runtime_core::Result;
+use runtime_kernel::{Checks, Dialect, Program as Portable, Specialisation};
+
+use crate::batch::batches;
+use crate::program::{Program, join};
+use crate::random::Random;
+use crate::tree::{self, Generator};
+use crate::{lockstep, programs};
+
+/// WGSL to lower.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// What it is called in the names of trials.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// What it needs that not every language has.
+    pub needs: Vec<String>,
+    specialisation: Specialisation,
+}
+
+/// What WGSL is lowered to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// SPIR-V.
+    Spirv,
+    /// A language of the C family.
+    C(Dialect),
+}
+
+impl Module {
+    /// The module of programs that are loaded together.
+    #[must_use]
+    pub fn of(name: String, programs: &[&Program]) -> Self {
+        let element = programs[0].element.map(|kind| kind.dtype());
+        let specialisation = Specialisation { constants: programs[0].constants.clone(), element };
+        Self { name, text: join(programs), needs: programs[0].needs.clone(), specialisation }
+    }
+
+    /// The portable kernel.
+    ///
+    /// # Errors
+    /// Those of the front end.
+    pub fn parse(&self) -> Result<Portable> {
+        Portable::parse(&self.text, &self.name, &self.specialisation)
+    }
+
+    /// The code in a language.
+    ///
+    /// # Errors
+    /// Those of the front end and the writer.
+    pub fn lower(&self, language: Language) -> Result<Vec<u8>> {
+        let portable = self.parse()?;
+        match language {
+            Language::Spirv => {
+                Ok(portable.spirv(Checks::Bounded)?.iter().flat_map(|word| word.to_le_bytes()).collect())
+            }
+            Language::C(dialect) => Ok(portable.c(dialect, Checks::Bounded)?.text.into_bytes()),
+        }
+    }
+}
+
+/// All modules.
+#[must_use]
+pub fn all() -> Vec<Module> {
+    let mut modules = Vec::new();
+    for (topic, programs) in programs::all() {
+        for (at, batch) in batches(programs).iter().enumerate() {
+            modules.push(Module::of(format!("{topic}_{at}"), &batch.iter().collect::<Vec<_>>()));
+        }
+    }
+    modules.push(random_kernels());
+    modules.push(random_expressions());
+    modules.extend(repository());
+    modules
+}
+
+fn random_kernels() -> Module {
+    let kernels = (0..30).map(|seed| lockstep::kernel(&format!("k{seed}"), seed));
+    let text = kernels.map(|kernel| lockstep::text(&kernel)).collect();
+    plain("random_kernels".to_owned(), text)
+}
+
+fn random_expressions() -> Module {
+    let (mut random, inputs) = (Random::new(99), tree::inputs());
+    let readable: Vec<_> = (0..inputs.len()).collect();
+    let generator = Generator { inputs: &inputs, readable: &readable, rich: true };
+    let trees: Vec<_> = (0..200).map(|_| tree::tree(&mut random, &generator, 4)).collect();
+    plain("random_expressions".to_owned(), tree::batch("t", &trees, &[]).code)
+}
+
+fn plain(name: String, text: String) -> Module {
+    Module { name, text, needs: Vec::new(), specialisation: Specialisation::default() }
+}
+
+/// `kernels/*.wgsl`.
+fn repository() -> Vec<Module> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+        .unwrap_or_default();
+    files.retain(|file| file.extension().is_some_and(|end| end == "wgsl"));
+    files.sort();
+    assert!(!files.is_empty(), "no kernels/*.wgsl");
+    let module = |file: &PathBuf| {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        plain(format!("kernels/{stem}"), std::fs::read_to_string(file).unwrap_or_default())
+    };
+    files.iter().map(module).collect()
+}

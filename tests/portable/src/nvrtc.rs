@@ -1,0 +1,104 @@
+//! NVIDIA's run-time compiler, loaded from a file.
+
+#![allow(unsafe_code, reason = "calls the functions of NVRTC")]
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr;
+
+use libloading::Library;
+
+type Program = *mut c_void;
+type Create = unsafe extern "C" fn(
+    *mut Program,
+    *const c_char,
+    *const c_char,
+    c_int,
+    *const *const c_char,
+    *const *const c_char,
+) -> c_int;
+type Compile = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int;
+type LogSize = unsafe extern "C" fn(Program, *mut usize) -> c_int;
+type Log = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
+type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
+
+/// The compiler.
+#[derive(Debug)]
+pub struct Nvrtc {
+    create: Create,
+    compile: Compile,
+    log_size: LogSize,
+    log: Log,
+    destroy: Destroy,
+}
+
+/// A program, destroyed at the end.
+struct Owned<'a>(Program, &'a Nvrtc);
+
+impl Nvrtc {
+    /// Loads the library, for good.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let said = |error: libloading::Error| format!("{}: {error}", path.display());
+        // SAFETY: the user names NVRTC, whose initialisers do nothing that matters here.
+        let library = Box::leak(Box::new(unsafe { Library::new(path) }.map_err(said)?));
+        // SAFETY: `nvrtc.h` declares these functions so, and the library stays loaded.
+        let functions = unsafe {
+            Self {
+                create: *library.get(b"nvrtcCreateProgram\0").map_err(said)?,
+                compile: *library.get(b"nvrtcCompileProgram\0").map_err(said)?,
+                log_size: *library.get(b"nvrtcGetProgramLogSize\0").map_err(said)?,
+                log: *library.get(b"nvrtcGetProgramLog\0").map_err(said)?,
+                destroy: *library.get(b"nvrtcDestroyProgram\0").map_err(said)?,
+            }
+        };
+        Ok(functions)
+    }
+
+    /// Compiles CUDA C++ for an architecture.
+    ///
+    /// # Errors
+    /// The compiler's log.
+    pub fn compile(&self, code: &[u8], architecture: &str) -> Result<(), String> {
+        let code = CString::new(code).map_err(|error| error.to_string())?;
+        let option =
+            CString::new(format!("--gpu-architecture={architecture}")).map_err(|error| error.to_string())?;
+        let (mut program, options) = (ptr::null_mut(), [option.as_ptr()]);
+        // SAFETY: the texts end in zero, and there are no headers.
+        let made = unsafe {
+            (self.create)(&raw mut program, code.as_ptr(), c"kernel.cu".as_ptr(), 0, ptr::null(), ptr::null())
+        };
+        if made != 0 {
+            return Err(format!("nvrtcCreateProgram: {made}"));
+        }
+        let program = Owned(program, self);
+        // SAFETY: the program was just made, and there is one option.
+        match unsafe { (self.compile)(program.0, 1, options.as_ptr()) } {
+            0 => Ok(()),
+            code => Err(format!("nvrtcCompileProgram: {code}\n{}", self.log(&program))),
+        }
+    }
+
+    fn log(&self, program: &Owned<'_>) -> String {
+        let mut size = 0;
+        // SAFETY: the program is alive.
+        if unsafe { (self.log_size)(program.0, &raw mut size) } != 0 {
+            return String::new();
+        }
+        let mut text = vec![0u8; size];
+        // SAFETY: the text has the size that was asked for.
+        if unsafe { (self.log)(program.0, text.as_mut_ptr().cast()) } != 0 {
+            return String::new();
+        }
+        String::from_utf8_lossy(&text).trim_end_matches('\0').to_owned()
+    }
+}
+
+impl Drop for Owned<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nobody else destroys it.
+        unsafe { (self.1.destroy)(&raw mut self.0) };
+    }
+}

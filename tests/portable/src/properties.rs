@@ -1,0 +1,93 @@
+//! Random expressions and random kernels as trials.
+//!
+//! The seeds are fixed. Many of them go into one module, so that a compiler is started once; what fails is made smaller
+//! before it is told.
+
+use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::{Failed, Trial};
+
+use crate::batch::{self, Machine};
+use crate::random::Random;
+use crate::tree::{self, Generator, Tree};
+use crate::{lockstep, minimise};
+
+/// Expressions of a kernel, and kernels of a module.
+const EXPRESSIONS: (usize, usize) = (25, 10);
+/// Invocations that evaluate each expression.
+const ROWS: usize = 50;
+/// Random kernels of a module.
+const KERNELS: u64 = 20;
+
+/// How many modules of each sort there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Amount {
+    /// Modules of expressions.
+    pub expressions: u64,
+    /// Modules of kernels.
+    pub kernels: u64,
+}
+
+/// For a device: 2000 expressions, 200 kernels.
+pub const MANY: Amount = Amount { expressions: 8, kernels: 10 };
+/// For a compiler that takes long.
+pub const FEW: Amount = Amount { expressions: 2, kernels: 2 };
+
+/// The trials of a machine.
+#[must_use]
+pub fn trials(machine: &Arc<dyn Machine>, amount: Amount) -> Vec<Trial> {
+    let expressions = (0..amount.expressions).map(|seed| expressions(machine.clone(), seed));
+    let kernels = (0..amount.kernels).flat_map(|module| kernels(machine, module));
+    expressions.chain(kernels).collect()
+}
+
+fn expressions(machine: Arc<dyn Machine>, seed: u64) -> Trial {
+    Trial::test(format!("{}::expressions::{seed}", machine.name()), move || {
+        let mut random = Random::new(seed);
+        let rows = tree::rows(&mut random, ROWS);
+        let inputs = tree::inputs();
+        let readable: Vec<_> = (0..inputs.len()).collect();
+        let generator = Generator { inputs: &inputs, readable: &readable, rich: true };
+        let mut tree = || {
+            let depth = 1 + random.below(5);
+            tree::tree(&mut random, &generator, depth)
+        };
+        let trees: Vec<Vec<Tree>> =
+            (0..EXPRESSIONS.1).map(|_| (0..EXPRESSIONS.0).map(|_| tree()).collect()).collect();
+        let batches = trees.iter().enumerate();
+        let programs: Vec<_> =
+            batches.map(|(at, trees)| tree::batch(&format!("t{at}"), trees, &rows)).collect();
+        let results = batch::run(&*machine, &programs.iter().collect::<Vec<_>>());
+        for ((program, trees), result) in programs.iter().zip(&trees).zip(results) {
+            let outputs = result.map_err(|failure| Failed::from(format!("{failure:?}")))?;
+            for (check, tree) in program.checks.iter().zip(trees) {
+                if check.verdict(&program.buffers, &outputs).is_err() {
+                    return Err(Failed::from(minimise::expression(&*machine, tree, &rows)));
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn kernels(machine: &Arc<dyn Machine>, module: u64) -> Vec<Trial> {
+    let seeds = module * KERNELS..(module + 1) * KERNELS;
+    let kernels: Vec<_> = seeds.map(|seed| lockstep::kernel(&format!("k{seed}"), seed)).collect();
+    let kernels = Arc::new(kernels);
+    let results: Arc<OnceLock<Vec<_>>> = Arc::default();
+    let trial = |at: usize| {
+        let (machine, kernels, results) = (machine.clone(), kernels.clone(), results.clone());
+        Trial::test(format!("{}::kernels::{}", machine.name(), kernels[at].entry), move || {
+            let programs: Vec<_> = kernels.iter().map(lockstep::program).collect();
+            let programs =
+                programs.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| Failed::from(error.0))?;
+            let all: Vec<_> = programs.iter().collect();
+            let outcome = match &results.get_or_init(|| batch::run(&*machine, &all))[at] {
+                Ok(outputs) => programs[at].checks[0].verdict(&programs[at].buffers, outputs),
+                Err(failure) => return Err(Failed::from(format!("{failure:?}\n{}", programs[at].code))),
+            };
+            outcome.map_err(|_| Failed::from(minimise::kernel(&*machine, &kernels[at])))
+        })
+    };
+    (0..kernels.len()).map(trial).collect()
+}

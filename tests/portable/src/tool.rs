@@ -1,0 +1,104 @@
+//! What says whether lowered code is right: `spirv-val`, clang's OpenCL front end, NVRTC.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use runtime_kernel::Dialect;
+
+use crate::module::Language;
+use crate::nvrtc::Nvrtc;
+
+/// The architecture that CUDA code is compiled for.
+const ARCHITECTURE: &str = "sm_90";
+
+/// A checker of one language.
+#[derive(Debug)]
+pub enum Tool {
+    /// `spirv-val`.
+    SpirvVal,
+    /// A clang, by its command.
+    Clang(String),
+    /// NVIDIA's run-time compiler.
+    Nvrtc(Nvrtc),
+}
+
+/// The tools, and for a missing one its name and how to have it.
+#[must_use]
+pub fn all() -> Vec<(&'static str, Result<Tool, String>)> {
+    let clang = std::env::var("RUNTIME_TEST_CLANG").into_iter();
+    let versions = (14..24).rev().map(|version| format!("clang-{version}"));
+    let mut clangs = clang.chain(["clang".to_owned()]).chain(versions).filter(|clang| runs(clang));
+    let spirv = if runs("spirv-val") { Ok(Tool::SpirvVal) } else { Err("on Debian: spirv-tools".to_owned()) };
+    vec![
+        ("spirv-val", spirv),
+        ("clang", clangs.next().map(Tool::Clang).ok_or("on Debian: clang; or RUNTIME_TEST_CLANG".to_owned())),
+        ("nvrtc", nvrtc()),
+    ]
+}
+
+fn nvrtc() -> Result<Tool, String> {
+    let path = std::env::var_os("RUNTIME_TEST_NVRTC")
+        .ok_or("RUNTIME_TEST_NVRTC names no libnvrtc.so; tests/portable/install.sh fetches one")?;
+    Nvrtc::load(Path::new(&path)).map(Tool::Nvrtc)
+}
+
+fn runs(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+impl Tool {
+    /// What it checks.
+    #[must_use]
+    pub const fn language(&self) -> Language {
+        match self {
+            Self::SpirvVal => Language::Spirv,
+            Self::Clang(_) => Language::C(Dialect::OpenCl),
+            Self::Nvrtc(_) => Language::C(Dialect::Cuda),
+        }
+    }
+
+    /// Checks code that needs what not every version of the language has.
+    ///
+    /// # Errors
+    /// What the tool says of it.
+    pub fn check(&self, code: &[u8], needs: &[String]) -> Result<(), String> {
+        match self {
+            Self::SpirvVal => feed(Command::new("spirv-val").args(["--target-env", "vulkan1.2", "-"]), code),
+            Self::Clang(clang) => {
+                let mut command = Command::new(clang);
+                let subgroups = needs.iter().any(|need| need == "subgroups");
+                let version = if subgroups { "-cl-std=CL3.0" } else { "-cl-std=CL1.2" };
+                command.args(["-x", "cl", version, "-target", "spir64-unknown-unknown"]);
+                command.args([
+                    "-Xclang",
+                    "-finclude-default-header",
+                    "-fsyntax-only",
+                    "-Werror=implicit",
+                    "-",
+                ]);
+                feed(&mut command, code)
+            }
+            Self::Nvrtc(nvrtc) => nvrtc.compile(code, ARCHITECTURE),
+        }
+    }
+}
+
+/// Runs a command with `input` as its standard input.
+fn feed(command: &mut Command, input: &[u8]) -> Result<(), String> {
+    let said = |error: std::io::Error| error.to_string();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(said)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A tool that stops reading says why.
+        let _ = stdin.write_all(input);
+    }
+    let output = child.wait_with_output().map_err(said)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = [output.stdout, output.stderr].concat();
+    Err(format!("{}\n{}", output.status, String::from_utf8_lossy(&text)))
+}
