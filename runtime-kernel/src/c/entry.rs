@@ -26,7 +26,7 @@ impl Writer<'_> {
         printer.arguments(entry, group_size)?;
         printer.variables()?;
         printer.locals()?;
-        printer.block(&entry.function.body)?;
+        printer.body(&entry.function.body)?;
         let body = printer.lines.into_text();
         let [x, y, z] = group_size;
         let before = match self.dialect {

@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
         }
         parameters.extend(globals);
         printer.locals()?;
-        printer.block(&function.body)?;
+        printer.body(&function.body)?;
         let body = printer.lines.into_text();
         let name = self.names.function(handle).to_owned();
         let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };

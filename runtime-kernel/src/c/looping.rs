@@ -98,6 +98,9 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     fn statements(&mut self, body: Body<'_>) -> Result<()> {
+        if let [Statement::Block(inner)] = &body.block[body.from..] {
+            return self.block(inner);
+        }
         body.block
             .span_iter()
             .skip(body.from)
@@ -162,7 +165,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The number of `Emit`s that a block begins with, if they define no named value.
-    fn unnamed_emits(&self, block: &Block) -> Option<usize> {
+    pub(super) fn unnamed_emits(&self, block: &Block) -> Option<usize> {
         let mut number = 0;
         while let Some(Statement::Emit(range)) = block.get(number) {
             if range.clone().any(|expression| self.plan.value(expression).is_some()) {

@@ -152,19 +152,6 @@ impl Writer<'_> {
         self.library(format!("{}_{operation}", matrix.name()), define).map(Form::call)
     }
 
-    /// The negative of a matrix.
-    pub(crate) fn matrix_negative(&mut self, matrix: Matrix) -> Result<Form> {
-        let define = |writer: &mut Self, name: &str| {
-            let own = writer.matrix_type(matrix)?;
-            let indices = matrix.indices();
-            let elements: Vec<_> =
-                indices.map(|(column, row)| format!("-{}", matrix.element("a", column, row))).collect();
-            let value = writer.matrix_value(matrix, &elements)?;
-            Ok(format!("{own} {name}({own} a)\n{{\n    return {value};\n}}"))
-        };
-        self.library(format!("{}_neg", matrix.name()), define).map(Form::call)
-    }
-
     /// The transpose.
     pub(crate) fn transpose(&mut self, matrix: Matrix) -> Result<Form> {
         let result = Matrix { columns: matrix.rows, rows: matrix.columns, scalar: matrix.scalar };

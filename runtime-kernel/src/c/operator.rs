@@ -131,9 +131,6 @@ impl Writer<'_> {
 
     /// An operator before its operand.
     pub(crate) fn unary(&mut self, operator: UnaryOperator, operand: &TypeInner) -> Result<Form> {
-        if let Some(matrix) = Matrix::of(operand) {
-            return self.matrix_negative(matrix);
-        }
         let Some(shape) = Shape::of(operand) else {
             return Err(self.unsupported("such an operator", naga::Span::UNDEFINED));
         };

@@ -75,7 +75,7 @@ impl Plan {
             function.arguments.iter().map(|argument| argument.name.as_deref().unwrap_or("argument"));
         plan.arguments = arguments.map(|name| plan.names.fresh(names, name)).collect();
         let locals =
-            function.local_variables.iter().map(|(_, local)| local.name.as_deref().unwrap_or("local"));
+            function.local_variables.iter().map(|(_, local)| local.name.as_deref().unwrap_or("flag"));
         plan.locals = locals.map(|name| plan.names.fresh(names, name)).collect();
         let mut uses = Uses::new(frame, checks);
         uses.block(&function.body);

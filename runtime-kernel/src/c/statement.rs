@@ -21,6 +21,8 @@ pub(crate) struct Printer<'w, 'a, E> {
     pub(super) labels: Vec<Option<String>>,
     /// Whether a chain is printed for its address.
     pub(super) addressing: bool,
+    /// Whether the function ends after the statement that is printed next.
+    tail: bool,
 }
 
 impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
@@ -28,15 +30,31 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     pub(crate) fn new(writer: &'w mut Writer<'a>, frame: Frame<'a>, environment: E) -> Self {
         let plan = Plan::new(&writer.names, frame, writer.checks);
         let (lines, labels) = (Lines::at(1), Vec::new());
-        Self { writer, frame, plan, environment, lines, labels, addressing: false }
+        Self { writer, frame, plan, environment, lines, labels, addressing: false, tail: false }
     }
 
     /// All statements of a block.
     pub(crate) fn block(&mut self, block: &Block) -> Result<()> {
-        block.span_iter().try_for_each(|(statement, span)| self.statement(statement, *span))
+        lone_block(block).span_iter().try_for_each(|(statement, span)| self.statement(statement, *span))
     }
 
-    /// A block between braces that are printed already.
+    /// The body of a function, which needs no `return` at its end.
+    pub(crate) fn body(&mut self, block: &Block) -> Result<()> {
+        self.ending(block, true)
+    }
+
+    /// A block, perhaps the last one of a function.
+    fn ending(&mut self, block: &Block, tail: bool) -> Result<()> {
+        let block = lone_block(block);
+        let length = trimmed(block, tail);
+        for (index, (statement, span)) in block.span_iter().take(length).enumerate() {
+            self.tail = tail && index + 1 == length;
+            self.statement(statement, *span)?;
+        }
+        Ok(())
+    }
+
+    /// A block after a line that opens it.
     pub(super) fn nested(&mut self, block: &Block, open: &str) -> Result<()> {
         self.lines.open(open);
         self.block(block)
@@ -47,14 +65,16 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     /// # Errors
     /// `Unsupported` for what the language cannot express.
     pub(crate) fn statement(&mut self, statement: &Statement, span: Span) -> Result<()> {
+        let tail = std::mem::take(&mut self.tail);
         match statement {
             Statement::Emit(range) => range.clone().try_for_each(|expression| self.emit(expression)),
             Statement::Block(block) => {
-                self.nested(block, "{")?;
+                self.lines.open("{");
+                self.ending(block, tail)?;
                 self.lines.close("}");
                 Ok(())
             }
-            Statement::If { condition, accept, reject } => self.branch(*condition, accept, reject),
+            Statement::If { condition, accept, reject } => self.branch(*condition, [accept, reject], tail),
             Statement::Switch { selector, cases } => self.switch(*selector, cases),
             Statement::Loop { body, continuing, break_if } => self.looping(body, continuing, *break_if),
             Statement::Break => {
@@ -127,29 +147,87 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(())
     }
 
-    fn branch(&mut self, condition: Handle<Expression>, accept: &Block, reject: &Block) -> Result<()> {
-        if accept.is_empty() && !reject.is_empty() {
+    fn branch(
+        &mut self,
+        condition: Handle<Expression>,
+        [accept, reject]: [&Block; 2],
+        tail: bool,
+    ) -> Result<()> {
+        if let Some(text) = self.logical(condition, accept, reject)? {
+            self.lines.line(&text);
+            return Ok(());
+        }
+        if trimmed(accept, tail) == 0 && trimmed(reject, tail) > 0 {
             let condition = self.operand(condition, level::UNARY)?;
-            self.nested(reject, &format!("if (!{condition}) {{"))?;
+            self.lines.open(&format!("if (!{condition}) {{"));
+            self.ending(reject, tail)?;
             self.lines.close("}");
             return Ok(());
         }
         let condition = self.value(condition)?;
-        self.nested(accept, &format!("if ({condition}) {{"))?;
+        self.lines.open(&format!("if ({condition}) {{"));
+        self.ending(accept, tail)?;
         let mut reject = reject;
         // `else if` is a branch that is all there is in the other one's else.
-        while let [Statement::If { condition, accept, reject: next }] = &reject[..] {
+        while let [Statement::If { condition, accept, reject: next }] = &reject[..]
+            && !accept.is_empty()
+        {
             let condition = self.value(*condition)?;
             self.lines.reopen(&format!("}} else if ({condition}) {{"));
-            self.block(accept)?;
+            self.ending(accept, tail)?;
             reject = next;
         }
-        if !reject.is_empty() {
+        if trimmed(reject, tail) > 0 {
             self.lines.reopen("} else {");
-            self.block(reject)?;
+            self.ending(reject, tail)?;
         }
         self.lines.close("}");
         Ok(())
+    }
+
+    /// `a && b` and `a || b`, which the front end writes as branches that assign a variable.
+    fn logical(
+        &mut self,
+        condition: Handle<Expression>,
+        accept: &Block,
+        reject: &Block,
+    ) -> Result<Option<String>> {
+        let (Some((variable, accepted)), Some((other, rejected))) =
+            (self.lone_store(accept), self.lone_store(reject))
+        else {
+            return Ok(None);
+        };
+        let (sign, value) = match (self.truth(accepted), self.truth(rejected)) {
+            (_, Some(false)) => ("&&", accepted),
+            (Some(true), _) => ("||", rejected),
+            _ => return Ok(None),
+        };
+        if self.frame.function.expressions[variable] != self.frame.function.expressions[other] {
+            return Ok(None);
+        }
+        let place = self.place(variable)?.lvalue();
+        let (left, right) = (self.operand(condition, level::EQUAL)?, self.operand(value, level::EQUAL)?);
+        Ok(Some(format!("{place} = {left} {sign} {right};")))
+    }
+
+    /// The variable and value of the one assignment that a block consists of.
+    fn lone_store(&self, block: &Block) -> Option<(Handle<Expression>, Handle<Expression>)> {
+        let start = self.unnamed_emits(block)?;
+        match block[start..] {
+            [Statement::Store { pointer, value }]
+                if matches!(self.frame.function.expressions[pointer], Expression::LocalVariable(_)) =>
+            {
+                Some((pointer, value))
+            }
+            _ => None,
+        }
+    }
+
+    fn truth(&self, value: Handle<Expression>) -> Option<bool> {
+        match self.frame.function.expressions[value] {
+            Expression::Literal(naga::Literal::Bool(truth)) => Some(truth),
+            _ => None,
+        }
     }
 
     fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
@@ -198,5 +276,21 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
                 Ok(())
             }
         }
+    }
+}
+
+/// The block that is all there is in a block.
+fn lone_block(mut block: &Block) -> &Block {
+    while let [Statement::Block(inner)] = &block[..] {
+        block = inner;
+    }
+    block
+}
+
+/// The number of statements of a block without a `return` at the end of a function, and what is after it.
+fn trimmed(block: &Block, tail: bool) -> usize {
+    match block.last() {
+        Some(Statement::Return { value: None }) if tail => block.len() - 1,
+        _ => block.len(),
     }
 }

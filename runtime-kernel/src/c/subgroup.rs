@@ -88,7 +88,6 @@ impl<E: Environment> Printer<'_, '_, E> {
 impl Writer<'_> {
     fn ballot(&mut self) -> Result<Form> {
         let vector = self.vector(VectorSize::Quad, Scalar::U32)?;
-        self.extension("cl_khr_subgroup_ballot");
         let define = |writer: &mut Self, name: &str| {
             let body = match writer.dialect {
                 Dialect::OpenCl => {
@@ -147,7 +146,6 @@ impl Writer<'_> {
             S::All | S::Any => format!("sub_group_{word}(a) != 0"),
             S::Add | S::Min | S::Max => format!("sub_group_{how}_{word}(a)"),
             S::Mul | S::And | S::Or | S::Xor => {
-                self.extension("cl_khr_subgroup_non_uniform_arithmetic");
                 format!("sub_group_non_uniform_{how}_{word}(a)")
             }
         };
@@ -257,23 +255,14 @@ impl Writer<'_> {
         self.extension("cl_khr_subgroups");
         match name {
             "broadcast" => "sub_group_broadcast(a, i)".to_owned(),
-            "broadcast_first" => {
-                self.extension("cl_khr_subgroup_ballot");
-                "sub_group_broadcast_first(a)".to_owned()
-            }
+            "broadcast_first" => "sub_group_broadcast_first(a)".to_owned(),
             "shuffle_up" | "shuffle_down" => {
-                self.extension("cl_khr_subgroup_shuffle_relative");
                 format!("sub_group_{name}(a, i)")
             }
-            _ => {
-                self.extension("cl_khr_subgroup_shuffle");
-                match name {
-                    "quad_broadcast" => {
-                        "sub_group_shuffle(a, (get_sub_group_local_id() & ~3u) | i)".to_owned()
-                    }
-                    _ => format!("sub_group_{name}(a, i)"),
-                }
-            }
+            _ => match name {
+                "quad_broadcast" => "sub_group_shuffle(a, (get_sub_group_local_id() & ~3u) | i)".to_owned(),
+                _ => format!("sub_group_{name}(a, i)"),
+            },
         }
     }
 }
