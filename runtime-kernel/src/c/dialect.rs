@@ -26,7 +26,7 @@ impl Dialect {
     pub(crate) const fn function(self) -> &'static str {
         match self {
             Self::OpenCl | Self::Host => "static inline ",
-            Self::Cuda => "static __device__ __forceinline__ ",
+            Self::Cuda => "__device__ __forceinline__ ",
         }
     }
 

@@ -1,6 +1,5 @@
 //! Entry points of OpenCL C and CUDA C++: one invocation each.
 
-use naga::valid::GlobalUse;
 use naga::{AddressSpace, Binding, BuiltIn, EntryPoint, Expression, GlobalVariable, Handle, Span, TypeInner};
 use runtime_core::Result;
 
@@ -8,7 +7,7 @@ use super::environment::Plain;
 use super::plan::Frame;
 use super::statement::Printer;
 use super::writer::Writer;
-use crate::program::{Checks, Dialect};
+use crate::program::Dialect;
 
 impl Writer<'_> {
     /// Defines entry point `index`, and gives its symbol.
@@ -92,8 +91,7 @@ impl Printer<'_, '_, Plain> {
     /// The lengths of runtime-sized arrays.
     fn lengths(&mut self, index: usize) -> Result<()> {
         for tensor in &self.writer.program.interfaces[index].tensors {
-            let asked = self.frame.info[tensor.variable].contains(GlobalUse::QUERY);
-            if asked || self.writer.checks == Checks::Bounded {
+            if self.writer.takes_length(self.frame.info, tensor.variable) {
                 let size = self.writer.names.size(tensor.variable).to_owned();
                 if let Some(text) = self.writer.length_of(tensor.variable, &size)? {
                     self.lines.line(&text);

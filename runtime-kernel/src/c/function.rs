@@ -10,6 +10,7 @@ use super::environment::{Environment, Plain};
 use super::plan::Frame;
 use super::statement::Printer;
 use super::writer::Writer;
+use crate::program::Checks;
 
 impl<'a> Writer<'a> {
     /// The variables of the module that a function, or one that it calls, uses.
@@ -32,6 +33,12 @@ impl<'a> Writer<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a function has use for the number of elements of a buffer's runtime-sized array.
+    pub(crate) fn takes_length(&self, info: &FunctionInfo, variable: Handle<GlobalVariable>) -> bool {
+        let asked = self.checks == Checks::Bounded || info[variable].contains(GlobalUse::QUERY);
+        asked && self.runtime_array(variable).is_some()
     }
 
     /// How a module's variable is declared as a parameter.
@@ -114,7 +121,7 @@ impl<'a> Writer<'a> {
         let mut parameters = Vec::new();
         for variable in self.used_by(info) {
             parameters.push(self.parameter(variable)?);
-            if self.runtime_array(variable).is_some() {
+            if self.takes_length(info, variable) {
                 parameters.push(format!("u32 {}", self.names.length(variable)));
             }
         }
@@ -126,7 +133,8 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The arguments for the parameters that a function has for variables of the module.
     pub(super) fn passed(&self, function: Handle<Function>) -> Vec<String> {
         let mut arguments = Vec::new();
-        for variable in self.writer.used_by(&self.writer.program.info[function]) {
+        let info = &self.writer.program.info[function];
+        for variable in self.writer.used_by(info) {
             let home = self.environment.global(self.writer, variable);
             let immediate = self.frame.module.global_variables[variable].space == AddressSpace::Immediate;
             arguments.push(match (immediate, home.pointer) {
@@ -134,7 +142,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 (false, false) => format!("&{}", home.text),
                 _ => home.text.into_owned(),
             });
-            if self.writer.runtime_array(variable).is_some() {
+            if self.writer.takes_length(info, variable) {
                 arguments.push(self.environment.length(self.writer, variable).into_owned());
             }
         }
