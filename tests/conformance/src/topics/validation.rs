@@ -47,16 +47,17 @@ fn a_wrong_result_is_detected(context: &Context) -> Verdict {
 
 fn an_unwritten_result_is_detected(context: &Context) -> Verdict {
     let lab = context.lab();
-    let (kernel, out) = (lab.kernel("spin")?, lab.full(N, 3.0)?);
-    if kernel.info().params.is_some() {
+    let (kernel, out) = (lab.kernel("scale_f32")?, lab.full(N, 3.0)?);
+    if kernel.info().params.is_some() || !lab.kernels()?.counted {
         return Err(Failure::Unsupported(
             "no kernel of the suite takes a tensor and leaves it alone".to_owned(),
         ));
     }
-    // C code finds its first argument and never looks at the second.
-    let args = vec![Arg::scalar(1i64).into(), EvaluationArg::tensor(&out, Access::Write, On::Device)];
+    // Told that there are no elements, it writes none.
+    let out_arg = EvaluationArg::tensor(&out, Access::Write, On::Device);
+    let args = vec![out_arg, Arg::scalar(2.0f32).into(), Arg::scalar(0i64).into()];
     let mut evaluation = Evaluation::new(&kernel, lab.geometry(1), args);
-    evaluation.reference.push((1, HostArray::from_slice(&[N], &[3.0f32; N])?));
+    evaluation.reference.push((0, HostArray::from_slice(&[N], &[3.0f32; N])?));
     evaluation.timing.repeat = 1;
     evaluation.timing.number = Some(1);
     match answer(lab, &mut evaluation)?.validation {

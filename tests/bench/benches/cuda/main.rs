@@ -1,0 +1,395 @@
+//! What our calls cost on a CUDA device beside the raw driver calls, in one process and alternating: a table of ratios.
+//!
+//! `CUDA_BENCH_CUBIN` names a cubin with a kernel `touch`, for the comparison of loading; without it that line is left out.
+
+#![allow(
+    missing_docs,
+    unsafe_code,
+    clippy::print_stdout,
+    reason = "a benchmark that calls the driver and reports"
+)]
+
+mod raw;
+
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use raw::{Raw, ok};
+use runtime_core::{
+    Arg, CodeFormat, CommonRuntime, DType, Element, Geometry, Kernel, ModuleSource, Options, Placement,
+    Queue, QueueOptions, Runtime, Tensor,
+};
+
+const PTX: &str = ".version 6.0\n.target sm_52\n.address_size 64\n.visible .entry touch(.param .u64 a, .param .u64 b, .param .u64 c, .param .f32 s)\n{\nret;\n}\n";
+/// Launches of a batch: fewer than a stream holds.
+const BATCH: u64 = 400;
+const ROUNDS: usize = 60;
+const GIB: usize = 1 << 30;
+const NODES: usize = 1000;
+
+type Device = Arc<dyn CommonRuntime>;
+type Part = fn(&Device, &Raw);
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--list") {
+        return;
+    }
+    let runtime = Runtime::new();
+    let (Ok(device), Some(raw)) = (runtime.open("cuda"), Raw::open(PTX)) else {
+        println!("no CUDA device here: nothing is compared");
+        return;
+    };
+    let info = device.info();
+    println!("{}, driver {}\n", info.name, info.driver_version);
+    println!("| what | raw | ours | ratio |\n| --- | --- | --- | --- |");
+    let only = std::env::var("CUDA_BENCH_ONLY").unwrap_or_default();
+    let parts: [(&str, Part); 7] = [
+        ("submit", submit),
+        ("threads", threads),
+        ("wait", wait),
+        ("graph", graph),
+        ("allocate", allocate),
+        ("load", load),
+        ("pinned", pinned),
+    ];
+    for (name, part) in parts {
+        if only.is_empty() || only.split(',').any(|wanted| wanted == name) {
+            part(&device, &raw);
+        }
+    }
+    drop(device);
+    if only.is_empty() || only.contains("pageable") {
+        pageable(&raw);
+    }
+}
+
+/// Medians of two operations that take turns, so that both see the same machine.
+fn compare(mut plain: impl FnMut() -> Duration, mut ours: impl FnMut() -> Duration) -> (f64, f64) {
+    let (mut plain_ns, mut ours_ns) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 5 {
+        let (first, second) = (plain(), ours());
+        if round >= 5 {
+            plain_ns.push(first.as_nanos() as f64);
+            ours_ns.push(second.as_nanos() as f64);
+        }
+    }
+    (median(plain_ns), median(ours_ns))
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+fn line(what: &str, (plain_ns, ours_ns): (f64, f64), calls: f64) {
+    println!(
+        "| {what} | {:.3} µs | {:.3} µs | {:.3}× |",
+        plain_ns / calls / 1e3,
+        ours_ns / calls / 1e3,
+        ours_ns / plain_ns
+    );
+}
+
+fn rate(what: &str, (plain_ns, ours_ns): (f64, f64), bytes: usize) {
+    let bytes = bytes as f64;
+    println!(
+        "| {what} | {:.1} GB/s | {:.1} GB/s | {:.2}× |",
+        bytes / plain_ns,
+        bytes / ours_ns,
+        plain_ns / ours_ns
+    );
+}
+
+fn time(operation: impl FnOnce()) -> Duration {
+    let begin = Instant::now();
+    operation();
+    begin.elapsed()
+}
+
+struct Fixture {
+    queue: Queue,
+    kernel: Kernel,
+    tensors: [Tensor; 3],
+}
+
+impl Fixture {
+    fn open(device: &Device) -> Self {
+        // SAFETY: the kernel does nothing.
+        let source = unsafe { ModuleSource::native(CodeFormat::PTX, PTX) };
+        let kernel =
+            device.load(&source).and_then(|module| module.kernel("touch")).expect("the kernel loads");
+        let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+        let tensors = std::array::from_fn(|_| tensor(device, 1024, "device"));
+        Self { queue, kernel, tensors }
+    }
+
+    fn args(&self) -> [Arg<'_>; 4] {
+        let [a, b, c] = &self.tensors;
+        [Arg::read(a), Arg::read(b), Arg::write(c), Arg::scalar(3.0f32)]
+    }
+
+    #[inline]
+    fn launch(&self) -> runtime_core::Event {
+        self.queue.launch(&self.kernel, &Geometry::single(), &self.args()).expect("the queue takes it")
+    }
+}
+
+fn tensor(device: &Device, count: usize, space: &str) -> Tensor {
+    device.allocate(f32::DTYPE, &[count], &Placement::space(space)).expect("memory")
+}
+
+fn submit(device: &Device, raw: &Raw) {
+    let fixture = Fixture::open(device);
+    let plain = || {
+        let elapsed = time(|| (0..BATCH).for_each(|_| raw.launch(raw.stream, 3.0)));
+        raw.wait(raw.stream);
+        elapsed
+    };
+    let dropped = || {
+        let elapsed = time(|| (0..BATCH).for_each(|_| drop(fixture.launch())));
+        fixture.queue.wait_idle().expect("the queue ends");
+        elapsed
+    };
+    line("submit, event dropped", compare(plain, dropped), BATCH as f64);
+    let mut held = None;
+    let kept = || {
+        let elapsed = time(|| (0..BATCH).for_each(|_| held = Some(fixture.launch())));
+        fixture.queue.wait_idle().expect("the queue ends");
+        elapsed
+    };
+    line("submit, event kept", compare(plain, kept), BATCH as f64);
+}
+
+fn threads(device: &Device, raw: &Raw) {
+    const THREADS: usize = 16;
+    let fixtures: Vec<_> = (0..THREADS).map(|_| Fixture::open(device)).collect();
+    let streams: Vec<_> = (0..THREADS).map(|_| raw.open_stream().expose_provenance()).collect();
+    let each = |work: &(dyn Fn(usize) + Sync)| {
+        let barrier = Barrier::new(THREADS);
+        let elapsed = std::sync::Mutex::new(Duration::ZERO);
+        std::thread::scope(|scope| {
+            for index in 0..THREADS {
+                let (barrier, elapsed) = (&barrier, &elapsed);
+                scope.spawn(move || {
+                    raw.enter();
+                    barrier.wait();
+                    let took = time(|| work(index));
+                    let mut longest = elapsed.lock().expect("no panic");
+                    *longest = took.max(*longest);
+                });
+            }
+        });
+        *elapsed.lock().expect("no panic")
+    };
+    let stream = |index: usize| std::ptr::with_exposed_provenance_mut(streams[index]);
+    let plain = || {
+        let elapsed = each(&|index| (0..BATCH).for_each(|_| raw.launch(stream(index), 3.0)));
+        (0..THREADS).for_each(|index| raw.wait(stream(index)));
+        elapsed
+    };
+    let ours = || {
+        let elapsed = each(&|index| (0..BATCH).for_each(|_| drop(fixtures[index].launch())));
+        fixtures.iter().for_each(|fixture| fixture.queue.wait_idle().expect("the queue ends"));
+        elapsed
+    };
+    line(
+        "submit from 16 threads, a queue each, per launch of all",
+        compare(plain, ours),
+        (BATCH * THREADS as u64) as f64,
+    );
+}
+
+fn wait(device: &Device, raw: &Raw) {
+    const CALLS: u64 = 200;
+    let fixture = Fixture::open(device);
+    let plain = || {
+        time(|| {
+            (0..CALLS).for_each(|_| {
+                raw.launch(raw.stream, 3.0);
+                raw.wait(raw.stream);
+            });
+        })
+    };
+    let ours = || time(|| (0..CALLS).for_each(|_| fixture.launch().wait().expect("the kernel ends")));
+    line("launch + wait", compare(plain, ours), CALLS as f64);
+}
+
+fn graph(device: &Device, raw: &Raw) {
+    let fixture = Fixture::open(device);
+    let executable = raw.graph(NODES);
+    fixture.queue.begin_recording().expect("recording begins");
+    (0..NODES).for_each(|_| drop(fixture.launch()));
+    let recorded = fixture.queue.end_recording().expect("recording ends");
+    let replayed = fixture.queue.instantiate(&recorded).expect("the graph is built");
+    assert!(replayed.is_native(), "the graph is the driver's");
+    let plain = || {
+        time(|| {
+            // SAFETY: graph and stream are alive.
+            ok(unsafe { (raw.calls.cuGraphLaunch)(executable, raw.stream) });
+            raw.wait(raw.stream);
+        })
+    };
+    let ours =
+        || time(|| fixture.queue.replay(&replayed).and_then(|event| event.wait()).expect("the graph ends"));
+    line("graph replay, per node of 1000", compare(plain, ours), NODES as f64);
+}
+
+fn allocate(device: &Device, raw: &Raw) {
+    const CALLS: usize = 500;
+    const BYTES: usize = 1 << 20;
+    raw.keep_freed();
+    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let once = |sync: bool| {
+        let mut address = 0;
+        // SAFETY: the out-parameter is writable and the stream alive.
+        ok(unsafe { (raw.calls.cuMemAllocAsync)(&raw mut address, BYTES, raw.stream) });
+        if sync {
+            raw.wait(raw.stream);
+        }
+        // SAFETY: allocated above.
+        ok(unsafe { (raw.calls.cuMemFreeAsync)(address, raw.stream) });
+    };
+    let raw_calls = |sync: bool| {
+        let elapsed = time(|| (0..CALLS).for_each(|_| once(sync)));
+        raw.wait(raw.stream);
+        elapsed
+    };
+    let placement = Placement::default();
+    let on_queue = || {
+        let elapsed = time(|| {
+            (0..CALLS).for_each(|_| drop(queue.allocate(DType::U8, &[BYTES], &placement).expect("memory")));
+        });
+        queue.wait_idle().expect("the queue ends");
+        elapsed
+    };
+    line("allocate + free 1 MiB on a queue", compare(|| raw_calls(false), on_queue), CALLS as f64);
+    let anywhere = || {
+        time(|| {
+            (0..CALLS).for_each(|_| drop(device.allocate(DType::U8, &[BYTES], &placement).expect("memory")));
+        })
+    };
+    line(
+        "allocate + free 1 MiB for any use, raw synchronised",
+        compare(|| raw_calls(true), anywhere),
+        CALLS as f64,
+    );
+}
+
+fn load(device: &Device, raw: &Raw) {
+    const CALLS: usize = 50;
+    let Some(path) = std::env::var_os("CUDA_BENCH_CUBIN") else { return };
+    let code = std::fs::read(path).expect("the cubin is readable");
+    // SAFETY: the kernel does nothing.
+    let source = unsafe { ModuleSource::native(CodeFormat::CUBIN, code.clone()) };
+    let plain = || {
+        time(|| {
+            (0..CALLS).for_each(|_| {
+                let (module, _) = raw.load(code.as_ptr().cast(), c"touch");
+                // SAFETY: loaded above.
+                ok(unsafe { (raw.calls.cuModuleUnload)(module) });
+            });
+        })
+    };
+    let ours = || {
+        time(|| {
+            (0..CALLS).for_each(|_| {
+                drop(
+                    device.load(&source).and_then(|module| module.kernel("touch")).expect("the cubin loads"),
+                );
+            });
+        })
+    };
+    line("load a cubin, get the function, unload", compare(plain, ours), CALLS as f64);
+}
+
+/// Fewer rounds: each copies 1 GiB.
+fn copies(mut plain: impl FnMut(), mut ours: impl FnMut()) -> (f64, f64) {
+    let (mut plain_ns, mut ours_ns) = (Vec::new(), Vec::new());
+    for round in 0..8 {
+        let (first, second) = (time(&mut plain), time(&mut ours));
+        if round > 0 {
+            plain_ns.push(first.as_nanos() as f64);
+            ours_ns.push(second.as_nanos() as f64);
+        }
+    }
+    (median(plain_ns), median(ours_ns))
+}
+
+fn pinned(device: &Device, raw: &Raw) {
+    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let (there, here) = (tensor(device, GIB / 4, "device"), tensor(device, GIB / 4, "pinned"));
+    let mut address = 0;
+    // SAFETY: the out-parameter is writable.
+    ok(unsafe { (raw.calls.cuMemAlloc_v2)(&raw mut address, GIB) });
+    let mut host = std::ptr::null_mut();
+    // SAFETY: the out-parameter is writable.
+    ok(unsafe { (raw.calls.cuMemHostAlloc)(&raw mut host, GIB, 0) });
+    let up = || {
+        // SAFETY: both have 1 GiB.
+        ok(unsafe { (raw.calls.cuMemcpyHtoDAsync_v2)(address, host, GIB, raw.stream) });
+        raw.wait(raw.stream);
+    };
+    let copy =
+        |to: &Tensor, from: &Tensor| queue.copy(to, from).and_then(|event| event.wait()).expect("copied");
+    rate("pinned 1 GiB to the device", copies(up, || copy(&there, &here)), GIB);
+    let down = || {
+        // SAFETY: both have 1 GiB.
+        ok(unsafe { (raw.calls.cuMemcpyDtoHAsync_v2)(host, address, GIB, raw.stream) });
+        raw.wait(raw.stream);
+    };
+    rate("pinned 1 GiB back", copies(down, || copy(&here, &there)), GIB);
+    // SAFETY: allocated above.
+    ok(unsafe { (raw.calls.cuMemFree_v2)(address) });
+    // SAFETY: allocated above.
+    ok(unsafe { (raw.calls.cuMemFreeHost)(host) });
+}
+
+/// Every tuning in a `Runtime` of its own: the first opening of a device decides.
+fn pageable(raw: &Raw) {
+    let mut host = vec![1_u8; GIB];
+    let mut address = 0;
+    // SAFETY: the out-parameter is writable.
+    ok(unsafe { (raw.calls.cuMemAlloc_v2)(&raw mut address, GIB) });
+    let tunings: &[(i64, i64, i64)] = if std::env::var_os("CUDA_BENCH_SWEEP").is_some() {
+        &[
+            (1024, 4, 8),
+            (512, 4, 8),
+            (2048, 4, 8),
+            (4096, 4, 8),
+            (1024, 3, 6),
+            (1024, 6, 12),
+            (1024, 8, 4),
+            (256, 4, 8),
+        ]
+    } else {
+        &[(1024, 4, 8)]
+    };
+    for &(slot, up, down) in tunings {
+        let options = Options::new()
+            .with("staging_slot_kib", slot)
+            .with("upload_threads", up)
+            .with("download_threads", down);
+        let runtime = Runtime::new();
+        let device = runtime.open_with("cuda", &options).expect("the device opens");
+        let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+        let there = device.allocate(DType::U8, &[GIB], &Placement::default()).expect("memory");
+        let mut other = vec![2_u8; GIB];
+        let plain = || {
+            // SAFETY: both have 1 GiB.
+            ok(unsafe { (raw.calls.cuMemcpyHtoDAsync_v2)(address, host.as_ptr().cast(), GIB, raw.stream) });
+            raw.wait(raw.stream);
+        };
+        let ours = || queue.write(&there, &other).expect("written");
+        rate(&format!("pageable 1 GiB to the device, {up} threads, {slot} KiB"), copies(plain, ours), GIB);
+        let plain = || {
+            // SAFETY: both have 1 GiB.
+            ok(unsafe {
+                (raw.calls.cuMemcpyDtoHAsync_v2)(host.as_mut_ptr().cast(), address, GIB, raw.stream)
+            });
+            raw.wait(raw.stream);
+        };
+        let ours = || queue.read(&there, &mut other).expect("read");
+        rate(&format!("pageable 1 GiB back, {down} threads, {slot} KiB"), copies(plain, ours), GIB);
+        assert!(other.iter().all(|&byte| byte == 2), "what was written came back");
+    }
+}

@@ -1,0 +1,685 @@
+/* A driver library without a GPU: enough of libcuda.so.1 that the suite runs on it, and as odd as the tests want it.
+ *
+ * Streams are threads, device memory is memory of the program, and kernels are known by name (`kernels.c`). It is stricter than
+ * the real one: a call that wants a current context and has none fails.
+ *
+ * STUB_CUDA is a list of words: devices=N, init=CODE, count=CODE, old (no version 12), memory=BYTES, and fail=FUNCTION:CODE:NTH,
+ * which makes the NTH call of a function answer CODE, and every later one too if the code is sticky. */
+#define _GNU_SOURCE
+#include "cuda.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int sticky;
+
+/* What the test wants. */
+
+static const char *word(const char *key, char *value, size_t room) {
+    const char *list = getenv("STUB_CUDA");
+    size_t length = strlen(key);
+    while (list && *list) {
+        size_t end = strcspn(list, ",");
+        if (end >= length && strncmp(list, key, length) == 0 && (list[length] == '=' || end == length)) {
+            size_t count = end > length ? end - length - 1 : 0;
+            if (count >= room) count = room - 1;
+            memcpy(value, list + length + (end > length), count);
+            value[count] = 0;
+            return value;
+        }
+        list += end + (list[end] == ',');
+    }
+    return NULL;
+}
+
+static long number(const char *key, long otherwise) {
+    char text[64];
+    return word(key, text, sizeof text) ? strtol(text, NULL, 10) : otherwise;
+}
+
+static int is_sticky(int code) { return code == 700 || code == 719 || code == 214; }
+
+/* The code that a call of `function` is made to answer; 0 for none. */
+static int made_to_fail(const char *function) {
+    static int calls;
+    char text[128];
+    if (sticky && strncmp(function, "cuCtxP", 6) != 0) return sticky;
+    if (!word("fail", text, sizeof text)) return 0;
+    size_t length = strlen(function);
+    if (strncmp(text, function, length) != 0 || text[length] != ':') return 0;
+    int code = 0, nth = 1;
+    sscanf(text + length, ":%d:%d", &code, &nth);
+    int failed = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) == nth ? code : 0;
+    if (is_sticky(failed)) sticky = failed;
+    return failed;
+}
+
+#define CALL                                                                                                                      \
+    int failed_ = made_to_fail(__func__);                                                                                         \
+    if (failed_) return failed_
+#define CALL_IN_CONTEXT                                                                                                           \
+    CALL;                                                                                                                         \
+    if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT
+
+static __thread void *current[64];
+static __thread int depth;
+
+/* Memory that the driver knows. */
+
+enum { DEVICE = 2, HOST = 1 };
+struct range {
+    char *start;
+    size_t bytes;
+    int kind;
+    struct range *next;
+};
+static struct range *ranges;
+static size_t used;
+
+static int add_range(void **out, size_t bytes, int kind) {
+    size_t most = (size_t)number("memory", 1l << 30);
+    pthread_mutex_lock(&lock);
+    char *start = NULL;
+    if (bytes <= most && (kind == HOST || used + bytes <= most)) start = aligned_alloc(512, (bytes + 511) / 512 * 512);
+    if (start) {
+        struct range *made = malloc(sizeof *made);
+        *made = (struct range){start, bytes, kind, ranges};
+        ranges = made;
+        if (kind == DEVICE) used += bytes;
+        memset(start, 0xa5, bytes < 1 << 20 ? bytes : 1 << 20);
+    }
+    pthread_mutex_unlock(&lock);
+    *out = start;
+    return start ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static int find_range(const void *address, struct range *found) {
+    int kind = 0;
+    pthread_mutex_lock(&lock);
+    for (struct range *range = ranges; range && !kind; range = range->next)
+        if ((char *)address >= range->start && (char *)address < range->start + range->bytes) *found = *range, kind = range->kind;
+    pthread_mutex_unlock(&lock);
+    return kind;
+}
+
+static int remove_range(void *start) {
+    pthread_mutex_lock(&lock);
+    struct range **at = &ranges;
+    while (*at && (*at)->start != start) at = &(*at)->next;
+    struct range *gone = *at;
+    if (gone) {
+        *at = gone->next;
+        if (gone->kind == DEVICE) used -= gone->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!gone) return CUDA_ERROR_INVALID_VALUE;
+    memset(gone->start, 0x5a, gone->bytes < 1 << 20 ? gone->bytes : 1 << 20);
+    free(gone->start);
+    free(gone);
+    return 0;
+}
+
+/* Streams. */
+
+struct event {
+    long recorded, passed;
+    double ms;
+};
+enum { COPY, FILL, RUN, RECORD, WAIT, FREE };
+struct work {
+    int kind;
+    char *to, *from;
+    size_t bytes, unit, count;
+    unsigned value;
+    struct event *event;
+    long generation;
+    void *owned;
+    struct kernel_call call;
+    struct work *next;
+};
+struct stream {
+    struct work *first, **last;
+    long submitted, ended;
+    int stop;
+    pthread_t thread;
+};
+
+static double now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void perform(struct work *work) {
+    switch (work->kind) {
+    case COPY: memmove(work->to, work->from, work->bytes); break;
+    case FILL:
+        for (size_t i = 0; i < work->count; i++) memcpy(work->to + i * work->unit, &work->value, work->unit);
+        break;
+    case RUN: run_kernel(&work->call); break;
+    case FREE: remove_range(work->to); break;
+    }
+    free(work->owned);
+}
+
+static void *serve(void *argument) {
+    struct stream *stream = argument;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!stream->first && !stream->stop) pthread_cond_wait(&changed, &lock);
+        struct work *work = stream->first;
+        if (!work) break;
+        while (work->kind == WAIT && work->event->passed < work->generation) pthread_cond_wait(&changed, &lock);
+        if (work->kind == RECORD) {
+            work->event->ms = now_ms();
+            work->event->passed = work->generation;
+        } else if (work->kind != WAIT) {
+            pthread_mutex_unlock(&lock);
+            perform(work);
+            pthread_mutex_lock(&lock);
+        }
+        stream->first = work->next;
+        if (!stream->first) stream->last = &stream->first;
+        stream->ended++;
+        pthread_cond_broadcast(&changed);
+        free(work);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static int submit(struct stream *stream, struct work work) {
+    struct work *copy = malloc(sizeof *copy);
+    *copy = work;
+    copy->next = NULL;
+    pthread_mutex_lock(&lock);
+    if (copy->kind == RECORD) copy->generation = ++copy->event->recorded;
+    if (copy->kind == WAIT) copy->generation = copy->event->recorded;
+    *stream->last = copy;
+    stream->last = &copy->next;
+    stream->submitted++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static void drain(struct stream *stream) {
+    pthread_mutex_lock(&lock);
+    long until = stream->submitted;
+    while (stream->ended < until) pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+/* What the library exports. */
+
+int cuInit(unsigned flags) {
+    (void)flags;
+    return (int)number("init", 0);
+}
+int cuDriverGetVersion(int *version) {
+    *version = 13000;
+    return 0;
+}
+int cuGetErrorName(int code, const char **name) {
+    *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : NULL;
+    return *name || (code >= 0 && code < 1000 && (*name = "CUDA_ERROR_OF_THE_STUB")) ? 0 : CUDA_ERROR_INVALID_VALUE;
+}
+int cuGetErrorString(int code, const char **text) {
+    *text = code >= 0 && code < 1000 ? "the stub was told to fail" : NULL;
+    return *text ? 0 : CUDA_ERROR_INVALID_VALUE;
+}
+int cuDeviceGetCount(int *count) {
+    CALL;
+    *count = (int)number("devices", 1);
+    return (int)number("count", 0);
+}
+int cuDeviceGet(int *device, int index) {
+    CALL;
+    *device = index;
+    return index < number("devices", 1) ? 0 : CUDA_ERROR_INVALID_DEVICE;
+}
+int cuDeviceGetName(char *name, int room, int device) {
+    CALL;
+    snprintf(name, (size_t)room, "Stub %d", device);
+    return 0;
+}
+int cuDeviceGetUuid(char *uuid, int device) {
+    memset(uuid, 0x40 + device, 16);
+    return 0;
+}
+int cuDeviceGetPCIBusId(char *text, int room, int device) {
+    snprintf(text, (size_t)room, "0000:0%d:00.0", device);
+    return 0;
+}
+int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+    (void)device;
+    CALL;
+    *bytes = (size_t)number("memory", 1l << 30);
+    return 0;
+}
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    static const int known[][2] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152},
+                                   {10, 32}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256}, {38, 1 << 20}, {40, 2}, {41, 1},
+                                   {75, 9}, {76, 0}, {89, 1}, {95, 1}, {97, 232448}, {115, 1}, {120, 1}};
+    (void)device;
+    CALL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i][0] == attribute) return *value = known[i][1], 0;
+    *value = 0;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+int cuDeviceCanAccessPeer(int *can, int device, int peer) {
+    *can = device != peer;
+    return 0;
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+    static char contexts[16];
+    CALL;
+    *context = &contexts[device % 16];
+    return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+    (void)device;
+    return 0;
+}
+int cuCtxPushCurrent_v2(void *context) {
+    CALL;
+    current[depth++ % 64] = context;
+    return 0;
+}
+int cuCtxPopCurrent_v2(void **context) {
+    if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = current[--depth % 64];
+    return 0;
+}
+int cuCtxSetCurrent(void *context) {
+    depth = 1;
+    current[0] = context;
+    return 0;
+}
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    CALL_IN_CONTEXT;
+    *least = 0;
+    *greatest = -5;
+    return 0;
+}
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
+    CALL_IN_CONTEXT;
+    *total = (size_t)number("memory", 1l << 30);
+    pthread_mutex_lock(&lock);
+    *free_bytes = *total - used;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+int cuMemAlloc_v2(void **address, size_t bytes) {
+    CALL_IN_CONTEXT;
+    return add_range(address, bytes, DEVICE);
+}
+int cuMemFree_v2(void *address) {
+    CALL_IN_CONTEXT;
+    return remove_range(address);
+}
+int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+    (void)flags;
+    CALL_IN_CONTEXT;
+    return add_range(address, bytes, HOST);
+}
+int cuMemFreeHost(void *address) {
+    CALL_IN_CONTEXT;
+    return remove_range(address);
+}
+int cuMemAllocManaged(void **address, size_t bytes, unsigned flags) {
+    (void)flags;
+    CALL_IN_CONTEXT;
+    return add_range(address, bytes, DEVICE);
+}
+int cuPointerGetAttribute(void *out, int attribute, void *address) {
+    struct range range;
+    int kind = find_range(address, &range);
+    if (!kind) return CUDA_ERROR_INVALID_VALUE;
+    *(int *)out = attribute == 2 ? kind : 0;
+    return 0;
+}
+int cuMemcpyAsync(char *to, char *from, size_t bytes, struct stream *stream) {
+    struct range range;
+    CALL_IN_CONTEXT;
+    struct work work = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
+    if (!find_range(from, &range)) work.from = work.owned = memcpy(malloc(bytes), from, bytes);
+    int pageable = !find_range(to, &range);
+    int code = submit(stream, work);
+    if (pageable) drain(stream);
+    return code;
+}
+int cuMemcpyPeerAsync(char *to, void *there, char *from, void *here, size_t bytes, struct stream *stream) {
+    CALL_IN_CONTEXT;
+    if (!there || !here) return CUDA_ERROR_INVALID_CONTEXT;
+    return submit(stream, (struct work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+}
+static int fill(char *to, unsigned value, size_t unit, size_t count, struct stream *stream) {
+    if ((uintptr_t)to % unit) return CUDA_ERROR_INVALID_VALUE;
+    return submit(stream, (struct work){.kind = FILL, .to = to, .value = value, .unit = unit, .count = count});
+}
+int cuMemsetD8Async(char *to, unsigned char value, size_t count, struct stream *stream) {
+    CALL_IN_CONTEXT;
+    return fill(to, value, 1, count, stream);
+}
+int cuMemsetD16Async(char *to, unsigned short value, size_t count, struct stream *stream) {
+    CALL_IN_CONTEXT;
+    return fill(to, value, 2, count, stream);
+}
+int cuMemsetD32Async(char *to, unsigned value, size_t count, struct stream *stream) {
+    CALL_IN_CONTEXT;
+    return fill(to, value, 4, count, stream);
+}
+int cuStreamCreateWithPriority(struct stream **out, unsigned flags, int priority) {
+    CALL_IN_CONTEXT;
+    if (flags != 1 || priority > 0 || priority < -5) return CUDA_ERROR_INVALID_VALUE;
+    struct stream *stream = calloc(1, sizeof *stream);
+    stream->last = &stream->first;
+    pthread_create(&stream->thread, NULL, serve, stream);
+    *out = stream;
+    return 0;
+}
+int cuStreamDestroy_v2(struct stream *stream) {
+    CALL;
+    pthread_mutex_lock(&lock);
+    stream->stop = 1;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(stream->thread, NULL);
+    free(stream);
+    return 0;
+}
+int cuStreamQuery(struct stream *stream) {
+    CALL;
+    pthread_mutex_lock(&lock);
+    int busy = stream->ended != stream->submitted;
+    pthread_mutex_unlock(&lock);
+    return busy ? CUDA_ERROR_NOT_READY : 0;
+}
+int cuStreamWaitEvent(struct stream *stream, struct event *event, unsigned flags) {
+    (void)flags;
+    CALL;
+    return submit(stream, (struct work){.kind = WAIT, .event = event});
+}
+int cuEventCreate(struct event **event, unsigned flags) {
+    (void)flags;
+    CALL_IN_CONTEXT;
+    *event = calloc(1, sizeof **event);
+    return 0;
+}
+int cuEventDestroy_v2(struct event *event) {
+    /* Kept: work in flight may name it. */
+    (void)event;
+    return 0;
+}
+int cuEventRecord(struct event *event, struct stream *stream) {
+    CALL;
+    return submit(stream, (struct work){.kind = RECORD, .event = event});
+}
+int cuEventQuery(struct event *event) {
+    CALL;
+    pthread_mutex_lock(&lock);
+    int pending = event->passed != event->recorded;
+    pthread_mutex_unlock(&lock);
+    return pending ? CUDA_ERROR_NOT_READY : 0;
+}
+int cuEventElapsedTime(float *ms, struct event *begin, struct event *end) {
+    CALL_IN_CONTEXT;
+    pthread_mutex_lock(&lock);
+    *ms = (float)(end->ms - begin->ms);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+/* Code: the text that the stub of NVRTC passes on, or PTX. */
+
+int cuModuleLoadDataEx(char **module, const char *image, unsigned count, int *keys, void **values) {
+    CALL_IN_CONTEXT;
+    for (unsigned i = 0; i < count; i++)
+        if (keys[i] == 5 && strstr(image, "broken ptx")) snprintf(values[i], 64, "line 1: broken ptx");
+    if (strstr(image, "broken ptx")) return 218;
+    *module = strdup(image);
+    return 0;
+}
+int cuModuleUnload(char *module) {
+    CALL_IN_CONTEXT;
+    free(module);
+    return 0;
+}
+static int defines(const char *module, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = module; (at = strstr(at, name)); at++)
+        if (at > module && at[-1] == ' ' && at[length] == '(') return 1;
+    return 0;
+}
+int cuModuleGetFunction(const struct kernel **function, const char *module, const char *name) {
+    CALL_IN_CONTEXT;
+    *function = find_kernel(name);
+    return *function && defines(module, name) ? 0 : CUDA_ERROR_NOT_FOUND;
+}
+int cuFuncGetAttribute(int *value, int attribute, const struct kernel *function) {
+    (void)function;
+    CALL;
+    *value = attribute == 0 ? 1024 : attribute == 4 ? 16 : 0;
+    return 0;
+}
+int cuFuncSetAttribute(const struct kernel *function, int attribute, int value) {
+    (void)function, (void)attribute, (void)value;
+    CALL_IN_CONTEXT;
+    return 0;
+}
+static void prepare(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3], const unsigned block[3],
+                    unsigned shared, void **parameters) {
+    call->kernel = kernel;
+    call->shared_bytes = shared;
+    memcpy(call->grid, grid, sizeof call->grid);
+    memcpy(call->block, block, sizeof call->block);
+    for (int i = 0; i < kernel->count; i++) memcpy(call->parameters[i], parameters[i], (size_t)kernel->sizes[i]);
+}
+static int launch(const struct kernel *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared,
+                  struct stream *stream, void **parameters) {
+    struct work work = {.kind = RUN};
+    prepare(&work.call, kernel, grid, block, shared, parameters);
+    return submit(stream, work);
+}
+int cuLaunchKernel(const struct kernel *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, struct stream *stream, void **parameters, void **extra) {
+    (void)extra;
+    CALL;
+    return launch(kernel, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, parameters);
+}
+
+/* What only the benchmark's own calls use. */
+
+int cuStreamCreate(struct stream **out, unsigned flags) { return cuStreamCreateWithPriority(out, flags, 0); }
+int cuStreamSynchronize(struct stream *stream) {
+    CALL;
+    drain(stream);
+    return 0;
+}
+int cuModuleLoadData(char **module, const char *image) { return cuModuleLoadDataEx(module, image, 0, NULL, NULL); }
+int cuMemcpyHtoDAsync_v2(char *to, char *from, size_t bytes, struct stream *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
+int cuMemcpyDtoHAsync_v2(char *to, char *from, size_t bytes, struct stream *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
+
+#ifndef LACKS_OPTIONAL
+/* Without properties of its own: one pool is like another. */
+int cuMemPoolCreate(void **pool, const void *properties) {
+    (void)properties;
+    static char pools[1];
+    CALL;
+    *pool = pools;
+    return 0;
+}
+int cuMemPoolDestroy(void *pool) { return pool ? 0 : CUDA_ERROR_INVALID_VALUE; }
+int cuMemPoolSetAttribute(void *pool, int attribute, void *value) { return pool && attribute && value ? 0 : CUDA_ERROR_INVALID_VALUE; }
+int cuMemPoolGetAttribute(void *pool, int attribute, unsigned long long *value) {
+    (void)pool, (void)attribute;
+    *value = 0;
+    return 0;
+}
+int cuMemPoolSetAccess(void *pool, const void *access, size_t count) { return pool && access && count ? 0 : CUDA_ERROR_INVALID_VALUE; }
+int cuMemPoolTrimTo(void *pool, size_t keep) {
+    (void)pool, (void)keep;
+    return 0;
+}
+int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, struct stream *stream) {
+    (void)pool, (void)stream;
+    CALL;
+    return add_range(address, bytes, DEVICE);
+}
+int cuMemFreeAsync(void *address, struct stream *stream) {
+    struct range range;
+    CALL;
+    if (!find_range(address, &range)) return CUDA_ERROR_INVALID_VALUE;
+    return submit(stream, (struct work){.kind = FREE, .to = address});
+}
+
+int cuDeviceGetDefaultMemPool(void **pool, int device) {
+    (void)device;
+    return cuMemPoolCreate(pool, pool);
+}
+int cuMemAllocAsync(void **address, size_t bytes, struct stream *stream) { return cuMemAllocFromPoolAsync(address, bytes, NULL, stream); }
+
+struct launch_config {
+    unsigned grid[3], block[3], shared;
+    struct stream *stream;
+    void *attributes;
+    unsigned count;
+};
+int cuLaunchKernelEx(const struct launch_config *config, const struct kernel *kernel, void **parameters, void **extra) {
+    (void)extra;
+    CALL;
+    return launch(kernel, config->grid, config->block, config->shared, config->stream, parameters);
+}
+int cuModuleGetFunctionCount(unsigned *count, const char *module) {
+    *count = 0;
+    for (const struct kernel *kernel = all_kernels(); kernel->name; kernel++) *count += (unsigned)defines(module, kernel->name);
+    return 0;
+}
+int cuModuleEnumerateFunctions(const struct kernel **functions, unsigned count, const char *module) {
+    unsigned found = 0;
+    for (const struct kernel *kernel = all_kernels(); kernel->name && found < count; kernel++)
+        if (defines(module, kernel->name)) functions[found++] = kernel;
+    return 0;
+}
+int cuFuncGetName(const char **name, const struct kernel *function) {
+    *name = function->name;
+    return 0;
+}
+int cuFuncGetParamInfo(const struct kernel *function, size_t index, size_t *offset, size_t *bytes) {
+    if (index >= (size_t)function->count) return CUDA_ERROR_INVALID_VALUE;
+    *offset = 0;
+    *bytes = (size_t)function->sizes[index];
+    return 0;
+}
+int cuDeviceGetUuid_v2(char *uuid, int device) { return cuDeviceGetUuid(uuid, device); }
+
+/* Graphs: a list of work. Its order is that of the nodes, which is one that the edges allow. */
+
+struct node {
+    struct work work;
+    int empty;
+};
+struct graph {
+    struct node *nodes[4096];
+    int count;
+};
+static int add(struct node **out, struct graph *graph, struct node node) {
+    if (graph->count == 4096) return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = graph->nodes[graph->count++] = malloc(sizeof node);
+    **out = node;
+    return 0;
+}
+struct kernel_node {
+    const struct kernel *function;
+    unsigned grid[3], block[3], shared;
+    void **parameters;
+};
+struct copy_side {
+    size_t x, y, z, level;
+    int kind;
+    void *host;
+    char *address;
+    void *array, *reserved;
+    size_t pitch, height;
+};
+struct copy_node {
+    struct copy_side source, destination;
+    size_t width, height, depth;
+};
+struct fill_node {
+    char *to;
+    size_t pitch;
+    unsigned value, unit;
+    size_t width, height;
+};
+int cuGraphCreate(struct graph **graph, unsigned flags) {
+    (void)flags;
+    CALL;
+    *graph = calloc(1, sizeof **graph);
+    return 0;
+}
+int cuGraphDestroy(struct graph *graph) {
+    for (int i = 0; i < graph->count; i++) free(graph->nodes[i]);
+    free(graph);
+    return 0;
+}
+int cuGraphAddKernelNode_v2(struct node **out, struct graph *graph, void *needed, size_t count, const struct kernel_node *with) {
+    (void)needed, (void)count;
+    CALL_IN_CONTEXT;
+    struct node node = {.work = {.kind = RUN}};
+    prepare(&node.work.call, with->function, with->grid, with->block, with->shared, with->parameters);
+    return add(out, graph, node);
+}
+int cuGraphAddMemcpyNode(struct node **out, struct graph *graph, void *needed, size_t count, const struct copy_node *copy,
+                         void *context) {
+    (void)needed, (void)count, (void)context;
+    CALL_IN_CONTEXT;
+    struct work work = {.kind = COPY, .to = copy->destination.address, .from = copy->source.address, .bytes = copy->width};
+    return add(out, graph, (struct node){.work = work});
+}
+int cuGraphAddMemsetNode(struct node **out, struct graph *graph, void *needed, size_t count, const struct fill_node *fill,
+                         void *context) {
+    (void)needed, (void)count, (void)context;
+    CALL_IN_CONTEXT;
+    struct work work = {.kind = FILL, .to = fill->to, .value = fill->value, .unit = fill->unit, .count = fill->width};
+    return add(out, graph, (struct node){.work = work});
+}
+int cuGraphAddEmptyNode(struct node **out, struct graph *graph, void *needed, size_t count) {
+    (void)needed, (void)count;
+    return add(out, graph, (struct node){.empty = 1});
+}
+int cuGraphKernelNodeSetAttribute(struct node *node, int attribute, void *value) {
+    (void)node, (void)attribute, (void)value;
+    return 0;
+}
+int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, unsigned long long flags) {
+    (void)flags;
+    CALL_IN_CONTEXT;
+    *executable = graph;
+    return 0;
+}
+int cuGraphExecKernelNodeSetParams_v2(struct graph *executable, struct node *node, const struct kernel_node *with) {
+    (void)executable;
+    CALL_IN_CONTEXT;
+    prepare(&node->work.call, with->function, with->grid, with->block, with->shared, with->parameters);
+    return 0;
+}
+int cuGraphExecDestroy(struct graph *executable) {
+    (void)executable;
+    return 0;
+}
+int cuGraphLaunch(struct graph *executable, struct stream *stream) {
+    CALL_IN_CONTEXT;
+    for (int i = 0; i < executable->count; i++)
+        if (!executable->nodes[i]->empty) submit(stream, executable->nodes[i]->work);
+    return 0;
+}
+#endif

@@ -1,0 +1,296 @@
+//! Drivers that are not as they should be: every one of them ends in an error that says what to do, and never in a panic, a
+//! crash or a hang. Each case runs in a process of its own, with a deadline.
+
+#![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use runtime_core::{
+    Arg, CodeFormat, CommonRuntime, DType, Error, ErrorKind, Event, Geometry, ModuleSource, Placement,
+    QueueOptions, Result, Runtime, Tensor,
+};
+
+/// Longer than anything here takes, shorter than a hang.
+const DEADLINE: Duration = Duration::from_secs(30);
+const CODE: &str =
+    "extern \"C\" __global__ void spin(long us); void fill_f32(float *out, float value, long n);";
+
+/// A driver, and what must come of it.
+struct Case {
+    name: &'static str,
+    /// How the stub is built.
+    defines: &'static [&'static str],
+    /// What it is told.
+    words: String,
+    check: fn(&Outcome) -> std::result::Result<(), String>,
+}
+
+/// What came of a little of everything.
+#[derive(Debug, Default)]
+struct Outcome {
+    kinds: Vec<ErrorKind>,
+    words: String,
+    done: bool,
+}
+
+fn main() -> ExitCode {
+    if runtime_cuda_stub_tests::is_here() {
+        return worker();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let trials = cases().into_iter().enumerate().map(|(index, case)| {
+        let place = folder.path().join(index.to_string());
+        Trial::test(case.name, move || run(&case, &place))
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+fn cases() -> Vec<Case> {
+    let case = |name, words: &str, check| Case { name, defines: &[], words: words.to_owned(), check };
+    let mut cases = vec![
+        case("a_whole_driver_works", "", works),
+        case("no_device_is_no_error", "devices=0", unavailable),
+        case("an_uninitialised_driver_says_why", "init=100", unavailable),
+        case("a_stub_of_the_toolkit_says_why", "init=34", unavailable),
+        case("an_unknown_code_of_the_first_call", "init=123456", unavailable),
+        case("a_negative_code_of_the_first_call", "init=-7", unavailable),
+        case("an_unknown_code_of_the_count", "count=123456", any_error),
+        case("a_little_memory_is_soon_exhausted", "memory=1000000", any_error),
+        case("a_fault_of_a_kernel_names_it", "fail=cuEventQuery:700:3", lost),
+        case("a_fault_that_a_launch_reports", "fail=cuLaunchKernel:719:2", lost),
+        Case {
+            name: "a_driver_without_what_is_new",
+            defines: &["LACKS_OPTIONAL"],
+            words: String::new(),
+            check: works,
+        },
+        Case {
+            name: "a_driver_that_lacks_what_is_needed",
+            defines: &["cuMemcpyAsync=cuMemcpyAsync_gone"],
+            words: String::new(),
+            check: unavailable,
+        },
+    ];
+    for function in FUNCTIONS {
+        for code in [1, 2, 999, 123_456, 700] {
+            cases.push(Case {
+                name: Box::leak(format!("{function}_fails_with_{code}").into_boxed_str()),
+                defines: &[],
+                words: format!("fail={function}:{code}:1"),
+                check: |_| Ok(()),
+            });
+        }
+    }
+    cases
+}
+
+/// Functions that are made to fail, one after the other.
+const FUNCTIONS: &[&str] = &[
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDeviceTotalMem_v2",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxPushCurrent_v2",
+    "cuCtxGetStreamPriorityRange",
+    "cuMemGetInfo_v2",
+    "cuMemHostAlloc",
+    "cuMemAllocManaged",
+    "cuMemcpyAsync",
+    "cuMemsetD32Async",
+    "cuStreamCreateWithPriority",
+    "cuStreamDestroy_v2",
+    "cuStreamQuery",
+    "cuStreamWaitEvent",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuEventQuery",
+    "cuEventElapsedTime",
+    "cuModuleLoadDataEx",
+    "cuModuleGetFunction",
+    "cuModuleUnload",
+    "cuFuncGetAttribute",
+    "cuLaunchKernel",
+    "cuMemPoolCreate",
+    "cuMemAllocFromPoolAsync",
+    "cuMemFreeAsync",
+    "cuGraphCreate",
+    "cuGraphAddKernelNode_v2",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+];
+
+fn works(outcome: &Outcome) -> std::result::Result<(), String> {
+    if outcome.done && outcome.kinds.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("it does not work: {outcome:?}"))
+    }
+}
+
+fn any_error(outcome: &Outcome) -> std::result::Result<(), String> {
+    if outcome.kinds.is_empty() { Err("nothing failed".to_owned()) } else { Ok(()) }
+}
+
+fn unavailable(outcome: &Outcome) -> std::result::Result<(), String> {
+    match outcome.kinds.as_slice() {
+        [ErrorKind::Unavailable] if outcome.words.contains(';') => Ok(()),
+        _ => Err(format!("not `Unavailable` with a remedy: {outcome:?}")),
+    }
+}
+
+fn lost(outcome: &Outcome) -> std::result::Result<(), String> {
+    let says = |words: &str| outcome.words.contains(words);
+    if outcome.kinds.last() == Some(&ErrorKind::DeviceLost) && says("start another") && says("kernel `") {
+        return Ok(());
+    }
+    Err(format!("not `DeviceLost` with the kernel's name: {outcome:?}"))
+}
+
+fn run(case: &Case, folder: &Path) -> std::result::Result<(), Failed> {
+    std::fs::create_dir_all(folder)?;
+    runtime_cuda_stub_tests::build(folder, case.defines)?;
+    let mut command: Command = runtime_cuda_stub_tests::again(folder, &case.words)?;
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let outcome = read(child)?;
+    Ok((case.check)(&outcome)?)
+}
+
+fn read(mut child: Child) -> std::result::Result<Outcome, Failed> {
+    let begin = Instant::now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break status,
+            None if begin.elapsed() > DEADLINE => {
+                child.kill()?;
+                return Err("it hangs".into());
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let output = child.wait_with_output()?;
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !status.success() {
+        return Err(format!("{status}: {text}{errors}").into());
+    }
+    let mut outcome = Outcome::default();
+    for line in text.lines() {
+        match line.split_once(' ') {
+            Some(("error", rest)) => {
+                let (code, words) = rest.split_once(' ').unwrap_or((rest, ""));
+                outcome.kinds.push(ErrorKind::from_code(code.parse().unwrap_or(0)));
+                outcome.words.push_str(words);
+            }
+            _ => outcome.done |= line == "done",
+        }
+    }
+    Ok(outcome)
+}
+
+/// The process that sees the stub: does a little of everything, and says what fails.
+#[allow(clippy::print_stdout, reason = "the parent reads it")]
+fn worker() -> ExitCode {
+    let report =
+        |error: &Error| println!("error {} {}", error.kind().code(), error.to_string().replace('\n', " "));
+    let library: PathBuf = runtime_cuda_stub_tests::backend().unwrap();
+    let runtime = Runtime::builder().discover(false).library(library).build();
+    let _ = (runtime.devices(), runtime.load_report());
+    for _ in 0..2 {
+        match runtime.open("cuda:0") {
+            Err(error) => return finish(&error),
+            Ok(device) => use_everything(&*device, &report),
+        }
+    }
+    println!("done");
+    ExitCode::SUCCESS
+}
+
+#[allow(clippy::print_stdout, reason = "the parent reads it")]
+fn finish(error: &Error) -> ExitCode {
+    println!("error {} {}", error.kind().code(), error.to_string().replace('\n', " "));
+    ExitCode::SUCCESS
+}
+
+/// What fails is reported and passed over: what counts is that it ends.
+fn use_everything(device: &dyn CommonRuntime, report: &dyn Fn(&Error)) {
+    let parts: [fn(&dyn CommonRuntime) -> Result<()>; 5] = [kernels, memory, transfers, graphs, clocks];
+    for part in parts {
+        if let Err(error) = part(device)
+            && !(error.kind() == ErrorKind::Unsupported)
+        {
+            report(&error);
+        }
+    }
+}
+
+fn done(event: &Event) -> Result<()> {
+    event.wait_timeout(DEADLINE / 3)
+}
+
+fn memory(device: &dyn CommonRuntime) -> Result<()> {
+    for space in ["device", "pinned", "shared"] {
+        drop(device.allocate(DType::F32, &[1000], &Placement::space(space))?);
+    }
+    let queue = device.open_queue(&QueueOptions::default())?;
+    drop(queue.allocate(DType::F32, &[1 << 20], &Placement::default())?);
+    queue.wait_idle_timeout(DEADLINE / 3)?;
+    device.memory_usage("device").map(drop)
+}
+
+fn transfers(device: &dyn CommonRuntime) -> Result<()> {
+    for count in [10, 1 << 20] {
+        let data: Vec<f32> = (0..count).map(|index| index as f32).collect();
+        let tensor = Tensor::from_slice(device, &[data.len()], &data)?;
+        let other = device.allocate(DType::F32, &[data.len()], &Placement::default())?;
+        let queue = device.open_queue(&QueueOptions::default())?;
+        done(&queue.copy(&other, &tensor)?)?;
+        assert_eq!(other.to_vec::<f32>()?, data);
+        done(&queue.fill(&other, &1.0f64.to_le_bytes())?)?;
+        done(&queue.fill(&other, &1.0f32.to_le_bytes())?)?;
+        assert!(other.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 1.0f32.to_bits()));
+    }
+    Ok(())
+}
+
+fn kernels(device: &dyn CommonRuntime) -> Result<()> {
+    // SAFETY: the kernels stay within their arguments.
+    let module = device.load(&unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) })?;
+    let (fill, spin) = (module.kernel("fill_f32")?, module.kernel("spin")?);
+    let [a, b] = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
+    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
+    let args = [Arg::write(&x), Arg::scalar(2.0f32), Arg::scalar(100i64)];
+    drop(a.launch(&spin, &Geometry::single(), &[Arg::scalar(2000i64)])?);
+    let first = a.launch(&fill, &Geometry::cover(100, 32), &args)?;
+    let second = b.launch(&fill, &Geometry::cover(100, 32), &args)?;
+    done(&second)?;
+    done(&first)?;
+    assert!(x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 2.0f32.to_bits()));
+    Ok(())
+}
+
+fn graphs(device: &dyn CommonRuntime) -> Result<()> {
+    // SAFETY: the kernels stay within their arguments.
+    let module = device.load(&unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) })?;
+    let (fill, queue) = (module.kernel("fill_f32")?, device.open_queue(&QueueOptions::default())?);
+    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
+    queue.begin_recording()?;
+    let args = [Arg::write(&x), Arg::scalar(3.0f32), Arg::scalar(100i64)];
+    let launched = queue.launch(&fill, &Geometry::cover(100, 32), &args).map(drop);
+    let graph = queue.end_recording()?;
+    launched?;
+    let executable = queue.instantiate(&graph)?;
+    done(&queue.replay(&executable)?)
+}
+
+fn clocks(device: &dyn CommonRuntime) -> Result<()> {
+    let queue = device.open_queue(&QueueOptions { timestamps: true, ..QueueOptions::default() })?;
+    let (begin, end) = (queue.timestamp()?, queue.timestamp()?);
+    done(&end)?;
+    let (begin, end) = (queue.read_timestamp(&begin)?, queue.read_timestamp(&end)?);
+    assert!(begin <= end);
+    Ok(())
+}
