@@ -23,7 +23,7 @@ pub(crate) fn check(program: &Program) -> Result<()> {
     if !has_barriers {
         return Ok(());
     }
-    let inlined = inline(module)?;
+    let inlined = inline(module, &program.info)?;
     let info = validate(&inlined)?;
     check_module(&inlined, &info, &|span| program.place(span))
 }

@@ -7,11 +7,15 @@
 
 mod body;
 mod operands;
+mod split;
+mod tail;
+mod unroll;
 
+use naga::valid::ModuleInfo;
 use naga::{AddressSpace, Block, Expression, Function, Module, Scalar, Span, Statement, Type, TypeInner};
 use runtime_core::Result;
 
-pub(crate) use operands::each_operand;
+pub(crate) use operands::{each_operand, each_use, result_of};
 
 /// Expressions of a function up to which it is inlined for speed alone.
 const SMALL: usize = 60;
@@ -35,12 +39,12 @@ enum Want {
 ///
 /// # Errors
 /// `Unsupported` for an expression that no kernel has.
-pub(crate) fn inline(module: &Module) -> Result<Module> {
+pub(crate) fn inline(module: &Module, info: &ModuleInfo) -> Result<Module> {
     let mut inlined = module.clone();
     let bool_type = inlined.types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
     let wants = wants(module);
-    for (point, target) in module.entry_points.iter().zip(&mut inlined.entry_points) {
-        target.function = body::rebuild(module, &wants, bool_type, &point.function)?;
+    for (index, target) in inlined.entry_points.iter_mut().enumerate() {
+        target.function = body::rebuild((module, info), &wants, bool_type, index)?;
     }
     for ((handle, function), want) in module.functions.iter().zip(&wants) {
         if *want == Want::Must {
@@ -64,7 +68,7 @@ fn wants(module: &Module) -> Vec<Want> {
             }
             _ => false,
         });
-        let small = function.expressions.len() <= SMALL && !returns_early(&function.body);
+        let small = function.expressions.len() <= SMALL && tail::form(function.body.clone()).is_some();
         wants.push(match private || needs(&function.body, &wants) {
             true => Want::Must,
             false if small => Want::May,
@@ -85,15 +89,6 @@ fn needs(body: &Block, wants: &[Want]) -> bool {
         Statement::Switch { cases, .. } => cases.iter().any(|case| needs(&case.body, wants)),
         _ => false,
     })
-}
-
-/// Whether a body returns anywhere but in its last statement.
-fn returns_early(body: &Block) -> bool {
-    let rest = match body.last() {
-        Some(Statement::Return { .. }) => &body[..body.len() - 1],
-        _ => &body[..],
-    };
-    rest.iter().any(has_return)
 }
 
 /// Whether a statement may return from the function.

@@ -2,23 +2,26 @@
 
 use std::collections::HashMap;
 
+use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    AddressSpace, Arena, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable, Module,
-    Range, Span, Statement, Type,
+    AddressSpace, Arena, ArraySize, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable, Module,
+    Range, Span, Statement, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
 use super::operands::{each_operand, each_use, result_of};
-use super::{LARGE, Want, has_return, returns_early};
+use super::unroll::{Known, fold};
+use super::{LARGE, Want, has_return, split, tail};
 use crate::uniformity::{Root, root};
 
 /// A copy of `function` with the wanted calls inlined.
 pub(super) fn rebuild(
-    module: &Module,
+    (module, info): (&Module, &ModuleInfo),
     wants: &[Want],
     bool_type: Handle<Type>,
-    function: &Function,
+    entry: usize,
 ) -> Result<Function> {
+    let function = &module.entry_points[entry].function;
     let out = Function {
         name: function.name.clone(),
         arguments: function.arguments.clone(),
@@ -26,9 +29,9 @@ pub(super) fn rebuild(
         diagnostic_filter_leaf: function.diagnostic_filter_leaf,
         ..Function::default()
     };
-    let mut rebuild =
-        Rebuild { module, wants, bool_type, out, privates: HashMap::new(), operations: HashMap::new() };
-    let mut frame = Frame::new(function, Vec::new(), Exit::Keep);
+    let (privates, operations, known) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let mut rebuild = Rebuild { module, info, wants, bool_type, out, privates, operations, known };
+    let mut frame = Frame::new((function, info.get_entry_point(entry)), Vec::new(), Exit::Keep);
     frame.locals = function
         .local_variables
         .iter()
@@ -37,15 +40,20 @@ pub(super) fn rebuild(
     for ((_, local), &new) in function.local_variables.iter().zip(&frame.locals.clone()) {
         let init = local.init.map(|init| rebuild.value(&mut frame, init)).transpose()?;
         rebuild.out.local_variables.get_mut(new).init = init;
+        if let Some(literal @ (Literal::U32(_) | Literal::I32(_))) = init.and_then(|init| rebuild.literal(init)) {
+            rebuild.known.insert(new, literal);
+        }
     }
-    let body = rebuild.block(&mut frame, &function.body, 0)?;
+    let mut body = rebuild.block(&mut frame, &function.body, 0)?;
+    tail::strip(&mut body);
     rebuild.out.body = body;
+    split::split(module, &mut rebuild.out);
     Ok(rebuild.out)
 }
 
 /// What `return` becomes.
 #[derive(Clone, Copy)]
-enum Exit {
+pub(super) enum Exit {
     /// Itself.
     Keep,
     /// A store of the value; it is the last statement.
@@ -55,29 +63,37 @@ enum Exit {
 }
 
 /// A function on its way into the new body.
-struct Frame<'f> {
-    source: &'f Function,
+pub(super) struct Frame<'f> {
+    pub(super) source: &'f Function,
+    info: &'f FunctionInfo,
     /// New handles of its expressions.
     map: Vec<Option<Handle<Expression>>>,
-    locals: Vec<Handle<LocalVariable>>,
-    arguments: Vec<Handle<Expression>>,
+    pub(super) locals: Vec<Handle<LocalVariable>>,
+    pub(super) arguments: Vec<Handle<Expression>>,
     exit: Exit,
 }
 
 impl<'f> Frame<'f> {
-    fn new(source: &'f Function, arguments: Vec<Handle<Expression>>, exit: Exit) -> Self {
-        Self { source, map: vec![None; source.expressions.len()], locals: Vec::new(), arguments, exit }
+    fn new(
+        (source, info): (&'f Function, &'f FunctionInfo),
+        arguments: Vec<Handle<Expression>>,
+        exit: Exit,
+    ) -> Self {
+        Self { source, info, map: vec![None; source.expressions.len()], locals: Vec::new(), arguments, exit }
     }
 }
 
-struct Rebuild<'m> {
-    module: &'m Module,
+pub(super) struct Rebuild<'m> {
+    pub(super) module: &'m Module,
+    info: &'m ModuleInfo,
     wants: &'m [Want],
     bool_type: Handle<Type>,
-    out: Function,
+    pub(super) out: Function,
     privates: HashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
     /// The variables of `&&` and `||` that are operations now.
     operations: HashMap<Handle<LocalVariable>, Handle<Expression>>,
+    /// Variables whose value is known at this place.
+    pub(super) known: Known,
 }
 
 impl<'m> Rebuild<'m> {
@@ -124,7 +140,40 @@ impl<'m> Rebuild<'m> {
         match failed {
             Some(error) => Err(error),
             None if !known => Err(Error::unsupported("an expression that is not of compute kernels")),
-            None => Ok(self.out.expressions.append(expression, frame.source.expressions.get_span(old))),
+            None => {
+                let expression = self.simpler(frame, old, expression);
+                Ok(self.out.expressions.append(expression, frame.source.expressions.get_span(old)))
+            }
+        }
+    }
+
+    /// An operation on constants is its value; an access by a constant needs no index.
+    fn simpler(&self, frame: &Frame<'_>, old: Handle<Expression>, new: Expression) -> Expression {
+        match new {
+            Expression::Binary { op, left, right } => {
+                let value = self.literal(left).zip(self.literal(right)).and_then(|(a, b)| fold(op, a, b));
+                value.map_or(new, Expression::Literal)
+            }
+            Expression::Access { base, index } => {
+                let Expression::Access { base: old_base, .. } = frame.source.expressions[old] else { return new };
+                let index = match self.literal(index) {
+                    Some(Literal::U32(index)) => index,
+                    Some(Literal::I32(index)) if index >= 0 => index.cast_unsigned(),
+                    _ => return new,
+                };
+                let types = &self.module.types;
+                let inner = match *frame.info[old_base].ty.inner_with(types) {
+                    TypeInner::Pointer { base, .. } => &types[base].inner,
+                    ref other => other,
+                };
+                match *inner {
+                    TypeInner::Array { size: ArraySize::Constant(length), .. } if index < length.get() => {
+                        Expression::AccessIndex { base, index }
+                    }
+                    _ => new,
+                }
+            }
+            other => other,
         }
     }
 
@@ -180,8 +229,16 @@ impl<'m> Rebuild<'m> {
             }
             Statement::If { condition, accept, reject } => {
                 let condition = self.value(frame, *condition)?;
+                if let Some(Literal::Bool(taken)) = self.literal(condition) {
+                    let block = self.block(frame, if taken { accept } else { reject }, depth)?;
+                    out.push(Statement::Block(block), span);
+                    return Ok(());
+                }
+                let before = self.known.clone();
                 let accept = self.block(frame, accept, depth)?;
+                let accepted = std::mem::replace(&mut self.known, before);
                 let reject = self.block(frame, reject, depth)?;
+                self.known.retain(|variable, literal| accepted.get(variable) == Some(literal));
                 if let Some(operation) = self.operation(condition, &accept, &reject) {
                     self.join_operation(operation, accept, span, out);
                 } else {
@@ -191,17 +248,36 @@ impl<'m> Rebuild<'m> {
             Statement::Switch { selector, cases } => {
                 let selector = self.value(frame, *selector)?;
                 let mut new = Vec::with_capacity(cases.len());
+                let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
                 for case in cases {
+                    self.forget(frame, &bodies);
                     let body = self.block(frame, &case.body, depth + 1)?;
                     new.push(naga::SwitchCase { value: case.value, body, fall_through: case.fall_through });
                 }
+                self.forget(frame, &bodies);
                 out.push(Statement::Switch { selector, cases: new }, span);
                 self.leave_outer(frame, statement, depth, out);
             }
+            Statement::Loop { body, continuing, break_if: None }
+                if let Some(plan) = self.plan(frame, body, continuing)
+                    && self.out.expressions.len() < LARGE =>
+            {
+                for _ in 0..plan.trips {
+                    let mut round = Block::new();
+                    for (statement, &span) in body.span_iter().enumerate().filter(|(i, _)| *i != plan.exit).map(|(_, s)| s) {
+                        self.statement(frame, (statement, span), depth, &mut round)?;
+                    }
+                    round.append(&mut self.block(frame, continuing, depth)?);
+                    out.push(Statement::Block(round), span);
+                }
+            }
             Statement::Loop { body, continuing, break_if } => {
+                self.forget(frame, &[body, continuing]);
+                let inner = (body, continuing);
                 let body = self.block(frame, body, depth + 1)?;
                 let continuing = self.block(frame, continuing, depth + 1)?;
                 let break_if = break_if.map(|condition| self.value(frame, condition)).transpose()?;
+                self.forget(frame, &[inner.0, inner.1]);
                 out.push(Statement::Loop { body, continuing, break_if }, span);
                 self.leave_outer(frame, statement, depth, out);
             }
@@ -238,8 +314,17 @@ impl<'m> Rebuild<'m> {
             return Err(error);
         }
         if let Some(result) = result_of(&mut statement) {
-            *result = self.value(frame, *result)?;
+            // A statement that is written out again gives another value.
+            let old = *result;
+            frame.map[old.index()] = None;
+            *result = self.value(frame, old)?;
         }
+        if let Statement::Store { pointer, .. } = statement
+            && let Root::Local(local) = root(&self.out, pointer)
+        {
+            self.operations.remove(&local);
+        }
+        self.note(&statement);
         out.push(statement, span);
         Ok(())
     }
@@ -252,8 +337,18 @@ impl<'m> Rebuild<'m> {
             frame.map[old.index()] = Some(operation);
             return Ok(());
         }
+        if let Expression::Load { pointer } = frame.source.expressions[old]
+            && let Expression::LocalVariable(local) = frame.source.expressions[pointer]
+            && let Some(&literal) = self.known.get(&frame.locals[local.index()])
+        {
+            frame.map[old.index()] = Some(self.append(Expression::Literal(literal)));
+            return Ok(());
+        }
         let new = self.copy(frame, old)?;
         frame.map[old.index()] = Some(new);
+        if self.out.expressions[new].needs_pre_emit() {
+            return Ok(());
+        }
         if let Some(name) = frame.source.named_expressions.get(&old) {
             self.out.named_expressions.insert(new, name.clone());
         }
@@ -280,7 +375,8 @@ impl<'m> Rebuild<'m> {
         let module: &'m Module = self.module;
         let source = &module.functions[function];
         let result = source.result.as_ref().map(|result| self.local(None, result.ty));
-        let early = returns_early(&source.body);
+        let form = tail::form(source.body.clone());
+        let early = form.is_none();
         let exit = if early {
             let flag = self.local(None, self.bool_type);
             self.assign(flag, Expression::Literal(Literal::Bool(false)), out);
@@ -288,9 +384,9 @@ impl<'m> Rebuild<'m> {
         } else {
             Exit::Tail(result)
         };
-        let mut frame = Frame::new(source, arguments, exit);
+        let mut frame = Frame::new((source, &self.info[function]), arguments, exit);
         self.fresh_locals(&mut frame, out)?;
-        let mut body = self.block(&mut frame, &source.body, 0)?;
+        let mut body = self.block(&mut frame, form.as_ref().unwrap_or(&source.body), 0)?;
         if early {
             body.push(Statement::Break, span);
             out.push(Statement::Loop { body, continuing: Block::new(), break_if: None }, span);
@@ -310,7 +406,9 @@ impl<'m> Rebuild<'m> {
                 Some(init) => self.value(frame, init)?,
                 None => self.append(Expression::ZeroValue(local.ty)),
             };
-            out.push(Statement::Store { pointer, value }, Span::UNDEFINED);
+            let store = Statement::Store { pointer, value };
+            self.note(&store);
+            out.push(store, Span::UNDEFINED);
         }
         Ok(())
     }

@@ -43,6 +43,10 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) variables: HashMap<Handle<naga::LocalVariable>, Kept>,
     /// Names of the values that invocations compute for the group.
     pub(super) agreed: HashMap<Handle<Expression>, String>,
+    /// Invocations of the rows that are printed.
+    pub(super) width: u32,
+    /// The label of the end of a row.
+    pub(super) row_end: String,
     bytes: u64,
     /// Labels of the loops of the group around what is printed.
     loops: Vec<String>,
@@ -81,6 +85,8 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
         uniformity: &uniformity,
         variables: HashMap::new(),
         agreed: HashMap::new(),
+        width: point.workgroup_size[0],
+        row_end: String::new(),
         bytes: 0,
         loops: Vec::new(),
     };
@@ -365,7 +371,7 @@ impl Entry<'_, '_, '_> {
         self.printer.writer.unsupported(what, Span::UNDEFINED)
     }
 
-    fn steps(&mut self, steps: &[Step]) -> Result<()> {
+    pub(super) fn steps(&mut self, steps: &[Step]) -> Result<()> {
         steps.iter().try_for_each(|step| self.step(step))
     }
 
@@ -373,7 +379,9 @@ impl Entry<'_, '_, '_> {
         self.printer.environment.part = Part::Group;
         match step {
             Step::Once(block) => block.span_iter().try_for_each(|(statement, span)| self.once(statement, *span)),
-            Step::Lanes(region) => self.region(*region),
+            Step::Lanes(region) => self.lanes(*region),
+            Step::Rows(steps) => self.rows(steps),
+            Step::Barrier => Ok(()),
             Step::If { condition, accept, reject } => {
                 let condition = self.condition(*condition)?;
                 self.open(&format!("if ({condition}) {{"));

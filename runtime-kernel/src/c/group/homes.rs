@@ -1,6 +1,6 @@
 //! Where values and variables live: once for the group, in one region's loop body, or per invocation.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use naga::{Expression, Function, Handle, LocalVariable, MathFunction, Module, Statement, TypeInner};
 
@@ -99,6 +99,7 @@ impl Homes {
                     break_if.iter().for_each(&mut condition);
                     inner.extend([&body[..], &continuing[..]]);
                 }
+                Step::Rows(steps) => inner.push(&steps[..]),
                 _ => {}
             }
         }
@@ -112,15 +113,13 @@ impl Homes {
     }
 
     fn of_variables(&mut self, module: &Module, function: &Function, once: &Once<'_>, steps: &Steps) {
-        let top: HashMap<usize, usize> = steps
-            .steps
-            .iter()
-            .enumerate()
-            .filter_map(|(place, step)| match step {
-                Step::Lanes(region) => Some((*region, place)),
-                _ => None,
-            })
-            .collect();
+        let mut top = BTreeSet::new();
+        for step in &steps.steps {
+            match step {
+                Step::Rows(steps) => top.extend(steps.iter().filter_map(lanes)),
+                other => top.extend(lanes(other)),
+            }
+        }
         for (variable, declared) in function.local_variables.iter() {
             if once.owns(variable) {
                 self.variables[variable.index()] = Home::Group;
@@ -141,7 +140,7 @@ impl Homes {
                 continue;
             }
             // Regions are numbered in the order of the text: the first user runs before the others.
-            if top.contains_key(&first) && self.variables[variable.index()] == Home::Lanes {
+            if top.contains(&first) && self.variables[variable.index()] == Home::Lanes {
                 self.starts[first].insert(variable);
             } else {
                 self.early.insert(variable);
@@ -175,6 +174,14 @@ impl Homes {
             let more = uses.of_block(&block);
             self.needs[region].arguments.extend(more.arguments);
         }
+    }
+}
+
+/// The region that a step is.
+fn lanes(step: &Step) -> Option<usize> {
+    match step {
+        Step::Lanes(region) => Some(*region),
+        _ => None,
     }
 }
 

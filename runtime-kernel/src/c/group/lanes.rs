@@ -10,6 +10,8 @@ use super::claims::{Claimed, Claims, Comparison, Linear};
 use super::entry::Entry;
 use super::environment::Part;
 use super::homes::Home;
+use super::rows::{leaves, width, written};
+use super::steps::Step;
 use super::uses::Skip;
 use crate::c::form::level;
 use crate::c::range;
@@ -18,39 +20,79 @@ use crate::c::range;
 type Firsts = HashMap<Handle<Expression>, String>;
 
 impl Entry<'_, '_, '_> {
-    /// The loops of a region.
-    pub(super) fn region(&mut self, index: usize) -> Result<()> {
-        let [_, sy, sz] = self.size;
+    /// Steps that run for one row of invocations after the other: loops over z, y and blocks of x.
+    pub(super) fn rows(&mut self, steps: &[Step]) -> Result<()> {
+        let [sx, sy, sz] = self.size;
+        let written = written(steps, self.function);
+        self.width = width(steps, self.homes, sx);
+        let blocks = sx / self.width;
         self.open("{");
-        if self.homes.masked {
-            self.line("const int whole_ = returns_ == 0;");
-            self.line("(void)whole_;");
+        let mut starts = Vec::new();
+        if sy * sz * blocks > 1 {
+            for variable in written {
+                let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
+                let name = self.printer.plan.local(variable).to_owned();
+                self.line(&format!("const {type_name} start_{}_ = {name};", starts.len()));
+                starts.push(format!("{name} = start_{}_;", starts.len()));
+            }
         }
-        for (axis, extent) in [("z_", sz), ("y_", sy)] {
-            if extent > 1 {
-                self.open(&format!("for (int {axis} = 0; {axis} < {extent}; {axis}++) {{"));
+        for (axis, extent, step) in [("z_", sz, 1), ("y_", sy, 1), ("block_", sx, self.width)] {
+            if extent > step {
+                self.open(&format!("for (int {axis} = 0; {axis} < {extent}; {axis} += {step}) {{"));
             } else {
                 self.line(&format!("const int {axis} = 0;"));
             }
         }
-        self.row(index)?;
-        for extent in [sz, sy] {
+        self.line(&format!("const int row_ = (z_ * {sy} + y_) * {sx} + block_;"));
+        for start in starts {
+            self.line(&start);
+        }
+        let returns = self.row_start(steps);
+        self.steps(steps)?;
+        if returns {
+            self.line(&format!("{}:;", self.row_end));
+        }
+        for extent in [sz, sy, blocks] {
             if extent > 1 {
                 self.close("}");
             }
         }
         self.close("}");
-        if self.homes.masked && self.homes.needs[index].returns {
+        if returns {
             let items: u32 = self.size.iter().product();
             self.line(&format!("if (returns_ == {items}u) goto next_group;"));
         }
         Ok(())
     }
 
+    /// Counts the invocations of a row that have returned; gives whether more may.
+    fn row_start(&mut self, steps: &[Step]) -> bool {
+        if !self.homes.masked {
+            return false;
+        }
+        self.row_end = self.printer.plan.fresh(&self.printer.writer.names, "row_end");
+        self.line("int gone_ = 0;");
+        let count = format!("for (int x_ = 0; x_ < {}; x_++) gone_ += returned_[row_ + x_];", self.width);
+        self.line(&format!("if (returns_) {count}"));
+        let mut regions = Vec::new();
+        leaves(steps, &mut regions);
+        regions.iter().any(|&region| self.homes.needs[region].returns)
+    }
+
     /// One row of invocations: copies of its loop for what may be known of it.
+    pub(super) fn lanes(&mut self, index: usize) -> Result<()> {
+        self.open("{");
+        self.row(index)?;
+        self.close("}");
+        if self.homes.masked && self.homes.needs[index].returns {
+            let text = format!("if (gone_ == {}) goto {};", self.width, self.row_end);
+            self.line(&text);
+        }
+        Ok(())
+    }
+
     fn row(&mut self, index: usize) -> Result<()> {
-        let [sx, sy, _] = self.size;
-        self.line(&format!("const int row_ = (z_ * {sy} + y_) * {sx};"));
+        let width = self.width;
         let claims = self.claims(index);
         if claims.is_empty() {
             return self.general(index);
@@ -58,18 +100,19 @@ impl Entry<'_, '_, '_> {
         let claimed = self.decide(&claims)?;
         self.open("if (fast_) {");
         self.printer.environment.claimed = claimed;
-        let full = format!("for (int x_ = 0; x_ < {sx}; x_++) {{");
+        let full = format!("for (int x_ = 0; x_ < {width}; x_++) {{");
         if claims.bounds.is_empty() {
             self.copy(index, &full)?;
         } else {
-            self.open(&format!("if (from_ == 0 && to_ == {sx}) {{"));
+            self.open(&format!("if (from_ == 0 && to_ == {width}) {{"));
             self.copy(index, &full)?;
             self.printer.lines.reopen("} else {");
             self.copy(index, "for (int x_ = from_; x_ < to_; x_++) {")?;
             if claims.returns && self.homes.masked {
                 let beyond = "if (x_ < from_ || x_ >= to_) returned_[row_ + x_] = 1;";
-                self.line(&format!("for (int x_ = 0; x_ < {sx}; x_++) {beyond}"));
-                self.line(&format!("returns_ += {sx} - (to_ - from_);"));
+                self.line(&format!("for (int x_ = 0; x_ < {width}; x_++) {beyond}"));
+                self.line(&format!("returns_ += {width} - (to_ - from_);"));
+                self.line(&format!("gone_ += {width} - (to_ - from_);"));
             }
             self.close("}");
         }
@@ -82,9 +125,9 @@ impl Entry<'_, '_, '_> {
 
     /// The copy that takes nothing for granted.
     fn general(&mut self, index: usize) -> Result<()> {
-        let sx = self.size[0];
+        let width = self.width;
         self.unordered(index);
-        self.open(&format!("for (int x_ = 0; x_ < {sx}; x_++) {{"));
+        self.open(&format!("for (int x_ = 0; x_ < {width}; x_++) {{"));
         if self.homes.masked {
             self.line("if (returned_[row_ + x_]) continue;");
         }
@@ -114,7 +157,7 @@ impl Entry<'_, '_, '_> {
         self.printer.environment.part = Part::Row;
         self.printer.environment.lane = "row_".to_owned();
         for &argument in &claims.known.arguments {
-            self.argument(argument, ["0u", "y_", "z_"])?;
+            self.argument(argument, ["block_", "y_", "z_"])?;
         }
         for &variable in &claims.known.variables {
             let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
@@ -133,7 +176,7 @@ impl Entry<'_, '_, '_> {
             let emit = Statement::Emit(Range::new_from_bounds(value, value));
             self.printer.statement(&emit, Span::UNDEFINED)?;
         }
-        self.line(if homes.masked { "int fast_ = whole_;" } else { "int fast_ = 1;" });
+        self.line(if homes.masked { "int fast_ = gone_ == 0;" } else { "int fast_ = 1;" });
         let mut firsts = HashMap::new();
         let mut claimed = Claimed::default();
         let (from, last) = self.bounds(claims, &mut firsts, &mut claimed)?;
@@ -166,7 +209,7 @@ impl Entry<'_, '_, '_> {
         firsts: &mut Firsts,
         claimed: &mut Claimed,
     ) -> Result<(String, String)> {
-        let sx = self.size[0];
+        let sx = self.width;
         if claims.bounds.is_empty() {
             return Ok(("0".to_owned(), (sx - 1).to_string()));
         }
@@ -193,7 +236,7 @@ impl Entry<'_, '_, '_> {
             (1, _) => (left, right, op),
             _ => (right, left, mirrored(op)),
         };
-        let (sx, greatest) = (self.size[0], greatest(bound.left.signed));
+        let (sx, greatest) = (self.width, greatest(bound.left.signed));
         self.line(&format!("fast_ = fast_ && {growing} + {} <= {greatest};", sx - 1));
         let at_most = |limit: String| format!("if ({limit} < high_) high_ = {limit} < 0 ? 0 : {limit};");
         let at_least = |limit: String| format!("if ({limit} > low_) low_ = {limit} > {sx} ? {sx} : {limit};");
@@ -264,14 +307,14 @@ impl Entry<'_, '_, '_> {
         let (needs, region) = (&homes.needs[index], &steps.regions[index]);
         let end = self.printer.plan.fresh(&self.printer.writer.names, "done");
         let leave = if homes.masked {
-            format!("{{ returned_[lane_] = 1; returns_++; goto {end}; }}")
+            format!("{{ returned_[lane_] = 1; returns_++; gone_++; goto {end}; }}")
         } else {
             format!("goto {end};")
         };
         self.line("const int lane_ = row_ + x_;");
         self.line("(void)lane_;");
         for &argument in &needs.arguments.iter().copied().collect::<BTreeSet<_>>() {
-            self.argument(argument, ["x_", "y_", "z_"])?;
+            self.argument(argument, ["block_ + x_", "y_", "z_"])?;
         }
         self.printer.environment.part = Part::Body { leave };
         self.printer.environment.lane = "lane_".to_owned();

@@ -14,6 +14,7 @@ mod environment;
 mod homes;
 mod lanes;
 mod once;
+mod rows;
 mod steps;
 mod uses;
 
@@ -27,7 +28,7 @@ use crate::program::Program;
 
 /// The program that the host's entry points are written from: with functions inlined and no private variables.
 pub(super) fn prepare(program: &Program) -> Result<Program> {
-    let module = inline(&program.module)?;
+    let module = inline(&program.module, &program.info)?;
     let info = parse::validate(&module).map_err(|error| {
         Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {}", error.into_inner()))
     })?;

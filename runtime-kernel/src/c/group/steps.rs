@@ -9,6 +9,7 @@ use naga::{Block, Expression, Function, Handle, Range, Span, Statement, SwitchVa
 use runtime_core::Result;
 
 use super::once::Once;
+use super::rows::rows;
 use super::uses::{Skip, Uses};
 use crate::barriers::has_barrier;
 use crate::program::Program;
@@ -20,6 +21,9 @@ pub(super) enum Step {
     Once(Block),
     /// Runs for every invocation: a place in [`Steps::regions`].
     Lanes(usize),
+    /// Steps without barriers, which run for one row of invocations after the other.
+    Rows(Vec<Step>),
+    Barrier,
     If { condition: Condition, accept: Vec<Step>, reject: Vec<Step> },
     Switch { selector: Condition, cases: Vec<(SwitchValue, bool, Vec<Step>)> },
     Loop { body: Vec<Step>, continuing: Vec<Step>, break_if: Option<Condition> },
@@ -65,7 +69,7 @@ pub(super) fn cut(program: &Program, function: &Function, once: &Once<'_>, uses:
     let mut steps = Vec::new();
     cutter.block(&function.body, &mut steps)?;
     cutter.flush(&mut steps);
-    Ok(Steps { steps, regions: cutter.regions })
+    Ok(Steps { steps: rows(steps), regions: cutter.regions })
 }
 
 struct Cutter<'c> {
@@ -110,6 +114,7 @@ impl Cutter<'_> {
                 self.cut(span, steps)?;
                 self.simple((statement, span), steps)?;
                 self.flush(steps);
+                steps.push(Step::Barrier);
             }
             // Those that skip ahead take no part in control flow of the group.
             Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. }
@@ -126,6 +131,7 @@ impl Cutter<'_> {
     /// A barrier.
     fn cut(&mut self, span: Span, steps: &mut Vec<Step>) -> Result<()> {
         self.flush(steps);
+        steps.push(Step::Barrier);
         self.refuse_skipped(span)
     }
 
