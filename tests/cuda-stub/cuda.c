@@ -69,6 +69,9 @@ static int made_to_fail(const char *function) {
 
 static __thread void *current[64];
 static __thread int depth;
+static char contexts[16];
+
+static int current_device(void) { return depth ? (int)((char *)current[(depth - 1) % 64] - contexts) : 0; }
 
 /* Memory that the driver knows. */
 
@@ -76,20 +79,20 @@ enum { DEVICE = 2, HOST = 1 };
 struct range {
     char *start;
     size_t bytes;
-    int kind;
+    int kind, device;
     struct range *next;
 };
 static struct range *ranges;
 static size_t used;
 
-static int add_range(void **out, size_t bytes, int kind) {
+static int add_range(void **out, size_t bytes, int kind, int device) {
     size_t most = (size_t)number("memory", 1l << 30);
     pthread_mutex_lock(&lock);
     char *start = NULL;
     if (bytes <= most && (kind == HOST || used + bytes <= most)) start = aligned_alloc(512, (bytes + 511) / 512 * 512);
     if (start) {
         struct range *made = malloc(sizeof *made);
-        *made = (struct range){start, bytes, kind, ranges};
+        *made = (struct range){start, bytes, kind, device, ranges};
         ranges = made;
         if (kind == DEVICE) used += bytes;
         memset(start, 0xa5, bytes < 1 << 20 ? bytes : 1 << 20);
@@ -279,7 +282,6 @@ int cuDeviceCanAccessPeer(int *can, int device, int peer) {
     return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) {
-    static char contexts[16];
     CALL;
     *context = &contexts[device % 16];
     return 0;
@@ -319,7 +321,7 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
 }
 int cuMemAlloc_v2(void **address, size_t bytes) {
     CALL_IN_CONTEXT;
-    return add_range(address, bytes, DEVICE);
+    return add_range(address, bytes, DEVICE, current_device());
 }
 int cuMemFree_v2(void *address) {
     CALL_IN_CONTEXT;
@@ -328,7 +330,7 @@ int cuMemFree_v2(void *address) {
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     (void)flags;
     CALL_IN_CONTEXT;
-    return add_range(address, bytes, HOST);
+    return add_range(address, bytes, HOST, 0);
 }
 int cuMemFreeHost(void *address) {
     CALL_IN_CONTEXT;
@@ -337,13 +339,13 @@ int cuMemFreeHost(void *address) {
 int cuMemAllocManaged(void **address, size_t bytes, unsigned flags) {
     (void)flags;
     CALL_IN_CONTEXT;
-    return add_range(address, bytes, DEVICE);
+    return add_range(address, bytes, DEVICE, current_device());
 }
 int cuPointerGetAttribute(void *out, int attribute, void *address) {
     struct range range;
     int kind = find_range(address, &range);
     if (!kind) return CUDA_ERROR_INVALID_VALUE;
-    *(int *)out = attribute == 2 ? kind : 0;
+    *(int *)out = attribute == 2 ? kind : range.device;
     return 0;
 }
 int cuMemcpyAsync(char *to, char *from, size_t bytes, struct stream *stream) {
@@ -509,12 +511,11 @@ int cuMemcpyHtoDAsync_v2(char *to, char *from, size_t bytes, struct stream *stre
 int cuMemcpyDtoHAsync_v2(char *to, char *from, size_t bytes, struct stream *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
 
 #ifndef LACKS_OPTIONAL
-/* Without properties of its own: one pool is like another. */
-int cuMemPoolCreate(void **pool, const void *properties) {
-    (void)properties;
-    static char pools[1];
+/* A pool is its device. */
+static char pools[16];
+int cuMemPoolCreate(void **pool, const int properties[4]) {
     CALL;
-    *pool = pools;
+    *pool = &pools[properties[3] % 16];
     return 0;
 }
 int cuMemPoolDestroy(void *pool) { return pool ? 0 : CUDA_ERROR_INVALID_VALUE; }
@@ -530,9 +531,9 @@ int cuMemPoolTrimTo(void *pool, size_t keep) {
     return 0;
 }
 int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, struct stream *stream) {
-    (void)pool, (void)stream;
+    (void)stream;
     CALL;
-    return add_range(address, bytes, DEVICE);
+    return add_range(address, bytes, DEVICE, pool ? (int)((char *)pool - pools) : 0);
 }
 int cuMemFreeAsync(void *address, struct stream *stream) {
     struct range range;
@@ -542,8 +543,8 @@ int cuMemFreeAsync(void *address, struct stream *stream) {
 }
 
 int cuDeviceGetDefaultMemPool(void **pool, int device) {
-    (void)device;
-    return cuMemPoolCreate(pool, pool);
+    *pool = &pools[device % 16];
+    return 0;
 }
 int cuMemAllocAsync(void **address, size_t bytes, struct stream *stream) { return cuMemAllocFromPoolAsync(address, bytes, NULL, stream); }
 

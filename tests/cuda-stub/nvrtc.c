@@ -1,4 +1,5 @@
 /* A compiler library without a compiler: what it is given is what it answers, unless the text says that it is no code. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// What the compiler is told.
 const FLAGS: [&str; 8] =
-    ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-O1", "-shared", "-fPIC", "-pthread"];
+    ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"];
 /// Set in a process that sees the stub.
 const MARK: &str = "STUB_CUDA_IS_HERE";
 

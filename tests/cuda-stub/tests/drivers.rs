@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -41,8 +42,8 @@ fn main() -> ExitCode {
         return worker();
     }
     let folder = tempfile::tempdir().unwrap();
-    let trials = cases().into_iter().enumerate().map(|(index, case)| {
-        let place = folder.path().join(index.to_string());
+    let trials = cases().into_iter().map(|case| {
+        let place = folder.path().join(format!("stub-{}", case.defines.concat()));
         Trial::test(case.name, move || run(&case, &place))
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
@@ -152,8 +153,13 @@ fn lost(outcome: &Outcome) -> std::result::Result<(), String> {
 }
 
 fn run(case: &Case, folder: &Path) -> std::result::Result<(), Failed> {
-    std::fs::create_dir_all(folder)?;
-    runtime_cuda_stub_tests::build(folder, case.defines)?;
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let building = BUILDING.lock();
+    if !folder.join("libnvrtc.so.12").is_file() {
+        std::fs::create_dir_all(folder)?;
+        runtime_cuda_stub_tests::build(folder, case.defines)?;
+    }
+    drop(building);
     let mut command: Command = runtime_cuda_stub_tests::again(folder, &case.words)?;
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let outcome = read(child)?;
