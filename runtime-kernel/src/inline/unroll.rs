@@ -10,7 +10,7 @@ use super::body::{Frame, Rebuild};
 const TRIPS: usize = 16;
 
 /// Expressions of all iterations together.
-const SIZE: usize = 320;
+const SIZE: usize = 800;
 
 /// Values of variables that are known.
 pub(super) type Known = HashMap<Handle<LocalVariable>, Literal>;

@@ -83,7 +83,7 @@ impl Claims {
 const DEEP: usize = 64;
 
 /// Accesses and facts of a region beyond which the others are left to be checked where they are.
-const MANY: usize = 32;
+const MANY: usize = 256;
 
 impl Entry<'_, '_, '_> {
     /// What can be decided for a row of a region.

@@ -43,6 +43,8 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) variables: HashMap<Handle<naga::LocalVariable>, Kept>,
     /// Names of the values that invocations compute for the group.
     pub(super) agreed: HashMap<Handle<Expression>, String>,
+    /// The arrays of variables that the row at hand carries through its loops.
+    pub(super) carried: HashMap<Handle<naga::LocalVariable>, Kept>,
     /// Invocations of the rows that are printed.
     pub(super) width: u32,
     /// The label of the end of a row.
@@ -85,6 +87,7 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
         uniformity: &uniformity,
         variables: HashMap::new(),
         agreed: HashMap::new(),
+        carried: HashMap::new(),
         width: point.workgroup_size[0],
         row_end: String::new(),
         bytes: 0,

@@ -256,8 +256,14 @@ fn is_assigned_first(function: &Function, block: &naga::Block, variable: Handle<
                     return false;
                 }
             }
-            Statement::Block(inner) => return is_assigned_first(function, inner, variable),
-            // Branches are not followed: one that does not mention the variable is passed over by its caller.
+            Statement::Block(inner) if mentions(function, statement, variable) => {
+                return is_assigned_first(function, inner, variable);
+            }
+            Statement::If { condition, accept, reject } if mentions(function, statement, variable) => {
+                return !uses_variable(function, *condition, variable)
+                    && is_assigned_first(function, accept, variable)
+                    && is_assigned_first(function, reject, variable);
+            }
             other if mentions(function, other, variable) => return false,
             _ => {}
         }

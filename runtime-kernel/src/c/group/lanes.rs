@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use naga::proc::IndexableLength;
-use naga::{BinaryOperator as Op, Expression, Handle, Range, Span, Statement, TypeInner};
+use naga::{BinaryOperator as Op, Expression, Handle, LocalVariable, Range, Span, Statement, TypeInner};
 use runtime_core::Result;
 
 use super::claims::{Claimed, Claims, Comparison, Linear};
 use super::entry::Entry;
-use super::environment::Part;
+use super::environment::{Kept, Part};
 use super::homes::Home;
-use super::rows::{leaves, width, written};
+use super::rows::{carried, leaves, width, written};
 use super::steps::Step;
 use super::uses::Skip;
 use crate::c::form::level;
@@ -24,7 +24,8 @@ impl Entry<'_, '_, '_> {
     pub(super) fn rows(&mut self, steps: &[Step]) -> Result<()> {
         let [sx, sy, sz] = self.size;
         let written = written(steps, self.function);
-        self.width = width(steps, self.homes, sx);
+        let carried = carried(steps, self.homes);
+        self.width = width(carried.len(), sx);
         let blocks = sx / self.width;
         self.open("{");
         let mut starts = Vec::new();
@@ -48,7 +49,9 @@ impl Entry<'_, '_, '_> {
             self.line(&start);
         }
         let returns = self.row_start(steps);
+        self.carry_in(&carried)?;
         self.steps(steps)?;
+        self.carry_out(steps);
         if returns {
             self.line(&format!("{}:;", self.row_end));
         }
@@ -77,6 +80,56 @@ impl Entry<'_, '_, '_> {
         let mut regions = Vec::new();
         leaves(steps, &mut regions);
         regions.iter().any(|&region| self.homes.needs[region].returns)
+    }
+
+    /// Takes what loops carry into arrays of the row, which a compiler can hold in registers.
+    fn carry_in(&mut self, carried: &BTreeSet<Handle<LocalVariable>>) -> Result<()> {
+        let width = self.width;
+        let mut copies = Vec::new();
+        for &variable in carried {
+            let declared = &self.function.local_variables[variable];
+            let type_name = self.printer.writer.type_name(declared.ty)?;
+            let inner = &self.module.types[declared.ty].inner;
+            let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
+            let name = format!("{}_row", plan.local(variable));
+            let kept = Kept::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
+            self.line(&kept.declare(width));
+            for ((to, _), (from, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
+                copies.push(format!("{to}[x_] = {from}[row_ + x_];"));
+            }
+            self.carried.insert(variable, kept);
+        }
+        self.copies(&copies);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, _: &[Step]) {
+        let mut copies = Vec::new();
+        for (variable, _) in self.function.local_variables.iter() {
+            if let Some(kept) = self.carried.get(&variable) {
+                for ((from, _), (to, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
+                    copies.push(format!("{to}[row_ + x_] = {from}[x_];"));
+                }
+            }
+        }
+        self.carried.clear();
+        self.copies(&copies);
+    }
+
+    fn copies(&mut self, copies: &[String]) {
+        if !copies.is_empty() {
+            self.open(&format!("for (int x_ = 0; x_ < {}; x_++) {{", self.width));
+            copies.iter().for_each(|copy| self.line(copy));
+            self.close("}");
+        }
+    }
+
+    /// Reads a variable of an invocation: `lane` is its index in the group's arrays, `x` in the row's.
+    fn read(&self, variable: Handle<LocalVariable>, lane: &str, x: &str) -> String {
+        match self.carried.get(&variable) {
+            Some(kept) => kept.read(x),
+            None => self.variables[&variable].read(lane),
+        }
     }
 
     /// One row of invocations: copies of its loop for what may be known of it.
@@ -161,8 +214,8 @@ impl Entry<'_, '_, '_> {
         }
         for &variable in &claims.known.variables {
             let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
-            let (name, kept) = (self.printer.plan.local(variable), &self.variables[&variable]);
-            let text = format!("const {type_name} {name} = {};", kept.read("row_"));
+            let name = self.printer.plan.local(variable);
+            let text = format!("const {type_name} {name} = {};", self.read(variable, "row_", "0"));
             self.line(&text);
         }
         for &value in &claims.known.kept {
@@ -346,7 +399,7 @@ impl Entry<'_, '_, '_> {
                 Home::Lanes if touched => {
                     let type_name = self.printer.writer.type_name(declared.ty)?;
                     let name = self.printer.plan.local(variable);
-                    let text = format!("{type_name} {name} = {};", self.variables[&variable].read("lane_"));
+                    let text = format!("{type_name} {name} = {};", self.read(variable, "lane_", "x_"));
                     self.line(&text);
                 }
                 _ => {}
@@ -373,7 +426,11 @@ impl Entry<'_, '_, '_> {
         for (variable, _) in self.function.local_variables.iter() {
             let changed = homes.needs[index].writes.contains(&variable) || homes.starts[index].contains(&variable);
             if homes.variable(variable) == Home::Lanes && changed {
-                let text = self.variables[&variable].write("lane_", self.printer.plan.local(variable));
+                let name = self.printer.plan.local(variable);
+                let text = match self.carried.get(&variable) {
+                    Some(kept) => kept.write("x_", name),
+                    None => self.variables[&variable].write("lane_", name),
+                };
                 self.line(&text);
             }
         }

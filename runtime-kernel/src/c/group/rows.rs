@@ -136,21 +136,22 @@ fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<Loca
     }
 }
 
-/// How wide the rows are: as wide as the group, unless a loop keeps values from one iteration to the next; then as wide
-/// as lets these be held in some sixteen registers of sixteen numbers.
-pub(super) fn width(steps: &[Step], homes: &Homes, size: u32) -> u32 {
+/// The variables of the invocations that loops of the rows write.
+pub(super) fn carried(steps: &[Step], homes: &Homes) -> BTreeSet<Handle<LocalVariable>> {
     let mut looped = Vec::new();
     for step in steps {
         if matches!(step, Step::Loop { .. }) {
             leaves(std::slice::from_ref(step), &mut looped);
         }
     }
-    let mut kept = BTreeSet::new();
-    for &region in &looped {
-        let writes = homes.needs[region].writes.iter();
-        kept.extend(writes.filter(|&&variable| homes.variable(variable) == Home::Lanes).copied());
-    }
-    let wanted = match kept.len() {
+    let written = looped.iter().flat_map(|&region| &homes.needs[region].writes);
+    written.filter(|&&variable| homes.variable(variable) == Home::Lanes).copied().collect()
+}
+
+/// How wide the rows are: as wide as the group, unless a loop carries values from one iteration to the next; then as
+/// wide as lets these be held in some sixteen registers of sixteen numbers.
+pub(super) const fn width(carried: usize, size: u32) -> u32 {
+    let wanted = match carried {
         0 => return size,
         1..=4 => 64,
         5..=8 => 32,
