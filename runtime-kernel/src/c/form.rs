@@ -84,6 +84,8 @@ impl Form {
     pub(crate) const fn operand_level(&self, index: usize) -> u8 {
         match self {
             Self::Same | Self::Call(_) => level::ANY,
+            // `--a` is another operator.
+            Self::Prefix(sign) if matches!(sign.as_bytes(), [b'-']) => level::PRIMARY,
             Self::Prefix(_) => level::UNARY,
             Self::Infix(infix) => {
                 if index == 0 {
