@@ -141,6 +141,11 @@ impl Device {
         Err(error)
     }
 
+    /// Itself, for those who must not keep it open.
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        self.this.clone()
+    }
+
     /// All queues of the device, abandoned ones with work in flight included.
     pub(crate) fn timelines(&self) -> Vec<Arc<Timeline>> {
         self.timelines.lock().clone()

@@ -39,6 +39,8 @@ pub struct Event {
     timeline: Arc<Timeline>,
     /// 0: there was nothing to wait for.
     ticket: u64,
+    /// Its place among those that the waiter wakes; 0: it was never awaited.
+    registration: u64,
 }
 
 /// The ticket of what was recorded into a graph, not submitted.
@@ -47,7 +49,7 @@ const RECORDED: u64 = u64::MAX;
 impl Event {
     #[inline]
     pub(crate) fn new(timeline: &Arc<Timeline>, ticket: u64) -> Self {
-        Self { timeline: timeline.clone(), ticket }
+        Self { timeline: timeline.clone(), ticket, registration: 0 }
     }
 
     /// The event of something that was recorded, not run.
@@ -60,6 +62,16 @@ impl Event {
     #[must_use]
     pub fn ticket(&self) -> u64 {
         self.ticket
+    }
+
+    /// Nobody awaits it any more.
+    #[cold]
+    fn forget(&self) {
+        if let Some(device) = self.timeline.device.upgrade()
+            && !device.must_leak()
+        {
+            device.waiter.forget(self.registration);
+        }
     }
 
     pub(crate) fn timeline(&self) -> &Arc<Timeline> {
@@ -123,6 +135,9 @@ impl Drop for Event {
     #[inline]
     fn drop(&mut self) {
         self.timeline.release(self.ticket);
+        if self.registration != 0 {
+            self.forget();
+        }
     }
 }
 
@@ -135,7 +150,8 @@ impl Future for Event {
             Err(error) => Poll::Ready(Err(error)),
             Ok(false) => {
                 let Some(device) = self.timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
-                match device.waiter.register(&device, &self.timeline, self.ticket, context.waker()) {
+                let Self { timeline, ticket, registration } = self.get_mut();
+                match device.waiter.register(&device, (timeline, *ticket), registration, context.waker()) {
                     Ok(()) => Poll::Pending,
                     Err(error) => Poll::Ready(Err(error)),
                 }

@@ -83,8 +83,19 @@ impl Graves {
             drop(list);
             return release(device, remains);
         }
+        let owned = matches!(remains, Remains::Buffer(_, Some(_)));
         list.push(Grave { remains, until });
         self.count.store(list.len(), Ordering::Relaxed);
+        drop(list);
+        if owned {
+            device.waiter.reap_later(device.weak());
+        }
+    }
+
+    /// Whether somebody waits to have memory back.
+    pub(crate) fn has_owners(&self) -> bool {
+        let owned = |grave: &Grave| matches!(grave.remains, Remains::Buffer(_, Some(_)));
+        !self.is_empty() && self.list.lock().iter().any(owned)
     }
 
     /// Frees whatever has ended, in order of the drops.

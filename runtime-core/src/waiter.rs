@@ -1,9 +1,11 @@
-//! The waiter of a device: one thread, started at the first `.await`, that polls and wakes. Core's only thread.
+//! The waiter of a device: one thread that polls and wakes, started at the first `.await`, or when memory of somebody
+//! else is dropped while work uses it. Core's only thread.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -15,6 +17,8 @@ use crate::{Error, ErrorKind, Result, lifecycle};
 const EAGER_ROUNDS: u32 = 50;
 const SHORTEST: Duration = Duration::from_micros(10);
 const LONGEST: Duration = Duration::from_millis(1);
+/// How often it looks at memory of others that was dropped in use: whoever calls the device does so, too, and sooner.
+const REAPING: Duration = Duration::from_millis(50);
 /// An idle waiter looks this often whether its device is gone.
 const IDLE: Duration = Duration::from_millis(500);
 
@@ -40,7 +44,11 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     running: bool,
-    waiting: Vec<Waiting>,
+    /// By the number of the registration.
+    waiting: HashMap<u64, Waiting>,
+    registrations: u64,
+    /// Whoever owns dropped memory waits for the end of the work on it.
+    reaping: bool,
 }
 
 #[derive(Debug)]
@@ -51,20 +59,52 @@ struct Waiting {
 }
 
 impl Waiter {
-    /// Wakes `waker` once `ticket` has settled.
+    /// Wakes `waker` once `ticket` has settled. `registration` is the future's own: 0 at first; it has one entry, and the
+    /// waker of its last look.
     ///
     /// # Errors
     /// `OutOfResources` when the thread cannot be started.
     pub(crate) fn register(
         &self,
         device: &Arc<Device>,
-        timeline: &Arc<Timeline>,
-        ticket: u64,
+        (timeline, ticket): (&Arc<Timeline>, u64),
+        registration: &mut u64,
         waker: &Waker,
     ) -> Result<()> {
         let mut state = self.shared.state.lock();
+        self.start(&mut state, Arc::downgrade(device))?;
+        if *registration == 0 {
+            state.registrations += 1;
+            *registration = state.registrations;
+        }
+        let waiting = Waiting { timeline: timeline.clone(), ticket, waker: waker.clone() };
+        let known = state.waiting.insert(*registration, waiting);
+        drop(state);
+        // Outside the lock: the last waker of a task may drop the task, and with it its futures.
+        drop(known);
+        self.shared.changed.notify_one();
+        Ok(())
+    }
+
+    /// Forgets a future that is dropped.
+    pub(crate) fn forget(&self, registration: u64) {
+        let forgotten = self.shared.state.lock().waiting.remove(&registration);
+        // Outside the lock, as above.
+        drop(forgotten);
+    }
+
+    /// Gives memory back to its owners once the work on it has ended, even if nobody calls the device any more: they may
+    /// be what keeps it open.
+    pub(crate) fn reap_later(&self, device: Weak<Device>) {
+        let mut state = self.shared.state.lock();
+        // Without a thread the next call that looks at the graves does it.
+        state.reaping = self.start(&mut state, device).is_ok();
+        self.shared.changed.notify_one();
+    }
+
+    fn start(&self, state: &mut State, device: Weak<Device>) -> Result<()> {
         if !state.running {
-            let (shared, device) = (self.shared.clone(), Arc::downgrade(device));
+            let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("rt-waiter".to_owned());
             thread.spawn(move || watch(&shared, &device)).map_err(|error| {
                 Error::new(ErrorKind::OutOfResources, "the waiter thread cannot be started")
@@ -73,13 +113,6 @@ impl Waiter {
             })?;
             state.running = true;
         }
-        match state.waiting.iter_mut().find(|known| {
-            known.ticket == ticket && known.waker.will_wake(waker) && Arc::ptr_eq(&known.timeline, timeline)
-        }) {
-            Some(_) => {}
-            None => state.waiting.push(Waiting { timeline: timeline.clone(), ticket, waker: waker.clone() }),
-        }
-        self.shared.changed.notify_one();
         Ok(())
     }
 }
@@ -91,7 +124,8 @@ impl Drop for Waiter {
             return;
         }
         // Futures that are left find their device closed.
-        for waiting in self.shared.state.lock().waiting.drain(..) {
+        let waiting = std::mem::take(&mut self.shared.state.lock().waiting);
+        for waiting in waiting.into_values() {
             waiting.waker.wake();
         }
         self.shared.changed.notify_one();
@@ -100,19 +134,31 @@ impl Drop for Waiter {
 
 fn watch(shared: &Shared, device: &Weak<Device>) {
     let mut rounds = 0u32;
+    let mut reaped = Instant::now();
     loop {
         let mut state = shared.state.lock();
         if state.waiting.is_empty() {
             rounds = 0;
-            shared.changed.wait_for(&mut state, IDLE);
+            let longest = if state.reaping { REAPING } else { IDLE };
+            shared.changed.wait_for(&mut state, longest);
         }
-        let pending: Vec<_> = state.waiting.iter().map(|waiting| waiting.timeline.clone()).collect();
+        let pending: Vec<_> = state.waiting.values().map(|waiting| waiting.timeline.clone()).collect();
+        let reaping = state.reaping && reaped.elapsed() >= REAPING;
+        state.reaping &= !reaping;
         drop(state);
         let Some(backend_call) = lifecycle::WaiterGuard::enter() else { return };
         // Only the upgrade keeps the device open during the calls; its last drop may then happen here.
         let Some(open) = device.upgrade() else { return };
         let broken = observe(&pending);
         wake(shared, &broken);
+        if reaping {
+            // An owner is somebody else's code, too.
+            let _ = catch_unwind(AssertUnwindSafe(|| open.reap()));
+            reaped = Instant::now();
+            if open.graves.has_owners() {
+                shared.state.lock().reaping = true;
+            }
+        }
         drop(open);
         drop(backend_call);
         rounds = rounds.saturating_add(1);
@@ -141,17 +187,15 @@ fn observe(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
 
 /// Wakes whoever waits for a settled ticket, or on a queue that answers with errors: its future asks for them itself.
 fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
-    let mut ready = Vec::new();
-    shared.state.lock().waiting.retain(|waiting| {
-        let over = waiting.timeline.settled(waiting.ticket).is_some()
-            || broken.iter().any(|known| Arc::ptr_eq(known, &waiting.timeline));
-        if over {
-            ready.push(waiting.waker.clone());
-        }
-        !over
-    });
+    let over = |waiting: &Waiting| {
+        waiting.timeline.settled(waiting.ticket).is_some()
+            || broken.iter().any(|known| Arc::ptr_eq(known, &waiting.timeline))
+    };
+    let mut state = shared.state.lock();
+    let ready: Vec<_> = state.waiting.extract_if(|_, waiting| over(waiting)).collect();
+    drop(state);
     // Outside the lock: a waker may poll its future at once.
-    for waker in ready {
+    for (_, Waiting { waker, .. }) in ready {
         // Nor may one that panics end the thread that all others wait for; the program's hook has told of it.
         let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
     }

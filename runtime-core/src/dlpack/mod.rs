@@ -6,7 +6,7 @@
 //! - **Coming in**, the producer's work on the memory has ended, or the caller has waited for it; the producer does not
 //!   touch it until its deleter is called. The deleter is called exactly once, when the tensor and its views are gone
 //!   and the last work on them has ended: by the next submission, allocation or load on the device, or when the device
-//!   is closed; on whatever thread that is. (In a forked child, at the exit of the process, and for a device that had
+//!   is closed, or a moment later by itself; on whatever thread that is. (In a forked child, at the exit of the process, and for a device that had
 //!   to be leaked it is not called.)
 //! - **Going out**, the export waits for everything in flight on the tensor. What is submitted afterwards is ordered
 //!   with the consumer's work by the program only: do not write the tensor, nor freeze it, while the consumer uses it,

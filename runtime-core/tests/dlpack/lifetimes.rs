@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use runtime_core::dlpack::FLAG_READ_ONLY;
 use runtime_core::{
@@ -46,6 +47,23 @@ fn views_and_clones_keep_the_memory() {
     assert_eq!((watch.deletions(), view.to_vec::<f32>().unwrap()), (0, vec![2.0, 3.0]));
     drop(view);
     assert_eq!(watch.deletions(), 1);
+}
+
+#[test]
+fn the_deleter_runs_though_nobody_calls_the_device_any_more() {
+    let device = device();
+    let queue = queue(&*device);
+    let (tensor, watch) = import(&*device, Recipe::f32(&[3.0, 4.0]));
+    queue.launch(&kernel(&*device, "spin"), &Geometry::single(), &[Arg::scalar(5_000i64)]).unwrap();
+    let scale = kernel(&*device, "scale_f32");
+    queue.launch(&scale, &Geometry::single(), &[Arg::read_write(&tensor), Arg::scalar(2f32)]).unwrap();
+    drop(tensor);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while watch.deletions() == 0 {
+        assert!(Instant::now() < deadline, "nobody gives it back");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    assert_eq!((watch.deletions(), first_f32(&watch)), (1, 6.0));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Events: polled, waited for, awaited, dropped half-way.
 
 use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
@@ -83,4 +83,55 @@ fn timestamps_are_read_once() {
     queue.call_empty().unwrap();
     assert!(queue.read_timestamp(&first).unwrap() <= queue.read_timestamp(&second).unwrap());
     assert_eq!(queue.read_timestamp(&first).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_dropped_future_is_forgotten_at_once() {
+    let device = slow();
+    let (queue, spin) = (queue(&*device), kernel(&*device, "spin"));
+    let task = Arc::new(Unpark(std::thread::current()));
+    let waker = Waker::from(task.clone());
+    let mut event = launch(&queue, &spin, &[Arg::scalar(4 * BUSY_US)]).unwrap();
+    for _ in 0..3 {
+        assert!(Pin::new(&mut event).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&task), 3, "one entry per future, however often it is polled");
+    drop(event);
+    assert_eq!(Arc::strong_count(&task), 2, "its waker is kept though nobody awaits it");
+    drop((queue, spin, device));
+    let_waiters_end();
+}
+
+/// A task that owns its future, and is owned by its wakers alone.
+struct Task(Mutex<Option<runtime_core::Event>>, Arc<()>);
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn a_task_that_only_its_waker_holds_is_dropped_with_its_future() {
+    let device = slow();
+    let (queue, spin) = (queue(&*device), kernel(&*device, "spin"));
+    let alive = Arc::new(());
+    for us in [BUSY_US, 100] {
+        let event = launch(&queue, &spin, &[Arg::scalar(us)]).unwrap();
+        let task = Arc::new(Task(Mutex::new(Some(event)), alive.clone()));
+        let waker = Waker::from(task.clone());
+        let mut future = task.0.lock().unwrap();
+        let event = future.as_mut().unwrap();
+        let _ = Pin::new(event).poll(&mut Context::from_waker(&waker));
+        drop(future);
+        // Now the waiter has the last of it: waking drops the task, its future, and what the waiter knows of that.
+        drop((task, waker));
+    }
+    queue.wait_idle().unwrap();
+    let done = (0..20_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        Arc::strong_count(&alive) == 1
+    });
+    assert!(done, "the waiter is stuck");
+    block_on(launch(&queue, &spin, &[Arg::scalar(1i64)]).unwrap()).unwrap();
+    drop((queue, spin, device));
+    let_waiters_end();
 }
