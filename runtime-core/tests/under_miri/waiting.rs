@@ -103,7 +103,10 @@ fn a_dropped_future_is_forgotten_at_once() {
 }
 
 /// A task that owns its future, and is owned by its wakers alone.
-struct Task(Mutex<Option<runtime_core::Event>>, Arc<()>);
+struct Task {
+    future: Mutex<Option<runtime_core::Event>>,
+    _alive: Arc<()>,
+}
 
 impl Wake for Task {
     fn wake(self: Arc<Self>) {}
@@ -116,9 +119,9 @@ fn a_task_that_only_its_waker_holds_is_dropped_with_its_future() {
     let alive = Arc::new(());
     for us in [BUSY_US, 100] {
         let event = launch(&queue, &spin, &[Arg::scalar(us)]).unwrap();
-        let task = Arc::new(Task(Mutex::new(Some(event)), alive.clone()));
+        let task = Arc::new(Task { future: Mutex::new(Some(event)), _alive: alive.clone() });
         let waker = Waker::from(task.clone());
-        let mut future = task.0.lock().unwrap();
+        let mut future = task.future.lock().unwrap();
         let event = future.as_mut().unwrap();
         let _ = Pin::new(event).poll(&mut Context::from_waker(&waker));
         drop(future);
