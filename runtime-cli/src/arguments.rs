@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use runtime_conformance::FaultArguments;
 use runtime_core::{ClockChoice, DType, FlushCache, Options, Value, suggest};
 
 use crate::lower::LowerArguments;
@@ -172,6 +173,11 @@ pub(crate) struct ConformanceArguments {
     /// Backend libraries, or targets that are installed [default: every backend that is found]
     #[arg(value_name = "PATH|TARGET")]
     pub(crate) backends: Vec<String>,
+    /// Write the report as JSON; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE|-", conflicts_with = "faults")]
+    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) faults: FaultArguments,
     /// A filter and options of the test runner; `-- --help` lists them
     #[arg(last = true, value_name = "TEST OPTIONS")]
     pub(crate) runner: Vec<String>,

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Action::Eval(arguments) => eval::evaluate(arguments),
         Action::Run(arguments) => run::run(arguments),
         Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
-        Action::Conformance(arguments) => Ok(conformance::run(arguments)),
+        Action::Conformance(arguments) => conformance::run(arguments),
     };
     done.unwrap_or_else(|error| {
         output::warn(&format!("error: {error}"));

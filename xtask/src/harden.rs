@@ -1,12 +1,14 @@
-//! Checks that need more than the tests themselves: Miri, valgrind, the thread sanitizer, fuzzing. All builds that differ
+//! Checks that need more than the tests themselves: Miri, valgrind, the thread sanitizer, fuzzing, refused calls. All builds that differ
 //! from the ordinary one are below `target/harden`.
 
+mod faults;
 mod fuzz;
 mod valgrind;
 
 use std::path::PathBuf;
 use std::process::Command;
 
+pub(crate) use faults::faults;
 pub(crate) use fuzz::fuzz;
 pub(crate) use valgrind::valgrind;
 

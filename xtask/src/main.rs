@@ -28,6 +28,8 @@ Tasks of this repository, run as `cargo xtask TASK`:
   tsan             core, null, host and the conformance suite under ThreadSanitizer
   fuzz [SECONDS [TARGET…]]
                    each fuzz target of tests/fuzz, or those, for a minute, or as long as that
+  faults [PATH|TARGET…]
+                   the conformance suite with one call of the backend after the other refused
 
 `test` reads RUNTIME_REQUIRE, a comma-separated list of targets whose absence is a failure.
 ";
@@ -59,6 +61,7 @@ fn perform(arguments: &[String]) -> Outcome {
         ("valgrind", []) => harden::valgrind(),
         ("tsan", []) => harden::tsan(),
         ("fuzz", arguments) => harden::fuzz(arguments),
+        ("faults", backends) => harden::faults(backends),
         ("bundle", [directory]) => bundle::perform(directory.as_ref()),
         ("bundle", _) => {
             Err(Failure::new("`bundle` takes one argument, the directory to write: cargo xtask bundle DIR"))

@@ -5,6 +5,7 @@
 //! The refusals come from a layer between core and the backend, so that any library can be swept. Cases run in worker
 //! processes: what crashes or hangs is known by name.
 
+mod arguments;
 mod job;
 #[allow(unsafe_code, reason = "stands between core and a backend")]
 mod layer;
@@ -17,6 +18,7 @@ mod worker;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+pub use arguments::FaultArguments;
 use runtime_core::ErrorKind;
 
 use crate::selection::Selection;
@@ -33,7 +35,7 @@ pub struct FaultOptions {
     /// What the runs of one function in one case may take, by what the case takes without a fault: where that is less
     /// than the calls above take, fewer are refused, still from the first on, evenly spread, and the last.
     pub budget: Duration,
-    /// The kinds of error that calls are refused with; see [`fault_kinds`].
+    /// The kinds of error that calls are refused with.
     pub kinds: Vec<ErrorKind>,
     /// Cases that take longer than this many milliseconds without a fault are left out; none: no case.
     pub longest_ms: Option<u64>,
@@ -56,22 +58,14 @@ impl Default for FaultOptions {
     }
 }
 
-/// The kinds of error that a sweep can refuse calls with, and their names.
-#[must_use]
-pub const fn fault_kinds() -> &'static [(&'static str, ErrorKind)] {
-    &job::KINDS
-}
-
 /// Sweeps the devices of `selection`; prints counts, and what went wrong. `worker` makes the command of a process that
-/// calls [`serve_faults`].
-///
-/// The code is a failure when anything went wrong, and when there was nothing to sweep.
+/// calls [`serve_faults`]. Says whether all is well: something was swept, and nothing went wrong.
 #[must_use]
 pub fn run_faults(
     selection: &Selection,
     options: &FaultOptions,
     worker: &(dyn Fn() -> std::io::Result<Command> + Sync),
-) -> ExitCode {
+) -> bool {
     sweep::run(selection, options, worker)
 }
 

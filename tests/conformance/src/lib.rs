@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 pub use child::child;
 pub use exceptions::{Exception, Expectation};
-pub use faults::{FaultOptions, fault_kinds, run_faults, serve_faults};
+pub use faults::{FaultArguments, FaultOptions, run_faults, serve_faults};
 pub use libtest_mimic::Arguments;
 pub use selection::Selection;
 pub use serde_json::Value;

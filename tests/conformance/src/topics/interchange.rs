@@ -1,6 +1,5 @@
 //! Tensors of and for other libraries, by DLPack.
 
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,30 +26,58 @@ cases! {
 #[repr(C)]
 struct Product {
     managed: DLManagedTensorVersioned,
-    ours: NonNull<DLManagedTensorVersioned>,
+    _ours: Offered,
     deletions: Arc<AtomicUsize>,
 }
 
 unsafe extern "C" fn delete(managed: *mut DLManagedTensorVersioned) {
     // SAFETY: the first field of a `Product`, which its consumer gives back once.
     let product = unsafe { Box::from_raw(managed.cast::<Product>()) };
-    // SAFETY: made by core, and not given back yet.
-    if let Some(delete) = unsafe { product.ours.as_ref() }.deleter {
-        // SAFETY: as above.
-        unsafe { delete(product.ours.as_ptr()) };
-    }
-    product.deletions.fetch_add(1, Ordering::SeqCst);
+    let deletions = product.deletions.clone();
+    drop(product);
+    deletions.fetch_add(1, Ordering::SeqCst);
 }
 
-/// A tensor as another library would offer it.
-fn foreign(
-    tensor: &Tensor,
-    flags: u64,
-) -> Result<(*mut DLManagedTensorVersioned, Arc<AtomicUsize>), Failure> {
-    let raw = exported(tensor)?;
-    let ours = NonNull::new(raw).ok_or_else(|| Failure::Failed("an export of nothing".to_owned()))?;
-    // SAFETY: core made it, and nobody has given it back.
-    let DLManagedTensorVersioned { version, dl_tensor, .. } = *unsafe { ours.as_ref() };
+/// A structure that is given away; who does not take it, leaves it to be given back.
+struct Offered(*mut DLManagedTensorVersioned);
+
+impl Offered {
+    fn structure(&self) -> &DLManagedTensorVersioned {
+        // SAFETY: made by core or `foreign`, and not given back yet.
+        unsafe { &*self.0 }
+    }
+
+    /// Takes it over.
+    fn import(self, context: &Context) -> Result<Tensor, Failure> {
+        // SAFETY: memory of this device, and nobody else uses it.
+        let tensor = unsafe { Tensor::from_dlpack(context.lab().device(), self.0) }?;
+        std::mem::forget(self);
+        Ok(tensor)
+    }
+}
+
+impl Drop for Offered {
+    fn drop(&mut self) {
+        if let Some(delete) = self.structure().deleter {
+            // SAFETY: given back once.
+            unsafe { delete(self.0) };
+        }
+    }
+}
+
+/// A tensor as core offers it.
+fn exported(tensor: &Tensor) -> Result<Offered, Failure> {
+    match tensor.to_dlpack() {
+        Ok(lent) => Ok(Offered(lent.into_raw())),
+        Err(error) if error.kind() == ErrorKind::Unsupported => Err(Failure::Unsupported(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A tensor as another library would offer it, and how often its deleter has run.
+fn foreign(tensor: &Tensor, flags: u64) -> Result<(Offered, Arc<AtomicUsize>), Failure> {
+    let ours = exported(tensor)?;
+    let DLManagedTensorVersioned { version, dl_tensor, .. } = *ours.structure();
     let managed = DLManagedTensorVersioned {
         version,
         manager_ctx: std::ptr::null_mut(),
@@ -59,21 +86,8 @@ fn foreign(
         dl_tensor,
     };
     let deletions = Arc::<AtomicUsize>::default();
-    let product = Product { managed, ours, deletions: deletions.clone() };
-    Ok((Box::into_raw(Box::new(product)).cast(), deletions))
-}
-
-fn exported(tensor: &Tensor) -> Result<*mut DLManagedTensorVersioned, Failure> {
-    match tensor.to_dlpack() {
-        Ok(lent) => Ok(lent.into_raw()),
-        Err(error) if error.kind() == ErrorKind::Unsupported => Err(Failure::Unsupported(error.to_string())),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn import(context: &Context, managed: *mut DLManagedTensorVersioned) -> Result<Tensor, Failure> {
-    // SAFETY: `foreign` or core made it of memory of this device, and nobody else uses it.
-    Ok(unsafe { Tensor::from_dlpack(context.lab().device(), managed) }?)
+    let product = Product { managed, _ours: ours, deletions: deletions.clone() };
+    Ok((Offered(Box::into_raw(Box::new(product)).cast()), deletions))
 }
 
 /// Lets the device look for what it can give back.
@@ -99,48 +113,33 @@ fn an_export_says_what_it_is(context: &Context) -> Verdict {
     let whole = Tensor::from_slice(lab.device(), &[3, 4], &Random::new(41).floats(12))?;
     let views = [whole.clone(), whole.permute(&[1, 0])?, whole.slice(1, 1..3)?, whole.view(&[4], &[-3], 11)?];
     let base = exported(&whole)?;
-    // SAFETY: core made it, and nobody has given it back.
-    let start = unsafe { (*base).dl_tensor.data }.addr();
+    let start = base.structure().dl_tensor.data.addr();
     for view in views {
-        let managed = exported(&view)?;
-        // SAFETY: as above.
-        let tensor = unsafe { (*managed).dl_tensor };
+        let offered = exported(&view)?;
+        let tensor = offered.structure().dl_tensor;
         let ndim = usize::try_from(tensor.ndim).unwrap_or(0);
         // SAFETY: DLPack promises as many extents.
-        let shape = unsafe { std::slice::from_raw_parts(tensor.shape, ndim) }.to_vec();
+        let shape = unsafe { std::slice::from_raw_parts(tensor.shape, ndim) };
         // SAFETY: core always gives strides.
-        let strides = unsafe { std::slice::from_raw_parts(tensor.strides, ndim) }.to_vec();
+        let strides = unsafe { std::slice::from_raw_parts(tensor.strides, ndim) };
         let expected: Vec<_> = view.shape().iter().map(|&n| i64::try_from(n).unwrap_or(-1)).collect();
-        same("shape", &shape, &expected)?;
-        same("strides", &strides, view.strides())?;
+        same("shape", shape, &expected)?;
+        same("strides", strides, view.strides())?;
         let (code, bits, lanes) = DType::F32.dlpack();
         assert_eq!((tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes), (code, bits, lanes));
         let at = tensor.data.addr() + usize::try_from(tensor.byte_offset).unwrap_or(0);
         assert_eq!(at - start, view.byte_offset(), "the first element");
-        give_back(managed);
     }
-    give_back(base);
     Ok(())
-}
-
-/// Calls the deleter, as whoever has no use for a tensor.
-fn give_back(managed: *mut DLManagedTensorVersioned) {
-    // SAFETY: made by core or `foreign`, and not given back yet.
-    if let Some(delete) = unsafe { (*managed).deleter } {
-        // SAFETY: as above.
-        unsafe { delete(managed) };
-    }
 }
 
 fn a_mapped_tensor_does_not_go_out(context: &Context) -> Verdict {
     let tensor = context.lab().mapped(10, 1.0)?;
-    let lent = exported(&tensor)?;
-    give_back(lent);
+    drop(exported(&tensor)?);
     let view = tensor.map_mut()?;
     refused("mapped", tensor.to_dlpack(), ErrorKind::InvalidArgument, &["to_dlpack", "view"])?;
     drop(view);
-    give_back(exported(&tensor)?);
-    Ok(())
+    exported(&tensor).map(drop)
 }
 
 fn every_dtype_comes_back(context: &Context) -> Verdict {
@@ -149,7 +148,7 @@ fn every_dtype_comes_back(context: &Context) -> Verdict {
         let tensor = context.lab().device().allocate(dtype, &[3, 7], &Placement::default())?;
         let data = random.bytes(21 * dtype.bytes());
         tensor.write_bytes(&data)?;
-        let back = import(context, foreign(&tensor, 0)?.0)?;
+        let back = foreign(&tensor, 0)?.0.import(context)?;
         assert_eq!((back.dtype(), back.shape()), (dtype, &[3, 7][..]));
         let mut bytes = vec![0; data.len()];
         back.read_bytes(&mut bytes)?;
@@ -168,12 +167,12 @@ fn views_come_back_as_they_are(context: &Context) -> Verdict {
         whole.view(&[2, 3], &[0, 1], 4)?,
     ];
     for view in views {
-        let back = import(context, foreign(&view, 0)?.0)?;
+        let back = foreign(&view, 0)?.0.import(context)?;
         assert_eq!((back.shape(), back.strides()), (view.shape(), view.strides()));
         same("elements", &back.to_vec::<i32>()?, &view.to_vec::<i32>()?)?;
     }
     let (reversed, _) = foreign(&whole.view(&[20], &[-1], 19)?, 0)?;
-    import(context, reversed)?.write(&(0..20).collect::<Vec<i32>>())?;
+    reversed.import(context)?.write(&(0..20).collect::<Vec<i32>>())?;
     same("written backwards", &whole.to_vec::<i32>()?, &(0..20).rev().collect::<Vec<_>>())
 }
 
@@ -181,14 +180,14 @@ fn zero_sizes_come_back(context: &Context) -> Verdict {
     for shape in [&[0][..], &[3, 0, 7]] {
         let tensor = context.lab().device().allocate(DType::F64, shape, &Placement::default())?;
         let (managed, deletions) = foreign(&tensor, 0)?;
-        let back = import(context, managed)?;
+        let back = managed.import(context)?;
         assert_eq!((back.shape(), back.to_vec::<f64>()?.len()), (shape, 0));
         drop((tensor, back));
         deleted_once(context, &deletions)?;
     }
     let scalar = context.lab().device().allocate(DType::F64, &[], &Placement::default())?;
     scalar.write(&[2.5f64])?;
-    same("a scalar", &import(context, foreign(&scalar, 0)?.0)?.to_vec::<f64>()?, &[2.5])
+    same("a scalar", &foreign(&scalar, 0)?.0.import(context)?.to_vec::<f64>()?, &[2.5])
 }
 
 fn a_lent_tensor_outlives_its_own(context: &Context) -> Verdict {
@@ -197,7 +196,7 @@ fn a_lent_tensor_outlives_its_own(context: &Context) -> Verdict {
     let (managed, _) = foreign(&tensor, 0)?;
     drop(tensor);
     let others = (0..8).map(|_| lab.full(4096, -1.0)).collect::<Result<Vec<_>, _>>()?;
-    let back = import(context, managed)?;
+    let back = managed.import(context)?;
     all("still there", &back, 3.0)?;
     others.iter().try_for_each(|other| all("another", other, -1.0))
 }
@@ -205,7 +204,7 @@ fn a_lent_tensor_outlives_its_own(context: &Context) -> Verdict {
 fn a_deleter_runs_once(context: &Context) -> Verdict {
     let tensor = context.lab().full(100, 1.0)?;
     let (managed, deletions) = foreign(&tensor, 0)?;
-    let back = import(context, managed)?;
+    let back = managed.import(context)?;
     let (clone, view) = (back.clone(), back.slice(0, 10..20)?);
     drop((back, clone));
     reap(context)?;
@@ -219,7 +218,7 @@ fn a_deleter_runs_once(context: &Context) -> Verdict {
 fn a_deleter_runs_once_on_another_thread(context: &Context) -> Verdict {
     let tensor = context.lab().full(100, 1.0)?;
     let (managed, deletions) = foreign(&tensor, 0)?;
-    let back = import(context, managed)?;
+    let back = managed.import(context)?;
     std::thread::scope(|scope| {
         for _ in 0..8 {
             let clone = back.clone();
@@ -232,16 +231,16 @@ fn a_deleter_runs_once_on_another_thread(context: &Context) -> Verdict {
 
 fn read_only_memory_is_frozen(context: &Context) -> Verdict {
     let tensor = context.lab().full(100, 1.0)?;
-    let back = import(context, foreign(&tensor, FLAG_READ_ONLY)?.0)?;
+    let back = foreign(&tensor, FLAG_READ_ONLY)?.0.import(context)?;
     assert!(back.is_frozen());
     refused("written", back.write(&[0.0f32; 100]), ErrorKind::InvalidArgument, &["frozen"])?;
     all("read", &back, 1.0)?;
     tensor.freeze()?;
-    let managed = exported(&tensor)?;
-    // SAFETY: core made it, and nobody has given it back.
-    let flags = unsafe { (*managed).flags };
-    give_back(managed);
-    assert_eq!(flags & FLAG_READ_ONLY, FLAG_READ_ONLY, "a frozen tensor goes out with the flag");
+    assert_eq!(
+        exported(&tensor)?.structure().flags & FLAG_READ_ONLY,
+        FLAG_READ_ONLY,
+        "a frozen tensor goes out with the flag"
+    );
     Ok(())
 }
 
@@ -254,7 +253,18 @@ fn an_unversioned_tensor_comes_in(context: &Context) -> Verdict {
         lent => lent?.into_raw_unversioned()?,
     };
     // SAFETY: core made it of memory of this device, and nobody else uses it.
-    let back = unsafe { Tensor::from_dlpack_unversioned(context.lab().device(), managed) }?;
+    let back = unsafe { Tensor::from_dlpack_unversioned(context.lab().device(), managed) };
+    let back = match back {
+        Ok(back) => back,
+        Err(error) => {
+            // SAFETY: who refuses it leaves it as it is.
+            if let Some(delete) = unsafe { (*managed).deleter } {
+                // SAFETY: given back once.
+                unsafe { delete(managed) };
+            }
+            return Err(error.into());
+        }
+    };
     drop(tensor);
     all("unversioned", &back, 5.0)
 }
@@ -271,16 +281,15 @@ fn a_structure_that_is_refused_stays_the_callers(context: &Context) -> Verdict {
         ("data", |managed| managed.dl_tensor.data = std::ptr::null_mut()),
     ];
     for (what, change) in changes {
-        let (managed, deletions) = foreign(&tensor, 0)?;
+        let (offered, deletions) = foreign(&tensor, 0)?;
         // SAFETY: made just now, and nobody else knows it.
-        change(unsafe { &mut *managed });
+        change(unsafe { &mut *offered.0 });
         // SAFETY: what is wrong with it is seen before anything is made of it.
-        let taken = unsafe { Tensor::from_dlpack(context.lab().device(), managed) };
+        let taken = unsafe { Tensor::from_dlpack(context.lab().device(), offered.0) };
         let Err(error) = taken else { return Err(Failure::Failed(format!("a wrong {what} was taken"))) };
         assert!(error.to_string().contains(what), "{error}");
         reap(context)?;
         assert_eq!(deletions.load(Ordering::SeqCst), 0, "{what}: the caller keeps it");
-        give_back(managed);
     }
     all("ours", &tensor, 5.0)
 }
@@ -289,7 +298,7 @@ fn a_deleter_waits_for_the_last_work(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
     let (tensor, out) = (lab.full(100, 2.0)?, lab.full(100, 0.0)?);
     let (managed, deletions) = foreign(&tensor, 0)?;
-    let back = import(context, managed)?;
+    let back = managed.import(context)?;
     lab.launch(&queue, "spin", &[Arg::scalar(30_000i64)], 1)?;
     let copied = lab.copy(&queue, &back, &out)?;
     drop(back);
@@ -309,7 +318,7 @@ fn an_export_waits_for_the_writer(context: &Context) -> Verdict {
     let filled = lab.fill(&queue, &tensor, 4.0)?;
     let managed = exported(&tensor)?;
     let ended = filled.is_done();
-    let back = import(context, managed)?;
+    let back = managed.import(context)?;
     assert!(ended?, "what goes out has been written");
     all("exported", &back, 4.0)
 }
@@ -317,7 +326,7 @@ fn an_export_waits_for_the_writer(context: &Context) -> Verdict {
 fn foreign_memory_is_computed_on(context: &Context) -> Verdict {
     let (lab, [first, second]) = (context.lab(), context.lab().queues()?);
     let tensor = lab.full(1000, 1.0)?;
-    let back = import(context, foreign(&tensor, 0)?.0)?;
+    let back = foreign(&tensor, 0)?.0.import(context)?;
     lab.delay(&first)?;
     drop(lab.scale(&first, &back, 2.0)?);
     // Ordered with the first queue, as memory of our own.

@@ -1,0 +1,38 @@
+//! A short sweep of the null backend: the first and the last call of each function in each quick case, refused.
+//! `cargo xtask faults` goes further.
+
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use runtime_conformance::{FaultOptions, Selection, run_faults, serve_faults};
+use runtime_core::Runtime;
+
+const BACKEND: &str = "null";
+const WORKER: &str = "--fault-worker";
+
+fn main() -> ExitCode {
+    if std::env::args().any(|argument| argument == WORKER) {
+        return serve_faults();
+    }
+    let trial = Trial::ignorable_test("null::faults::first_and_last_calls", || {
+        let selection = Selection::new(vec![BACKEND.to_owned()]);
+        let required = selection.required.iter().any(|name| name == BACKEND);
+        let built = Runtime::new().targets().iter().any(|target| target.name == BACKEND);
+        if !built && !required {
+            return Ok(Completion::ignored_with("the null backend is not built: `cargo build --workspace`"));
+        }
+        let selection = Selection { required: Vec::new(), ..selection };
+        let options = FaultOptions { first: 1, spread: 0, longest_ms: Some(20), ..FaultOptions::default() };
+        let well = run_faults(&selection, &options, &|| {
+            let mut command = Command::new(std::env::current_exe()?);
+            command.arg(WORKER);
+            Ok(command)
+        });
+        if well {
+            Ok(Completion::Completed)
+        } else {
+            Err(Failed::from("the lines above say what went wrong"))
+        }
+    });
+    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
+}

@@ -1,0 +1,65 @@
+//! `cargo xtask faults`: the conformance suite with one call of the backend after the other refused.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::process::{Failure, Outcome, run};
+use crate::workspace::{Profile, Workspace};
+
+/// What is swept: a backend, and how far.
+const SWEEPS: [(&str, &[&str]); 5] = [
+    ("null", &[]),
+    ("null", &["--kind", "device_lost", "--first", "16", "--spread", "8"]),
+    ("null", &["--kind", "unsupported", "--first", "4", "--spread", "2"]),
+    ("host", &["--first", "4", "--spread", "2"]),
+    (IN_C, &["--first", "4", "--spread", "2"]),
+];
+/// The backend in C, which is built first.
+const IN_C: &str = "cdemo";
+
+/// Sweeps the backends of this repository that run anywhere, or those that are named.
+pub(crate) fn faults(backends: &[String]) -> Outcome {
+    let workspace = Workspace::read()?;
+    let mut build = workspace.cargo(&["build", "--quiet", "--package", "runtime-conformance"]);
+    for backend in workspace.backends() {
+        build.args(["--package", &backend.package]);
+    }
+    run(&mut build)?;
+    let sweep = |backend: &str, extent: &[&str]| {
+        let mut conformance = workspace.executable(Profile::Debug, "conformance");
+        // What is required of the machine is required of other tests.
+        run(conformance.args(["--faults", "--backend", backend]).args(extent).env_remove("RUNTIME_REQUIRE"))
+    };
+    let mut outcomes = Vec::new();
+    for backend in backends {
+        outcomes.push(sweep(backend, &[]));
+    }
+    if backends.is_empty() {
+        let in_c = build_in_c(&workspace)?;
+        for (backend, extent) in SWEEPS {
+            let path = in_c.to_string_lossy();
+            outcomes.push(sweep(if backend == IN_C { &path } else { backend }, extent));
+        }
+    }
+    let failed: Vec<_> =
+        outcomes.into_iter().filter_map(|outcome| Some(outcome.err()?.to_string())).collect();
+    if failed.is_empty() { Ok(()) } else { Err(Failure::new(failed.join("; "))) }
+}
+
+/// Builds the backend in C, as its author would.
+fn build_in_c(workspace: &Workspace) -> Outcome<PathBuf> {
+    let folder = workspace.harden("faults");
+    std::fs::create_dir_all(&folder)?;
+    let library = folder.join(format!("libruntime_{IN_C}.so"));
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-O1", "-g", "-fvisibility=hidden", "-shared", "-fPIC", "-pthread", "-I"]);
+    cc.arg(workspace.root.join("runtime-core/include")).arg("-o").arg(&library);
+    for file in std::fs::read_dir(workspace.root.join("tests/c-backend"))? {
+        let path = file?.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            cc.arg(path);
+        }
+    }
+    run(&mut cc)?;
+    Ok(library)
+}
