@@ -2,18 +2,20 @@
 
 #![allow(unsafe_code, reason = "loads and launches through the driver")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CString, c_void};
 
-use runtime_core::Result;
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::Primary;
 use crate::driver::Driver;
-use crate::driver::abi::{Address, Function, Module, Stream};
+use crate::driver::abi::{Address, Function, Module, Stream, device_attribute};
 
-const CODE: &CStr = match CStr::from_bytes_with_nul(concat!(include_str!("builtin.ptx"), "\0").as_bytes()) {
-    Ok(code) => code,
-    Err(_) => panic!("the file is text"),
-};
+/// Without version and target, which depend on the device.
+const CODE: &str = include_str!("builtin.ptx");
+/// The version that has all targets below, and that every driver takes.
+const VERSION: &str = "6.3";
+/// Targets: the newest drivers may not know the old one any more, nor old devices the new one.
+const TARGETS: [u32; 2] = [52, 75];
 /// Work-items of a group of a fill.
 const GROUP: u32 = 256;
 /// Most groups of a fill: each item stores several times.
@@ -52,11 +54,13 @@ impl Builtins {
     pub(crate) fn load(primary: &Primary) -> Result<Self> {
         let _current = primary.enter()?;
         let driver = primary.driver;
+        let figure = |key| driver.attribute(primary.ordinal, key);
+        let text = code(figure(device_attribute::MAJOR) * 10 + figure(device_attribute::MINOR))?;
         let mut module = Module::NULL;
         let none = std::ptr::null_mut();
         // SAFETY: the text is terminated, there are no options, and the context is current.
         let code = unsafe {
-            (driver.cuModuleLoadDataEx)(&raw mut module, CODE.as_ptr().cast(), 0, none, std::ptr::null_mut())
+            (driver.cuModuleLoadDataEx)(&raw mut module, text.as_ptr().cast(), 0, none, std::ptr::null_mut())
         };
         primary.check("cuModuleLoadDataEx", code)?;
         let mut builtins =
@@ -130,4 +134,11 @@ impl Builtins {
         // SAFETY: loaded once, and used by nobody any more.
         let _ = unsafe { (driver.cuModuleUnload)(self.module) };
     }
+}
+
+/// The code for a device of this version, as `major * 10 + minor`.
+fn code(compute: u32) -> Result<CString> {
+    let target = if compute >= TARGETS[1] { TARGETS[1] } else { TARGETS[0] };
+    CString::new(format!(".version {VERSION}\n.target sm_{target}\n{CODE}"))
+        .map_err(|_| Error::new(ErrorKind::Internal, "the backend's own PTX has a zero byte in it"))
 }

@@ -136,6 +136,23 @@ impl Backend for Cuda {
     }
 }
 
+/// Compiles CUDA C to a cubin as loading it does, without a device: for `arch`, e.g. `sm_90`, with options of NVRTC.
+///
+/// # Errors
+/// `Unavailable` without NVRTC; `CompileFailed` with the whole log; `InvalidArgument` for a wrong option.
+pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
+    let unit = nvrtc::Unit {
+        text: source.as_bytes(),
+        name: "kernel.cu",
+        arch: Some(arch),
+        compute: 0,
+        include: Vec::new(),
+        options: options.to_vec(),
+    };
+    let (nvrtc::Compiled::Cubin(code) | nvrtc::Compiled::Ptx(code)) = nvrtc::Nvrtc::load()?.compile(&unit)?;
+    Ok(code)
+}
+
 /// The table of this backend, to register it in a program that links it in.
 #[must_use]
 pub const fn backend() -> &'static BackendTable {

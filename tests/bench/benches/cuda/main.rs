@@ -20,7 +20,7 @@ use runtime_core::{
     Queue, QueueOptions, Runtime, Tensor,
 };
 
-const PTX: &str = ".version 6.0\n.target sm_52\n.address_size 64\n.visible .entry touch(.param .u64 a, .param .u64 b, .param .u64 c, .param .f32 s)\n{\nret;\n}\n";
+const PTX: &str = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry touch(.param .u64 a, .param .u64 b, .param .u64 c, .param .f32 s)\n{\nret;\n}\n";
 /// Launches of a batch: fewer than a stream holds.
 const BATCH: u64 = 400;
 const ROUNDS: usize = 60;

@@ -1,0 +1,82 @@
+//! CUDA C through the real NVRTC, without a device. Ignored, with the reason, where there is no NVRTC; `RUNTIME_REQUIRE=nvrtc`
+//! makes that a failure.
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use runtime_core::{Error, ErrorKind, Result};
+
+const SUITE: &str = include_str!("../../tests/conformance/src/kernels/suite.cu");
+const BUILTIN: &str = include_str!("../src/builtin.cu");
+const EMPTY: &str = "extern \"C\" __global__ void empty() {}";
+
+type Case = fn() -> std::result::Result<(), Failed>;
+
+fn main() -> ExitCode {
+    let cases: [(&str, Case); 5] = [
+        ("the kernels of the suite compile for many devices", suite),
+        ("the kernels of the backend compile", builtin),
+        ("a wrong line is told with its number", wrong_line),
+        ("a wrong option is told", wrong_option),
+        ("options reach the compiler", options),
+    ];
+    let required =
+        std::env::var("RUNTIME_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word == "nvrtc"));
+    let missing = runtime_gpu::compile(EMPTY, "sm_90", &[])
+        .err()
+        .filter(|error| error.kind() == ErrorKind::Unavailable);
+    let trials = cases.map(|(name, case)| {
+        let missing = missing.clone();
+        Trial::ignorable_test(name, move || match missing {
+            Some(error) if required => Err(error.to_string().into()),
+            Some(error) => Ok(Completion::ignored_with(error.to_string())),
+            None => case().map(|()| Completion::Completed),
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
+}
+
+fn suite() -> std::result::Result<(), Failed> {
+    for arch in ["sm_75", "sm_80", "sm_90", "sm_90a"] {
+        let cubin = runtime_gpu::compile(SUITE, arch, &[])?;
+        assert!(cubin.starts_with(b"\x7fELF"), "{arch}");
+    }
+    Ok(())
+}
+
+fn builtin() -> std::result::Result<(), Failed> {
+    let ptx = runtime_gpu::compile(BUILTIN, "compute_75", &[])?;
+    let text = String::from_utf8_lossy(&ptx);
+    assert!(
+        ["empty", "fill_words", "fill_bytes"].iter().all(|name| text.contains(&format!(".entry {name}(")))
+    );
+    Ok(())
+}
+
+fn refusal(result: Result<Vec<u8>>) -> std::result::Result<Error, Failed> {
+    result.err().ok_or_else(|| "it was compiled".into())
+}
+
+fn wrong_line() -> std::result::Result<(), Failed> {
+    let error = refusal(runtime_gpu::compile(&format!("{EMPTY}\n\nint wrong = thing;\n"), "sm_90", &[]))?;
+    assert_eq!(error.kind(), ErrorKind::CompileFailed);
+    assert!(error.message().contains("kernel.cu(3)") && error.message().contains("thing"), "{error}");
+    Ok(())
+}
+
+fn wrong_option() -> std::result::Result<(), Failed> {
+    for (arch, options) in [("sm_90", &["--no-such-option"][..]), ("sm_1", &[])] {
+        let error = refusal(runtime_gpu::compile(EMPTY, arch, options))?;
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::CompileFailed), "{error}");
+        assert!(!error.message().is_empty());
+    }
+    Ok(())
+}
+
+fn options() -> std::result::Result<(), Failed> {
+    let source = "#if N != 4\n#error N is not 4\n#endif\nextern \"C\" __global__ void empty() {}";
+    let error = refusal(runtime_gpu::compile(source, "sm_90", &[]))?;
+    assert!(error.message().contains("N is not 4"), "{error}");
+    runtime_gpu::compile(source, "sm_90", &["-DN=4"])?;
+    Ok(())
+}
