@@ -3,7 +3,7 @@
 use naga::front::wgsl;
 use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
 use naga::{Module, WithSpan};
-use runtime_core::Result;
+use runtime_core::{Error, Result};
 
 use crate::nesting::Depth;
 use crate::program::{Program, failed, path_or_wgsl};
@@ -30,9 +30,9 @@ pub(crate) fn program(
 ) -> Result<Program> {
     let name = path_or_wgsl(path);
     let mut module =
-        wgsl::parse_str(code).map_err(|error| failed(error.emit_to_string_with_path(code, name)))?;
+        wgsl::parse_str(code).map_err(|error| diagnostic(&error.emit_to_string_with_path(code, name)))?;
     let hidden = immediates::hide(&mut module);
-    let info = validate(&module).map_err(|error| failed(error.emit_to_string_with_path(code, name)))?;
+    let info = validate(&module).map_err(|error| diagnostic(&error.emit_to_string_with_path(code, name)))?;
     let overrides = overrides(&module, code);
     let (mut module, info) = specialise(module, info, code, path, &specialisation.constants)?;
     hidden.show(&mut module, &info, code, path)?;
@@ -43,6 +43,11 @@ pub(crate) fn program(
     program.interfaces = reflect::interfaces(&program)?;
     barriers::check(&program)?;
     Ok(program)
+}
+
+/// naga's words, without the `error: ` that stands in front of every error anyway.
+fn diagnostic(text: &str) -> Error {
+    failed(text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned())
 }
 
 /// Validates a module for what a portable kernel may use.

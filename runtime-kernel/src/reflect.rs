@@ -59,7 +59,7 @@ impl Reflect<'_> {
         let uses = self.program.info.get_entry_point(index);
         let mut interface = Interface {
             name: entry.name.clone(),
-            tensors: self.tensors(uses)?,
+            tensors: Vec::new(),
             scalars: Vec::new(),
             immediate: None,
             group_size: entry.workgroup_size,
@@ -80,6 +80,7 @@ impl Reflect<'_> {
                 _ => return Err(self.broken(handle, &format!("is {}", kind(variable.space)), ARGUMENTS)),
             }
         }
+        interface.tensors = self.tensors(uses)?;
         Ok(interface)
     }
 

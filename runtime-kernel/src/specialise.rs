@@ -89,7 +89,7 @@ pub(crate) fn specialise(
         Err(PipelineConstantError::MissingValue(key)) => Err(missing(&module, &key, code, path)),
         Err(PipelineConstantError::ValidationError(error)) => {
             let text = error.emit_to_string_with_path(code, path_or_wgsl(path));
-            Err(failed(format!("{}: with the given constants: {text}", path_or_wgsl(path))))
+            Err(failed(format!("{}: with the given constants: {}", path_or_wgsl(path), text.trim_end())))
         }
         Err(error) => Err(failed(format!("{}: with the given constants: {error}", path_or_wgsl(path)))),
     }
