@@ -87,7 +87,12 @@ fn specialisation(options: &Options) -> Result<Specialisation> {
 /// What the backend is told of the code.
 fn backend_options(writer: Writer) -> Options {
     match writer {
-        Writer::C(Dialect::Host) => Options::new().with("convention", "groups").with("cache", true),
+        // Mathematical functions report by their results alone, and nothing looks at exceptions: then they become
+        // instructions, and both sides of a branch may be computed.
+        Writer::C(Dialect::Host) => Options::new()
+            .with("convention", "groups")
+            .with("cache", true)
+            .with("flags", "-fno-math-errno -fno-trapping-math"),
         _ => Options::new(),
     }
 }

@@ -8,6 +8,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::environment::{Kept, Lanes, Part};
 use super::homes::{Home, Homes};
 use super::once::Once;
+use super::preamble::PREAMBLE;
 use super::steps::{Condition, Step, Steps, cut};
 use super::uses::Uses;
 use crate::c::lines::Lines;
@@ -18,15 +19,6 @@ use crate::uniformity::Uniformity;
 
 /// Bytes of workgroup memory and of values kept per invocation that a worker's stack has room for.
 const STACK: u64 = 512 << 10;
-
-/// Says of a loop that its iterations may run in any order: those of invocations between barriers.
-const UNORDERED: &str = "\
-#ifdef __clang__
-#define UNORDERED _Pragma(\"clang loop vectorize(assume_safety)\")
-#else
-#define UNORDERED _Pragma(\"GCC ivdep\")
-#endif
-";
 
 /// An entry point on its way to C.
 pub(super) struct Entry<'w, 'a, 'p> {
@@ -103,7 +95,7 @@ impl Entry<'_, '_, '_> {
         let (parameters, arguments, unpack) = self.parameters(index, &globals)?;
         self.printer.lines = Lines::at(0);
         if self.printer.writer.first("UNORDERED") {
-            self.printer.writer.types.push_str(UNORDERED);
+            self.printer.writer.types.push_str(PREAMBLE);
         }
         let range = "const unsigned int *groups_, long long begin_, long long end_";
         self.line("");

@@ -16,8 +16,8 @@ use super::uses::Skip;
 use crate::c::form::level;
 use crate::c::range;
 
-/// Names of values at the row's first invocation.
-type Firsts = HashMap<Handle<Expression>, String>;
+/// Texts of values, and their names at the row's first invocation.
+type Firsts = HashMap<String, String>;
 
 impl Entry<'_, '_, '_> {
     /// Steps that run for one row of invocations after the other: loops over z, y and blocks of x.
@@ -309,31 +309,40 @@ impl Entry<'_, '_, '_> {
     /// The conditions under which a comparison comes out as expected from the first to the last x.
     fn fact(&mut self, fact: &Comparison, firsts: &mut Firsts, (from, last): (&str, &str)) -> Result<Vec<String>> {
         let (left, right) = (self.first(fact.left, firsts)?, self.first(fact.right, firsts)?);
-        let sign = sign(fact.holding());
         let mut conditions = Vec::new();
-        let ends = if fact.left.slope == 0 && fact.right.slope == 0 { vec![from] } else { vec![from, last] };
+        for (side, linear) in [(&left, fact.left), (&right, fact.right)] {
+            // What grows is greatest at the end; what falls is least there.
+            match linear.slope {
+                0 => {}
+                1.. => conditions.push(format!("{} <= {}", along(side, linear.slope, last), greatest(linear.signed))),
+                _ => conditions.push(format!("{} >= {}", along(side, linear.slope, last), least(linear.signed))),
+            }
+        }
+        let op = fact.holding();
+        let difference = i64::from(fact.left.slope) - i64::from(fact.right.slope);
+        // `a < b` is in danger where `a - b` is greatest, `a > b` where it is least.
+        let ends = match (difference, op) {
+            (0, _) => vec![from],
+            (1.., Op::Less | Op::LessEqual) | (..0, Op::Greater | Op::GreaterEqual) => vec![last],
+            (1.., Op::Greater | Op::GreaterEqual) | (..0, Op::Less | Op::LessEqual) => vec![from],
+            _ => vec![from, last],
+        };
         for x in ends {
             let (a, b) = (along(&left, fact.left.slope, x), along(&right, fact.right.slope, x));
-            for (side, linear) in [(&a, fact.left), (&b, fact.right)] {
-                if linear.slope != 0 {
-                    let (least, greatest) = (least(linear.signed), greatest(linear.signed));
-                    conditions.push(format!("{side} >= {least} && {side} <= {greatest}"));
-                }
-            }
-            conditions.push(format!("{a} {sign} {b}"));
+            conditions.push(format!("{a} {} {b}", sign(op)));
         }
         Ok(conditions)
     }
 
     /// The name of a value at the row's first invocation, in 64 bits.
     fn first(&mut self, linear: Linear, firsts: &mut Firsts) -> Result<String> {
-        if let Some(name) = firsts.get(&linear.value) {
+        let text = self.printer.operand(linear.value, level::UNARY)?;
+        if let Some(name) = firsts.get(&text) {
             return Ok(name.clone());
         }
-        let text = self.printer.operand(linear.value, level::UNARY)?;
         let name = format!("first_{}_", firsts.len());
         self.line(&format!("const long long {name} = (long long){text};"));
-        firsts.insert(linear.value, name.clone());
+        firsts.insert(text, name.clone());
         Ok(name)
     }
 
@@ -440,6 +449,7 @@ impl Entry<'_, '_, '_> {
 /// The value at `x` of what is `first` at zero.
 fn along(first: &str, slope: i32, x: &str) -> String {
     match slope {
+        _ if x == "0" => first.to_owned(),
         0 => first.to_owned(),
         1 => format!("({first} + {x})"),
         _ => format!("({first} + {slope}LL * {x})"),
@@ -451,8 +461,8 @@ fn in_range(index: Linear, first: &str, length: &str, (from, last): (&str, &str)
     let (low, high) = if index.slope < 0 { (last, from) } else { (from, last) };
     let (low, high) = (along(first, index.slope, low), along(first, index.slope, high));
     let mut conditions = vec![format!("{high} < {length}")];
-    // A value of no slope that is unsigned cannot be negative.
-    if index.signed || index.slope != 0 {
+    // What is unsigned and does not fall cannot be negative.
+    if index.signed || index.slope < 0 {
         conditions.push(format!("{low} >= 0"));
     }
     if index.signed && index.slope != 0 {

@@ -14,6 +14,7 @@ mod environment;
 mod homes;
 mod lanes;
 mod once;
+mod preamble;
 mod rows;
 mod steps;
 mod uses;
