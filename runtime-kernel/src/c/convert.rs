@@ -20,7 +20,7 @@ impl Writer<'_> {
         let half = self.dialect == Dialect::Cuda && (from == Scalar::F16 || to == Scalar::F16);
         match (from.kind, to.kind) {
             (_, ScalarKind::Bool) => self.truth(from),
-            (ScalarKind::Float, ScalarKind::Sint | ScalarKind::Uint) => self.to_integer(from, to),
+            (ScalarKind::Float, ScalarKind::Sint | ScalarKind::Uint) => self.saturating(from, to),
             _ if half => self.half_conversion(from, to),
             _ => Ok(Form::cast(to_name)),
         }
@@ -36,7 +36,7 @@ impl Writer<'_> {
     }
 
     /// Truncates and saturates; a NaN becomes zero.
-    fn to_integer(&mut self, from: Scalar, to: Scalar) -> Result<Form> {
+    fn saturating(&mut self, from: Scalar, to: Scalar) -> Result<Form> {
         let (from_name, to_name) = (scalar_name(from), scalar_name(to));
         let name = format!("{to_name}_from_{from_name}");
         let through = if from.width == 2 { Scalar::F32 } else { from };

@@ -67,10 +67,8 @@ impl<'a> Writer<'a> {
     fn reach(&self, block: &Block, called: &mut BTreeSet<Handle<Function>>) {
         for statement in block.iter() {
             match statement {
-                Statement::Call { function, .. } => {
-                    if called.insert(*function) {
-                        self.reach(&self.module().functions[*function].body, called);
-                    }
+                Statement::Call { function, .. } if called.insert(*function) => {
+                    self.reach(&self.module().functions[*function].body, called);
                 }
                 Statement::Block(block) => self.reach(block, called),
                 Statement::If { accept, reject, .. } => {
@@ -78,7 +76,7 @@ impl<'a> Writer<'a> {
                     self.reach(reject, called);
                 }
                 Statement::Switch { cases, .. } => {
-                    cases.iter().for_each(|case| self.reach(&case.body, called))
+                    cases.iter().for_each(|case| self.reach(&case.body, called));
                 }
                 Statement::Loop { body, continuing, .. } => {
                     self.reach(body, called);

@@ -10,7 +10,6 @@ use super::vector::Shape;
 use super::writer::Writer;
 
 /// WGSL's name of a function that works component by component.
-#[expect(clippy::too_many_lines, reason = "a table")]
 const fn componentwise(function: MathFunction) -> Option<&'static str> {
     use MathFunction as F;
     Some(match function {

@@ -62,6 +62,8 @@ mod range;
 mod reserved;
 mod statement;
 mod subgroup;
+#[cfg(test)]
+mod tests;
 mod types;
 mod value;
 mod vector;

@@ -1,0 +1,97 @@
+//! What the printed text looks like. That it compiles and computes what WGSL says is tested where compilers and devices
+//! are: `tests/portable`.
+
+use runtime_core::ErrorKind;
+
+use super::CCode;
+use crate::program::{Checks, Dialect, Program};
+use crate::specialise::Specialisation;
+
+fn written(code: &str, dialect: Dialect, checks: Checks) -> runtime_core::Result<CCode> {
+    Program::parse(code, "test.wgsl", &Specialisation::default())?.c(dialect, checks)
+}
+
+/// A kernel with one tensor of each access, and the body `body`.
+fn kernel(body: &str) -> String {
+    format!(
+        "@group(0) @binding(1) var<storage, read> x: array<u32>;\n\
+         @group(0) @binding(0) var<storage, read_write> y: array<u32>;\n\
+         var<workgroup> tile: array<u32, 64>;\n\
+         fn bump() -> u32 {{ y[0] += 1u; return y[0]; }}\n\
+         @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{\n{body}\n}}"
+    )
+}
+
+/// The entry point of `kernel(body)` in OpenCL C.
+fn entry(body: &str, checks: Checks) -> String {
+    let text = written(&kernel(body), Dialect::OpenCl, checks).unwrap().text;
+    text[text.find("__kernel").unwrap()..].to_owned()
+}
+
+#[test]
+fn an_entry_point_called_main_has_a_symbol_that_c_takes() {
+    for dialect in [Dialect::OpenCl, Dialect::Cuda, Dialect::Host] {
+        let code = written(&kernel("y[i] = x[i];"), dialect, Checks::Bounded).unwrap();
+        assert_eq!(code.symbols, [("main".to_owned(), "main_1".to_owned())]);
+        assert!(code.text.contains("void main_1("));
+    }
+}
+
+#[test]
+fn accesses_are_checked_where_nothing_proves_them_in_range() {
+    let text = entry("y[i] = x[i] + tile[i] + tile[i & 7u] + tile[i + 1u];", Checks::Bounded);
+    assert!(text.contains("if (i < y_length) y[i] = "), "{text}");
+    assert!(text.contains("(i < x_length ? x[i] : 0u)"), "{text}");
+    assert!(text.contains("+ tile.at[i] + tile.at[i & 7u] +"), "{text}");
+    assert!(text.contains("< 64u ? tile.at["), "{text}");
+    let text = entry("y[i] = x[i] + tile[i + 1u];", Checks::Unchecked);
+    assert!(text.contains("y[i] = x[i] + tile.at[i + 1u];"), "{text}");
+    assert!(!text.contains("_length"), "{text}");
+}
+
+#[test]
+fn a_load_stays_before_what_could_change_it() {
+    let text = entry("y[1] = y[0] + bump();", Checks::Unchecked);
+    let (load, call) = (text.find("= y[0];"), text.find("bump("));
+    assert!(load.is_some() && load < call, "{text}");
+    let text = entry("tile[i] = 1u; let p = &tile[i]; workgroupBarrier(); y[i] = *p;", Checks::Unchecked);
+    assert!(text.contains("y[i] = tile.at[i];"), "{text}");
+    let text = entry("var k = i; let p = &tile[k]; k = 3u; y[i] = *p + k;", Checks::Unchecked);
+    let (load, store) = (text.find("= k;"), text.find("k = 3u;"));
+    assert!(load.is_some() && load < store, "{text}");
+}
+
+#[test]
+fn loops_keep_their_shape() {
+    let text =
+        entry("for (var k = 0u; k < i; k++) { if k == 3u { continue; } y[k] = k; }", Checks::Unchecked);
+    assert!(text.contains("for (; k < i; k = k + 1u) {"), "{text}");
+    assert!(text.contains("continue;") && !text.contains("goto"), "{text}");
+    let body = "var k = 0u; loop { let n = k * k; if n == 9u { k += 2u; continue; } y[k] = n; \
+                continuing { y[0] += n; k++; break if k > i; } }";
+    let text = entry(body, Checks::Unchecked);
+    assert!(text.contains("goto next;") && text.contains("next:;"), "{text}");
+    assert!(text.contains("u32 n;") && text.contains("if (k > i) break;"), "{text}");
+    let text =
+        written(&kernel("loop { if bump() > 9u { break; } }"), Dialect::Cuda, Checks::Bounded).unwrap().text;
+    assert!(text.contains("for (;;) {\n        asm volatile(\"\");"), "{text}");
+}
+
+#[test]
+fn the_library_has_what_is_used_and_nothing_else() {
+    let text =
+        written(&kernel("y[i] = u32(i32(i) / -3 + i32(x[i]) % i32(i));"), Dialect::OpenCl, Checks::Unchecked);
+    let text = text.unwrap().text;
+    assert!(text.contains("i32_rem(") && text.contains("i32_add("), "{text}");
+    assert!(!text.contains("i32_div(") && !text.contains("i32_mul("), "{text}");
+    assert_eq!(text.matches("i32 i32_rem(").count(), 1, "{text}");
+}
+
+#[test]
+fn what_a_language_lacks_is_an_error_that_names_its_line() {
+    let code = format!("enable subgroups;\n{}", kernel("y[i] = x[i];\ny[i] += subgroupAdd(i);"));
+    let error = written(&code, Dialect::Host, Checks::Bounded).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.message().starts_with("test.wgsl:"), "{error}");
+    assert!(error.message().contains("subgroup"), "{error}");
+}
