@@ -92,7 +92,6 @@ mod tests {
 
     #[test]
     fn a_deep_step_has_room() {
-        #[expect(clippy::large_stack_arrays, reason = "it is what is tested")]
         fn descend(levels: usize) -> usize {
             let room = std::hint::black_box([levels; 1000]);
             if levels == 0 { 0 } else { 1 + descend(levels - 1) + room[7] - levels }

@@ -3,7 +3,7 @@
 //! While a module is validated, such a variable stands as a private one: a space that takes every type. What is lost
 //! is that a private variable may be written, so that is checked here.
 
-use naga::valid::{GlobalUse, ModuleInfo, Validator};
+use naga::valid::{GlobalUse, ModuleInfo, ValidationError, Validator};
 use naga::{AddressSpace, GlobalVariable, Handle, Module, Scalar, TypeInner, WithSpan};
 use runtime_core::Result;
 
@@ -81,11 +81,11 @@ impl Hidden {
 pub(crate) fn validate(
     module: &Module,
     validator: &mut Validator,
-) -> Result<ModuleInfo, WithSpan<naga::valid::ValidationError>> {
+) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
     if !has_halves(module) {
-        return validator.validate(module);
+        return validator.validate(module).map_err(Box::new);
     }
     let mut twin = module.clone();
     hide(&mut twin);
-    validator.validate(&twin)
+    validator.validate(&twin).map_err(Box::new)
 }

@@ -34,7 +34,7 @@ pub(crate) fn depth(code: &str, path: &str) -> Result<Depth> {
     while let Some(token) = list.next() {
         nest.take(&token, list.peek().is_some_and(|next| next.text == "else"));
         if nest.levels > MOST_LEVELS || nest.declarations > MOST_DECLARATIONS {
-            let place = place(code, path, naga::Span::new(token.range.start as u32, token.range.end as u32));
+            let place = place(code, path, token.span());
             let most = format!("{MOST_LEVELS} levels or {MOST_DECLARATIONS} declarations");
             return Err(failed(format!("{place}: nested too deep, or too long: more than {most}; split it")));
         }
@@ -75,7 +75,7 @@ impl Nest {
             ";" | "," => self.end_operand(),
             "else" => self.operator(),
             text if text.starts_with(|first: char| first.is_ascii_punctuation() && first != '_') => {
-                self.operator()
+                self.operator();
             }
             _ => {}
         }

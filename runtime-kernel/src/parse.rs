@@ -51,6 +51,12 @@ fn diagnostic(text: &str) -> Error {
 }
 
 /// Validates a module for what a portable kernel may use.
-pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, WithSpan<ValidationError>> {
+pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
     immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
+}
+
+/// An error with all that is behind it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
 }

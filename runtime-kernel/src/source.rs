@@ -34,8 +34,8 @@ pub(crate) fn with_element<'a>(code: &'a str, path: &str, element: Option<DType>
         ))
     })?;
     if !TYPES.iter().any(|(name, _)| *name == old.text) {
-        let span = naga::Span::new(old.range.start as u32, old.range.end as u32);
-        let message = format!("{}: `alias T` must name a plain type such as f32", place(code, path, span));
+        let message =
+            format!("{}: `alias T` must name a plain type such as f32", place(code, path, old.span()));
         return Err(Error::new(ErrorKind::CompileFailed, message));
     }
     let enable = if element == DType::F16 && !enables_f16(code) { "enable f16; " } else { "" };

@@ -1,5 +1,7 @@
 //! What is fixed when a kernel is loaded: `override` constants and the element type.
 
+use std::fmt;
+
 use naga::back::PipelineConstants;
 use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::ModuleInfo;
@@ -21,8 +23,8 @@ pub struct Specialisation {
 impl Specialisation {
     /// Sets an `override`: `value` is text of its type, such as `64`, `1.5` or `true`.
     #[must_use]
-    pub fn constant(mut self, name: &str, value: impl ToString) -> Self {
-        self.constants.push((name.to_owned(), value.to_string()));
+    pub fn constant(mut self, name: &str, value: impl fmt::Display) -> Self {
+        self.constants.push((name.to_owned(), format!("{value}")));
         self
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     };
     let written = if immediates::has_halves(&program.module) {
         let packed = halves::pack(&program.module)?;
-        let invalid = |error: WithSpan<ValidationError>| {
+        let invalid = |error: Box<WithSpan<ValidationError>>| {
             let message = format!("packing f16 arguments: {}", error.into_inner());
             Error::new(ErrorKind::Internal, message)
         };

@@ -4,11 +4,20 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::str::CharIndices;
 
+use naga::Span;
+
 /// A word (identifier, keyword, number) or a single symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) range: Range<usize>,
+}
+
+impl Token<'_> {
+    pub(crate) fn span(&self) -> Span {
+        let at = |place| u32::try_from(place).unwrap_or(u32::MAX);
+        Span::new(at(self.range.start), at(self.range.end))
+    }
 }
 
 pub(crate) fn tokens(code: &str) -> impl Iterator<Item = Token<'_>> {
