@@ -91,12 +91,18 @@ impl Kernel {
     /// `InvalidArgument` that says which argument.
     #[inline]
     pub(crate) fn check_args(&self, device: &Device, args: &[Arg<'_>]) -> Result<()> {
+        let mut local_bytes = 0u64;
         for (index, arg) in args.iter().enumerate() {
-            if let Value::Tensor(tensor, _) = arg.value
-                && !std::ptr::eq(Arc::as_ptr(tensor.device()), device)
-            {
-                return Err(self.misplaced(index, tensor.device(), device));
+            match arg.value {
+                Value::Tensor(tensor, _) if !std::ptr::eq(Arc::as_ptr(tensor.device()), device) => {
+                    return Err(self.misplaced(index, tensor.device(), device));
+                }
+                Value::Local(bytes) => local_bytes = local_bytes.saturating_add(bytes),
+                _ => {}
             }
+        }
+        if local_bytes != 0 {
+            self.check_local(local_bytes, device)?;
         }
         if let Some(params) = &self.0.info.params {
             self.check_params(params, args)?;
@@ -105,6 +111,19 @@ impl Kernel {
             Some(lowered) => lowered.check(args),
             None => Ok(()),
         }
+    }
+
+    /// Checks work-group memory that arguments ask for, together with what the code has.
+    #[cold]
+    fn check_local(&self, bytes: u64, device: &Device) -> Result<()> {
+        let (own, limit) = (self.0.info.shared_bytes.unwrap_or(0), device.info.limits.shared_bytes);
+        if bytes.saturating_add(u64::from(own)) <= limit {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "\"{}\" gets {bytes} bytes of work-group memory as arguments and has {own} of its own, the limit is {limit}",
+            self.name()
+        )))
     }
 
     #[cold]

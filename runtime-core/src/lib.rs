@@ -288,6 +288,7 @@ mod timeline;
 mod transfer;
 mod view;
 mod waiter;
+mod whole_file;
 
 pub use self::safetensors::{Safetensors, StoredTensor};
 pub use accelerator::AcceleratorDevice;

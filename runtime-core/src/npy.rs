@@ -3,11 +3,11 @@
 //! The format is NumPy's NEP 1: magic, version, the length of a header, the header (a Python dictionary with the
 //! keys `descr`, `fortran_order` and `shape`), then the bytes of the elements.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
+use crate::whole_file::write_whole;
 use crate::{DType, Error, ErrorKind, HostArray, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -49,7 +49,7 @@ impl HostArray {
     /// Writes a `.npy` file of version 1, or of version 2 if the header is long.
     ///
     /// The bytes go to a temporary file beside `path`, which replaces `path` when it is complete: a full disk
-    /// leaves nothing half-written.
+    /// leaves nothing half-written. A pipe or a device is written as it is.
     ///
     /// # Errors
     /// `Unsupported` for the element types that `.npy` does not have (bf16, fp8); `Io`.
@@ -267,13 +267,9 @@ fn transpose(source: &HostArray) -> Result<HostArray> {
 
 fn save(array: &HostArray, path: &Path) -> Result<()> {
     let header = header_of(array)?;
-    let temporary = temporary_beside(path)?;
-    let written =
-        write_new(&temporary, &[&header, array.bytes()]).and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|error| {
-        // A file that is not there any more, or never was, is what we want.
-        let _ = fs::remove_file(&temporary);
-        Error::from(error)
+    write_whole(path, |file| {
+        file.write_all(&header)?;
+        Ok(file.write_all(array.bytes())?)
     })
 }
 
@@ -305,26 +301,6 @@ fn header_of(array: &HostArray) -> Result<Vec<u8>> {
         u32::try_from(padded).map_err(|_| Error::invalid("the shape has too many dimensions"))?.to_le_bytes();
     let (version, length) = if long { ([2, 0], &length[..]) } else { ([1, 0], &length[..2]) };
     Ok([&MAGIC[..], &version, length, text.as_bytes()].concat())
-}
-
-/// A name in the same folder that nobody else uses: for a file that replaces `path` when it is complete.
-pub(crate) fn temporary_beside(path: &Path) -> Result<PathBuf> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().ok_or_else(|| Error::invalid("the path has no file name"))?;
-    let unique = format!(".{}.{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(unique);
-    Ok(path.with_file_name(hidden))
-}
-
-fn write_new(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).open(path)?;
-    for part in parts {
-        file.write_all(part)?;
-    }
-    // Some file systems tell that they are full only here.
-    file.sync_all()
 }
 
 #[cfg(test)]

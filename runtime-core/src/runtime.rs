@@ -130,15 +130,15 @@ impl Runtime {
             return Ok(instance);
         }
         let names: Vec<_> = instances.iter().map(|instance| instance.name()).collect();
-        let error =
-            Error::new(ErrorKind::NotFound, format!("no target \"{target}\"; {}", suggest(target, &names)));
+        let known = match names.is_empty() {
+            true => "no backend was loaded: `runtime doctor` says where they are looked for".to_owned(),
+            false => suggest(target, &names),
+        };
+        let error = Error::new(ErrorKind::NotFound, format!("no target \"{target}\"; {known}"));
         let failed =
             |line: &&LoadReport| line.outcome == Outcome::Failed && line.target.as_deref() == Some(target);
         Err(match self.inner.report.iter().find(failed) {
             Some(line) => error.with_note(line),
-            None if names.is_empty() => {
-                error.with_note("no backend was loaded: `runtime doctor` says where they are looked for")
-            }
             None => error,
         })
     }

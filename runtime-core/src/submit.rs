@@ -240,6 +240,9 @@ impl Queue {
     /// Makes the next submission wait on the device; what the device refuses is returned, to be blocked for.
     fn join(&self, joins: &Joins) -> Result<Option<(Arc<Timeline>, u64)>> {
         for Join { source, ticket, .. } in joins {
+            if self.timeline.waits_for(source, *ticket) {
+                continue;
+            }
             // It is being closed, on another thread, which waits for its work.
             let Some(_open) = source.device.upgrade() else { return Ok(Some((source.clone(), *ticket))) };
             let joined = self.timeline.raw("wait_for", |calls, queue| {

@@ -59,6 +59,13 @@ struct Edge {
     source_ticket: u64,
 }
 
+impl Edge {
+    /// Whether who waits for it waits for `ticket` of `source`.
+    fn implies(&self, source: &Arc<Timeline>, ticket: u64) -> bool {
+        Arc::ptr_eq(&self.source, source) && self.source_ticket >= ticket
+    }
+}
+
 /// Core's side of a backend queue.
 #[derive(Debug)]
 pub(crate) struct Timeline {
@@ -260,6 +267,11 @@ impl Timeline {
         self.edge_count.load(Ordering::Acquire) != 0
     }
 
+    /// Whether what is submitted next waits on the device for that ticket of another queue already.
+    pub(crate) fn waits_for(&self, source: &Arc<Self>, ticket: u64) -> bool {
+        self.has_edges() && self.edges.lock().iter().any(|edge| edge.implies(source, ticket))
+    }
+
     /// Records that `ticket`, the next one, waits for a ticket of another queue.
     pub(crate) fn push_edge(self: &Arc<Self>, ticket: u64, source: &Arc<Self>, source_ticket: u64) {
         if self.edge_count.load(Ordering::Acquire) >= self.edge_limit.load(Ordering::Relaxed) {
@@ -272,8 +284,7 @@ impl Timeline {
         let mut edges = self.edges.lock();
         // What an earlier ticket waits for, all later ones wait for: nothing new is said. Edges are never merged the
         // other way: an earlier ticket that waited for a later source could wait for itself.
-        let implied = |edge: &Edge| Arc::ptr_eq(&edge.source, source) && edge.source_ticket >= source_ticket;
-        if !edges.iter().any(implied) {
+        if !edges.iter().any(|edge| edge.implies(source, source_ticket)) {
             edges.push(Edge { ticket, source: source.clone(), source_ticket });
         }
         self.edge_count.store(edges.len(), Ordering::Release);

@@ -1,13 +1,13 @@
 //! Writing a `.safetensors` file.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
 use ::safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::{ELEMENT_TYPES, LENGTH_BYTES, PIECE_BYTES, Safetensors};
-use crate::npy::temporary_beside;
+use crate::whole_file::write_whole;
 use crate::{Error, Result, Tensor};
 
 /// The tensors' bytes begin at a multiple of this.
@@ -23,7 +23,8 @@ struct Entry<'a> {
 impl Safetensors {
     /// Writes tensors into a file; waits for what is in flight on them. Reads them in pieces, unless they have gaps.
     ///
-    /// The bytes go to a temporary file beside `path`, which replaces `path` when it is complete.
+    /// The bytes go to a temporary file beside `path`, which replaces `path` when it is complete. A pipe or
+    /// a device is written as it is.
     ///
     /// # Errors
     /// `InvalidArgument` for a name that stands there twice; `Unsupported` for an element type that the format does not
@@ -33,13 +34,7 @@ impl Safetensors {
         let save = || {
             let entries = sorted(tensors)?;
             let header = header(&entries)?;
-            let temporary = temporary_beside(path)?;
-            let written = write(&temporary, &header, &entries);
-            let written = written.and_then(|()| fs::rename(&temporary, path).map_err(Error::from));
-            written.inspect_err(|_| {
-                // A file that is not there any more, or never was, is what we want.
-                let _ = fs::remove_file(&temporary);
-            })
+            write_whole(path, |file| write(file, &header, &entries))
         };
         save().map_err(|error: Error| error.in_operation(&path.display().to_string()))
     }
@@ -89,16 +84,14 @@ fn header(entries: &[Entry<'_>]) -> Result<Vec<u8>> {
     Ok([&(padded as u64).to_le_bytes(), &text[..]].concat())
 }
 
-fn write(path: &Path, header: &[u8], entries: &[Entry<'_>]) -> Result<()> {
-    let mut file = File::options().write(true).create_new(true).open(path)?;
+fn write(file: &mut File, header: &[u8], entries: &[Entry<'_>]) -> Result<()> {
     file.write_all(header)?;
     let mut piece = Vec::new();
     for entry in entries {
         let named = |error: Error| error.in_operation(entry.name);
-        append(&mut file, entry.tensor, &mut piece).map_err(named)?;
+        append(file, entry.tensor, &mut piece).map_err(named)?;
     }
-    // Some file systems tell that they are full only here.
-    Ok(file.sync_all()?)
+    Ok(())
 }
 
 fn append(file: &mut File, tensor: &Tensor, piece: &mut Vec<u8>) -> Result<()> {

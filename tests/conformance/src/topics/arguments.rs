@@ -112,6 +112,13 @@ fn too_much_work_group_memory_is_an_error(context: &Context) -> Verdict {
         let outcome = lab.launch(&queue, "reverse_f32", &args, 4).map(|event| wait::done(&event));
         assert!(!matches!(outcome, Ok(Ok(()))), "{bytes} bytes of work-group memory were given");
     }
+    let limit = context.info().limits.shared_bytes;
+    let (queue, x) = (lab.queue()?, lab.full(4, 1.0)?);
+    // Together it is too much.
+    let args = [Arg::read(&x), Arg::write(&x), Arg::local(limit), Arg::local(1)];
+    let launched = lab.attempt(&queue, "reverse_f32", &args, 4)?;
+    refused("one byte more", launched, ErrorKind::InvalidArgument, &["reverse_f32", &limit.to_string()])?;
+    assert_eq!(queue.submitted(), 0);
     all("afterwards", &lab.full(4, 1.0)?, 1.0)
 }
 

@@ -57,9 +57,9 @@ fn what_came_before_is_not_failed(context: &Context) -> Verdict {
 fn what_comes_after_fails_too(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
     let event = fail(lab, &queue, &lab.full(10, 0.0)?)?;
-    // Submitted before the failure is known, and of nobody's data.
-    let after = lab.launch(&queue, "noop", &[], 1)?;
-    let error = failed("after it", wait::done(&after))?;
+    // Of nobody's data; refused at once if the failure is known already.
+    let after = lab.attempt(&queue, "noop", &[], 1)?.and_then(|after| wait::done(&after));
+    let error = failed("after it", after)?;
     assert!(error.to_string().contains("ticket 2"), "{error}");
     failed("the event", wait::done(&event)).map(drop)
 }
