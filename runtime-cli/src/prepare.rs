@@ -17,7 +17,7 @@ const POISON: [u8; 16] = [0xff; 16];
 pub(crate) struct Job {
     pub(crate) spec: Spec,
     /// Per argument: the elements of a tensor that is read, row-major; or what is wrong with them.
-    inputs: Result<Vec<Option<HostArray>>>,
+    pub(crate) inputs: Result<Vec<Option<HostArray>>>,
     /// Per written argument: its place in the list and what it should hold; or why that is not known.
     pub(crate) expected: Result<Vec<(usize, HostArray)>>,
 }

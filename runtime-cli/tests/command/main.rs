@@ -5,3 +5,5 @@
 mod accelerators;
 mod fixture;
 mod host;
+mod kernels;
+mod lower;

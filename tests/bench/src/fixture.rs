@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Result,
-    Runtime, Tensor,
+    Runtime, RuntimeBuilder, Tensor,
 };
 
 use crate::direct::LIBRARY;
@@ -22,6 +22,15 @@ pub(crate) const NULL_CODE: &str = "touch = noop";
 /// If they are not there: `cargo build` makes them.
 #[must_use]
 pub fn runtime() -> Runtime {
+    builder().build()
+}
+
+/// What `runtime` makes, before it is made.
+///
+/// # Panics
+/// As `runtime`.
+#[must_use]
+pub fn builder() -> RuntimeBuilder {
     let executable = std::env::current_exe().unwrap_or_default();
     let folder = executable.parent().map(PathBuf::from).unwrap_or_default();
     // In a bundle, and where cargo puts libraries beside the folder of tests and benchmarks.
@@ -30,7 +39,7 @@ pub fn runtime() -> Runtime {
     let here = places.iter().find(is_here).unwrap_or_else(|| {
         panic!("no host and null backends in {places:?}: run `cargo build --workspace`, with --release for benchmarks")
     });
-    Runtime::builder().directory(here).discover(false).build()
+    Runtime::builder().directory(here).discover(false)
 }
 
 fn library(backend: &str) -> String {

@@ -8,8 +8,8 @@ mod raw;
 mod report;
 
 pub use direct::Direct;
-pub use fixture::{Fixture, hold, runtime};
-pub use mode::measure_by_default;
+pub use fixture::{Fixture, builder, hold, runtime};
+pub use mode::{is_measuring, measure_by_default};
 pub use raw::RawQueue;
 pub use report::{Figure, compare, figure, time};
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Whether this run measures.
 #[must_use]
-pub(crate) fn is_measuring() -> bool {
+pub fn is_measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 

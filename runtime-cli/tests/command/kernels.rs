@@ -1,0 +1,196 @@
+//! Every kernel of `kernels/` on every device that is there, at sizes that are not multiples of anything, and in every element
+//! type that it is written for.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::fixture::{Finished, command_with};
+
+/// A kernel with other numbers than its specification has: for each run, what `--set` takes.
+struct Sizes {
+    kernel: &'static str,
+    runs: &'static [&'static [&'static str]],
+    /// Element types beside f32.
+    elements: &'static [&'static str],
+}
+
+const FLOATS: &[&str] = &["f16", "f64"];
+const NUMBERS: &[&str] = &["f16", "f64", "i32"];
+
+const SIZES: &[Sizes] = &[
+    Sizes {
+        kernel: "convolution",
+        runs: &[
+            &["height=1", "width=1"],
+            &["height=67", "width=131"],
+            &["height=33", "width=65", "GROUP_WIDTH=16", "GROUP_HEIGHT=2"],
+        ],
+        elements: NUMBERS,
+    },
+    Sizes {
+        kernel: "histogram",
+        runs: &[&["n=1"], &["n=100003"], &["n=70001", "BINS=257", "GROUP=64"]],
+        elements: &[],
+    },
+    Sizes {
+        kernel: "layer_norm",
+        runs: &[
+            &["rows=1", "columns=1"],
+            &["rows=5", "columns=1003"],
+            &["rows=3", "columns=100", "GROUP=64"],
+        ],
+        elements: FLOATS,
+    },
+    Sizes {
+        kernel: "mandelbrot",
+        runs: &[&["width=1", "height=1"], &["width=301", "height=203"]],
+        elements: &["f64"],
+    },
+    Sizes {
+        kernel: "matmul",
+        runs: &[
+            &["m=1", "n=1", "k=1"],
+            &["m=67", "n=45", "k=81"],
+            &["m=130", "n=33", "k=17", "TILE=8"],
+            &["m=64", "n=128", "k=64"],
+        ],
+        elements: NUMBERS,
+    },
+    Sizes { kernel: "n_body", runs: &[&["n=1"], &["n=777"], &["n=100", "GROUP=64"]], elements: &["f64"] },
+    Sizes {
+        kernel: "reduction",
+        runs: &[&["n=1"], &["n=100003"], &["n=4096"], &["n=5000", "GROUP=64", "ITEMS=3"]],
+        elements: NUMBERS,
+    },
+    Sizes {
+        kernel: "saxpy",
+        runs: &[&["n=1"], &["n=255"], &["n=100003"], &["n=1000", "GROUP=32"]],
+        elements: NUMBERS,
+    },
+    Sizes {
+        kernel: "scan",
+        runs: &[&["n=1"], &["n=100003"], &["n=2048"], &["n=5000", "GROUP=64", "ITEMS=5"]],
+        elements: NUMBERS,
+    },
+    Sizes { kernel: "scan_offset", runs: &[&["n=1"], &["n=100003"]], elements: NUMBERS },
+    Sizes {
+        kernel: "softmax",
+        runs: &[
+            &["rows=1", "columns=1"],
+            &["rows=5", "columns=1003"],
+            &["rows=3", "columns=100", "GROUP=64"],
+        ],
+        elements: FLOATS,
+    },
+    Sizes {
+        kernel: "transpose",
+        runs: &[
+            &["rows=1", "columns=1"],
+            &["rows=67", "columns=131"],
+            &["rows=100", "columns=30", "TILE=16", "ROWS=4"],
+        ],
+        elements: NUMBERS,
+    },
+    Sizes { kernel: "vector_add", runs: &[&["n=1"], &["n=255"], &["n=100003"]], elements: NUMBERS },
+];
+
+fn kernels() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels")
+}
+
+/// The backends that lie beside the command.
+fn backends() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_BIN_EXE_runtime")).parent().unwrap();
+    let prefix = format!("{}runtime_", std::env::consts::DLL_PREFIX);
+    let names = std::fs::read_dir(folder).unwrap().filter_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().ok()?;
+        let name = name.strip_prefix(&prefix)?.strip_suffix(std::env::consts::DLL_SUFFIX)?;
+        Some(name.to_owned())
+    });
+    // The test double plays several devices, none of which runs code.
+    names.filter(|name| name != "null").collect()
+}
+
+/// The rows of a quick evaluation on all devices.
+fn evaluate(kernel: &str, changes: &[String]) -> (Finished, Vec<Value>) {
+    let spec = kernels().join(kernel).with_extension("toml");
+    let mut arguments = vec!["eval", spec.to_str().unwrap(), "--json", "-", "--repeat", "1", "--number", "1"];
+    arguments.extend(["--warmup", "0"]);
+    arguments.extend(changes.iter().map(String::as_str));
+    let backends = backends();
+    let backends: Vec<&str> = backends.iter().map(String::as_str).collect();
+    let run: Finished = command_with(&backends, &arguments).output().unwrap().into();
+    let document: Value =
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"));
+    let rows = document["rows"].as_array().unwrap().clone();
+    (run, rows)
+}
+
+/// Every row is right; a device that lacks the element type may say so, but the host has them all.
+fn check(kernel: &str, set: &[&str], element: Option<&str>) {
+    let mut changes: Vec<String> =
+        set.iter().flat_map(|change| ["--set".to_owned(), (*change).to_owned()]).collect();
+    changes.extend(element.iter().flat_map(|element| ["--element".to_owned(), (*element).to_owned()]));
+    let (run, rows) = evaluate(kernel, &changes);
+    let mut hosts = 0;
+    for row in &rows {
+        let is_host = row["device"].as_str().unwrap().starts_with("host");
+        let lacks =
+            element.is_some() && !is_host && row["status"] == "not_run" && row["error_kind"] == "Unsupported";
+        assert!(lacks || row["status"] == "right", "{kernel} {set:?} {element:?}: {row:#}\n{}", run.stderr);
+        hosts += usize::from(is_host);
+    }
+    assert!(hosts > 0, "the host is there: {run:?}");
+}
+
+fn sizes(kernel: &str) -> &'static Sizes {
+    SIZES.iter().find(|sizes| sizes.kernel == kernel).unwrap()
+}
+
+#[test]
+fn every_kernel_of_the_folder_is_tested() {
+    let specs = std::fs::read_dir(kernels()).unwrap().map(|entry| entry.unwrap().path());
+    let names = specs.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let names: BTreeSet<_> =
+        names.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    let tested: BTreeSet<_> = SIZES.iter().map(|sizes| sizes.kernel.to_owned()).collect();
+    assert_eq!(names, tested);
+}
+
+#[test]
+fn a_wrong_kernel_would_be_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, from, to) in [("saxpy", "* x[i] +", "* x[i] -"), ("scan", "sums[lane - 1]", "sums[lane]")] {
+        let text =
+            |extension| std::fs::read_to_string(kernels().join(name).with_extension(extension)).unwrap();
+        let wrong = text("wgsl");
+        assert!(wrong.contains(from), "{name}");
+        std::fs::write(folder.path().join(format!("{name}.wgsl")), wrong.replace(from, to)).unwrap();
+        std::fs::write(folder.path().join(format!("{name}.toml")), text("toml")).unwrap();
+        std::fs::copy(kernels().join("reference.c"), folder.path().join("reference.c")).unwrap();
+        let spec = folder.path().join(name).with_extension("toml");
+        let run = command_with(&["host"], &["run", spec.to_str().unwrap(), "--set", "n=3001"]).output();
+        let run = Finished::from(run.unwrap());
+        assert!(run.code == 1 && run.stdout.contains("wrong"), "{run:?}");
+    }
+}
+
+/// A test for each kernel, so that they run beside each other and a failure has a name.
+macro_rules! kernels {
+    ($($kernel:ident)*) => {$(
+        #[test]
+        fn $kernel() {
+            let sizes = sizes(stringify!($kernel));
+            for set in sizes.runs {
+                check(sizes.kernel, set, None);
+            }
+            for element in sizes.elements {
+                check(sizes.kernel, sizes.runs[1], Some(element));
+            }
+        }
+    )*};
+}
+
+kernels!(convolution histogram layer_norm mandelbrot matmul n_body reduction saxpy scan scan_offset softmax transpose vector_add);

@@ -1,0 +1,111 @@
+//! Portable kernels on the host, beside PoCL running the OpenCL C that is made of the same kernels: every kernel of
+//! `kernels/`, the plain loop of saxpy, and a grid that is too small to count. Contenders take turns in one run.
+//!
+//! ```text
+//! cargo bench --package runtime-bench --bench portable -- [--only NAME]... [--rounds COUNT] [--unchecked]
+//! ```
+#![allow(dead_code, unused_imports, reason = "the command uses all of what is shared with it, and tests it")]
+#![allow(clippy::unwrap_used, reason = "as in the tests of what is shared")]
+#![allow(clippy::print_stderr, reason = "a report on the terminal")]
+
+mod contender;
+mod opencl;
+mod options;
+mod plain;
+#[path = "../../../../runtime-cli/src/prepare.rs"]
+mod prepare;
+mod report;
+#[path = "../../../../runtime-cli/src/settings.rs"]
+mod settings;
+#[path = "../../../../runtime-cli/src/source.rs"]
+mod source;
+#[path = "../../../../runtime-cli/src/spec/mod.rs"]
+mod spec;
+mod turns;
+
+use std::path::PathBuf;
+
+use runtime_core::Runtime;
+
+use contender::{Job, Ours};
+use opencl::OpenCl;
+use options::Options;
+use plain::Plain;
+use report::Row;
+use spec::{Changes, Spec};
+
+fn main() {
+    let options = Options::read();
+    let runtime = runtime_bench::builder().lower_with(runtime_kernel::wgsl()).build();
+    let opencl = OpenCl::open().inspect_err(|reason| eprintln!("no PoCL to compare with: {reason}")).ok();
+    let mut rows = Vec::new();
+    for path in specs().into_iter().filter(|path| options.takes(path)) {
+        rows.push(compare(&runtime, opencl.as_ref(), &Job::new(&runtime, load(&path, &[])), &options));
+    }
+    report::print("Kernels", "PoCL", &rows);
+    if options.takes(&kernels().join("saxpy.toml")) {
+        report::print("The same saxpy as a loop in C, with OpenMP", "C", &[loop_in_c(&runtime, &options)]);
+        report::print(
+            "64 groups of 256, launched and waited for",
+            "PoCL",
+            &small(&runtime, opencl.as_ref(), &options),
+        );
+    }
+}
+
+/// The folder of the kernels: that of this tree, or of the bundle.
+fn kernels() -> PathBuf {
+    let tree = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../kernels");
+    let executable = std::env::current_exe().unwrap_or_default();
+    let bundle = executable.parent().map(|folder| folder.join("../kernels")).unwrap_or_default();
+    if bundle.is_dir() { bundle } else { tree }
+}
+
+fn specs() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(kernels()).expect("the folder of the kernels");
+    let mut specs: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    specs.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    specs.sort();
+    specs
+}
+
+fn load(path: &std::path::Path, values: &[(&str, i128)]) -> Spec {
+    let value = |(name, value): &(&str, i128)| ((*name).to_owned(), spec::scalar::Number::Whole(*value));
+    let changes = Changes { values: values.iter().map(value).collect(), element: None };
+    Spec::load(path, &changes).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A kernel on the host and on PoCL.
+fn compare(runtime: &Runtime, opencl: Option<&OpenCl>, job: &Job, options: &Options) -> Row {
+    let ours = Ours::new(runtime, job, options);
+    let other = opencl.map(|opencl| opencl.prepare(&ours, options));
+    ours.check("ours", || ours.call());
+    if let Some(other) = &other {
+        ours.check("PoCL's", || other.call());
+    }
+    let samples = turns::take(options, &mut || ours.call(), other.as_ref().map(|other| || other.call()));
+    Row::new(&job.spec().name, &samples, job.spec().cost)
+}
+
+fn loop_in_c(runtime: &Runtime, options: &Options) -> Row {
+    let job = Job::new(runtime, load(&kernels().join("saxpy.toml"), &[]));
+    let ours = Ours::new(runtime, &job, options);
+    let plain = Plain::compile();
+    ours.check("the loop's", || plain.call(&ours));
+    let samples = turns::take(options, &mut || ours.call(), Some(|| plain.call(&ours)));
+    Row::new("saxpy", &samples, job.spec().cost)
+}
+
+/// Launching 64 groups that do next to nothing: waited for on this thread, and by the event of a launch.
+fn small(runtime: &Runtime, opencl: Option<&OpenCl>, options: &Options) -> Vec<Row> {
+    let job = Job::new(runtime, load(&kernels().join("saxpy.toml"), &[("n", 64 * 256)]));
+    let ours = Ours::new(runtime, &job, options);
+    let other = opencl.map(|opencl| opencl.prepare(&ours, options));
+    let other = || other.as_ref().map(|other| || other.call());
+    let call = turns::take_many(options, &mut || ours.call(), other());
+    let launch = turns::take_many(options, &mut || ours.launch_and_wait(), other());
+    vec![
+        Row::new("call", &call, runtime_core::Cost::default()),
+        Row::new("launch, then wait", &launch, runtime_core::Cost::default()),
+    ]
+}
