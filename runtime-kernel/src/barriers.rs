@@ -23,7 +23,7 @@ pub(crate) fn check(program: &Program) -> Result<()> {
     if !has_barriers {
         return Ok(());
     }
-    let inlined = inline(module, &program.info)?;
+    let inlined = inline(module, &program.info, false)?;
     let info = validate(&inlined)?;
     check_module(&inlined, &info, &|span| program.place(span))
 }
@@ -31,7 +31,10 @@ pub(crate) fn check(program: &Program) -> Result<()> {
 /// The flattened module, checked again.
 fn validate(module: &Module) -> Result<ModuleInfo> {
     parse::validate(module).map_err(|error| {
-        Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {}", error.into_inner()))
+        Error::new(
+            ErrorKind::Internal,
+            format!("inlining the kernel's functions: {}", parse::chain(&error.into_inner())),
+        )
     })
 }
 

@@ -407,3 +407,23 @@ alias T = f32;
 @group(0) @binding(1) var<storage, read_write> element_f64_r: array<T>;
 @compute @workgroup_size(2)
 fn element_f64(@builtin(local_invocation_index) i: u32) { element_f64_r[i] = element_f64_x[i] * T(2) + T(1); }
+
+//# known_divisors: §arithmetic-expr, §bit-expr: operands that a compiler finds out are not constant expressions
+//= write i32: 0*7 -> 7 0 2 80 9 7 18
+fn known_divisors_quotient(x: i32, y: i32) -> i32 { return x / y; }
+fn known_divisors_shift(x: i32, by: u32) -> i32 { return x << by; }
+@group(0) @binding(0) var<storage, read_write> known_divisors_r: array<i32>;
+@compute @workgroup_size(1)
+fn known_divisors(@builtin(num_workgroups) n: vec3<u32>) {
+    var zero = 0;
+    known_divisors_r[0] = 7 / zero;
+    known_divisors_r[1] = i32(n.x) % zero;
+    var wide = 33u;
+    known_divisors_r[2] = i32(n.x) << wide;
+    known_divisors_r[3] = known_divisors_shift(5, 36u);
+    known_divisors_r[4] = known_divisors_quotient(9, 0);
+    known_divisors_r[5] = (vec2<i32>(7, 8) / vec2<i32>(zero, 1)).x;
+    var sum = 0;
+    for (var k = 0; k < 3; k++) { sum += 12 / k; }
+    known_divisors_r[6] = sum - 12;
+}

@@ -2,7 +2,7 @@
 
 use crate::batch::{Failure, Machine, run};
 use crate::lockstep::{self, Kernel};
-use crate::program::Program;
+use crate::program::{Outputs, Program};
 use crate::tree::{self, Tree, Value};
 
 /// Runs of smaller kernels before what is left is told.
@@ -12,19 +12,16 @@ const PATIENCE: usize = 150;
 #[must_use]
 pub fn wrong(machine: &dyn Machine, program: &Program) -> Option<String> {
     match machine.run(&[program]) {
-        Ok(mut results) => match results.remove(0) {
-            Ok(outputs) => {
-                program.checks.iter().find_map(|check| check.verdict(&program.buffers, &outputs).err())
-            }
-            Err(failure) => Some(told(failure)),
-        },
-        Err(failure) => Some(told(failure)),
+        Ok(results) => told(program, &results[0]),
+        Err(failure) => told(program, &Err(failure)),
     }
 }
 
-fn told(failure: Failure) -> String {
-    let (Failure::Failed(text) | Failure::Unsupported(text)) = failure;
-    text
+fn told(program: &Program, result: &Result<Outputs, Failure>) -> Option<String> {
+    match result {
+        Ok(outputs) => program.checks.iter().find_map(|check| check.verdict(&program.buffers, outputs).err()),
+        Err(Failure::Failed(text) | Failure::Unsupported(text)) => Some(text.clone()),
+    }
 }
 
 /// The smallest part of `tree` that is wrong, with the values of the variables in the first row where it is.
@@ -75,7 +72,8 @@ pub fn kernel(machine: &dyn Machine, kernel: &Kernel) -> String {
             }
             let Ok(program) = lockstep::program(&candidate) else { continue };
             // A candidate that does not load is another problem.
-            if machine.run(&[&program]).is_ok() && wrong(machine, &program).is_some() {
+            let Ok(results) = machine.run(&[&program]) else { continue };
+            if told(&program, &results[0]).is_some() {
                 least = candidate;
                 continue 'smaller;
             }

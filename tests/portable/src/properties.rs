@@ -28,8 +28,8 @@ pub struct Amount {
     pub kernels: u64,
 }
 
-/// For a device: 2000 expressions, 200 kernels.
-pub const MANY: Amount = Amount { expressions: 8, kernels: 10 };
+/// For a device: 2000 expressions, 100 kernels.
+pub const MANY: Amount = Amount { expressions: 8, kernels: 5 };
 /// For a compiler that takes long.
 pub const FEW: Amount = Amount { expressions: 2, kernels: 2 };
 

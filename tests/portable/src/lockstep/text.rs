@@ -51,7 +51,7 @@ fn {e}(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: 
     if ({n}u < {COUNTERS}u && lid == 0u) {{
         for (var i = 0u; i < {COUNTERS}u; i++) {{ atomicStore(&{e}_sc[i], 0u); }}
     }}
-    if (lid == 0u) {{ {e}_cell = arg; }}
+    if (lid == 0u) {{ {e}_cell = arg; atomicOr(&{e}_total[2], 0u); }}
     workgroupBarrier();
     storageBarrier();
 {}{outputs}}}

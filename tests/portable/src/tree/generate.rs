@@ -249,16 +249,8 @@ impl Generator<'_> {
     /// shift that it refuses.
     fn make_readable(&self, random: &mut Random, tree: &mut Tree) {
         match tree.operation {
-            Operation::Divide | Operation::Remainder | Operation::ShiftLeft | Operation::ShiftRight
-                if tree.arguments[1].is_constant() =>
-            {
-                let ty = tree.arguments[1].ty;
-                let scalar = Type::scalar(ty.base);
-                let literal = Tree::literal([1 + random.below(31) as u32; 4], scalar);
-                tree.arguments[1] = match ty.width {
-                    1 => literal,
-                    _ => Tree { ty, operation: Operation::Splat, arguments: vec![literal] },
-                };
+            Operation::Divide | Operation::Remainder | Operation::ShiftLeft | Operation::ShiftRight => {
+                small(random, &mut tree.arguments[1]);
             }
             Operation::Clamp | Operation::ExtractBits | Operation::InsertBits => {
                 for argument in &mut tree.arguments {
@@ -295,6 +287,19 @@ impl Generator<'_> {
             tree = Tree { ty, operation: Operation::Splat, arguments: vec![tree] };
         }
         tree
+    }
+}
+
+/// Replaces what is constant in a divisor or shift by small literals.
+fn small(random: &mut Random, tree: &mut Tree) {
+    match tree.operation {
+        _ if tree.is_constant() && tree.ty.width == 1 => {
+            *tree = Tree::literal([1 + random.below(31) as u32; 4], tree.ty);
+        }
+        Operation::Construct | Operation::Splat | Operation::Swizzle(_) => {
+            tree.arguments.iter_mut().for_each(|argument| small(random, argument));
+        }
+        _ => {}
     }
 }
 
