@@ -105,14 +105,15 @@ impl Managed {
 /// What is lent is given back by whoever has it; or it is refused.
 fn lend(tensor: &Tensor, unversioned: bool) {
     let Ok(lent) = tensor.to_dlpack() else { return };
-    if !unversioned {
+    if unversioned {
+        if let Ok(managed) = lent.into_raw_unversioned() {
+            // SAFETY: just made; the deleter is called once.
+            unsafe { (*managed).deleter.expect("what we lend has a deleter")(managed) };
+        }
+    } else {
         let managed = lent.into_raw();
-        // SAFETY: just made; the deleter is called once.
-        return unsafe { (*managed).deleter.map_or((), |deleter| deleter(managed)) };
-    }
-    if let Ok(managed) = lent.into_raw_unversioned() {
         // SAFETY: as above.
-        unsafe { (*managed).deleter.map_or((), |deleter| deleter(managed)) };
+        unsafe { (*managed).deleter.expect("what we lend has a deleter")(managed) };
     }
 }
 
