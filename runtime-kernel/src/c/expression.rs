@@ -111,7 +111,12 @@ impl<E: Environment> Printer<'_, '_, E> {
             Expression::FunctionArgument(index) => {
                 Ok((self.environment.argument(&self.plan, index).into_owned(), level::PRIMARY))
             }
-            Expression::Load { pointer } => self.load(pointer, resolution),
+            Expression::Load { pointer } => match self.frame.function.expressions[pointer] {
+                Expression::LocalVariable(variable) if self.flags.contains_key(&variable) => {
+                    Ok(self.flags[&variable].clone())
+                }
+                _ => self.load(pointer, resolution),
+            },
             Expression::ArrayLength(array) => match range::root(self.frame, array) {
                 Some(variable) => {
                     Ok((self.environment.length(self.writer, variable).into_owned(), level::PRIMARY))

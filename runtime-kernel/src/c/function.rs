@@ -150,6 +150,9 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// Declares the local variables, each with the value that it begins with.
     pub(crate) fn locals(&mut self) -> Result<()> {
         for (handle, variable) in self.frame.function.local_variables.iter() {
+            if self.plan.is_flag(handle) {
+                continue;
+            }
             let type_name = self.writer.type_name(variable.ty)?;
             let value = match variable.init {
                 Some(init) => self.value(init)?,

@@ -5,6 +5,7 @@ use runtime_core::Result;
 
 use super::environment::Environment;
 use super::form::level;
+use super::logical::{Logical, unnamed_emits};
 use super::statement::Printer;
 use crate::program::Dialect;
 
@@ -24,6 +25,11 @@ impl<E: Environment> Printer<'_, '_, E> {
         break_if: Option<Handle<Expression>>,
     ) -> Result<()> {
         let found = self.condition_of(body);
+        for statement in body.iter().take(found.map_or(0, |(_, from)| from.saturating_sub(1))) {
+            if let Statement::If { condition, accept, reject } = statement {
+                self.logical(*condition, [accept, reject])?;
+            }
+        }
         let condition = found.map(|(condition, _)| self.value(condition)).transpose()?;
         let body = Body { block: body, from: found.map_or(0, |(_, from)| from) };
         let update = if break_if.is_none() { self.update_of(continuing)? } else { None };
@@ -139,7 +145,13 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The condition of a `while`: the loop begins with `if condition {} else { break; }`. With it, the first
     /// statement after that.
     fn condition_of(&self, body: &Block) -> Option<(Handle<Expression>, usize)> {
-        let start = self.unnamed_emits(body)?;
+        let mut start = unnamed_emits(&self.plan, body, 0)?;
+        while let Some(Statement::If { condition, accept, reject }) = body.get(start)
+            && let Some(logical) = Logical::of(self.frame, &self.plan, *condition, [accept, reject])
+            && self.plan.is_flag(logical.variable)
+        {
+            start = unnamed_emits(&self.plan, body, start + 1)?;
+        }
         match body.get(start)? {
             Statement::If { condition, accept, reject }
                 if accept.is_empty() && matches!(reject[..], [Statement::Break]) =>
@@ -152,7 +164,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The update of a `for`: all that continues the loop is one assignment of a variable.
     fn update_of(&mut self, continuing: &Block) -> Result<Option<String>> {
-        let Some(start) = self.unnamed_emits(continuing) else { return Ok(None) };
+        let Some(start) = unnamed_emits(&self.plan, continuing, 0) else { return Ok(None) };
         let [Statement::Store { pointer, value }] = continuing[start..] else { return Ok(None) };
         if !matches!(self.frame.function.expressions[pointer], Expression::LocalVariable(_))
             || self.mentions_named(value)
@@ -162,18 +174,6 @@ impl<E: Environment> Printer<'_, '_, E> {
         let place = self.place(pointer)?;
         let value = self.operand(value, level::ANY)?;
         Ok(Some(format!("{} = {value}", place.lvalue())))
-    }
-
-    /// The number of `Emit`s that a block begins with, if they define no named value.
-    pub(super) fn unnamed_emits(&self, block: &Block) -> Option<usize> {
-        let mut number = 0;
-        while let Some(Statement::Emit(range)) = block.get(number) {
-            if range.clone().any(|expression| self.plan.value(expression).is_some()) {
-                return None;
-            }
-            number += 1;
-        }
-        Some(number)
     }
 
     /// Whether a value depends on one that is defined in a body, perhaps of the loop.

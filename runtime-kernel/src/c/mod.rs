@@ -11,7 +11,7 @@
 //! | `plan` | which expressions of a function get a name, and which are printed where they are used |
 //! | `place`, `range` | access chains with their bounds checks, and what proves them needless |
 //! | `expression`, `operator`, `math` | expressions |
-//! | `statement`, `looping`, `atomic`, `subgroup` | statements |
+//! | `statement`, `logical`, `looping`, `atomic`, `subgroup` | statements |
 //! | `environment`, `function`, `entry` | what surrounds one invocation; functions; entry points of OpenCL C and CUDA C++ |
 //! | `group` | entry points of host C |
 //!
@@ -50,6 +50,7 @@ mod group;
 mod half;
 mod integer;
 mod lines;
+mod logical;
 mod looping;
 mod math;
 mod matrix;

@@ -3,6 +3,8 @@
 //! An expression is named if the program names it (`let`), or if it is printed more than once. A load is printed where
 //! its value is used only if nothing but `Emit`s stands between the two, so that no effect can change what it reads.
 
+use std::collections::HashSet;
+
 use naga::valid::FunctionInfo;
 use naga::{
     AddressSpace, AtomicFunction, Block, Expression, FastHashSet, Function, GatherMode, Handle,
@@ -10,8 +12,9 @@ use naga::{
 };
 
 use super::names::{LocalNames, Names};
-use super::range;
-use crate::program::Checks;
+use super::writer::Writer;
+use super::{logical, range};
+use crate::program::{Checks, Dialect};
 
 /// The function that is printed.
 #[derive(Clone, Copy, Debug)]
@@ -63,12 +66,14 @@ pub(crate) struct Plan {
     arguments: Vec<String>,
     locals: Vec<String>,
     hoisted: FastHashSet<Handle<Expression>>,
+    flags: HashSet<Handle<LocalVariable>>,
     names: LocalNames,
 }
 
 impl Plan {
     /// Plans the printing of a function.
-    pub(crate) fn new(names: &Names, frame: Frame<'_>, checks: Checks) -> Self {
+    pub(crate) fn new(writer: &Writer<'_>, frame: Frame<'_>) -> Self {
+        let (names, checks) = (&writer.names, writer.checks);
         let function = frame.function;
         let mut plan = Self::default();
         let arguments =
@@ -92,7 +97,16 @@ impl Plan {
             plan.values.push(name);
             plan.used.push(uses.counts[handle.index()] > 0);
         }
+        // The host's writer has made operators of them already, where it may.
+        if writer.dialect != Dialect::Host {
+            plan.flags = logical::flags(frame, &plan);
+        }
         plan
+    }
+
+    /// Whether a variable is printed as the logical operator that it has the value of.
+    pub(crate) fn is_flag(&self, variable: Handle<LocalVariable>) -> bool {
+        self.flags.contains(&variable)
     }
 
     /// The name of an expression's value, if it has one.

@@ -1,11 +1,16 @@
 //! Statements of one invocation.
 
-use naga::{Barrier, Block, Expression, Function, Handle, Span, Statement, SwitchCase, SwitchValue};
+use std::collections::HashMap;
+
+use naga::{
+    Barrier, Block, Expression, Function, Handle, LocalVariable, Span, Statement, SwitchCase, SwitchValue,
+};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::form::level;
 use super::lines::Lines;
+use super::logical::Logical;
 use super::plan::{Frame, Plan};
 use super::writer::Writer;
 
@@ -23,14 +28,26 @@ pub(crate) struct Printer<'w, 'a, E> {
     pub(super) addressing: bool,
     /// Whether the function ends after the statement that is printed next.
     tail: bool,
+    /// Logical operators that are printed where their variable is read, and how tightly they bind.
+    pub(super) flags: HashMap<Handle<LocalVariable>, (String, u8)>,
 }
 
 impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     /// A printer that has not printed anything yet.
     pub(crate) fn new(writer: &'w mut Writer<'a>, frame: Frame<'a>, environment: E) -> Self {
-        let plan = Plan::new(&writer.names, frame, writer.checks);
+        let plan = Plan::new(writer, frame);
         let (lines, labels) = (Lines::at(1), Vec::new());
-        Self { writer, frame, plan, environment, lines, labels, addressing: false, tail: false }
+        Self {
+            writer,
+            frame,
+            plan,
+            environment,
+            lines,
+            labels,
+            addressing: false,
+            tail: false,
+            flags: HashMap::new(),
+        }
     }
 
     /// All statements of a block.
@@ -153,8 +170,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         [accept, reject]: [&Block; 2],
         tail: bool,
     ) -> Result<()> {
-        if let Some(text) = self.logical(condition, accept, reject)? {
-            self.lines.line(&text);
+        if self.logical(condition, [accept, reject])? {
             return Ok(());
         }
         if trimmed(accept, tail) == 0 && trimmed(reject, tail) > 0 {
@@ -185,49 +201,39 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(())
     }
 
-    /// `a && b` and `a || b`, which the front end writes as branches that assign a variable.
-    fn logical(
-        &mut self,
-        condition: Handle<Expression>,
-        accept: &Block,
-        reject: &Block,
-    ) -> Result<Option<String>> {
-        let (Some((variable, accepted)), Some((other, rejected))) =
-            (self.lone_store(accept), self.lone_store(reject))
-        else {
-            return Ok(None);
+    /// Prints `a && b` and `a || b`, or keeps it for the one place that reads it; whether the branch is one of them.
+    pub(super) fn logical(&mut self, condition: Handle<Expression>, branches: [&Block; 2]) -> Result<bool> {
+        let Some(logical) = Logical::of(self.frame, &self.plan, condition, branches) else {
+            return Ok(false);
         };
-        let (sign, value) = match (self.truth(accepted), self.truth(rejected)) {
-            (_, Some(false)) => ("&&", accepted),
-            (Some(true), _) => ("||", rejected),
-            _ => return Ok(None),
+        let (sign, own) = if logical.and { ("&&", level::AND) } else { ("||", level::OR) };
+        let left = if logical.left_negated {
+            format!("!{}", self.operand(logical.left, level::UNARY)?)
+        } else {
+            self.flag(logical.left, own)?.map_or_else(|| self.operand(logical.left, level::EQUAL), Ok)?
         };
-        if self.frame.function.expressions[variable] != self.frame.function.expressions[other] {
-            return Ok(None);
+        let right = self.operand(logical.right, level::EQUAL)?;
+        let text = format!("{left} {sign} {right}");
+        if self.plan.is_flag(logical.variable) {
+            self.flags.insert(logical.variable, (text, own));
+        } else {
+            let place = self.environment.local(&self.plan, logical.variable);
+            let place = if place.pointer { format!("*{}", place.text) } else { place.text.into_owned() };
+            self.lines.line(&format!("{place} = {text};"));
         }
-        let place = self.place(variable)?.lvalue();
-        let (left, right) = (self.operand(condition, level::EQUAL)?, self.operand(value, level::EQUAL)?);
-        Ok(Some(format!("{place} = {left} {sign} {right};")))
+        Ok(true)
     }
 
-    /// The variable and value of the one assignment that a block consists of.
-    fn lone_store(&self, block: &Block) -> Option<(Handle<Expression>, Handle<Expression>)> {
-        let start = self.unnamed_emits(block)?;
-        match block[start..] {
-            [Statement::Store { pointer, value }]
-                if matches!(self.frame.function.expressions[pointer], Expression::LocalVariable(_)) =>
-            {
-                Some((pointer, value))
-            }
-            _ => None,
-        }
-    }
-
-    fn truth(&self, value: Handle<Expression>) -> Option<bool> {
-        match self.frame.function.expressions[value] {
-            Expression::Literal(naga::Literal::Bool(truth)) => Some(truth),
-            _ => None,
-        }
+    /// The text of a logical operator that is kept for this place, if it binds like `own`.
+    fn flag(&self, expression: Handle<Expression>, own: u8) -> Result<Option<String>> {
+        let Expression::Load { pointer } = self.frame.function.expressions[expression] else {
+            return Ok(None);
+        };
+        let Expression::LocalVariable(variable) = self.frame.function.expressions[pointer] else {
+            return Ok(None);
+        };
+        let kept = self.flags.get(&variable).filter(|(_, level)| *level == own);
+        Ok(kept.filter(|_| self.plan.value(expression).is_none()).map(|(text, _)| text.clone()))
     }
 
     fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
