@@ -6,6 +6,8 @@
 //! again where its right side may be computed at any time.
 
 mod body;
+mod control;
+mod hidden;
 mod operands;
 mod split;
 mod tail;
@@ -37,14 +39,18 @@ enum Want {
 /// The module with its entry points' calls inlined where that is needed or cheap. Handles of types, constants,
 /// global variables and functions stay what they are.
 ///
+/// With `unrolls`, loops of few iterations are written out. Constants then come where the program had variables, and
+/// naga may refuse what it makes of them, such as a division by zero in a branch that is never taken: then the
+/// caller does without.
+///
 /// # Errors
 /// `Unsupported` for an expression that no kernel has.
-pub(crate) fn inline(module: &Module, info: &ModuleInfo) -> Result<Module> {
+pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Result<Module> {
     let mut inlined = module.clone();
     let bool_type = inlined.types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
     let wants = wants(module);
     for (index, target) in inlined.entry_points.iter_mut().enumerate() {
-        target.function = body::rebuild((module, info), &wants, bool_type, index)?;
+        target.function = body::rebuild((module, info), &wants, (bool_type, unrolls), index)?;
     }
     for ((handle, function), want) in module.functions.iter().zip(&wants) {
         if *want == Want::Must {
@@ -52,11 +58,6 @@ pub(crate) fn inline(module: &Module, info: &ModuleInfo) -> Result<Module> {
         }
     }
     Ok(inlined)
-}
-
-/// Whether a function has become empty because every call of it is inlined.
-pub(crate) fn is_emptied(function: &Function) -> bool {
-    function.body.is_empty() && function.arguments.is_empty() && function.expressions.is_empty()
 }
 
 fn wants(module: &Module) -> Vec<Want> {

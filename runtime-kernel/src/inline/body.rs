@@ -4,21 +4,21 @@ use std::collections::HashMap;
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    AddressSpace, Arena, ArraySize, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable, Module,
-    Range, Span, Statement, Type, TypeInner,
+    AddressSpace, ArraySize, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable,
+    Module, Range, Span, Statement, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
 use super::operands::{each_operand, each_use, result_of};
 use super::unroll::{Known, fold};
-use super::{LARGE, Want, has_return, split, tail};
+use super::{LARGE, Want, split, tail};
 use crate::uniformity::{Root, root};
 
 /// A copy of `function` with the wanted calls inlined.
 pub(super) fn rebuild(
     (module, info): (&Module, &ModuleInfo),
     wants: &[Want],
-    bool_type: Handle<Type>,
+    (bool_type, unrolls): (Handle<Type>, bool),
     entry: usize,
 ) -> Result<Function> {
     let function = &module.entry_points[entry].function;
@@ -30,7 +30,9 @@ pub(super) fn rebuild(
         ..Function::default()
     };
     let (privates, operations, known) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let mut rebuild = Rebuild { module, info, wants, bool_type, out, privates, operations, known };
+    let counters = Vec::new();
+    let mut rebuild =
+        Rebuild { module, info, wants, bool_type, out, privates, operations, known, unrolls, counters };
     let mut frame = Frame::new((function, info.get_entry_point(entry)), Vec::new(), Exit::Keep);
     frame.locals = function
         .local_variables
@@ -40,7 +42,9 @@ pub(super) fn rebuild(
     for ((_, local), &new) in function.local_variables.iter().zip(&frame.locals.clone()) {
         let init = local.init.map(|init| rebuild.value(&mut frame, init)).transpose()?;
         rebuild.out.local_variables.get_mut(new).init = init;
-        if let Some(literal @ (Literal::U32(_) | Literal::I32(_))) = init.and_then(|init| rebuild.literal(init)) {
+        if let Some(literal @ (Literal::U32(_) | Literal::I32(_))) =
+            init.and_then(|init| rebuild.literal(init))
+        {
             rebuild.known.insert(new, literal);
         }
     }
@@ -65,12 +69,12 @@ pub(super) enum Exit {
 /// A function on its way into the new body.
 pub(super) struct Frame<'f> {
     pub(super) source: &'f Function,
-    info: &'f FunctionInfo,
+    pub(super) info: &'f FunctionInfo,
     /// New handles of its expressions.
-    map: Vec<Option<Handle<Expression>>>,
+    pub(super) map: Vec<Option<Handle<Expression>>>,
     pub(super) locals: Vec<Handle<LocalVariable>>,
     pub(super) arguments: Vec<Handle<Expression>>,
-    exit: Exit,
+    pub(super) exit: Exit,
 }
 
 impl<'f> Frame<'f> {
@@ -91,9 +95,13 @@ pub(super) struct Rebuild<'m> {
     pub(super) out: Function,
     privates: HashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
     /// The variables of `&&` and `||` that are operations now.
-    operations: HashMap<Handle<LocalVariable>, Handle<Expression>>,
+    pub(super) operations: HashMap<Handle<LocalVariable>, Handle<Expression>>,
     /// Variables whose value is known at this place.
     pub(super) known: Known,
+    /// Whether loops are written out.
+    pub(super) unrolls: bool,
+    /// The counters of loops that are being written out.
+    pub(super) counters: Vec<Handle<LocalVariable>>,
 }
 
 impl<'m> Rebuild<'m> {
@@ -101,12 +109,16 @@ impl<'m> Rebuild<'m> {
         self.out.local_variables.append(LocalVariable { name, ty, init: None }, Span::UNDEFINED)
     }
 
-    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    pub(super) fn append(&mut self, expression: Expression) -> Handle<Expression> {
         self.out.expressions.append(expression, Span::UNDEFINED)
     }
 
     /// The new handle of an expression that is already there, or that needs no evaluation.
-    fn value(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    pub(super) fn value(
+        &mut self,
+        frame: &mut Frame<'_>,
+        old: Handle<Expression>,
+    ) -> Result<Handle<Expression>> {
         if let Some(new) = frame.map[old.index()] {
             return Ok(new);
         }
@@ -155,7 +167,9 @@ impl<'m> Rebuild<'m> {
                 value.map_or(new, Expression::Literal)
             }
             Expression::Access { base, index } => {
-                let Expression::Access { base: old_base, .. } = frame.source.expressions[old] else { return new };
+                let Expression::Access { base: old_base, .. } = frame.source.expressions[old] else {
+                    return new;
+                };
                 let index = match self.literal(index) {
                     Some(Literal::U32(index)) => index,
                     Some(Literal::I32(index)) if index >= 0 => index.cast_unsigned(),
@@ -202,7 +216,7 @@ impl<'m> Rebuild<'m> {
     }
 
     /// `depth` counts the loops and switches of the same function around the block.
-    fn block(&mut self, frame: &mut Frame<'_>, block: &Block, depth: u32) -> Result<Block> {
+    pub(super) fn block(&mut self, frame: &mut Frame<'_>, block: &Block, depth: u32) -> Result<Block> {
         let mut out = Block::with_capacity(block.len());
         for (statement, &span) in block.span_iter() {
             self.statement(frame, (statement, span), depth, &mut out)?;
@@ -210,7 +224,7 @@ impl<'m> Rebuild<'m> {
         Ok(out)
     }
 
-    fn statement(
+    pub(super) fn statement(
         &mut self,
         frame: &mut Frame<'_>,
         (statement, span): (&Statement, Span),
@@ -227,59 +241,8 @@ impl<'m> Rebuild<'m> {
                 let block = self.block(frame, block, depth)?;
                 out.push(Statement::Block(block), span);
             }
-            Statement::If { condition, accept, reject } => {
-                let condition = self.value(frame, *condition)?;
-                if let Some(Literal::Bool(taken)) = self.literal(condition) {
-                    let block = self.block(frame, if taken { accept } else { reject }, depth)?;
-                    out.push(Statement::Block(block), span);
-                    return Ok(());
-                }
-                let before = self.known.clone();
-                let accept = self.block(frame, accept, depth)?;
-                let accepted = std::mem::replace(&mut self.known, before);
-                let reject = self.block(frame, reject, depth)?;
-                self.known.retain(|variable, literal| accepted.get(variable) == Some(literal));
-                if let Some(operation) = self.operation(condition, &accept, &reject) {
-                    self.join_operation(operation, accept, span, out);
-                } else {
-                    out.push(Statement::If { condition, accept, reject }, span);
-                }
-            }
-            Statement::Switch { selector, cases } => {
-                let selector = self.value(frame, *selector)?;
-                let mut new = Vec::with_capacity(cases.len());
-                let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
-                for case in cases {
-                    self.forget(frame, &bodies);
-                    let body = self.block(frame, &case.body, depth + 1)?;
-                    new.push(naga::SwitchCase { value: case.value, body, fall_through: case.fall_through });
-                }
-                self.forget(frame, &bodies);
-                out.push(Statement::Switch { selector, cases: new }, span);
-                self.leave_outer(frame, statement, depth, out);
-            }
-            Statement::Loop { body, continuing, break_if: None }
-                if let Some(plan) = self.plan(frame, body, continuing)
-                    && self.out.expressions.len() < LARGE =>
-            {
-                for _ in 0..plan.trips {
-                    let mut round = Block::new();
-                    for (statement, &span) in body.span_iter().enumerate().filter(|(i, _)| *i != plan.exit).map(|(_, s)| s) {
-                        self.statement(frame, (statement, span), depth, &mut round)?;
-                    }
-                    round.append(&mut self.block(frame, continuing, depth)?);
-                    out.push(Statement::Block(round), span);
-                }
-            }
-            Statement::Loop { body, continuing, break_if } => {
-                self.forget(frame, &[body, continuing]);
-                let inner = (body, continuing);
-                let body = self.block(frame, body, depth + 1)?;
-                let continuing = self.block(frame, continuing, depth + 1)?;
-                let break_if = break_if.map(|condition| self.value(frame, condition)).transpose()?;
-                self.forget(frame, &[inner.0, inner.1]);
-                out.push(Statement::Loop { body, continuing, break_if }, span);
-                self.leave_outer(frame, statement, depth, out);
+            Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. } => {
+                self.control(frame, (statement, span), depth, out)?;
             }
             Statement::Return { value } => self.leave(frame, (*value, span), depth, out)?,
             Statement::Call { function, arguments, result } if self.inlines(*function) => {
@@ -287,6 +250,8 @@ impl<'m> Rebuild<'m> {
                     .iter()
                     .map(|&argument| self.value(frame, argument))
                     .collect::<Result<Vec<_>>>()?;
+                let arguments =
+                    if self.unrolls { arguments } else { self.hidden(*function, &arguments, out) };
                 let value = self.call(*function, arguments, span, out)?;
                 if let (Some(result), Some(value)) = (result, value) {
                     frame.map[result.index()] = Some(value);
@@ -339,12 +304,18 @@ impl<'m> Rebuild<'m> {
         }
         if let Expression::Load { pointer } = frame.source.expressions[old]
             && let Expression::LocalVariable(local) = frame.source.expressions[pointer]
-            && let Some(&literal) = self.known.get(&frame.locals[local.index()])
+            && let new = frame.locals[local.index()]
+            && self.counters.contains(&new)
+            && let Some(&literal) = self.known.get(&new)
         {
             frame.map[old.index()] = Some(self.append(Expression::Literal(literal)));
             return Ok(());
         }
+        let right = self.hide(frame, old, out)?;
         let new = self.copy(frame, old)?;
+        if let Some((right, seen)) = right {
+            frame.map[right.index()] = Some(seen);
+        }
         frame.map[old.index()] = Some(new);
         if self.out.expressions[new].needs_pre_emit() {
             return Ok(());
@@ -362,6 +333,27 @@ impl<'m> Rebuild<'m> {
             Want::May => self.out.expressions.len() < LARGE,
             Want::No => false,
         }
+    }
+
+    /// Passes values by variables, so that naga sees no constants where the program has arguments.
+    fn hidden(
+        &mut self,
+        function: Handle<Function>,
+        arguments: &[Handle<Expression>],
+        out: &mut Block,
+    ) -> Vec<Handle<Expression>> {
+        let module = self.module;
+        let declared = &module.functions[function].arguments;
+        let pass = |(&argument, declared): (&Handle<Expression>, &naga::FunctionArgument)| {
+            if module.types[declared.ty].inner.pointer_space().is_some() {
+                return argument;
+            }
+            let local = self.local(None, declared.ty);
+            let pointer = self.append(Expression::LocalVariable(local));
+            out.push(Statement::Store { pointer, value: argument }, Span::UNDEFINED);
+            self.read(local, out)
+        };
+        arguments.iter().zip(declared).map(pass).collect()
     }
 
     /// The body of a function in place of its call; its result, if it has one.
@@ -419,7 +411,7 @@ impl<'m> Rebuild<'m> {
         out.push(Statement::Store { pointer, value }, Span::UNDEFINED);
     }
 
-    fn read(&mut self, local: Handle<LocalVariable>, out: &mut Block) -> Handle<Expression> {
+    pub(super) fn read(&mut self, local: Handle<LocalVariable>, out: &mut Block) -> Handle<Expression> {
         let pointer = self.append(Expression::LocalVariable(local));
         let value = self.append(Expression::Load { pointer });
         push_emit(out, value, Span::UNDEFINED);
@@ -454,97 +446,10 @@ impl<'m> Rebuild<'m> {
         }
         Ok(())
     }
-
-    /// After an inner loop or switch that may have returned: leave the next one too.
-    fn leave_outer(&mut self, frame: &Frame<'_>, inner: &Statement, _depth: u32, out: &mut Block) {
-        if let Exit::Leave { flag, .. } = frame.exit
-            && has_return(inner)
-        {
-            let condition = self.read(flag, out);
-            let mut accept = Block::new();
-            accept.push(Statement::Break, Span::UNDEFINED);
-            out.push(Statement::If { condition, accept, reject: Block::new() }, Span::UNDEFINED);
-        }
-    }
-
-    /// Whether a branch is the front end's way to write `&&` or `||`: the variable, and the operation.
-    fn operation(
-        &self,
-        condition: Handle<Expression>,
-        accept: &Block,
-        reject: &Block,
-    ) -> Option<(Handle<LocalVariable>, Expression)> {
-        let store = |block: &Block| match block.last() {
-            Some(&Statement::Store { pointer, value }) => match self.out.expressions[pointer] {
-                Expression::LocalVariable(local) => Some((local, value)),
-                _ => None,
-            },
-            _ => None,
-        };
-        let ((local, right), (other, short)) = (store(accept)?, store(reject)?);
-        let variable = &self.out.local_variables[local];
-        let ours = local == other && variable.name.is_none() && variable.init.is_none() && reject.len() == 1;
-        let calm = accept[..accept.len() - 1].iter().all(|statement| match statement {
-            Statement::Emit(range) => range.clone().all(|handle| is_calm(&self.out, self.module, handle)),
-            _ => false,
-        });
-        if !ours || !calm {
-            return None;
-        }
-        let (op, left) = match (&self.out.expressions[short], &self.out.expressions[condition]) {
-            (Expression::Literal(Literal::Bool(false)), _) => (naga::BinaryOperator::LogicalAnd, condition),
-            (
-                Expression::Literal(Literal::Bool(true)),
-                &Expression::Unary { op: naga::UnaryOperator::LogicalNot, expr },
-            ) => (naga::BinaryOperator::LogicalOr, expr),
-            _ => return None,
-        };
-        Some((local, Expression::Binary { op, left, right }))
-    }
-
-    fn join_operation(
-        &mut self,
-        (local, operation): (Handle<LocalVariable>, Expression),
-        accept: Block,
-        span: Span,
-        out: &mut Block,
-    ) {
-        let emits = accept.span_into_iter().filter(|(statement, _)| matches!(statement, Statement::Emit(_)));
-        for (statement, span) in emits {
-            out.push(statement, span);
-        }
-        let new = self.out.expressions.append(operation, span);
-        push_emit(out, new, span);
-        self.operations.insert(local, new);
-    }
-}
-
-/// Whether an expression may be evaluated where the program would not: it reads no memory that could be missing.
-fn is_calm(function: &Function, module: &Module, expression: Handle<Expression>) -> bool {
-    match function.expressions[expression] {
-        Expression::Load { pointer } => match root(function, pointer) {
-            Root::Local(_) => is_fixed(&function.expressions, pointer),
-            Root::Global(variable) => {
-                module.global_variables[variable].space == AddressSpace::Immediate
-                    && is_fixed(&function.expressions, pointer)
-            }
-            Root::Argument => false,
-        },
-        _ => true,
-    }
-}
-
-/// Whether a pointer has no computed index.
-fn is_fixed(expressions: &Arena<Expression>, pointer: Handle<Expression>) -> bool {
-    match expressions[pointer] {
-        Expression::Access { .. } => false,
-        Expression::AccessIndex { base, .. } => is_fixed(expressions, base),
-        _ => true,
-    }
 }
 
 /// Appends the evaluation of one expression, to the range before it where there is one.
-fn push_emit(out: &mut Block, handle: Handle<Expression>, span: Span) {
+pub(super) fn push_emit(out: &mut Block, handle: Handle<Expression>, span: Span) {
     if let Some(Statement::Emit(range)) = out.last_mut()
         && let Some((first, last)) = range.first_and_last()
         && last.index() + 1 == handle.index()

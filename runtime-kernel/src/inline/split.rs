@@ -1,7 +1,8 @@
 //! Small private arrays whose indices are all constant, taken apart into variables.
 
 use naga::{
-    ArraySize, Block, Expression, Function, Handle, LocalVariable, Module, Range, Span, Statement, Type, TypeInner,
+    ArraySize, Block, Expression, Function, Handle, LocalVariable, Module, Range, Span, Statement, Type,
+    TypeInner,
 };
 
 use super::operands::each_use;
@@ -33,7 +34,9 @@ struct Array {
 impl Array {
     fn of(module: &Module, variable: Handle<LocalVariable>, ty: Handle<Type>) -> Option<Self> {
         let (mut element, mut lengths) = (ty, Vec::new());
-        while let TypeInner::Array { base, size: ArraySize::Constant(length), .. } = module.types[element].inner {
+        while let TypeInner::Array { base, size: ArraySize::Constant(length), .. } =
+            module.types[element].inner
+        {
             lengths.push(length.get());
             element = base;
         }
@@ -77,7 +80,9 @@ impl Array {
             Statement::If { accept, reject, .. } => {
                 self.is_apart_in(function, accept) && self.is_apart_in(function, reject)
             }
-            Statement::Switch { cases, .. } => cases.iter().all(|case| self.is_apart_in(function, &case.body)),
+            Statement::Switch { cases, .. } => {
+                cases.iter().all(|case| self.is_apart_in(function, &case.body))
+            }
             Statement::Loop { body, continuing, .. } => {
                 self.is_apart_in(function, body) && self.is_apart_in(function, continuing)
             }
@@ -117,7 +122,8 @@ impl Array {
             .into_iter()
             .filter_map(|handle| {
                 let path = self.path(function, handle).filter(|path| path.len() == self.lengths.len())?;
-                let flat = path.iter().zip(&self.lengths).fold(0, |flat, (index, length)| flat * length + index);
+                let flat =
+                    path.iter().zip(&self.lengths).fold(0, |flat, (index, length)| flat * length + index);
                 Some((handle, elements[flat as usize]))
             })
             .collect();
@@ -134,7 +140,9 @@ impl Array {
         for (statement, span) in block.span_into_iter() {
             match statement {
                 Statement::Emit(range) => emit(function, &range, span, &mut out),
-                Statement::Block(block) => out.push(Statement::Block(self.rewrite(function, elements, block)), span),
+                Statement::Block(block) => {
+                    out.push(Statement::Block(self.rewrite(function, elements, block)), span);
+                }
                 Statement::If { condition, accept, reject } => {
                     let accept = self.rewrite(function, elements, accept);
                     let reject = self.rewrite(function, elements, reject);

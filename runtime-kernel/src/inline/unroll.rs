@@ -20,6 +20,7 @@ pub(super) struct Plan {
     pub(super) trips: usize,
     /// The place of the branch that leaves the loop.
     pub(super) exit: usize,
+    pub(super) counter: Handle<LocalVariable>,
 }
 
 impl Rebuild<'_> {
@@ -46,7 +47,7 @@ impl Rebuild<'_> {
             let value = self.constant(frame, next, &known)?;
             known.insert(local, value);
         }
-        (trips * size(body) <= SIZE).then_some(Plan { trips, exit })
+        (trips * size(body) <= SIZE).then_some(Plan { trips, exit, counter: local })
     }
 
     /// The value of an expression of the source, given the variables.
@@ -94,7 +95,8 @@ impl Rebuild<'_> {
     /// Forgets the variables that a block may assign.
     pub(super) fn forget(&mut self, frame: &Frame<'_>, blocks: &[&Block]) {
         for (old, _) in frame.source.local_variables.iter() {
-            let assigned = blocks.iter().any(|block| block.iter().any(|statement| stores(frame, statement, old)));
+            let assigned =
+                blocks.iter().any(|block| block.iter().any(|statement| stores(frame, statement, old)));
             if assigned && let Some(new) = frame.locals.get(old.index()) {
                 self.known.remove(new);
             }
@@ -122,7 +124,9 @@ impl Rebuild<'_> {
                 _ => self.lose(pointer),
             },
             Statement::Atomic { pointer, .. } => self.lose(pointer),
-            Statement::Call { ref arguments, .. } => arguments.iter().for_each(|&argument| self.lose(argument)),
+            Statement::Call { ref arguments, .. } => {
+                arguments.iter().for_each(|&argument| self.lose(argument));
+            }
             _ => {}
         }
     }
@@ -141,7 +145,9 @@ fn step(frame: &Frame<'_>, continuing: &Block) -> Option<(Handle<LocalVariable>,
         match *statement {
             Statement::Emit(_) => {}
             Statement::Store { pointer, value } if found.is_none() => {
-                let Expression::LocalVariable(variable) = frame.source.expressions[pointer] else { return None };
+                let Expression::LocalVariable(variable) = frame.source.expressions[pointer] else {
+                    return None;
+                };
                 found = Some((variable, value));
             }
             Statement::Block(ref inner) if found.is_none() => found = Some(step(frame, inner)?),
@@ -170,9 +176,8 @@ fn jumps(statement: &Statement, in_switch: bool) -> bool {
 /// Whether a statement may assign a variable.
 fn stores(frame: &Frame<'_>, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
     let any = |block: &Block| block.iter().any(|statement| stores(frame, statement, variable));
-    let leads = |pointer| {
-        crate::uniformity::root(frame.source, pointer) == crate::uniformity::Root::Local(variable)
-    };
+    let leads =
+        |pointer| crate::uniformity::root(frame.source, pointer) == crate::uniformity::Root::Local(variable);
     match statement {
         Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => leads(*pointer),
         Statement::Call { arguments, .. } => arguments.iter().any(|&argument| leads(argument)),

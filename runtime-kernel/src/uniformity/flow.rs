@@ -14,6 +14,13 @@ pub(crate) struct Exits {
     pub(crate) continues: Shape,
 }
 
+/// By what some invocations have left the rest of a switch's case, and the rest of an iteration.
+#[derive(Clone, Copy)]
+struct Parted {
+    case: Shape,
+    iteration: Shape,
+}
+
 impl Exits {
     pub(super) fn of(shapes: &[Shape], body: &Block) -> Self {
         let mut exits = Self { breaks: Shape::Uniform, continues: Shape::Uniform };
@@ -21,26 +28,46 @@ impl Exits {
         exits
     }
 
-    fn scan(&mut self, shapes: &[Shape], block: &Block, context: Shape, in_switch: bool) {
+    /// `context` is what decides that control comes to the block.
+    fn scan(&mut self, shapes: &[Shape], block: &Block, mut context: Shape, in_switch: bool) -> Parted {
+        let mut parted = Parted { case: Shape::Uniform, iteration: Shape::Uniform };
         for statement in block {
             match statement {
-                Statement::Break if !in_switch => self.breaks = self.breaks.with(context),
-                Statement::Continue => self.continues = self.continues.with(context),
-                Statement::Block(block) => self.scan(shapes, block, context, in_switch),
+                Statement::Break if in_switch => parted.case = parted.case.with(context),
+                Statement::Break => {
+                    self.breaks = self.breaks.with(context);
+                    parted.iteration = parted.iteration.with(context);
+                }
+                Statement::Continue => {
+                    self.continues = self.continues.with(context);
+                    parted.iteration = parted.iteration.with(context);
+                }
+                Statement::Block(block) => parted.add(self.scan(shapes, block, context, in_switch)),
                 Statement::If { condition, accept, reject } => {
                     let context = context.with(shapes[condition.index()]);
-                    self.scan(shapes, accept, context, in_switch);
-                    self.scan(shapes, reject, context, in_switch);
+                    parted.add(self.scan(shapes, accept, context, in_switch));
+                    parted.add(self.scan(shapes, reject, context, in_switch));
                 }
                 Statement::Switch { selector, cases } => {
                     let context = context.with(shapes[selector.index()]);
                     for case in cases {
-                        self.scan(shapes, &case.body, context, true);
+                        parted.iteration =
+                            parted.iteration.with(self.scan(shapes, &case.body, context, true).iteration);
                     }
                 }
                 _ => {}
             }
+            // What follows is reached by those that did not jump.
+            context = context.with(parted.case).with(parted.iteration);
         }
+        parted
+    }
+}
+
+impl Parted {
+    fn add(&mut self, other: Self) {
+        self.case = self.case.with(other.case);
+        self.iteration = self.iteration.with(other.iteration);
     }
 }
 
@@ -79,7 +106,7 @@ impl Walk<'_, '_> {
                 }
             }
             Statement::Store { pointer, value } => {
-                self.store(&mut state, *pointer, self.analysis.shape(*value))
+                self.store(&mut state, *pointer, self.analysis.shape(*value));
             }
             Statement::Call { function, arguments, result } => {
                 self.call(&mut state, function.index(), arguments, *result);
@@ -92,7 +119,7 @@ impl Walk<'_, '_> {
             Statement::SubgroupBallot { result, .. }
             | Statement::SubgroupGather { result, .. }
             | Statement::SubgroupCollectiveOperation { result, .. } => {
-                self.set(Some(*result), Shape::Varying)
+                self.set(Some(*result), Shape::Varying);
             }
             Statement::Block(block) => return self.block(block, Some(state)),
             Statement::If { condition, accept, reject } => {
@@ -306,7 +333,7 @@ fn collect(analysis: &Analysis<'_>, block: &Block, found: &mut Vec<Handle<LocalV
     for statement in block {
         match statement {
             Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => {
-                found.extend(local(*pointer))
+                found.extend(local(*pointer));
             }
             Statement::Call { arguments, .. } => found.extend(arguments.iter().copied().filter_map(local)),
             Statement::Block(block) => collect(analysis, block, found),
@@ -319,7 +346,7 @@ fn collect(analysis: &Analysis<'_>, block: &Block, found: &mut Vec<Handle<LocalV
                 collect(analysis, continuing, found);
             }
             Statement::Switch { cases, .. } => {
-                cases.iter().for_each(|case| collect(analysis, &case.body, found))
+                cases.iter().for_each(|case| collect(analysis, &case.body, found));
             }
             _ => {}
         }

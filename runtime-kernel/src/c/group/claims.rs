@@ -15,7 +15,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use naga::{BinaryOperator as Op, Block, Expression, Handle, LocalVariable, ScalarKind, Statement, TypeInner, UnaryOperator};
+use naga::{
+    BinaryOperator as Op, Block, Expression, Handle, LocalVariable, ScalarKind, Statement, TypeInner,
+    UnaryOperator,
+};
 
 use super::entry::Entry;
 use super::homes::Home;
@@ -152,7 +155,9 @@ impl Finder<'_, '_, '_, '_> {
     /// The comparisons of linear integers that all have to come out as they should for the condition to be `expected`.
     fn comparisons(&mut self, condition: Handle<Expression>, expected: bool, found: &mut Vec<Comparison>) {
         match self.entry.function.expressions[condition] {
-            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.comparisons(expr, !expected, found),
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
+                self.comparisons(expr, !expected, found);
+            }
             Expression::Binary { op: Op::LogicalAnd, left, right } if expected => {
                 self.comparisons(left, expected, found);
                 self.comparisons(right, expected, found);
@@ -162,7 +167,8 @@ impl Finder<'_, '_, '_, '_> {
                 self.comparisons(right, expected, found);
             }
             Expression::Binary {
-                op: op @ (Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual | Op::Equal | Op::NotEqual),
+                op:
+                    op @ (Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual | Op::Equal | Op::NotEqual),
                 left,
                 right,
             } => {
@@ -176,7 +182,8 @@ impl Finder<'_, '_, '_, '_> {
 
     /// An integer that is linear along x and can be computed before the row.
     fn linear(&self, value: Handle<Expression>) -> Option<Linear> {
-        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.printer.frame.inner(value) else {
+        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.printer.frame.inner(value)
+        else {
             return None;
         };
         let signed = match kind {
@@ -238,7 +245,12 @@ impl Finder<'_, '_, '_, '_> {
     }
 
     /// A variable that the region leaves alone, or memory that never changes, at a place that the group agrees on.
-    fn is_known_load(&self, value: Handle<Expression>, pointer: Handle<Expression>, known: &mut Known) -> bool {
+    fn is_known_load(
+        &self,
+        value: Handle<Expression>,
+        pointer: Handle<Expression>,
+        known: &mut Known,
+    ) -> bool {
         let (entry, homes) = (self.entry, self.entry.homes);
         if entry.once.is_once(value) {
             // Printed where it is used, the load names what its index names.

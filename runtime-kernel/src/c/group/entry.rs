@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use naga::{AddressSpace, Expression, Function, GlobalVariable, Handle, Module, Span, Statement, SwitchValue, TypeInner};
+use naga::{
+    AddressSpace, Expression, Function, GlobalVariable, Handle, Module, Span, Statement, SwitchValue,
+    TypeInner,
+};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{Kept, Lanes, Part};
@@ -140,7 +143,11 @@ impl Entry<'_, '_, '_> {
     }
 
     /// What the inner function takes, what it is called with, and what makes that of the words of the arguments.
-    fn parameters(&mut self, index: usize, globals: &[Handle<GlobalVariable>]) -> Result<(String, String, Vec<String>)> {
+    fn parameters(
+        &mut self,
+        index: usize,
+        globals: &[Handle<GlobalVariable>],
+    ) -> Result<(String, String, Vec<String>)> {
         let interface = self.printer.writer.program.interfaces[index].clone();
         let (mut parameters, mut arguments, mut unpack) = (String::new(), String::new(), Vec::new());
         let writer = &mut *self.printer.writer;
@@ -160,7 +167,8 @@ impl Entry<'_, '_, '_> {
             for member in 0..interface.scalars.len() {
                 let field = writer.names.member(ty, u32::try_from(member).unwrap_or_default());
                 let place = format!("{name}.{field}");
-                unpack.push(format!("__builtin_memcpy(&{place}, &args_[{}], sizeof {place});", word + member));
+                unpack
+                    .push(format!("__builtin_memcpy(&{place}, &args_[{}], sizeof {place});", word + member));
             }
             if globals.contains(&immediate) {
                 parameters.push_str(&format!("{type_name} {name}, "));
@@ -330,7 +338,10 @@ impl Entry<'_, '_, '_> {
                     let Some(binding) = &member.binding else { continue };
                     let value = self.built_in(binding, member.ty, place)?;
                     let number = u32::try_from(number).unwrap_or_default();
-                    parts.push(format!(".{} = {value}", self.printer.writer.names.member(argument.ty, number)));
+                    parts.push(format!(
+                        ".{} = {value}",
+                        self.printer.writer.names.member(argument.ty, number)
+                    ));
                 }
                 format!("{{{}}}", parts.join(", "))
             }
@@ -340,7 +351,12 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    fn built_in(&mut self, binding: &naga::Binding, ty: Handle<naga::Type>, [x, y, z]: [&str; 3]) -> Result<String> {
+    fn built_in(
+        &mut self,
+        binding: &naga::Binding,
+        ty: Handle<naga::Type>,
+        [x, y, z]: [&str; 3],
+    ) -> Result<String> {
         use naga::BuiltIn as B;
         let naga::Binding::BuiltIn(built_in) = binding else {
             return Err(self.strange("an argument without a built-in value"));
@@ -354,7 +370,9 @@ impl Entry<'_, '_, '_> {
             B::NumWorkGroups => ["0", "1", "2"].map(|axis| format!("groups_[{axis}]")),
             B::WorkGroupSize => [sx, sy, sz].map(|size| format!("{size}u")),
             B::LocalInvocationIndex => {
-                return Ok(format!("((unsigned int)({z}) * {sy}u + (unsigned int)({y})) * {sx}u + (unsigned int)({x})"));
+                return Ok(format!(
+                    "((unsigned int)({z}) * {sy}u + (unsigned int)({y})) * {sx}u + (unsigned int)({x})"
+                ));
             }
             _ => return Err(self.strange("subgroups")),
         };
@@ -373,7 +391,9 @@ impl Entry<'_, '_, '_> {
     fn step(&mut self, step: &Step) -> Result<()> {
         self.printer.environment.part = Part::Group;
         match step {
-            Step::Once(block) => block.span_iter().try_for_each(|(statement, span)| self.once(statement, *span)),
+            Step::Once(block) => {
+                block.span_iter().try_for_each(|(statement, span)| self.once(statement, *span))
+            }
             Step::Lanes(region) => self.lanes(*region),
             Step::Rows(steps) => self.rows(steps),
             Step::Barrier => Ok(()),

@@ -120,11 +120,13 @@ impl Environment for Lanes {
         environment::Home { text, pointer: false }
     }
 
-    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> environment::Home<'a> {
-        let pointer = matches!(
-            writer.module().global_variables[variable].space,
-            naga::AddressSpace::Storage { .. }
-        );
+    fn global<'a>(
+        &'a self,
+        writer: &'a Writer<'_>,
+        variable: Handle<GlobalVariable>,
+    ) -> environment::Home<'a> {
+        let pointer =
+            matches!(writer.module().global_variables[variable].space, naga::AddressSpace::Storage { .. });
         environment::Home { text: Cow::Borrowed(writer.names.global(variable)), pointer }
     }
 

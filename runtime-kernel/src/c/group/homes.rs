@@ -50,7 +50,13 @@ pub(super) struct Homes {
 const CHEAP: usize = 24;
 
 impl Homes {
-    pub(super) fn new(module: &Module, function: &Function, once: &Once<'_>, uses: &Uses<'_>, steps: &Steps) -> Self {
+    pub(super) fn new(
+        module: &Module,
+        function: &Function,
+        once: &Once<'_>,
+        uses: &Uses<'_>,
+        steps: &Steps,
+    ) -> Self {
         let needs: Vec<Needs> = steps.regions.iter().map(|region| uses.of_region(region)).collect();
         let mut homes = Self {
             variables: vec![Home::Nowhere; function.local_variables.len()],
@@ -126,11 +132,17 @@ impl Homes {
                 continue;
             }
             let touches = |needs: &Needs| needs.reads.contains(&variable) || needs.writes.contains(&variable);
-            let users: Vec<usize> =
-                self.needs.iter().enumerate().filter(|(_, needs)| touches(needs)).map(|(index, _)| index).collect();
+            let users: Vec<usize> = self
+                .needs
+                .iter()
+                .enumerate()
+                .filter(|(_, needs)| touches(needs))
+                .map(|(index, _)| index)
+                .collect();
             let Some(&first) = users.first() else { continue };
             let alone = users.len() == 1
-                && (!steps.regions[first].repeats || is_assigned_first(function, &steps.regions[first].body, variable));
+                && (!steps.regions[first].repeats
+                    || is_assigned_first(function, &steps.regions[first].body, variable));
             self.variables[variable.index()] = match &module.types[declared.ty].inner {
                 _ if alone => Home::Body(first),
                 TypeInner::Scalar(_) | TypeInner::Vector { .. } => Home::Lanes,
@@ -152,12 +164,18 @@ impl Homes {
     fn of_values(&mut self, uses: &Uses<'_>, once: &Once<'_>) {
         for region in 0..self.needs.len() {
             let needs = &self.needs[region];
-            let foreign: Vec<_> =
-                needs.values.iter().copied().filter(|v| !needs.defined.contains(v) && !self.once.contains(v)).collect();
+            let foreign: Vec<_> = needs
+                .values
+                .iter()
+                .copied()
+                .filter(|v| !needs.defined.contains(v) && !self.once.contains(v))
+                .collect();
             for value in foreign {
                 let mut chain = BTreeSet::new();
                 if is_cheap(uses, once, value, &mut chain, &mut 0) {
-                    chain.retain(|value| !self.needs[region].defined.contains(value) && !self.once.contains(value));
+                    chain.retain(|value| {
+                        !self.needs[region].defined.contains(value) && !self.once.contains(value)
+                    });
                     self.again[region].extend(chain);
                 } else {
                     self.kept.insert(value);
@@ -212,9 +230,12 @@ pub(super) fn is_cheap(
             Expression::Load { pointer } => {
                 once.is_once(value) && matches!(uses.root(pointer), crate::uniformity::Root::Global(_))
             }
-            Expression::Binary { op: naga::BinaryOperator::Divide | naga::BinaryOperator::Modulo, .. } => false,
+            Expression::Binary {
+                op: naga::BinaryOperator::Divide | naga::BinaryOperator::Modulo, ..
+            } => false,
             Expression::Math {
-                fun: MathFunction::Abs | MathFunction::Min | MathFunction::Max | MathFunction::Clamp, ..
+                fun: MathFunction::Abs | MathFunction::Min | MathFunction::Max | MathFunction::Clamp,
+                ..
             }
             | Expression::Binary { .. }
             | Expression::Unary { .. }
@@ -271,12 +292,16 @@ fn is_assigned_first(function: &Function, block: &naga::Block, variable: Handle<
     false
 }
 
-fn uses_variable(function: &Function, expression: Handle<Expression>, variable: Handle<LocalVariable>) -> bool {
+fn uses_variable(
+    function: &Function,
+    expression: Handle<Expression>,
+    variable: Handle<LocalVariable>,
+) -> bool {
     match function.expressions[expression] {
         Expression::LocalVariable(found) => found == variable,
-        ref other => {
-            crate::uniformity::operands(other).into_iter().any(|operand| uses_variable(function, operand, variable))
-        }
+        ref other => crate::uniformity::operands(other)
+            .into_iter()
+            .any(|operand| uses_variable(function, operand, variable)),
     }
 }
 

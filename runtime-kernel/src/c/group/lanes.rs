@@ -92,7 +92,8 @@ impl Entry<'_, '_, '_> {
             let inner = &self.module.types[declared.ty].inner;
             let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
             let name = format!("{}_row", plan.local(variable));
-            let kept = Kept::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
+            let kept =
+                Kept::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
             self.line(&kept.declare(width));
             for ((to, _), (from, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
                 copies.push(format!("{to}[x_] = {from}[row_ + x_];"));
@@ -307,15 +308,28 @@ impl Entry<'_, '_, '_> {
     }
 
     /// The conditions under which a comparison comes out as expected from the first to the last x.
-    fn fact(&mut self, fact: &Comparison, firsts: &mut Firsts, (from, last): (&str, &str)) -> Result<Vec<String>> {
+    fn fact(
+        &mut self,
+        fact: &Comparison,
+        firsts: &mut Firsts,
+        (from, last): (&str, &str),
+    ) -> Result<Vec<String>> {
         let (left, right) = (self.first(fact.left, firsts)?, self.first(fact.right, firsts)?);
         let mut conditions = Vec::new();
         for (side, linear) in [(&left, fact.left), (&right, fact.right)] {
             // What grows is greatest at the end; what falls is least there.
             match linear.slope {
                 0 => {}
-                1.. => conditions.push(format!("{} <= {}", along(side, linear.slope, last), greatest(linear.signed))),
-                _ => conditions.push(format!("{} >= {}", along(side, linear.slope, last), least(linear.signed))),
+                1.. => conditions.push(format!(
+                    "{} <= {}",
+                    along(side, linear.slope, last),
+                    greatest(linear.signed)
+                )),
+                _ => conditions.push(format!(
+                    "{} >= {}",
+                    along(side, linear.slope, last),
+                    least(linear.signed)
+                )),
             }
         }
         let op = fact.holding();
@@ -433,7 +447,8 @@ impl Entry<'_, '_, '_> {
     fn live_out(&mut self, index: usize) {
         let homes = self.homes;
         for (variable, _) in self.function.local_variables.iter() {
-            let changed = homes.needs[index].writes.contains(&variable) || homes.starts[index].contains(&variable);
+            let changed =
+                homes.needs[index].writes.contains(&variable) || homes.starts[index].contains(&variable);
             if homes.variable(variable) == Home::Lanes && changed {
                 let name = self.printer.plan.local(variable);
                 let text = match self.carried.get(&variable) {

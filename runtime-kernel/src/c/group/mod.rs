@@ -19,6 +19,8 @@ mod rows;
 mod steps;
 mod uses;
 
+use naga::Module;
+use naga::valid::ModuleInfo;
 use runtime_core::{Error, ErrorKind, Result};
 
 pub(super) use entry::entry;
@@ -29,9 +31,15 @@ use crate::program::Program;
 
 /// The program that the host's entry points are written from: with functions inlined and no private variables.
 pub(super) fn prepare(program: &Program) -> Result<Program> {
-    let module = inline(&program.module, &program.info)?;
-    let info = parse::validate(&module).map_err(|error| {
-        Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {}", error.into_inner()))
-    })?;
+    let (module, info) = flat(program, true).or_else(|_| flat(program, false))?;
     Ok(Program { module, info, ..program.clone() })
+}
+
+fn flat(program: &Program, unrolls: bool) -> Result<(Module, ModuleInfo)> {
+    let module = inline(&program.module, &program.info, unrolls)?;
+    let info = parse::validate(&module).map_err(|error| {
+        let text = parse::chain(error.as_inner());
+        Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {text}"))
+    })?;
+    Ok((module, info))
 }

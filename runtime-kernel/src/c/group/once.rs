@@ -61,7 +61,9 @@ impl<'a> Once<'a> {
     pub(super) fn runs_once(&self, statement: &Statement) -> bool {
         match statement {
             Statement::Store { pointer, value } => match root(self.function, *pointer) {
-                Root::Local(variable) => self.owns(variable) && self.is_once(*pointer) && self.is_once(*value),
+                Root::Local(variable) => {
+                    self.owns(variable) && self.is_once(*pointer) && self.is_once(*value)
+                }
                 _ => false,
             },
             Statement::Call { result: Some(result), .. } => self.calls.contains(result),
@@ -191,7 +193,9 @@ impl<'a> Once<'a> {
             && break_if.is_none_or(|condition| self.is_once(condition));
         let mut conditions = Vec::new();
         jump_conditions(body, &mut Vec::new(), false, &mut conditions);
-        uniform && conditions.into_iter().all(|condition| self.is_once(condition)) && !self.uses.stays(body, continuing)
+        uniform
+            && conditions.into_iter().all(|condition| self.is_once(condition))
+            && !self.uses.stays(body, continuing)
     }
 
     /// Whether control flow without a barrier is worth a cut: it has loops of the group, or it leaves a loop or the
@@ -212,7 +216,8 @@ impl<'a> Once<'a> {
                     && (self.leaves(accept, in_switch) || self.leaves(reject, in_switch))
             }
             Statement::Switch { selector, cases } => {
-                self.uniformity.is_uniform(*selector) && cases.iter().any(|case| self.leaves(&case.body, true))
+                self.uniformity.is_uniform(*selector)
+                    && cases.iter().any(|case| self.leaves(&case.body, true))
             }
             _ => false,
         })
@@ -285,7 +290,9 @@ fn collect_calls(block: &Block, calls: &mut Vec<Call>) {
             Statement::Call { function, arguments, result: Some(result) } => {
                 calls.push((*result, Some(*function), arguments.clone()));
             }
-            Statement::WorkGroupUniformLoad { pointer, result } => calls.push((*result, None, vec![*pointer])),
+            Statement::WorkGroupUniformLoad { pointer, result } => {
+                calls.push((*result, None, vec![*pointer]));
+            }
             Statement::Block(block) => collect_calls(block, calls),
             Statement::If { accept, reject, .. } => {
                 collect_calls(accept, calls);

@@ -67,9 +67,9 @@ fn inner(step: &Step, in_loop: bool) -> Option<bool> {
         Step::Break | Step::Continue => in_loop,
         Step::If { accept, reject, .. } => all(accept, in_loop) && all(reject, in_loop),
         // A `break` in it is its own; a `continue` is not, but stands in the loop around it.
-        Step::Switch { cases, .. } => cases.iter().all(|(_, _, steps)| {
-            all(steps, true) && (in_loop || !steps.iter().any(continues))
-        }),
+        Step::Switch { cases, .. } => {
+            cases.iter().all(|(_, _, steps)| all(steps, true) && (in_loop || !steps.iter().any(continues)))
+        }
         Step::Loop { body, continuing, .. } => all(body, true) && all(continuing, true),
     })
 }

@@ -22,11 +22,22 @@ pub(super) enum Step {
     /// Runs for every invocation: a place in [`Steps::regions`].
     Lanes(usize),
     /// Steps without barriers, which run for one row of invocations after the other.
-    Rows(Vec<Step>),
+    Rows(Vec<Self>),
     Barrier,
-    If { condition: Condition, accept: Vec<Step>, reject: Vec<Step> },
-    Switch { selector: Condition, cases: Vec<(SwitchValue, bool, Vec<Step>)> },
-    Loop { body: Vec<Step>, continuing: Vec<Step>, break_if: Option<Condition> },
+    If {
+        condition: Condition,
+        accept: Vec<Self>,
+        reject: Vec<Self>,
+    },
+    Switch {
+        selector: Condition,
+        cases: Vec<(SwitchValue, bool, Vec<Self>)>,
+    },
+    Loop {
+        body: Vec<Self>,
+        continuing: Vec<Self>,
+        break_if: Option<Condition>,
+    },
     Break,
     Continue,
     Return,
@@ -65,7 +76,15 @@ pub(super) struct Steps {
 /// # Errors
 /// `Unsupported` for a `continue` of some invocations that more than one region follows.
 pub(super) fn cut(program: &Program, function: &Function, once: &Once<'_>, uses: &Uses<'_>) -> Result<Steps> {
-    let mut cutter = Cutter { program, once, uses, regions: Vec::new(), pending: Region::default(), loops: 0, skip: Skip::No };
+    let mut cutter = Cutter {
+        program,
+        once,
+        uses,
+        regions: Vec::new(),
+        pending: Region::default(),
+        loops: 0,
+        skip: Skip::No,
+    };
     let mut steps = Vec::new();
     cutter.block(&function.body, &mut steps)?;
     cutter.flush(&mut steps);
