@@ -24,14 +24,14 @@ Tasks of this repository, run as `cargo xtask TASK`:
   lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files
   header           write runtime-core/include/runtime.h again
   miri             core and the null backend under Miri: undefined behaviour, leaks
-  valgrind         the loader's and the host's tests under valgrind
-  tsan             core, null, host and the conformance suite under ThreadSanitizer
+  valgrind         the loader's and the host's tests, and the suite against the backend in C, under valgrind
+  tsan             core, null, host, kernels, the loader, the command and the suite under ThreadSanitizer
   fuzz [SECONDS [TARGET…]]
                    each fuzz target of tests/fuzz, or those, for a minute, or as long as that
   faults [PATH|TARGET…]
                    the conformance suite with one call of the backend after the other refused
 
-`test` reads RUNTIME_REQUIRE, a comma-separated list of targets whose absence is a failure.
+`test` reads RUNTIME_REQUIRE, a comma-separated list of targets and tools whose absence is a failure.
 ";
 
 fn main() -> ExitCode {
