@@ -51,7 +51,16 @@ const COMMAND: &[(&str, &[&str])] = &[
     ("run", &["run", "kernels/vector_add.toml", "--device", "host"]),
     (
         "eval",
-        &["eval", "kernels/native/matmul_small.toml", "--device", "host", "--repeat", "3", "--min-repeat-ms", "1"],
+        &[
+            "eval",
+            "kernels/native/matmul_small.toml",
+            "--device",
+            "host",
+            "--repeat",
+            "3",
+            "--min-repeat-ms",
+            "1",
+        ],
     ),
 ];
 
