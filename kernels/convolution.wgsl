@@ -1,8 +1,8 @@
 // A 3 × 3 filter over an image: out[r][c] = the sum of weights[3 · i + j] · image[r + i - 1][c + j - 1]; row-major, and zero
 // beyond the edges.
 //
-// An invocation computes PER pixels of a column: it reads PER + 2 rows of three pixels once, and adds each row to all the pixels
-// that it counts for. Neighbours read neighbours; what they read twice comes from a cache.
+// An invocation computes PER pixels of a column, and keeps the three rows that it looks at in registers: one of them is new
+// for each pixel. Neighbours read neighbours; what they read twice comes from a cache.
 
 alias T = f32;
 
@@ -24,25 +24,25 @@ var<immediate> scalars: Scalars;
 fn convolution(@builtin(global_invocation_id) id: vec3u) {
     let column = id.x;
     let top = id.y * PER;
-    var sum: array<T, PER>;
-    for (var i = 0u; i < PER + 2; i++) {
-        let row = top + i - 1;
-        let left = pixel(row, column - 1);
-        let middle = pixel(row, column);
-        let right = pixel(row, column + 1);
-        for (var j = 0u; j < PER; j++) {
-            // The row of the filter that meets row i for pixel j; below 0 it wraps around.
-            let f = i - j;
-            if f < 3 {
-                sum[j] += weights[3 * f] * left + weights[3 * f + 1] * middle + weights[3 * f + 2] * right;
-            }
-        }
-    }
+    let first = vec3<T>(weights[0], weights[1], weights[2]);
+    let second = vec3<T>(weights[3], weights[4], weights[5]);
+    let third = vec3<T>(weights[6], weights[7], weights[8]);
+    var above = pixels(top - 1, column);
+    var here = pixels(top, column);
     for (var j = 0u; j < PER; j++) {
-        if top + j < scalars.height && column < scalars.width {
-            out[(top + j) * scalars.width + column] = sum[j];
+        let row = top + j;
+        let below = pixels(row + 1, column);
+        if row < scalars.height && column < scalars.width {
+            out[row * scalars.width + column] = dot(first, above) + dot(second, here) + dot(third, below);
         }
+        above = here;
+        here = below;
     }
+}
+
+// A pixel between its neighbours.
+fn pixels(row: u32, column: u32) -> vec3<T> {
+    return vec3<T>(pixel(row, column - 1), pixel(row, column), pixel(row, column + 1));
 }
 
 // A pixel, or zero beyond the edges; above and left of the image a coordinate has wrapped around and is large.
