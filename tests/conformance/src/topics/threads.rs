@@ -14,7 +14,8 @@ const EVENTS: usize = 100_000;
 
 cases! {
     [Need::Kernel("saxpy_f32")] => sixty_four_threads_on_queues_of_their_own, sixty_four_threads_on_one_queue,
-        sixty_four_threads_share_a_tensor, sixty_four_threads_await;
+        sixty_four_threads_share_a_tensor;
+    [Need::Kernel("spin")] => sixty_four_threads_await;
     [Need::Kernel("noop")] => a_hundred_thousand_events;
 }
 
@@ -89,6 +90,8 @@ fn sixty_four_threads_await(context: &Context) -> Verdict {
         let (queue, y) = (lab.queue()?, lab.full(10, 0.0)?);
         for round in 0..5u16 {
             let value = f32::from(thread * 8 + round);
+            // Long enough that most are not over at the first look.
+            lab.launch(&queue, "spin", &[Arg::scalar(1000i64)], 1)?;
             block_on(lab.fill(&queue, &y, value)?)?;
             all("awaited means written", &y, value)?;
         }
