@@ -77,7 +77,7 @@ struct Found {
 type Parted = Option<Span>;
 
 /// A loop or a switch: the conditions by which some have left it, and by which some skip the rest of the iteration.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Frame {
     is_loop: bool,
     left: Parted,
@@ -113,16 +113,13 @@ impl Walk<'_> {
             Statement::Block(block) => self.block(block, parted),
             Statement::If { condition, accept, reject } => {
                 let parted = parted.or_else(|| self.varies(*condition, span));
-                self.block(accept, parted)?;
-                self.block(reject, parted)
+                self.branches(&[accept, reject], parted)
             }
             Statement::Switch { selector, cases } => {
                 let parted = parted.or_else(|| self.varies(*selector, span));
+                let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
                 self.frames.push(Frame::default());
-                let mut checked = Ok(());
-                for case in cases {
-                    checked = checked.and_then(|()| self.block(&case.body, parted));
-                }
+                let checked = self.branches(&bodies, parted);
                 self.frames.pop();
                 checked
             }
@@ -149,6 +146,23 @@ impl Walk<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Each branch begins as control flow is before all; after them, what happened in any may have happened.
+    fn branches(&mut self, blocks: &[&Block], parted: Parted) -> std::result::Result<(), Found> {
+        let before = (self.gone, self.frames.clone());
+        let (mut gone, mut frames) = before.clone();
+        for block in blocks {
+            (self.gone, self.frames) = before.clone();
+            self.block(block, parted)?;
+            gone = gone.or(self.gone);
+            for (frame, after) in frames.iter_mut().zip(&self.frames) {
+                frame.left = frame.left.or(after.left);
+                frame.skipped = frame.skipped.or(after.skipped);
+            }
+        }
+        (self.gone, self.frames) = (gone, frames);
+        Ok(())
     }
 
     fn barrier(&self, barrier: Span, parted: Parted) -> std::result::Result<(), Found> {
@@ -276,6 +290,8 @@ mod tests {
             "b[0] = late(g.x); workgroupBarrier();",
             "if (sum(g.x, 1u) == 3u) { workgroupBarrier(); }",
             "if (l.x > 3u) { b[0] = 1u; } else { b[0] = 2u; } workgroupBarrier();",
+            "if (g.x > 3u) { if (l.x > 2u) { return; } } else { workgroupBarrier(); }",
+            "switch (g.x) { case 1u: { if (l.x == 1u) { break; } b[0] = 1u; } default: { workgroupBarrier(); } }",
             "switch (g.x) { case 1u: { workgroupBarrier(); } default: { if (l.x == 1u) { break; } b[0] = 1u; } }",
             "var m = l.x; m = 4u; if (m == g.x) { workgroupBarrier(); }",
             "workgroupBarrier(); if (l.x > 3u) { return; } b[0] = 1u;",

@@ -1,0 +1,177 @@
+//! Work-groups on the host: values that live across barriers, control flow of the group, rows that are decided at once.
+
+use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+
+const ITEMS: u32 = 192;
+const N: u32 = 150;
+const K: u32 = 3;
+
+const DECLARATIONS: &str = "
+struct Scalars { n: u32, k: u32 }
+var<immediate> s: Scalars;
+@group(0) @binding(0) var<storage, read> a: array<u32>;
+@group(0) @binding(1) var<storage, read_write> b: array<u32>;
+var<workgroup> memory: array<u32, 64>;
+var<workgroup> cell: u32;
+var<private> mine: u32 = 4u;
+fn turn(l: u32, x: u32) -> u32 {
+    memory[l] = x;
+    workgroupBarrier();
+    if (x == 9u) { return 1000u; }
+    return memory[(l + 1u) % 64u];
+}
+fn bump(p: ptr<function, u32>, by: u32) { for (var i = 0u; i < by; i++) { *p += 1u; } }
+fn add_mine(x: u32) -> u32 { mine += x; return mine; }
+";
+
+/// A kernel for groups of 64, and what it makes of element `i` of `b`, which was `i`; `a[i]` is `7 * i + 3`.
+struct Case {
+    name: &'static str,
+    size: [u32; 3],
+    body: &'static str,
+    expected: fn(u32) -> u32,
+}
+
+fn a(i: u32) -> u32 {
+    if i < 300 { 7 * i + 3 } else { 0 }
+}
+
+const fn case(name: &'static str, body: &'static str, expected: fn(u32) -> u32) -> Case {
+    Case { name, size: [64, 1, 1], body, expected }
+}
+
+const CASES: [Case; 22] = [
+    case(
+        "some_return_before_a_loop",
+        "if g.x >= s.n { return; } var sum = 0u; for (var j = 0u; j < s.k; j++) { sum += a[g.x + j]; } b[g.x] = sum;",
+        |i| if i < N { (0..K).map(|j| a(i + j)).sum() } else { i },
+    ),
+    case(
+        "some_return_in_a_loop",
+        "for (var j = 0u; j < s.k * 9u; j++) { if j > g.x { return; } b[g.x] += j; } b[g.x] += 500u;",
+        |i| i + (0..K * 9).filter(|j| *j <= i).sum::<u32>() + if i < K * 9 - 1 { 0 } else { 500 },
+    ),
+    case("an_interval", "if l.x >= 5u && l.x < 40u { b[g.x] = 1u; }", |i| {
+        if (5..40).contains(&(i % 64)) { 1 } else { i }
+    }),
+    case("an_invocation", "if l.x == s.k { b[g.x] = 1u; }", |i| if i % 64 == K { 1 } else { i }),
+    case("an_empty_interval", "if l.x > 70u { b[g.x] = 1u; }", |i| i),
+    case("an_index_that_wraps", "b[g.x] = a[g.x + 4294967290u];", |i| if i < 6 { 0 } else { a(i - 6) }),
+    case("a_condition_that_wraps", "if g.x + 4294967290u < 10u { b[g.x] = 9u; }", |i| {
+        if (6..16).contains(&i) { 9 } else { i }
+    }),
+    case("an_index_that_falls", "b[g.x] = a[s.n - 1u - g.x];", |i| if i < N { a(N - 1 - i) } else { 0 }),
+    case("a_signed_index", "let i = i32(g.x) - 8; if i >= 0 && i < i32(s.n) { b[g.x] = a[i]; }", |i| {
+        if (8..N + 8).contains(&i) { a(i - 8) } else { i }
+    }),
+    case("a_signed_index_below_zero", "b[g.x] = a[i32(g.x) - 70];", |i| if i < 70 { 0 } else { a(i - 70) }),
+    case("a_stride", "b[g.x] = a[g.x * 3u];", |i| a(i * 3)),
+    case("a_write_out_of_range", "b[g.x * 2u] = 5u; workgroupBarrier();", |i| if i % 2 == 0 { 5 } else { i }),
+    case(
+        "kept_across_a_barrier",
+        "let e = a[g.x]; var v = e * 2u; memory[l.x] = v; workgroupBarrier(); v += memory[63u - l.x]; b[g.x] = v + e;",
+        |i| a(i) * 3 + 2 * a(i / 64 * 64 + 63 - i % 64),
+    ),
+    case("a_function_with_a_barrier", "let t = turn(l.x, l.x); workgroupBarrier(); b[g.x] = t;", |i| {
+        if i % 64 == 9 { 1000 } else { (i % 64 + 1) % 64 }
+    }),
+    case(
+        "what_all_agree_on",
+        "var m = l.x; m = s.k; workgroupBarrier(); if m == 3u { workgroupBarrier(); b[g.x] = 5u; }",
+        |_| 5,
+    ),
+    case(
+        "some_skip_the_rest",
+        "for (var j = 0u; j < s.k; j++) { workgroupBarrier(); if l.x == j { continue; } b[g.x] += 10u; }",
+        |i| i + 10 * (K - u32::from(i % 64 < K)),
+    ),
+    case(
+        "a_switch_of_the_group",
+        "switch (w.x) { case 1u: { workgroupBarrier(); b[g.x] = 7u; if l.x < 3u { break; } b[g.x] = 8u; }
+         case 2u: { workgroupBarrier(); return; } default: { b[g.x] = 6u; } } workgroupBarrier(); b[g.x] += 1u;",
+        |i| match (i / 64, i % 64) {
+            (1, 0..3) => 8,
+            (1, _) => 9,
+            (2, _) => i,
+            _ => 7,
+        },
+    ),
+    case(
+        "a_tree",
+        "memory[l.x] = a[g.x]; workgroupBarrier();
+         for (var h = 32u; h > 0u; h >>= 1u) { if l.x < h { memory[l.x] += memory[l.x + h]; } workgroupBarrier(); }
+         b[g.x] = memory[0];",
+        |i| (0..64).map(|j| a(i / 64 * 64 + j)).sum(),
+    ),
+    case(
+        "a_loop_that_memory_ends",
+        "if l.x == 0u { cell = w.x + 2u; } var n = 0u;
+         for (var j = 0u; j < workgroupUniformLoad(&cell); j++) { n += j; workgroupBarrier(); } b[g.x] = n;",
+        |i| (0..i / 64 + 2).sum(),
+    ),
+    case(
+        "private_memory",
+        "var own: array<u32, 5>; for (var j = 0u; j < 5u; j++) { own[j] = g.x * j; } workgroupBarrier();
+         own[l.x % 5u] += 1u; var t = 1u; bump(&t, l.x); b[g.x] = own[(l.x + s.k) % 5u] + add_mine(t) + own[l.x % 5u];",
+        |i| i * ((i % 64 + K) % 5) + 4 + 1 + i % 64 + i * (i % 64 % 5) + 1,
+    ),
+    Case {
+        name: "three_dimensions",
+        size: [8, 4, 2],
+        body: "memory[x] = g.x + 100u * g.y + 1000u * g.z; workgroupBarrier();
+               if l.y < 2u { b[w.x * 64u + x] = memory[63u - x]; } else if l.x < 4u { b[w.x * 64u + x] = l.z; }",
+        expected: |i| {
+            let (group, x) = (i / 64, i % 64);
+            let other = 63 - x;
+            match (x / 8 % 4, x % 8) {
+                (0..2, _) => group * 8 + other % 8 + 100 * (other / 8 % 4) + 1000 * (other / 32),
+                (_, 0..4) => x / 32,
+                _ => i,
+            }
+        },
+    },
+    Case {
+        name: "loops_in_rows",
+        size: [16, 4, 1],
+        body: "var sum = x; var last = 0u; for (var j = 0u; j < s.k * 8u; j++) { sum += a[j] * l.y + a[l.x + j]; last = j; }
+               b[w.x * 64u + x] = sum + last;",
+        expected: |i| {
+            let x = i % 64;
+            x + (0..K * 8).map(|j| a(j) * (x / 16) + a(x % 16 + j)).sum::<u32>() + K * 8 - 1
+        },
+    },
+];
+
+fn text(cases: &[Case]) -> String {
+    let mut text = DECLARATIONS.to_owned();
+    for Case { name, size: [x, y, z], body, .. } in cases {
+        text.push_str(&format!(
+            "@compute @workgroup_size({x}, {y}, {z}) fn {name}(@builtin(global_invocation_id) g: vec3u,
+             @builtin(local_invocation_id) l: vec3u, @builtin(workgroup_id) w: vec3u,
+             @builtin(local_invocation_index) x: u32) {{ _ = a[0]; _ = s.n; {body} }}\n"
+        ));
+    }
+    text
+}
+
+#[test]
+fn every_invocation_does_what_it_would_alone() {
+    let runtime = Runtime::builder()
+        .lower_with(runtime_kernel::wgsl())
+        .discover(false)
+        .register(runtime_host::backend());
+    let device = runtime.build().open("host").expect("the host");
+    let module = device.load(&ModuleSource::wgsl(&text(&CASES))).expect("all cases in one module");
+    let values: Vec<u32> = (0..300).map(a).collect();
+    let input = Tensor::from_slice(&*device, &[300], &values).expect("a");
+    let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
+    for case in &CASES {
+        let before: Vec<u32> = (0..ITEMS).collect();
+        let output = Tensor::from_slice(&*device, &[before.len()], &before).expect("b");
+        let kernel = module.kernel(case.name).expect(case.name);
+        let arguments = [Arg::read(&input), Arg::read_write(&output), Arg::scalar(N), Arg::scalar(K)];
+        queue.call(&kernel, &Geometry::new([ITEMS / 64, 1, 1], case.size), &arguments).expect(case.name);
+        let expected: Vec<u32> = before.into_iter().map(case.expected).collect();
+        assert_eq!(output.to_vec::<u32>().expect("b"), expected, "{}", case.name);
+    }
+}
