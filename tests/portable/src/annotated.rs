@@ -43,6 +43,7 @@ fn block(text: &str) -> Result<Program, String> {
         buffers: Vec::new(),
         scalars: Vec::new(),
         checks: vec![Check { name: entry.to_owned(), expectations: Vec::new() }],
+        says: Vec::new(),
     };
     for line in code.lines().filter_map(|line| line.strip_prefix("//= ")) {
         directive(&mut program, line).ok_or(format!("{entry}: not understood: {line}"))?;
@@ -51,12 +52,16 @@ fn block(text: &str) -> Result<Program, String> {
 }
 
 fn directive(program: &mut Program, line: &str) -> Option<()> {
-    let (what, rest) = line.split_once(' ')?;
+    let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
     match what {
         "groups" => {
             for (group, number) in program.groups.iter_mut().zip(rest.split_whitespace()) {
                 *group = number.parse().ok()?;
             }
+        }
+        "says" => {
+            let words = rest.split('|').map(str::trim).filter(|word| !word.is_empty());
+            program.says.extend(words.map(str::to_owned));
         }
         "needs" => program.needs.extend(rest.split_whitespace().map(str::to_owned)),
         "scalar" => {

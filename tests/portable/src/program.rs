@@ -24,6 +24,8 @@ pub struct Program {
     pub scalars: Vec<(Kind, u64)>,
     /// What must come out.
     pub checks: Vec<Check>,
+    /// Words of the error that it must be refused with.
+    pub says: Vec<String>,
 }
 
 /// A tensor argument.

@@ -103,6 +103,7 @@ impl<'a> Header<'a> {
             buffers,
             scalars: Vec::new(),
             checks,
+            says: Vec::new(),
         })
     }
 

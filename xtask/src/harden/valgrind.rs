@@ -11,9 +11,11 @@ use super::{quick, require};
 use crate::process::{Failure, Outcome, output, run};
 use crate::workspace::Workspace;
 
-const PACKAGES: [&str; 2] = ["runtime-loader-tests", "runtime-host"];
-/// Test programs that are not run: this one counts allocations of calls that are slow enough here to be queued.
-const LEFT_OUT: [&str; 1] = ["allocations"];
+const PACKAGES: [&str; 3] = ["runtime-loader-tests", "runtime-host", "runtime-portable-tests"];
+/// Test programs that are not run: the first counts allocations of calls that are slow enough here to be queued; the
+/// others are those of portable kernels but for `bounds`, and would take hours.
+const LEFT_OUT: [&str; 7] =
+    ["allocations", "portable", "semantics", "properties", "compile", "opencl", "rejected"];
 /// Tests that cannot pass: valgrind starts a program that is not there, and only then finds out.
 const SKIPPED: [&str; 1] = ["a_compiler_that_is_not_there_is_an_error_with_the_remedy"];
 /// The suite against the backend in C, in a program of its own that this test has valgrind watch.

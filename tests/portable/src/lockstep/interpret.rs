@@ -99,6 +99,7 @@ pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
         ],
         scalars: vec![(Kind::I32, u64::from(kernel.argument as u32))],
         checks: vec![Check { name: kernel.entry.clone(), expectations: expectations.concat() }],
+        says: Vec::new(),
     })
 }
 

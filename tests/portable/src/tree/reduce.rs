@@ -97,6 +97,7 @@ pub fn batch(entry: &str, trees: &[Tree], rows: &[Vec<u32>]) -> Program {
         ],
         scalars: Vec::new(),
         checks,
+        says: Vec::new(),
     }
 }
 

@@ -1,0 +1,252 @@
+// Kernels that are refused. `//= says` lists the words of the message; its line is the one marked with `//!`.
+
+//# no_entry_point: a module without a kernel
+//= says compute
+fn no_entry_point() { }
+
+//# other_stage: only compute shaders
+//= says fragment | @compute
+@fragment
+fn other_stage() { }
+
+//# other_group: tensors are in group 0
+//= says group | 0
+@group(1) @binding(0) var<storage, read_write> r: array<u32>; //!
+@compute @workgroup_size(1) fn other_group() { r[0] = 1u; }
+
+//# gap: bindings have no gap
+//= says binding | 1
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(2) var<storage, read_write> r: array<u32>; //!
+@compute @workgroup_size(1) fn gap() { r[0] = x[0]; }
+
+//# does_not_begin_at_zero: bindings begin at 0
+//= says binding | 0
+@group(0) @binding(1) var<storage, read_write> r: array<u32>; //!
+@compute @workgroup_size(1) fn does_not_begin_at_zero() { r[0] = 1u; }
+
+//# same_binding: one tensor for each binding
+//= says binding | 0
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn same_binding() { r[0] = x[0]; }
+
+//# uniform_buffer: no uniform buffers
+//= says uniform
+@group(0) @binding(0) var<uniform> x: vec4<u32>; //!
+@group(0) @binding(1) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn uniform_buffer() { r[0] = x.x; }
+
+//# texture: no textures
+//= says texture
+@group(0) @binding(0) var x: texture_2d<f32>; //!
+@group(0) @binding(1) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn texture() { r[0] = textureLoad(x, vec2(0, 0), 0).x; }
+
+//# storage_texture: no storage textures
+//= says texture
+@group(0) @binding(0) var x: texture_storage_2d<r32float, write>; //!
+@compute @workgroup_size(1) fn storage_texture() { textureStore(x, vec2(0, 0), vec4(1.0)); }
+
+//# vector_scalar: the members of the immediate struct are scalars
+//= says scalar | v
+struct Arguments { n: u32, v: vec2<f32> }
+var<immediate> a: Arguments; //!
+@group(0) @binding(0) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn vector_scalar() { r[0] = a.v.x; }
+
+//# bare_immediate: the immediate is a struct
+//= says struct
+var<immediate> a: u32; //!
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn bare_immediate() { r[0] = a; }
+
+//# divergent_if: a barrier under a condition that varies
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_if(@builtin(local_invocation_index) i: u32) {
+    if (i < 4u) {
+        workgroupBarrier(); //!
+    }
+    r[i] = i;
+}
+
+//# divergent_data: a barrier under a condition that is read from a tensor that is written
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_data(@builtin(local_invocation_index) i: u32) {
+    if (r[0] < 4u) {
+        storageBarrier(); //!
+    }
+    r[i] = i;
+}
+
+//# divergent_loop: a barrier in a loop that invocations leave at different times
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_loop(@builtin(local_invocation_index) i: u32) {
+    for (var k = 0u; k < i; k++) {
+        workgroupBarrier(); //!
+    }
+    r[i] = i;
+}
+
+//# divergent_break: a barrier in a loop after a break that some take
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_break(@builtin(local_invocation_index) i: u32) {
+    for (var k = 0u; k < 4u; k++) {
+        workgroupBarrier(); //!
+        if (k == i) { break; }
+    }
+    r[i] = i;
+}
+
+//# divergent_continue: a barrier behind a continue that some take
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_continue(@builtin(local_invocation_index) i: u32) {
+    for (var k = 0u; k < 4u; k++) {
+        if (k == i) { continue; }
+        workgroupBarrier(); //!
+    }
+    r[i] = i;
+}
+
+//# divergent_return: a barrier after a return that some take
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_return(@builtin(local_invocation_index) i: u32) {
+    if (i == 3u) { return; }
+    workgroupBarrier(); //!
+    r[i] = i;
+}
+
+//# divergent_switch: a barrier in a case that some take
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_switch(@builtin(local_invocation_index) i: u32) {
+    switch (i) {
+        case 2u: {
+            workgroupBarrier(); //!
+        }
+        default: { }
+    }
+    r[i] = i;
+}
+
+//# divergent_call: a barrier in a function that some call
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn together() {
+    workgroupBarrier(); //!
+}
+@compute @workgroup_size(8) fn divergent_call(@builtin(local_invocation_index) i: u32) {
+    if (i == 3u) { together(); }
+    r[i] = i;
+}
+
+//# divergent_argument: a barrier in a function under an argument that varies
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn perhaps(yes: bool) {
+    if (yes) {
+        workgroupBarrier(); //!
+    }
+}
+@compute @workgroup_size(8) fn divergent_argument(@builtin(local_invocation_index) i: u32) {
+    perhaps(i == 3u);
+    r[i] = i;
+}
+
+//# divergent_variable: a barrier under a variable that was assigned where only some were
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_variable(@builtin(local_invocation_index) i: u32) {
+    var n = 1u;
+    if (i == 3u) { n = 2u; }
+    if (n == 1u) {
+        workgroupBarrier(); //!
+    }
+    r[i] = i;
+}
+
+//# divergent_loop_variable: a barrier under a variable that a later round makes vary
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_loop_variable(@builtin(local_invocation_index) i: u32) {
+    var n = 1u;
+    for (var k = 0u; k < 3u; k++) {
+        if (n == 1u) {
+            workgroupBarrier(); //!
+        }
+        n = i;
+    }
+    r[i] = n;
+}
+
+//# divergent_load: workgroupUniformLoad is a barrier
+//= says barrier
+var<workgroup> n: u32;
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_load(@builtin(local_invocation_index) i: u32) {
+    if (i > 1u) {
+        r[i] = workgroupUniformLoad(&n); //!
+    }
+}
+
+//# syntax: naga's own words and lines
+//= says expected
+@compute @workgroup_size(1) fn syntax() {
+    let x = ; //!
+}
+
+//# types: naga's own words and lines
+//= says
+@compute @workgroup_size(1) fn types() {
+    let x: u32 = 1.5; //!
+}
+
+//# constant_division: a constant expression that divides by zero
+//= says
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn constant_division() {
+    r[0] = 7u / 0u; //!
+}
+
+//# missing_override: an override without a value
+//= says n | constant
+override n: u32; //!
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn missing_override() { r[0] = n; }
+
+//# unknown_override: a constant that the kernel does not have
+//= constant m=4
+//= says m | size
+override size: u32 = 1u;
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn unknown_override() { r[0] = size; }
+
+//# wrong_override: a constant of another type
+//= constant size=green
+//= says size | green
+override size: u32 = 1u;
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn wrong_override() { r[0] = size; }
+
+//# no_alias: an element type for a kernel without one
+//= element f16
+//= says alias T
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn no_alias() { r[0] = 1u; }
+
+//# empty_group: a work-group of nothing
+//= says empty_group | Workgroup size
+@compute @workgroup_size(0) fn empty_group() { }
+
+//# subgroups_on_the_host: what a language cannot express is named
+//= says subgroup
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn subgroups_on_the_host(@builtin(local_invocation_index) i: u32) {
+    r[i] = subgroupAdd(i); //!
+}
