@@ -1,4 +1,4 @@
-//! A short sweep of the null backend: the first and the last call of each function in each quick case, refused.
+//! A short sweep of two null devices: the first and the last call of each function in each quick case, refused.
 //! `cargo xtask faults` goes further.
 
 use std::process::{Command, ExitCode};
@@ -8,6 +8,8 @@ use runtime_conformance::{FaultOptions, Selection, run_faults, serve_faults};
 use runtime_core::Runtime;
 
 const BACKEND: &str = "null";
+/// An accelerator with everything, and an embedded device.
+const DEVICES: [&str; 2] = ["null:1", "null:2"];
 const WORKER: &str = "--fault-worker";
 
 fn main() -> ExitCode {
@@ -15,14 +17,14 @@ fn main() -> ExitCode {
         return serve_faults();
     }
     let trial = Trial::ignorable_test("null::faults::first_and_last_calls", || {
-        let selection = Selection::new(vec![BACKEND.to_owned()]);
+        let selection = Selection::new(DEVICES.map(str::to_owned).to_vec());
         let required = selection.required.iter().any(|name| name == BACKEND);
         let built = Runtime::new().targets().iter().any(|target| target.name == BACKEND);
         if !built && !required {
             return Ok(Completion::ignored_with("the null backend is not built: `cargo build --workspace`"));
         }
         let selection = Selection { required: Vec::new(), ..selection };
-        let options = FaultOptions { first: 1, spread: 0, longest_ms: Some(20), ..FaultOptions::default() };
+        let options = FaultOptions { first: 1, spread: 0, longest_ms: Some(15), ..FaultOptions::default() };
         let well = run_faults(&selection, &options, &|| {
             let mut command = Command::new(std::env::current_exe()?);
             command.arg(WORKER);
