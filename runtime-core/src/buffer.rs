@@ -10,9 +10,11 @@ use parking_lot::Mutex;
 
 use crate::abi::{self, Handle};
 use crate::device::{Device, with_exclusive};
+use crate::directory::Found;
 use crate::graves::{Owner, Remains};
 use crate::hazards::{Hazards, Use};
 use crate::options::suggest;
+use crate::timeline::Timeline;
 use crate::{Access, Error, MemorySpace, Queue, Result};
 
 /// Where a tensor is placed on a device.
@@ -211,10 +213,13 @@ impl Drop for Buffer {
         if self.device.must_leak() {
             return std::mem::forget(owner);
         }
+        // Freeing in order with a queue does not tell the owner when the work has ended.
+        if owner.is_none() && !self.is_frozen() && self.free_in_order().is_some() {
+            return;
+        }
         // Readers of a frozen buffer are not recorded: it may be in use by whatever is in flight.
         let mut until = if self.is_frozen() { self.device.pending_anywhere() } else { Vec::new() };
         until.extend(self.device.pending(self.hazards.get_mut().uses()));
-        // Freeing in order with a queue does not tell the owner when the work has ended.
         if owner.is_none() && self.stream_ordered(&until).is_some() {
             return;
         }
@@ -223,11 +228,36 @@ impl Drop for Buffer {
 }
 
 impl Buffer {
+    /// Frees in order with the one queue that has used the buffer, where the driver can, without a look at the device: a
+    /// mark and a query would cost more than the allocation.
+    fn free_in_order(&mut self) -> Option<()> {
+        if !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
+            return None;
+        }
+        let hazards = self.hazards.get_mut();
+        let first = hazards.uses().next()?;
+        if hazards.uses().any(|used| used.queue != first.queue) {
+            return None;
+        }
+        let Found::Live(timeline) = self.device.directory().find(first.queue) else { return None };
+        // What is known to have ended need not wait for later work of the queue.
+        let in_flight = !timeline.has_ended(first.ticket);
+        if in_flight { self.free_after(&timeline) } else { None }
+    }
+
     /// Frees in order with the one queue that still uses the buffer, where the driver can.
-    fn stream_ordered(&self, until: &[(Arc<crate::timeline::Timeline>, u64)]) -> Option<()> {
-        let [(timeline, _)] = until else { return None };
-        let own = std::ptr::eq(timeline.device.as_ptr(), Arc::as_ptr(&self.device));
-        if !own || !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
+    fn stream_ordered(&self, until: &[(Arc<Timeline>, u64)]) -> Option<()> {
+        match until {
+            [(timeline, _)] if self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) => {
+                self.free_after(timeline)
+            }
+            _ => None,
+        }
+    }
+
+    /// Frees in order with a queue, if it is one of the buffer's own device.
+    fn free_after(&self, timeline: &Timeline) -> Option<()> {
+        if !std::ptr::eq(timeline.device.as_ptr(), Arc::as_ptr(&self.device)) {
             return None;
         }
         let _submission = timeline.submission.lock();

@@ -192,7 +192,10 @@ impl Queue {
             None
         };
         let (nodes, device) = (graph.nodes.clone(), self.device.clone());
-        Ok(ExecutableGraph { nodes, device, native, submitting: Mutex::default() })
+        let mut made =
+            ExecutableGraph { nodes, device, native, used: Vec::new(), submitting: Mutex::default() };
+        made.used = used(&made.nodes).map_err(|error| self.name(error, "instantiate"))?;
+        Ok(made)
     }
 
     /// Submits a whole graph. One ticket where graphs are native; else one per node, and the event is the last one's.
@@ -215,10 +218,10 @@ impl Queue {
 
     fn replay_native(&self, graph: &ExecutableGraph, native: Handle) -> Result<Event> {
         let mut uses = Uses::default();
-        for (tensor, access) in graph.nodes.iter().flat_map(|node| node.work.uses()) {
+        for (tensor, access) in &graph.used {
             tensor
                 .buffer("replay")
-                .and_then(|buffer| uses.add(buffer, access))
+                .and_then(|buffer| uses.add(buffer, *access))
                 .map_err(|error| self.name(error, "replay"))?;
         }
         let replay = self.device.calls.graph.replay;
@@ -310,6 +313,8 @@ pub struct ExecutableGraph {
     nodes: Vec<Node>,
     device: Arc<Device>,
     native: Option<Handle>,
+    /// What a replay uses: every buffer once, by one of its tensors.
+    used: Vec<(Tensor, Access)>,
     /// Held through a native replay's driver call.
     submitting: Mutex<()>,
 }
@@ -358,6 +363,7 @@ impl ExecutableGraph {
             })?;
         }
         self.nodes[index].work = work;
+        self.used = used(&self.nodes)?;
         Ok(())
     }
 
@@ -388,6 +394,20 @@ impl Drop for ExecutableGraph {
             self.device.graves.bury(&self.device, Remains::Graph(native), self.device.all_pending());
         }
     }
+}
+
+/// Every buffer of the nodes, and all that they do with it.
+fn used(nodes: &[Node]) -> Result<Vec<(Tensor, Access)>> {
+    let mut places = HashMap::new();
+    let mut used: Vec<(Tensor, Access)> = Vec::new();
+    for (tensor, access) in nodes.iter().flat_map(|node| node.work.uses()) {
+        let place = *places.entry(Arc::as_ptr(tensor.buffer("graph")?).addr()).or_insert(used.len());
+        match used.get_mut(place) {
+            Some((_, known)) => *known = Access::from_bits(known.bits() | access.bits()),
+            None => used.push((tensor.clone(), access)),
+        }
+    }
+    Ok(used)
 }
 
 /// Builds a native graph of explicit nodes.

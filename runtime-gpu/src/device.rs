@@ -31,7 +31,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         ),
         OptionSpec::device(
             "upload_threads",
-            4_i64,
+            8_i64,
             "Threads that copy pageable memory on its way to the device, at most one per processor by default.",
         ),
         OptionSpec::device(

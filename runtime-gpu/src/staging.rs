@@ -45,7 +45,7 @@ impl Tuning {
         };
         Self {
             slot_bytes: given("staging_slot_kib").unwrap_or(1024).clamp(64, 1 << 16) << 10,
-            upload_threads: given("upload_threads").unwrap_or(4.min(cores)).min(64),
+            upload_threads: given("upload_threads").unwrap_or(8.min(cores)).min(64),
             download_threads: given("download_threads").unwrap_or(8.min(cores)).min(64),
         }
     }
