@@ -16,13 +16,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use naga::{
-    BinaryOperator as Op, Block, Expression, Handle, LocalVariable, ScalarKind, Statement, TypeInner,
-    UnaryOperator,
+    AddressSpace, BinaryOperator as Op, Block, Expression, Handle, LocalVariable, ScalarKind, Statement,
+    TypeInner, UnaryOperator,
 };
 
 use super::entry::Entry;
 use super::homes::Home;
 use super::uses::Skip;
+use crate::program::Checks;
 use crate::uniformity::{Root, Shape, operands};
 
 /// What is known in one copy of a region.
@@ -253,8 +254,16 @@ impl Finder<'_, '_, '_, '_> {
     ) -> bool {
         let (entry, homes) = (self.entry, self.entry.homes);
         if entry.once.is_once(value) {
+            // Where nothing is checked, memory is read only if the program does.
+            let memory = match entry.uses.root(pointer) {
+                Root::Global(variable) => {
+                    matches!(entry.module.global_variables[variable].space, AddressSpace::Storage { .. })
+                }
+                _ => false,
+            };
+            let safe = !memory || entry.printer.writer.checks == Checks::Bounded;
             // Printed where it is used, the load names what its index names.
-            return !entry.uses.is_named(value) && operands_known(self, pointer, known);
+            return safe && !entry.uses.is_named(value) && operands_known(self, pointer, known);
         }
         match entry.function.expressions[pointer] {
             Expression::LocalVariable(variable) => {
