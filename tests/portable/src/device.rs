@@ -126,6 +126,7 @@ fn content(whole: &Tensor, bytes: usize) -> Result<Vec<u8>, Failure> {
     Ok(inner.to_vec())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failure(error: Error) -> Failure {
     match error.kind() {
         ErrorKind::Unsupported => Failure::Unsupported(error.to_string()),

@@ -44,17 +44,20 @@ impl Nvrtc {
         let said = |error: libloading::Error| format!("{}: {error}", path.display());
         // SAFETY: the user names NVRTC, whose initialisers do nothing that matters here.
         let library = Box::leak(Box::new(unsafe { Library::new(path) }.map_err(said)?));
-        // SAFETY: `nvrtc.h` declares these functions so, and the library stays loaded.
-        let functions = unsafe {
-            Self {
-                create: *library.get(b"nvrtcCreateProgram\0").map_err(said)?,
-                compile: *library.get(b"nvrtcCompileProgram\0").map_err(said)?,
-                log_size: *library.get(b"nvrtcGetProgramLogSize\0").map_err(said)?,
-                log: *library.get(b"nvrtcGetProgramLog\0").map_err(said)?,
-                destroy: *library.get(b"nvrtcDestroyProgram\0").map_err(said)?,
-            }
-        };
-        Ok(functions)
+        // The type is that of the field.
+        macro_rules! function {
+            ($name:literal) => {
+                // SAFETY: `nvrtc.h` declares it so, and the library stays loaded.
+                *unsafe { library.get($name) }.map_err(said)?
+            };
+        }
+        Ok(Self {
+            create: function!(b"nvrtcCreateProgram\0"),
+            compile: function!(b"nvrtcCompileProgram\0"),
+            log_size: function!(b"nvrtcGetProgramLogSize\0"),
+            log: function!(b"nvrtcGetProgramLog\0"),
+            destroy: function!(b"nvrtcDestroyProgram\0"),
+        })
     }
 
     /// Compiles CUDA C++ for an architecture.

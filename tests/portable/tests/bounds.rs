@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CommonRuntime, DType, Geometry, Module, ModuleSource, Placement, QueueOptions, Runtime, Tensor,
+    Arg, CommonRuntime, DType, Geometry, Module, ModuleSource, Placement, QueueOptions, Result, Runtime,
+    Tensor,
 };
 
 const GROUP: u32 = 16;
@@ -68,33 +69,33 @@ struct Lab {
 }
 
 impl Lab {
-    fn new() -> Self {
+    fn new() -> Result<Self> {
         let runtime = Runtime::builder().discover(false).register(runtime_host::backend());
-        let device = runtime.lower_with(runtime_kernel::wgsl()).build().open("host").unwrap();
-        let module = device.load(&ModuleSource::wgsl(KERNELS)).unwrap();
-        Self { device, module }
+        let device = runtime.lower_with(runtime_kernel::wgsl()).build().open("host")?;
+        let module = device.load(&ModuleSource::wgsl(KERNELS))?;
+        Ok(Self { device, module })
     }
 
     /// A tensor that has its memory for itself.
-    fn tensor(&self, dtype: DType, n: usize) -> Tensor {
-        let tensor = self.device.allocate(dtype, &[n], &Placement::default()).unwrap();
-        tensor.fill(&[0]).unwrap();
-        tensor
+    fn tensor(&self, dtype: DType, n: usize) -> Result<Tensor> {
+        let tensor = self.device.allocate(dtype, &[n], &Placement::default())?;
+        tensor.fill(&[0])?;
+        Ok(tensor)
     }
 
-    fn run(&self, kernel: &str, dtype: Option<DType>, n: usize, offset: i32) -> Vec<u8> {
-        let (x, r) = (self.tensor(DType::F32, n), self.tensor(dtype.unwrap_or(DType::F32), n));
-        let queue = self.device.open_queue(&QueueOptions::default()).unwrap();
+    fn run(&self, kernel: &str, dtype: Option<DType>, n: usize, offset: i32) -> Result<Vec<u8>> {
+        let (x, r) = (self.tensor(DType::F32, n)?, self.tensor(dtype.unwrap_or(DType::F32), n)?);
+        let queue = self.device.open_queue(&QueueOptions::default())?;
         let args = [Arg::read(&x), Arg::read_write(&r), Arg::scalar(offset)];
         let geometry = Geometry::cover(40, GROUP);
-        queue.call(&self.module.kernel(kernel).unwrap(), &geometry, &args).unwrap();
-        r.to_array().unwrap().bytes().to_vec()
+        queue.call(&self.module.kernel(kernel)?, &geometry, &args)?;
+        Ok(r.to_array()?.bytes().to_vec())
     }
 }
 
 #[test]
-fn accesses_out_of_range_touch_nothing() {
-    let lab = Lab::new();
+fn accesses_out_of_range_touch_nothing() -> Result<()> {
+    let lab = Lab::new()?;
     let kernels = [
         ("scalars", None),
         ("copied", None),
@@ -108,19 +109,21 @@ fn accesses_out_of_range_touch_nothing() {
         // At least one whole element of each sort, and sizes that are no multiple of it.
         for n in [8, 9, 13, 31] {
             for offset in [-1, 1, -7, 16, 1 << 30, i32::MIN, i32::MAX] {
-                assert_eq!(lab.run(kernel, dtype, n, offset).len(), n * 4);
+                assert_eq!(lab.run(kernel, dtype, n, offset)?.len(), n * 4);
             }
         }
     }
+    Ok(())
 }
 
 #[test]
-fn what_is_in_range_is_done_beside_what_is_not() {
-    let lab = Lab::new();
-    let shifted = lab.run("scalars", None, 9, -3);
+fn what_is_in_range_is_done_beside_what_is_not() -> Result<()> {
+    let lab = Lab::new()?;
+    let shifted = lab.run("scalars", None, 9, -3)?;
     let ones: Vec<_> = shifted.chunks(4).map(|bytes| bytes == 1.0f32.to_le_bytes()).collect();
     assert_eq!(ones, [true; 9]);
-    let beside = lab.run("scalars", None, 9, 4);
+    let beside = lab.run("scalars", None, 9, 4)?;
     let ones: Vec<_> = beside.chunks(4).map(|bytes| bytes == 1.0f32.to_le_bytes()).collect();
     assert_eq!(ones, [false, false, false, false, true, true, true, true, true]);
+    Ok(())
 }
