@@ -35,13 +35,21 @@ pub(super) type Counts = BTreeMap<&'static str, u64>;
 /// An object: addresses are unique among those of one kind, if at all.
 type Object = (Kind, usize);
 
+/// What is known of an address.
+#[derive(Debug, Default)]
+struct Open {
+    /// The parent of each time that it was opened.
+    parents: Vec<Object>,
+    /// A backend may answer with the same kernel twice: then nobody can tell whose is closed.
+    shared: bool,
+}
+
 #[derive(Debug, Default)]
 struct State {
     counts: Counts,
     fault: Option<Fault>,
     reached: bool,
-    /// Open objects with the parent of each.
-    open: HashMap<Object, Vec<Object>>,
+    open: HashMap<Object, Open>,
     broken: Vec<String>,
 }
 
@@ -82,8 +90,8 @@ pub(super) fn is_clean() -> bool {
 pub(super) fn seen() -> Seen {
     let state = state();
     let mut left = BTreeMap::new();
-    for (&(kind, _), parents) in &state.open {
-        *left.entry(kind).or_insert(0) += parents.len();
+    for (&(kind, _), open) in &state.open {
+        *left.entry(kind).or_insert(0) += open.parents.len();
     }
     Seen {
         counts: state.counts.clone(),
@@ -112,7 +120,10 @@ pub(super) fn enter(name: &'static str, used: &[(Kind, Handle)]) -> Option<Error
 
 /// Notes that an object was made.
 pub(super) fn opened((kind, handle): (Kind, Handle), (parent, parent_handle): (Kind, Handle)) {
-    state().open.entry((kind, handle.addr())).or_default().push((parent, parent_handle.addr()));
+    let mut state = state();
+    let open = state.open.entry((kind, handle.addr())).or_default();
+    open.shared |= !open.parents.is_empty();
+    open.parents.push((parent, parent_handle.addr()));
 }
 
 /// Notes that an object is being ended.
@@ -121,14 +132,14 @@ pub(super) fn closing(name: &'static str, (kind, handle): (Kind, Handle)) {
     let object = (kind, handle.addr());
     match state.open.get_mut(&object) {
         None => state.broken.push(format!("{name} of a {kind} that is not open")),
-        Some(parents) => {
-            parents.pop();
-            if parents.is_empty() {
+        Some(open) => {
+            open.parents.pop();
+            if open.parents.is_empty() {
                 state.open.remove(&object);
             }
         }
     }
-    let orphan = state.open.iter().find(|(child, parents)| **child != object && parents.contains(&object));
+    let orphan = state.open.iter().find(|(_, child)| !child.shared && child.parents.contains(&object));
     if let Some((&(child, _), _)) = orphan {
         let text = format!("{name} before a {child} of it");
         state.broken.push(text);
@@ -146,5 +157,44 @@ impl fmt::Display for Kind {
             Self::Queue => "queue",
             Self::Graph => "graph",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(address: usize) -> Handle {
+        std::ptr::without_provenance_mut(address)
+    }
+
+    /// One test, since the state is that of the process.
+    #[test]
+    fn objects_are_closed_once_and_after_their_children() {
+        let (device, queue, none) =
+            ((Kind::Device, handle(8)), (Kind::Queue, handle(8)), (Kind::Instance, handle(0)));
+        let fault = Fault { entry: "queue.mark".into(), nth: 2, kind: ErrorKind::Driver };
+        begin(Some(fault));
+        opened(device, none);
+        opened(queue, device);
+        assert_eq!([1, 2, 3].map(|_| enter("queue.mark", &[queue])), [None, Some(ErrorKind::Driver), None]);
+        assert!(seen().reached && seen().broken.is_empty());
+        assert_eq!(seen().left, ["1 device", "1 queue"]);
+        closing("device.close", device);
+        assert_eq!(seen().broken, ["device.close before a queue of it"]);
+        closing("queue.close", queue);
+        assert!(is_clean());
+        closing("queue.close", queue);
+        assert_eq!(enter("queue.mark", &[queue]), None);
+        assert_eq!(seen().broken.len(), 3, "closed twice, and used afterwards: {:?}", seen().broken);
+        begin(None);
+        let (kernel, modules) = ((Kind::Kernel, handle(64)), [1, 2].map(|n| (Kind::Module, handle(n))));
+        for module in modules {
+            opened(module, device);
+            opened(kernel, module);
+        }
+        closing("module.release_kernel", kernel);
+        closing("module.unload", modules[1]);
+        assert!(seen().broken.is_empty(), "the kernel that is left may be of the other: {:?}", seen().broken);
     }
 }
