@@ -16,11 +16,19 @@ void scale(float *x, float factor, long count, long pause_ms) {
     for (long i = 0; i < count; i++) x[i] *= factor;
 }";
 
-/// An opened device, and on the host a queue with a kernel.
+/// The same for a GPU.
+const CUDA_SCALE: &str = r#"
+extern "C" __global__ void scale(float *x, float factor, long long count, long long pause_ms) {
+    for (long long i = 0; i < pause_ms; i++) __nanosleep(1000000);
+    long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    for (long long i = first; i < count; i += gridDim.x * (long long)blockDim.x) x[i] *= factor;
+}"#;
+
+/// An opened device, and on the host or a GPU a queue with a kernel.
 #[derive(Debug)]
 pub struct Device {
     pub(crate) runtime: Arc<dyn CommonRuntime>,
-    host: Option<(Queue, Kernel)>,
+    work: Option<(Queue, Kernel, Geometry)>,
 }
 
 static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
@@ -55,7 +63,7 @@ pub unsafe extern "C" fn interop_error(buffer: *mut c_char, bytes: usize) {
     unsafe { buffer.wrapping_add(count).write(0) };
 }
 
-/// Opens `host` or a null device.
+/// Opens `host`, a GPU or a null device.
 ///
 /// # Safety
 /// `name` is a terminated string.
@@ -65,17 +73,29 @@ pub unsafe extern "C" fn interop_open(name: *const c_char) -> *mut Device {
         let runtime = Runtime::builder().discover(false).register(runtime_host::backend());
         // SAFETY: the caller's promise.
         let name = unsafe { text(name) }?;
-        let runtime = runtime.register(runtime_null::backend()).build().open(name)?;
-        let host = runtime.as_host().is_some().then(|| kernel(&*runtime)).transpose()?;
-        Ok(Box::new(Device { runtime, host }))
+        let runtime = runtime.register(runtime_null::backend()).register(runtime_gpu::backend());
+        let runtime = runtime.build().open(name)?;
+        let work = if runtime.as_host().is_some() {
+            Some(kernel(&*runtime, "c", SCALE, Geometry::single())?)
+        } else if name.starts_with("cuda") {
+            Some(kernel(&*runtime, "cuda-c", CUDA_SCALE, Geometry::new([8, 1, 1], [256, 1, 1]))?)
+        } else {
+            None
+        };
+        Ok(Box::new(Device { runtime, work }))
     };
     caught(open()).map_or(std::ptr::null_mut(), Box::into_raw)
 }
 
-fn kernel(device: &dyn CommonRuntime) -> Result<(Queue, Kernel)> {
+fn kernel(
+    device: &dyn CommonRuntime,
+    format: &'static str,
+    code: &'static str,
+    geometry: Geometry,
+) -> Result<(Queue, Kernel, Geometry)> {
     // SAFETY: it reads and writes as many elements of its first argument as its third one says.
-    let source = unsafe { ModuleSource::native("c", SCALE) };
-    Ok((device.open_queue(&QueueOptions::default())?, device.load(&source)?.kernel("scale")?))
+    let source = unsafe { ModuleSource::native(format, code) };
+    Ok((device.open_queue(&QueueOptions::default())?, device.load(&source)?.kernel("scale")?, geometry))
 }
 
 /// Closes a device.
@@ -88,18 +108,18 @@ pub unsafe extern "C" fn interop_close(device: *mut Device) {
     drop(unsafe { Box::from_raw(device) });
 }
 
-/// Multiplies a row-major tensor of f32 on the host, after a pause, and does not wait.
+/// Multiplies a row-major tensor of f32, after a pause, and does not wait.
 ///
 /// # Safety
 /// Both were made here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn interop_scale(device: &Device, tensor: &Tensor, factor: f32, pause_ms: i64) -> i32 {
     let launch = || {
-        let (queue, kernel) =
-            device.host.as_ref().ok_or_else(|| Error::unsupported("a kernel on this device"))?;
+        let (queue, kernel, geometry) =
+            device.work.as_ref().ok_or_else(|| Error::unsupported("a kernel on this device"))?;
         let count = i64::try_from(tensor.element_count()).unwrap_or(0);
         let args = [Arg::read_write(tensor), Arg::scalar(factor), Arg::scalar(count), Arg::scalar(pause_ms)];
-        queue.launch(kernel, &Geometry::single(), &args).map(drop)
+        queue.launch(kernel, geometry, &args).map(drop)
     };
     caught(launch()).map_or(-1, |()| 0)
 }
@@ -111,7 +131,7 @@ pub unsafe extern "C" fn interop_scale(device: &Device, tensor: &Tensor, factor:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn interop_wait(device: &Device) -> i32 {
     let wait = || {
-        if let Some((queue, _)) = &device.host {
+        if let Some((queue, ..)) = &device.work {
             queue.wait_idle()?;
         }
         Tensor::from_slice(&*device.runtime, &[1], &[0u8]).map(drop)

@@ -9,6 +9,7 @@
     reason = "a benchmark that calls the driver and reports"
 )]
 
+mod limits;
 mod raw;
 
 use std::sync::{Arc, Barrier};
@@ -34,6 +35,15 @@ fn main() {
     if std::env::args().any(|argument| argument == "--list") {
         return;
     }
+    let only = std::env::var("CUDA_BENCH_ONLY").unwrap_or_default();
+    // Asked for by name only: they are no comparison.
+    for (name, limit) in
+        [("stress", limits::stress as fn()), ("memory", limits::memory), ("peers", limits::peers)]
+    {
+        if only.split(',').any(|wanted| wanted == name) {
+            limit();
+        }
+    }
     let runtime = Runtime::new();
     let (Ok(device), Some(raw)) = (runtime.open("cuda"), Raw::open(PTX)) else {
         println!("no CUDA device here: nothing is compared");
@@ -42,9 +52,9 @@ fn main() {
     let info = device.info();
     println!("{}, driver {}\n", info.name, info.driver_version);
     println!("| what | raw | ours | ratio |\n| --- | --- | --- | --- |");
-    let only = std::env::var("CUDA_BENCH_ONLY").unwrap_or_default();
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("submit", submit),
+        ("marks", marks),
         ("threads", threads),
         ("wait", wait),
         ("graph", graph),
@@ -158,6 +168,29 @@ fn submit(device: &Device, raw: &Raw) {
         elapsed
     };
     line("submit, event kept", compare(plain, kept), BATCH as f64);
+}
+
+/// What the driver's own ways of marking a launch cost: an event again and again, one each, or a word in memory.
+fn marks(_device: &Device, raw: &Raw) {
+    let events: Vec<_> = (0..BATCH).map(|_| raw.open_event()).collect();
+    let launches = |mark: &mut dyn FnMut(usize)| {
+        let elapsed = time(|| {
+            (0..events.len()).for_each(|index| {
+                raw.launch(raw.stream, 3.0);
+                mark(index);
+            });
+        });
+        raw.wait(raw.stream);
+        elapsed
+    };
+    let word = raw.open_word();
+    let plain = || launches(&mut |_| {});
+    for (what, count) in [("one event", 1), ("32 events by turns", 32), ("an event each", events.len())] {
+        let ours = || launches(&mut |index| raw.record(events[index % count], raw.stream));
+        line(&format!("raw launch, and raw with {what} recorded"), compare(plain, ours), BATCH as f64);
+    }
+    let ours = || launches(&mut |index| raw.write_word(word, index as u64 + 1));
+    line("raw launch, and raw with a word written", compare(plain, ours), BATCH as f64);
 }
 
 fn threads(device: &Device, raw: &Raw) {
@@ -362,7 +395,7 @@ fn pageable(raw: &Raw) {
             (256, 4, 8),
         ]
     } else {
-        &[(1024, 4, 8)]
+        &[(1024, 8, 8), (1024, 6, 8), (2048, 8, 8)]
     };
     for &(slot, up, down) in tunings {
         let options = Options::new()

@@ -60,6 +60,10 @@ bind! {
     cuGraphAddKernelNode_v2(*mut Handle, Handle, *const Handle, usize, *const KernelNode);
     cuGraphInstantiateWithFlags(*mut Handle, Handle, u64);
     cuGraphLaunch(Handle, Handle);
+    cuEventCreate(*mut Handle, c_uint);
+    cuEventRecord(Handle, Handle);
+    cuMemHostGetDevicePointer_v2(*mut u64, Handle, c_uint);
+    cuStreamWriteValue64_v2(Handle, u64, u64, c_uint);
 }
 
 /// `CUDA_KERNEL_NODE_PARAMS_v2`.
@@ -175,6 +179,36 @@ impl Raw {
                 ptr::null(),
             )
         });
+    }
+
+    /// An event without a time.
+    pub(crate) fn open_event(&self) -> Handle {
+        let mut event = ptr::null_mut();
+        // SAFETY: the out-parameter is writable.
+        ok(unsafe { (self.calls.cuEventCreate)(&raw mut event, 2) });
+        event
+    }
+
+    #[inline]
+    pub(crate) fn record(&self, event: Handle, stream: Handle) {
+        // SAFETY: event and stream are alive.
+        ok(unsafe { (self.calls.cuEventRecord)(event, stream) });
+    }
+
+    /// A word of pinned memory, for the device.
+    pub(crate) fn open_word(&self) -> u64 {
+        let (mut host, mut address) = (ptr::null_mut(), 0);
+        // SAFETY: the out-parameter is writable.
+        ok(unsafe { (self.calls.cuMemHostAlloc)(&raw mut host, 4096, 2) });
+        // SAFETY: as above.
+        ok(unsafe { (self.calls.cuMemHostGetDevicePointer_v2)(&raw mut address, host, 0) });
+        address
+    }
+
+    #[inline]
+    pub(crate) fn write_word(&self, word: u64, value: u64) {
+        // SAFETY: the word is allocated and the stream alive.
+        ok(unsafe { (self.calls.cuStreamWriteValue64_v2)(self.stream, word, value, 0) });
     }
 
     pub(crate) fn wait(&self, stream: Handle) {
