@@ -69,7 +69,8 @@ fn whole(topology: &Topology) -> DeviceInfo {
             | abi::CAP_F64
             | abi::CAP_IMPORT
             | abi::CAP_RANGE
-            | abi::CAP_GROUPS,
+            | abi::CAP_GROUPS
+            | half_precision(&features),
     );
     info.limits = Limits {
         groups: [i32::MAX as u64; 3],
@@ -84,6 +85,14 @@ fn whole(topology: &Topology) -> DeviceInfo {
     info.formats = module::FORMATS.map(|(format, _)| format.to_owned()).to_vec();
     info.properties = properties(&features);
     info
+}
+
+/// Compilers have the type everywhere; it counts where the processor at least converts it to f32 and back.
+fn half_precision(features: &[&str]) -> u64 {
+    match features.iter().any(|feature| ["f16c", "fp16"].contains(feature)) {
+        true => abi::CAP_F16,
+        false => 0,
+    }
 }
 
 fn properties(features: &[&str]) -> Options {

@@ -29,7 +29,6 @@ pub fn runtime() -> Runtime {
 ///
 /// # Panics
 /// As `runtime`.
-#[must_use]
 pub fn builder() -> RuntimeBuilder {
     let executable = std::env::current_exe().unwrap_or_default();
     let folder = executable.parent().map(PathBuf::from).unwrap_or_default();
