@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import time
 from ctypes import POINTER, byref, c_bool, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint8, c_uint64, c_void_p
 
 VERSIONED, UNVERSIONED = b"dltensor_versioned", b"dltensor"
@@ -21,6 +22,14 @@ class Description(ctypes.Structure):
 
 def describe(code=0, bits=0, shape=(), strides=()):
     return Description(code, bits, 0, len(shape), (c_int64 * 8)(*shape), (c_int64 * 8)(*strides))
+
+
+def eventually(condition, seconds=20):
+    """Whether it comes true in time: the device's own thread may be at it."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return condition()
 
 
 class Error(Exception):
