@@ -65,6 +65,13 @@ impl Place {
     }
 }
 
+/// How the index of an access that was checked is written.
+#[derive(Clone, Copy)]
+enum Checked {
+    AsItIs,
+    AsUnsigned,
+}
+
 impl<E: Environment> Printer<'_, '_, E> {
     /// The place that a pointer points to.
     pub(crate) fn place(&mut self, pointer: Handle<Expression>) -> Result<Place> {
@@ -114,8 +121,11 @@ impl<E: Environment> Printer<'_, '_, E> {
             self.index(&mut place, pointee, &index)?;
             return Ok(place);
         }
-        self.check(&mut place, base, index, known)?;
-        let index = index.map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ANY))?;
+        let index = match (self.check(&mut place, base, index, known)?, index) {
+            (_, None) => known.to_string(),
+            (Checked::AsUnsigned, Some(index)) => format!("(u32){}", self.operand(index, level::UNARY)?),
+            (Checked::AsItIs, Some(index)) => self.operand(index, level::ANY)?,
+        };
         let index = match place.conditions.pop_if(|_| self.addressing) {
             // A pointer has to point to something: out of range, to the first element.
             Some(condition) => format!("{condition} ? {index} : 0"),
@@ -141,26 +151,29 @@ impl<E: Environment> Printer<'_, '_, E> {
         base: Handle<Expression>,
         index: Option<Handle<Expression>>,
         known: u32,
-    ) -> Result<()> {
+    ) -> Result<Checked> {
         if self.writer.checks == Checks::Unchecked {
-            return Ok(());
+            return Ok(Checked::AsItIs);
         }
-        let Some(limit) = range::limit(self.frame, base, index, known) else { return Ok(()) };
+        let Some(limit) = range::limit(self.frame, base, index, known) else { return Ok(Checked::AsItIs) };
+        let runtime = matches!(limit, Limit::Runtime(_));
         let limit = match limit {
             Limit::Constant(length) => format!("{length}u"),
             Limit::Runtime(Some(variable)) => self.environment.length(self.writer, variable).into_owned(),
             Limit::Runtime(None) => return Err(self.strange("a pointer to a runtime-sized array", base)),
         };
+        let signed = index.is_some_and(|index| *self.frame.inner(index) == TypeInner::Scalar(Scalar::I32));
         let index = match index {
             None => format!("{known}u"),
-            Some(index) if *self.frame.inner(index) == TypeInner::Scalar(Scalar::I32) => {
+            Some(index) if signed => {
                 self.writer.scalar(Scalar::U32)?;
                 format!("(u32){}", self.operand(index, level::UNARY)?)
             }
             Some(index) => self.operand(index, level::ADD)?,
         };
         place.conditions.push(format!("{index} < {limit}"));
-        Ok(())
+        // An array may have more than 2³¹ elements; then a negative number passes, and must not count backwards.
+        Ok(if signed && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
     }
 
     fn index(&self, place: &mut Place, indexed: &TypeInner, index: &str) -> Result<()> {

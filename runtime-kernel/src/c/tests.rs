@@ -38,6 +38,17 @@ fn an_entry_point_called_main_has_a_symbol_that_c_takes() {
 }
 
 #[test]
+fn a_negative_index_that_passes_for_a_large_one_does_not_count_backwards() {
+    let text = entry("let at = i32(x[i]); y[at] = x[at];", Checks::Bounded);
+    assert!(
+        text.contains("if ((u32)at < y_length) y[(u32)at] = (u32)at < x_length ? x[(u32)at] : 0u;"),
+        "{text}"
+    );
+    let text = entry("let at = i32(x[i]); y[at] = x[at];", Checks::Unchecked);
+    assert!(text.contains("y[at] = x[at];"), "{text}");
+}
+
+#[test]
 fn accesses_are_checked_where_nothing_proves_them_in_range() {
     let text = entry("y[i] = x[i] + tile[i] + tile[i & 7u] + tile[i + 1u];", Checks::Bounded);
     assert!(text.contains("if (i < y_length) y[i] = "), "{text}");
