@@ -3,6 +3,7 @@
 //! The seeds are fixed. Many of them go into one module, so that a compiler is started once; what fails is made smaller
 //! before it is told.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use libtest_mimic::{Failed, Trial};
@@ -16,28 +17,27 @@ use crate::{lockstep, minimise};
 const EXPRESSIONS: (usize, usize) = (25, 10);
 /// Invocations that evaluate each expression.
 const ROWS: usize = 50;
-/// Random kernels of a module.
-const KERNELS: u64 = 20;
 
 /// How many modules of each sort there are.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount {
     /// Modules of expressions.
     pub expressions: u64,
-    /// Modules of kernels.
-    pub kernels: u64,
+    /// Modules of kernels, and kernels of a module.
+    pub kernels: (u64, u64),
 }
 
 /// For a device: 2000 expressions, 100 kernels.
-pub const MANY: Amount = Amount { expressions: 8, kernels: 5 };
+pub const MANY: Amount = Amount { expressions: 8, kernels: (5, 20) };
 /// For a compiler that takes long.
-pub const FEW: Amount = Amount { expressions: 2, kernels: 2 };
+pub const FEW: Amount = Amount { expressions: 1, kernels: (1, 5) };
 
 /// The trials of a machine.
 #[must_use]
 pub fn trials(machine: &Arc<dyn Machine>, amount: Amount) -> Vec<Trial> {
     let expressions = (0..amount.expressions).map(|seed| expressions(machine.clone(), seed));
-    let kernels = (0..amount.kernels).flat_map(|module| kernels(machine, module));
+    let (modules, size) = amount.kernels;
+    let kernels = (0..modules).flat_map(|module| kernels(machine, module * size..(module + 1) * size));
     expressions.chain(kernels).collect()
 }
 
@@ -70,8 +70,7 @@ fn expressions(machine: Arc<dyn Machine>, seed: u64) -> Trial {
     })
 }
 
-fn kernels(machine: &Arc<dyn Machine>, module: u64) -> Vec<Trial> {
-    let seeds = module * KERNELS..(module + 1) * KERNELS;
+fn kernels(machine: &Arc<dyn Machine>, seeds: Range<u64>) -> Vec<Trial> {
     let kernels: Vec<_> = seeds.map(|seed| lockstep::kernel(&format!("k{seed}"), seed)).collect();
     let kernels = Arc::new(kernels);
     let results: Arc<OnceLock<Vec<_>>> = Arc::default();
