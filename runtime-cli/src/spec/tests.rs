@@ -215,6 +215,15 @@ fn keys_and_values_are_checked_with_their_line() {
                 "[[arg]]\nname = \"x\"\nlocal_bytes = 1\n[[arg]]\nname = \"x\"\nlocal_bytes = 1",
                 "there are two arguments named \"x\"",
             ),
+        ],
+    );
+}
+
+#[test]
+fn names_are_checked_with_their_line() {
+    check(
+        HEAD,
+        &[
             (
                 "[[arg]]\nname = \"x\"\ndtype = \"i8\"\nshape = []\n[[arg]]\nname = \"x\"\nscalar = \"i8\"\nvalue = 1",
                 "there are two arguments named \"x\"",
