@@ -16,7 +16,13 @@ impl Writer<'_> {
         let entry = &module.entry_points[index];
         let info = program.info.get_entry_point(index);
         let group_size = program.interfaces[index].group_size;
-        let frame = Frame { module, function: &entry.function, info, group_size: Some(group_size) };
+        let frame = Frame {
+            module,
+            function: &entry.function,
+            info,
+            group_size: Some(group_size),
+            bounds: self.bounds.entry(index),
+        };
         let mut printer = Printer::new(self, frame, Plain { entry: true });
         let scalars = printer.scalar_names(index);
         let parameters = printer.parameters(index, &scalars)?;

@@ -95,7 +95,7 @@ impl<'a> Writer<'a> {
             None => "void".to_owned(),
         };
         let globals = self.parameters(info)?;
-        let frame = Frame { module, function, info, group_size: None };
+        let frame = Frame { module, function, info, group_size: None, bounds: self.bounds.function(handle) };
         let mut printer = Printer::new(self, frame, Plain { entry: false });
         let mut parameters = Vec::new();
         for (index, argument) in (0..).zip(&function.arguments) {

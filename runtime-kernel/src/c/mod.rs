@@ -38,6 +38,7 @@
 //! in all languages, so that a compiler sees scalars, and arrays are structures with a member `at`.
 
 mod atomic;
+mod bounds;
 mod convert;
 mod dialect;
 mod entry;
@@ -72,6 +73,7 @@ mod writer;
 
 use runtime_core::Result;
 
+use self::bounds::AllBounds;
 use self::writer::Writer;
 use crate::program::{Checks, Dialect, Program};
 
@@ -91,7 +93,8 @@ pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Resu
         Dialect::OpenCl | Dialect::Cuda => None,
     };
     let program = prepared.as_ref().unwrap_or(program);
-    let mut writer = Writer::new(program, dialect, checks);
+    let bounds = AllBounds::of(&program.module);
+    let mut writer = Writer::new(program, &bounds, dialect, checks);
     let entries = &program.module.entry_points;
     writer.functions(entries.iter().map(|entry| &entry.function))?;
     let mut symbols = Vec::with_capacity(entries.len());

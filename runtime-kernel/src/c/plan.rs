@@ -11,6 +11,7 @@ use naga::{
     LocalVariable, Module, Statement, TypeInner,
 };
 
+use super::bounds::Bounds;
 use super::names::{LocalNames, Names};
 use super::writer::Writer;
 use super::{logical, range};
@@ -24,6 +25,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) info: &'a FunctionInfo,
     /// Of an entry point: its work-group.
     pub(crate) group_size: Option<[u32; 3]>,
+    /// What conditions say of its variables.
+    pub(crate) bounds: &'a Bounds,
 }
 
 impl<'a> Frame<'a> {

@@ -95,6 +95,7 @@ pub(crate) fn upper(frame: Frame<'_>, expression: Handle<Expression>, depth: u32
             }
             _ => None,
         },
+        Expression::Load { .. } => upper(frame, frame.bounds.above(expression)?, depth + 1)?.checked_sub(1),
         Expression::AccessIndex { base, index } => of_built_in(frame, base, Some(index)),
         Expression::FunctionArgument(_) => of_built_in(frame, expression, None),
         _ => None,

@@ -49,6 +49,30 @@ fn a_negative_index_that_passes_for_a_large_one_does_not_count_backwards() {
 }
 
 #[test]
+fn conditions_around_an_access_prove_it_in_range() {
+    let loop_over = |bound: &str| {
+        entry(
+            &format!("for (var p = 0u; p < {bound}; p++) {{ y[i] = tile[p * 16u + (i & 15u)]; }}"),
+            Checks::Bounded,
+        )
+    };
+    let text = loop_over("4u");
+    assert!(text.contains(" = tile.at[p * 16u + (i & 15u)];"), "{text}");
+    for bound in ["5u", "x[0]"] {
+        let text = loop_over(bound);
+        assert!(text.contains("< 64u ? tile.at["), "{bound}: {text}");
+    }
+    let text =
+        entry("var p = x[0]; if 64u > p { y[i] = tile[p]; p += 1u; y[i] = tile[p]; }", Checks::Bounded);
+    assert_eq!(text.matches("p < 64u ? tile.at[p]").count(), 2, "it changes within: {text}");
+    let text =
+        entry("var p = x[0]; if 64u > p { y[i] = tile[p]; } else { y[i] = tile[p]; }", Checks::Bounded);
+    assert_eq!(text.matches("p < 64u ? tile.at[p]").count(), 1, "only where it holds: {text}");
+    let text = entry("for (var p = 0; p < 64; p++) { y[i] = tile[p - 1]; }", Checks::Bounded);
+    assert!(text.contains("< 64u ? tile.at["), "signed numbers may be negative: {text}");
+}
+
+#[test]
 fn accesses_are_checked_where_nothing_proves_them_in_range() {
     let text = entry("y[i] = x[i] + tile[i] + tile[i & 7u] + tile[i + 1u];", Checks::Bounded);
     assert!(text.contains("if (i < y_length) y[i] = "), "{text}");

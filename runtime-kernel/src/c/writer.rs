@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use naga::{Module, Scalar, ScalarKind, Span};
 use runtime_core::{Error, Result};
 
+use super::bounds::AllBounds;
 use super::half;
 use super::names::Names;
 use crate::program::{Checks, Dialect, Program};
@@ -13,6 +14,7 @@ use crate::program::{Checks, Dialect, Program};
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) program: &'a Program,
+    pub(crate) bounds: &'a AllBounds,
     pub(crate) dialect: Dialect,
     pub(crate) checks: Checks,
     pub(crate) names: Names,
@@ -27,9 +29,10 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(program: &'a Program, dialect: Dialect, checks: Checks) -> Self {
+    pub(super) fn new(program: &'a Program, bounds: &'a AllBounds, dialect: Dialect, checks: Checks) -> Self {
         Self {
             program,
+            bounds,
             dialect,
             checks,
             names: Names::new(&program.module),

@@ -63,6 +63,7 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
         function,
         info: program.info.get_entry_point(index),
         group_size: Some(point.workgroup_size),
+        bounds: writer.bounds.entry(index),
     };
     let uniformity = Uniformity::of(module, &program.info, index);
     let printer = Printer::new(writer, frame, Lanes::default());
