@@ -1,6 +1,9 @@
 //! CUDA C through the real NVRTC, without a device. Ignored, with the reason, where there is no NVRTC; `RUNTIME_REQUIRE=nvrtc`
-//! makes that a failure.
+//! makes that a failure. It is looked for where the backend looks, and first where `RUNTIME_TEST_NVRTC` says.
 
+#![allow(unsafe_code, reason = "sets a variable of the environment")]
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -13,6 +16,11 @@ const EMPTY: &str = "extern \"C\" __global__ void empty() {}";
 type Case = fn() -> std::result::Result<(), Failed>;
 
 fn main() -> ExitCode {
+    if let Some(home) = std::env::var_os("RUNTIME_TEST_NVRTC").map(PathBuf::from).as_deref().and_then(home_of)
+    {
+        // SAFETY: no other thread runs yet.
+        unsafe { std::env::set_var("CUDA_HOME", home) };
+    }
     let cases: [(&str, Case); 5] = [
         ("the kernels of the suite compile for many devices", suite),
         ("the kernels of the backend compile", builtin),
@@ -34,6 +42,11 @@ fn main() -> ExitCode {
         })
     });
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
+}
+
+/// The folder that has the library in its `lib`.
+fn home_of(library: &Path) -> Option<&Path> {
+    library.parent()?.parent()
 }
 
 fn suite() -> std::result::Result<(), Failed> {
