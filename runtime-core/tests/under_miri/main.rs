@@ -20,7 +20,7 @@ use runtime_core::{
 };
 
 /// How long work takes that is in flight while the program goes on. Miri's clock counts its own, slow, steps.
-const BUSY_US: i64 = if cfg!(miri) { 500_000 } else { 2_000 };
+const BUSY_US: i64 = if cfg!(miri) { 500_000 } else { 20_000 };
 
 fn runtime() -> Runtime {
     Runtime::builder().discover(false).register(runtime_null::backend()).build()

@@ -91,7 +91,7 @@ fn a_dropped_future_is_forgotten_at_once() {
     let (queue, spin) = (queue(&*device), kernel(&*device, "spin"));
     let task = Arc::new(Unpark(std::thread::current()));
     let waker = Waker::from(task.clone());
-    // Miri's clock stands still unless something waits; any other goes on while this thread is not run.
+    // Outside Miri time passes while this thread is not run, too.
     let busy_us = if cfg!(miri) { 4 * BUSY_US } else { 500_000 };
     let mut event = launch(&queue, &spin, &[Arg::scalar(busy_us)]).unwrap();
     for _ in 0..3 {
