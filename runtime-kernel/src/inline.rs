@@ -47,14 +47,16 @@ enum Want {
 /// `Unsupported` for an expression that no kernel has.
 pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Result<Module> {
     let mut inlined = module.clone();
-    let bool_type = inlined.types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
+    let bool_type =
+        inlined.types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
     let wants = wants(module);
     for (index, target) in inlined.entry_points.iter_mut().enumerate() {
         target.function = body::rebuild((module, info), &wants, (bool_type, unrolls), index)?;
     }
     for ((handle, function), want) in module.functions.iter().zip(&wants) {
         if *want == Want::Must {
-            *inlined.functions.get_mut(handle) = Function { name: function.name.clone(), ..Function::default() };
+            *inlined.functions.get_mut(handle) =
+                Function { name: function.name.clone(), ..Function::default() };
         }
     }
     Ok(inlined)
@@ -97,8 +99,12 @@ fn has_return(statement: &Statement) -> bool {
     match statement {
         Statement::Return { .. } => true,
         Statement::Block(block) => block.iter().any(has_return),
-        Statement::If { accept, reject, .. } => accept.iter().any(has_return) || reject.iter().any(has_return),
-        Statement::Loop { body, continuing, .. } => body.iter().any(has_return) || continuing.iter().any(has_return),
+        Statement::If { accept, reject, .. } => {
+            accept.iter().any(has_return) || reject.iter().any(has_return)
+        }
+        Statement::Loop { body, continuing, .. } => {
+            body.iter().any(has_return) || continuing.iter().any(has_return)
+        }
         Statement::Switch { cases, .. } => cases.iter().any(|case| case.body.iter().any(has_return)),
         _ => false,
     }

@@ -10,8 +10,8 @@ mod shape;
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    AddressSpace, BuiltIn, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, ScalarKind,
-    Statement, StorageAccess, TypeInner,
+    AddressSpace, BuiltIn, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module,
+    ScalarKind, Statement, StorageAccess, TypeInner,
 };
 
 pub(crate) use flow::{Exits, operands};
@@ -161,9 +161,10 @@ impl Analysis<'_> {
         let argument = &self.function.arguments[index];
         match (&argument.binding, &self.module.types[argument.ty].inner, part) {
             (Some(binding), _, part) => self.built_in(binding, part),
-            (None, TypeInner::Struct { members, .. }, Some(part)) => {
-                members.get(part).and_then(|member| member.binding.as_ref()).map_or(Shape::Varying, |b| self.built_in(b, None))
-            }
+            (None, TypeInner::Struct { members, .. }, Some(part)) => members
+                .get(part)
+                .and_then(|member| member.binding.as_ref())
+                .map_or(Shape::Varying, |b| self.built_in(b, None)),
             _ => Shape::Varying,
         }
     }
@@ -178,10 +179,15 @@ impl Analysis<'_> {
         };
         match (binding, part) {
             (
-                naga::Binding::BuiltIn(BuiltIn::WorkGroupId | BuiltIn::NumWorkGroups | BuiltIn::WorkGroupSize),
+                naga::Binding::BuiltIn(
+                    BuiltIn::WorkGroupId | BuiltIn::NumWorkGroups | BuiltIn::WorkGroupSize,
+                ),
                 _,
             ) => Shape::Uniform,
-            (naga::Binding::BuiltIn(BuiltIn::LocalInvocationId | BuiltIn::GlobalInvocationId), Some(axis)) => along(axis),
+            (
+                naga::Binding::BuiltIn(BuiltIn::LocalInvocationId | BuiltIn::GlobalInvocationId),
+                Some(axis),
+            ) => along(axis),
             (naga::Binding::BuiltIn(BuiltIn::LocalInvocationId | BuiltIn::GlobalInvocationId), None) => {
                 [0, 1, 2].map(along).into_iter().map(Shape::composite).fold(Shape::Uniform, Shape::join)
             }
@@ -212,13 +218,19 @@ impl Analysis<'_> {
             Expression::FunctionArgument(index) => self.argument(index as usize, Some(part)),
             // The position of a built-in vector inside a struct argument.
             Expression::AccessIndex { base, index } => match self.function.expressions[base] {
-                Expression::FunctionArgument(argument) => self.member(argument as usize, index as usize, part),
+                Expression::FunctionArgument(argument) => {
+                    self.member(argument as usize, index as usize, part)
+                }
                 _ => whole,
             },
-            Expression::Swizzle { vector, pattern, .. } => self.component(vector, pattern[part] as usize, depth - 1),
+            Expression::Swizzle { vector, pattern, .. } => {
+                self.component(vector, pattern[part] as usize, depth - 1)
+            }
             Expression::Splat { value, .. } => self.shape(value),
             Expression::Compose { ty, ref components } => match self.module.types[ty].inner {
-                TypeInner::Vector { size, .. } if components.len() == size as usize => self.shape(components[part]),
+                TypeInner::Vector { size, .. } if components.len() == size as usize => {
+                    self.shape(components[part])
+                }
                 _ => whole,
             },
             Expression::Binary { op, left, right } => {
@@ -240,9 +252,10 @@ impl Analysis<'_> {
 
     fn member(&self, argument: usize, member: usize, part: usize) -> Shape {
         match &self.module.types[self.function.arguments[argument].ty].inner {
-            TypeInner::Struct { members, .. } => {
-                members[member].binding.as_ref().map_or(Shape::Varying, |binding| self.built_in(binding, Some(part)))
-            }
+            TypeInner::Struct { members, .. } => members[member]
+                .binding
+                .as_ref()
+                .map_or(Shape::Varying, |binding| self.built_in(binding, Some(part))),
             _ => Shape::Varying,
         }
     }

@@ -72,7 +72,8 @@ fn each_entry_point_has_what_it_uses() {
     };
     assert_eq!(tensors(&a.tensors), [(Some(DType::U32), 0), (None, 16)]);
     assert_eq!(tensors(&b.tensors), [(Some(DType::U32), 0), (Some(DType::F32), 5 * 64), (None, 8)]);
-    let access = |list: &[runtime_kernel::Tensor]| list.iter().map(|tensor| tensor.access).collect::<Vec<_>>();
+    let access =
+        |list: &[runtime_kernel::Tensor]| list.iter().map(|tensor| tensor.access).collect::<Vec<_>>();
     assert_eq!(access(&a.tensors), [Access::Write, Access::Read], "never read");
     assert_eq!(access(&b.tensors), [Access::Write, Access::ReadWrite, Access::ReadWrite]);
     assert_eq!((a.group_size, a.shared_bytes, a.scalars.len()), ([8, 4, 2], 16 + 160, 1));

@@ -1,7 +1,7 @@
 /* A driver library without a GPU: enough of libcuda.so.1 that the suite runs on it, and as odd as the tests want it.
  *
- * Streams are threads, device memory is memory of the program, and kernels are known by name (`kernels.c`). It is stricter than
- * the real one: a call that wants a current context and has none fails.
+ * Streams are threads, device memory is memory of the program, and kernels are known by name (`kernels.c`); graphs stand in
+ * `graphs.c`. It is stricter than the real one: a call that wants a current context and has none fails.
  *
  * STUB_CUDA is a list of words: devices=N, init=CODE, count=CODE, old (no version 12), memory=BYTES, and fail=FUNCTION:CODE:NTH,
  * which makes the NTH call of a function answer CODE, and every later one too if the code is sticky. */
@@ -46,7 +46,7 @@ static long number(const char *key, long otherwise) {
 static int is_sticky(int code) { return code == 700 || code == 719 || code == 214; }
 
 /* The code that a call of `function` is made to answer; 0 for none. */
-static int made_to_fail(const char *function) {
+int made_to_fail(const char *function) {
     static int calls;
     char text[128];
     if (sticky && strncmp(function, "cuCtxP", 6) != 0) return sticky;
@@ -60,15 +60,9 @@ static int made_to_fail(const char *function) {
     return failed;
 }
 
-#define CALL                                                                                                                      \
-    int failed_ = made_to_fail(__func__);                                                                                         \
-    if (failed_) return failed_
-#define CALL_IN_CONTEXT                                                                                                           \
-    CALL;                                                                                                                         \
-    if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT
-
 static __thread void *current[64];
 static __thread int depth;
+int is_current(void) { return depth != 0; }
 static char contexts[16];
 
 static int current_device(void) { return depth ? (int)((char *)current[(depth - 1) % 64] - contexts) : 0; }
@@ -134,18 +128,6 @@ struct event {
     long recorded, passed;
     double ms;
 };
-enum { COPY, FILL, RUN, RECORD, WAIT, FREE };
-struct work {
-    int kind;
-    char *to, *from;
-    size_t bytes, unit, count;
-    unsigned value;
-    struct event *event;
-    long generation;
-    void *owned;
-    struct kernel_call call;
-    struct work *next;
-};
 struct stream {
     struct work *first, **last;
     long submitted, ended;
@@ -197,7 +179,7 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-static int submit(struct stream *stream, struct work work) {
+int submit(struct stream *stream, struct work work) {
     struct work *copy = malloc(sizeof *copy);
     *copy = work;
     copy->next = NULL;
@@ -477,7 +459,7 @@ int cuFuncSetAttribute(const struct kernel *function, int attribute, int value) 
     CALL_IN_CONTEXT;
     return 0;
 }
-static void prepare(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3], const unsigned block[3],
+void prepare(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3], const unsigned block[3],
                     unsigned shared, void **parameters) {
     call->kernel = kernel;
     call->shared_bytes = shared;
@@ -581,106 +563,4 @@ int cuFuncGetParamInfo(const struct kernel *function, size_t index, size_t *offs
     return 0;
 }
 int cuDeviceGetUuid_v2(char *uuid, int device) { return cuDeviceGetUuid(uuid, device); }
-
-/* Graphs: a list of work. Its order is that of the nodes, which is one that the edges allow. */
-
-struct node {
-    struct work work;
-    int empty;
-};
-struct graph {
-    struct node *nodes[4096];
-    int count;
-};
-static int add(struct node **out, struct graph *graph, struct node node) {
-    if (graph->count == 4096) return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = graph->nodes[graph->count++] = malloc(sizeof node);
-    **out = node;
-    return 0;
-}
-struct kernel_node {
-    const struct kernel *function;
-    unsigned grid[3], block[3], shared;
-    void **parameters;
-};
-struct copy_side {
-    size_t x, y, z, level;
-    int kind;
-    void *host;
-    char *address;
-    void *array, *reserved;
-    size_t pitch, height;
-};
-struct copy_node {
-    struct copy_side source, destination;
-    size_t width, height, depth;
-};
-struct fill_node {
-    char *to;
-    size_t pitch;
-    unsigned value, unit;
-    size_t width, height;
-};
-int cuGraphCreate(struct graph **graph, unsigned flags) {
-    (void)flags;
-    CALL;
-    *graph = calloc(1, sizeof **graph);
-    return 0;
-}
-int cuGraphDestroy(struct graph *graph) {
-    for (int i = 0; i < graph->count; i++) free(graph->nodes[i]);
-    free(graph);
-    return 0;
-}
-int cuGraphAddKernelNode_v2(struct node **out, struct graph *graph, void *needed, size_t count, const struct kernel_node *with) {
-    (void)needed, (void)count;
-    CALL_IN_CONTEXT;
-    struct node node = {.work = {.kind = RUN}};
-    prepare(&node.work.call, with->function, with->grid, with->block, with->shared, with->parameters);
-    return add(out, graph, node);
-}
-int cuGraphAddMemcpyNode(struct node **out, struct graph *graph, void *needed, size_t count, const struct copy_node *copy,
-                         void *context) {
-    (void)needed, (void)count, (void)context;
-    CALL_IN_CONTEXT;
-    struct work work = {.kind = COPY, .to = copy->destination.address, .from = copy->source.address, .bytes = copy->width};
-    return add(out, graph, (struct node){.work = work});
-}
-int cuGraphAddMemsetNode(struct node **out, struct graph *graph, void *needed, size_t count, const struct fill_node *fill,
-                         void *context) {
-    (void)needed, (void)count, (void)context;
-    CALL_IN_CONTEXT;
-    struct work work = {.kind = FILL, .to = fill->to, .value = fill->value, .unit = fill->unit, .count = fill->width};
-    return add(out, graph, (struct node){.work = work});
-}
-int cuGraphAddEmptyNode(struct node **out, struct graph *graph, void *needed, size_t count) {
-    (void)needed, (void)count;
-    return add(out, graph, (struct node){.empty = 1});
-}
-int cuGraphKernelNodeSetAttribute(struct node *node, int attribute, void *value) {
-    (void)node, (void)attribute, (void)value;
-    return 0;
-}
-int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, unsigned long long flags) {
-    (void)flags;
-    CALL_IN_CONTEXT;
-    *executable = graph;
-    return 0;
-}
-int cuGraphExecKernelNodeSetParams_v2(struct graph *executable, struct node *node, const struct kernel_node *with) {
-    (void)executable;
-    CALL_IN_CONTEXT;
-    prepare(&node->work.call, with->function, with->grid, with->block, with->shared, with->parameters);
-    return 0;
-}
-int cuGraphExecDestroy(struct graph *executable) {
-    (void)executable;
-    return 0;
-}
-int cuGraphLaunch(struct graph *executable, struct stream *stream) {
-    CALL_IN_CONTEXT;
-    for (int i = 0; i < executable->count; i++)
-        if (!executable->nodes[i]->empty) submit(stream, executable->nodes[i]->work);
-    return 0;
-}
 #endif

@@ -33,3 +33,33 @@ struct kernel_call {
 __attribute__((visibility("hidden"))) const struct kernel *find_kernel(const char *name);
 __attribute__((visibility("hidden"))) const struct kernel *all_kernels(void);
 __attribute__((visibility("hidden"))) void run_kernel(const struct kernel_call *call);
+
+/* What a stream does. */
+struct event;
+struct stream;
+enum { COPY, FILL, RUN, RECORD, WAIT, FREE };
+struct work {
+    int kind;
+    char *to, *from;
+    size_t bytes, unit, count;
+    unsigned value;
+    struct event *event;
+    long generation;
+    void *owned;
+    struct kernel_call call;
+    struct work *next;
+};
+
+__attribute__((visibility("hidden"))) int submit(struct stream *stream, struct work work);
+__attribute__((visibility("hidden"))) void prepare(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3],
+                                                   const unsigned block[3], unsigned shared, void **parameters);
+
+/* What a function of the driver begins with: it fails if it is told to, or needs a context and has none. */
+__attribute__((visibility("hidden"))) int made_to_fail(const char *function);
+__attribute__((visibility("hidden"))) int is_current(void);
+#define CALL                                                                                                                      \
+    int failed_ = made_to_fail(__func__);                                                                                         \
+    if (failed_) return failed_
+#define CALL_IN_CONTEXT                                                                                                           \
+    CALL;                                                                                                                         \
+    if (!is_current()) return CUDA_ERROR_INVALID_CONTEXT

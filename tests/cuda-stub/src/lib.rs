@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the compiler is told.
-const FLAGS: [&str; 8] =
-    ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"];
+const FLAGS: [&str; 8] = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"];
 /// Set in a process that sees the stub.
 const MARK: &str = "STUB_CUDA_IS_HERE";
 
@@ -17,7 +16,7 @@ const MARK: &str = "STUB_CUDA_IS_HERE";
 /// # Errors
 /// The compiler's words, or that there is none.
 pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
-    compile(&folder.join("libcuda.so.1"), &["cuda.c", "kernels.c"], defines)?;
+    compile(&folder.join("libcuda.so.1"), &["cuda.c", "graphs.c", "kernels.c"], defines)?;
     compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c"], &[])
 }
 
