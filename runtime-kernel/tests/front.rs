@@ -275,7 +275,7 @@ fn hostile_nesting_is_an_error_and_no_overflow() {
     let small = small.spawn(move || {
         nested
             .iter()
-            .for_each(|code| drop(parse(code).map(|program| program.spirv(runtime_kernel::Checks::Bounded))))
+            .for_each(|code| drop(parse(code).map(|program| program.spirv(runtime_kernel::Checks::Bounded))));
     });
     small.unwrap().join().unwrap();
     let mut chain = "const a0 = 1;".to_owned();

@@ -93,7 +93,7 @@ pub enum Form {
     Continuing,
 }
 
-/// A function of [`functions`].
+/// A function of `functions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     /// The neighbour's value: barriers.
