@@ -9,6 +9,8 @@ use runtime_core::backend::{Level, Log, Source};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 use tempfile::TempDir;
 
+use crate::platform;
+
 const COMPILERS: [&str; 3] = ["cc", "clang", "gcc"];
 
 /// The load options of every format that is compiled or linked, and `libraries`, which all formats take.
@@ -182,6 +184,11 @@ fn run(
     folder: &Path,
     private: &Path,
 ) -> Result<(Vec<String>, Output)> {
+    if platform::is_privileged() {
+        // PATH, CC and what compilers read besides would choose what runs with the rights of another user.
+        let message = "a program with raised rights runs no compiler; load a shared object instead";
+        return Err(Error::new(ErrorKind::Unavailable, message));
+    }
     let (candidates, from) = candidates(options);
     let named = candidates.len() == 1;
     for compiler in candidates {
