@@ -8,8 +8,11 @@ use crate::spec::{Code, Specialise};
 pub(crate) fn source(code: &Code, specialise: &Specialise) -> Result<ModuleSource> {
     let portable = code.format == CodeFormat::WGSL;
     let mut source = if portable { ModuleSource::wgsl_file(&code.path) } else { native(code) };
-    for (key, value) in code.options.iter() {
+    for (key, value) in code.options.iter().filter(|(key, _)| !(portable && *key == "unchecked")) {
         source = source.option(key, value.clone());
+    }
+    if portable && code.options.flag("unchecked") {
+        source = unchecked(source);
     }
     match &code.format {
         _ if specialise.constants.is_empty() && specialise.element.is_none() => Ok(source),
@@ -38,6 +41,12 @@ fn defined(mut source: ModuleSource, specialise: &Specialise) -> Result<ModuleSo
         Some(dtype) => Ok(source.option("define", format!("T={}", c_type(dtype)?))),
         None => Ok(source),
     }
+}
+
+#[allow(unsafe_code, reason = "trusts portable code that a spec vouches for")]
+fn unchecked(source: ModuleSource) -> ModuleSource {
+    // SAFETY: whoever runs a spec that says so vouches for its kernel: docs/spec.md says so.
+    unsafe { source.unchecked() }
 }
 
 #[allow(unsafe_code, reason = "the one place where the command trusts native code")]

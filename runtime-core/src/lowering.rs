@@ -21,7 +21,8 @@ pub trait Lowering: fmt::Debug + Send + Sync {
     /// The code format that it takes.
     fn format(&self) -> CodeFormat;
 
-    /// The load options that it understands. Others go to the backend, with the lowered code.
+    /// The load options that it understands. Others, which only code that its author vouched for may have
+    /// ([`ModuleSource::unchecked`]), go to the backend with the lowered code.
     fn options(&self) -> Vec<OptionSpec>;
 
     /// The format, of those that the device accepts, that it would lower to; `None` if it can make none of them.
@@ -162,7 +163,7 @@ pub(crate) fn lower(
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let specs = lowering.options();
-    check_options(source.options(), &specs, &instance.specs)?;
+    check_options(source, &specs, &instance.specs)?;
     let (mut own, mut rest) = (Options::new(), Options::new());
     for (key, value) in source.options().iter() {
         let list = if specs.iter().any(|spec| spec.key == key) { &mut own } else { &mut rest };
@@ -179,10 +180,20 @@ fn find<'a>(format: &CodeFormat, lowerings: &'a [Arc<dyn Lowering>]) -> Option<&
     lowerings.iter().find(|lowering| lowering.format() == *format).map(|lowering| &**lowering)
 }
 
-/// An option is the lowering's or the backend's; a wrong one is told all that there are.
-fn check_options(options: &Options, own: &[OptionSpec], backend: &[OptionSpec]) -> Result<()> {
-    let all: Vec<_> = own.iter().chain(backend).cloned().collect();
-    options.validate(&all, OptionScope::Module)
+/// An option is the lowering's, or, of code that its author vouched for, the backend's: a compiler's flags can make it
+/// do anything.
+fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpec]) -> Result<()> {
+    if source.is_vouched() {
+        let all: Vec<_> = own.iter().chain(backend).cloned().collect();
+        return source.options().validate(&all, OptionScope::Module);
+    }
+    source.options().validate(own, OptionScope::Module)?;
+    if source.options().flag("unchecked") {
+        return Err(Error::invalid(
+            "option \"unchecked\" makes the code as unsafe as native code; set it with ModuleSource::unchecked",
+        ));
+    }
+    Ok(())
 }
 
 fn text(source: &ModuleSource) -> Result<Cow<'_, str>> {

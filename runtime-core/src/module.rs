@@ -108,6 +108,8 @@ pub struct ModuleSource {
     path: PathBuf,
     code: Option<Vec<u8>>,
     options: Options,
+    /// Its author vouched for what its kernels touch.
+    vouched: bool,
 }
 
 impl ModuleSource {
@@ -119,18 +121,25 @@ impl ModuleSource {
             path: PathBuf::new(),
             code: Some(text.as_bytes().to_vec()),
             options: Options::new(),
+            vouched: false,
         }
     }
 
     /// A portable kernel in a file, read when it is loaded.
     #[must_use]
     pub fn wgsl_file(path: impl Into<PathBuf>) -> Self {
-        Self { format: CodeFormat::WGSL, path: path.into(), code: None, options: Options::new() }
+        Self {
+            format: CodeFormat::WGSL,
+            path: path.into(),
+            code: None,
+            options: Options::new(),
+            vouched: false,
+        }
     }
 
     /// What a lowering made of portable code.
     pub(crate) fn lowered(format: CodeFormat, path: &str, code: Vec<u8>, options: Options) -> Self {
-        Self { format, path: path.into(), code: Some(code), options }
+        Self { format, path: path.into(), code: Some(code), options, vouched: true }
     }
 
     /// Native code in memory.
@@ -140,7 +149,13 @@ impl ModuleSource {
     /// and must not harm the process.
     #[must_use]
     pub unsafe fn native(format: impl Into<CodeFormat>, code: impl Into<Vec<u8>>) -> Self {
-        Self { format: format.into(), path: PathBuf::new(), code: Some(code.into()), options: Options::new() }
+        Self {
+            format: format.into(),
+            path: PathBuf::new(),
+            code: Some(code.into()),
+            options: Options::new(),
+            vouched: true,
+        }
     }
 
     /// Native code in a file.
@@ -149,7 +164,7 @@ impl ModuleSource {
     /// As [`ModuleSource::native`]; and the file is not changed while it is loaded.
     #[must_use]
     pub unsafe fn native_file(format: impl Into<CodeFormat>, path: impl Into<PathBuf>) -> Self {
-        Self { format: format.into(), path: path.into(), code: None, options: Options::new() }
+        Self { format: format.into(), path: path.into(), code: None, options: Options::new(), vouched: true }
     }
 
     /// Adds a load option of the backend; a key that is given again makes a list.
@@ -171,12 +186,13 @@ impl ModuleSource {
         self.option("element", dtype.to_string())
     }
 
-    /// Leaves out the bounds checks of portable code.
+    /// Leaves out the bounds checks of portable code, which then takes load options of the backend too.
     ///
     /// # Safety
     /// Every launch of its kernels must keep to the memory of its arguments.
     #[must_use]
-    pub unsafe fn unchecked(self) -> Self {
+    pub unsafe fn unchecked(mut self) -> Self {
+        self.vouched = true;
         self.option("unchecked", true)
     }
 
@@ -192,6 +208,10 @@ impl ModuleSource {
 
     pub(crate) fn code(&self) -> Option<&[u8]> {
         self.code.as_deref()
+    }
+
+    pub(crate) const fn is_vouched(&self) -> bool {
+        self.vouched
     }
 
     pub(crate) const fn options(&self) -> &Options {

@@ -1,5 +1,7 @@
 //! Portable code, with a lowering of the test's own: what it says is kept, and what it asks of a launch is checked.
 
+#![allow(unsafe_code, reason = "vouches for code")]
+
 use std::sync::Arc;
 
 use runtime_core::{
@@ -18,7 +20,8 @@ impl Lowering for Renaming {
     }
 
     fn options(&self) -> Vec<OptionSpec> {
-        vec![OptionSpec::module("constant", "", "NAME=VALUE"), OptionSpec::module("element", "", "Type.")]
+        let unchecked = OptionSpec::module("unchecked", false, "No checks.");
+        vec![OptionSpec::module("constant", "", "NAME=VALUE"), unchecked]
     }
 
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
@@ -108,6 +111,19 @@ fn what_portable_code_asks_of_a_launch_is_checked() {
     let reversed = all.view(&[4], &[-1], 3).unwrap();
     let error = refusal(&reversed, &high).unwrap();
     assert!(error.contains("has 4 bytes"), "elements before the first do not count: {error}");
+}
+
+#[test]
+fn what_makes_code_unsafe_is_unsafe_to_ask_for() {
+    let device = runtime().open("null").unwrap();
+    let safe = ModuleSource::wgsl("main saxpy_f32");
+    let error = device.load(&safe.clone().option("unchecked", true)).unwrap_err();
+    assert!(error.message().contains("ModuleSource::unchecked"), "{error}");
+    let error = device.load(&safe.clone().option("prefix", "p_")).unwrap_err();
+    assert!(error.message().contains("unknown option \"prefix\""), "a backend's option: {error}");
+    // SAFETY: nothing is launched.
+    let vouched = unsafe { safe.unchecked() };
+    device.load(&vouched.option("prefix", "p_")).unwrap();
 }
 
 #[test]
