@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::elf::{DT_NEEDED, Dyn64};
+use object::read::elf::{Dyn, ElfFile64};
+use object::{Endianness, Object, ObjectSymbol, SymbolKind};
 use runtime_core::backend::{Kernel, Log, Module, Source};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
 use tempfile::TempDir;
@@ -112,6 +114,7 @@ impl HostModule {
         // SAFETY: loading native code is unsafe in core's interface: the caller vouches for its initialisers.
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| cannot_open("", error))?;
+        keep_needed(code);
         let defined = functions(code);
         Ok(Self {
             library: Arc::new(Library { handle, _needs: needs }),
@@ -196,6 +199,34 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         Error::new(ErrorKind::Io, format!("\"{}\": {error}; check the path", path.display()))
             .with_source(error)
     })
+}
+
+/// Keeps what a shared object brought in when it goes: OpenMP's threads, for one, live on in theirs.
+fn keep_needed(code: &[u8]) {
+    for library in needed(code) {
+        // SAFETY: with `RTLD_NOLOAD` nothing is loaded, so no foreign code runs.
+        let kept = unsafe {
+            Handle::open(Some(library), RTLD_NOW | RTLD_LOCAL | libc::RTLD_NOLOAD | libc::RTLD_NODELETE)
+        };
+        // The mark stays when the handle goes; what is not loaded has nothing to lose.
+        drop(kept);
+    }
+}
+
+/// The libraries that a shared object names; none where its format is not known.
+fn needed(code: &[u8]) -> Vec<String> {
+    let names = || {
+        let elf = ElfFile64::<Endianness>::parse(code).ok()?;
+        let (endian, sections) = (elf.endian(), elf.elf_section_table());
+        let (entries, link) = sections.dynamic(endian, code).ok()??;
+        let strings = sections.strings(endian, code, link).ok()?;
+        let name = |entry: &Dyn64<Endianness>| {
+            let offset = (entry.tag32(endian)? == DT_NEEDED).then(|| entry.val32(endian))??;
+            Some(String::from_utf8_lossy(strings.get(offset).ok()?).into_owned())
+        };
+        Some(entries.iter().filter_map(name).collect())
+    };
+    names().unwrap_or_default()
 }
 
 fn is_loaded(path: &Path) -> bool {

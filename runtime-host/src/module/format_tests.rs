@@ -146,3 +146,24 @@ fn a_function_of_tvm_is_found_and_its_error_is_read() {
     let error = call(2).unwrap_err();
     assert!(error.message().contains("libtvm_ffi.so"), "another version's errors are not read: {error}");
 }
+
+#[test]
+fn threads_of_a_library_outlive_the_module_that_brought_it_in() {
+    let code = "#include <pthread.h>\n#include <stdatomic.h>\n#include <unistd.h>\n\
+        static void *live(void *up) { atomic_store((atomic_int *)up, 1); for (;;) usleep(1000); }\n\
+        void start(void) { static atomic_int up; pthread_t thread; pthread_create(&thread, 0, live, &up);\n\
+        pthread_detach(thread); while (!atomic_load(&up)) usleep(100); }";
+    let folder = private_folder().unwrap();
+    let helper = folder.path().join("libhelper.so");
+    let text = folder.path().join("helper.c");
+    std::fs::write(&text, code).unwrap();
+    tool("cc", &["-shared", "-fPIC", "-pthread", "-o", helper.to_str().unwrap(), text.to_str().unwrap()]);
+    let options = Options::new().with("libraries", helper.to_str().unwrap());
+    let module =
+        load_c("void start(void); void answer(unsigned long long *out) { start(); *out = 7; }", &options)
+            .unwrap();
+    assert_eq!(answer(&module, "answer"), 7);
+    drop(module);
+    // The thread wakes up in the library's code again and again.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+}
