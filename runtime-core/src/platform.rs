@@ -31,14 +31,16 @@ pub(crate) fn backend_of_file(path: &Path) -> Option<&str> {
 
 /// Whether the process runs with more rights than the user who started it: then its environment is not believed.
 #[cfg(target_os = "linux")]
-pub(crate) fn is_privileged() -> bool {
+#[must_use]
+pub fn is_privileged() -> bool {
     // SAFETY: reads the auxiliary vector of the process, which Miri has not.
     !cfg!(miri) && unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// Whether the process runs with more rights than the user who started it: then its environment is not believed.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn is_privileged() -> bool {
+#[must_use]
+pub fn is_privileged() -> bool {
     // SAFETY: only reads the user of the process.
     let (user, effective_user) = (unsafe { libc::getuid() }, unsafe { libc::geteuid() });
     // SAFETY: only reads the group of the process.

@@ -114,7 +114,7 @@ impl CudaGraph {
     ) -> Result<Node> {
         launch::check_cluster(kernel, launch)?;
         let made = launch::pack(kernel, launch, |parameters, shared_bytes| {
-            self.add_kernel(needed, &kernel_node(kernel.function, launch, parameters, shared_bytes))
+            self.add_kernel(needed, &kernel_node(kernel.function, shape(launch), shared_bytes, parameters))
         })?;
         let (attributes, count) = launch::attributes(launch);
         for attribute in &attributes[..count] {
@@ -188,7 +188,10 @@ impl CudaGraph {
         let Some((unit, value)) = pattern.unit(to).filter(|(unit, _)| bytes.is_multiple_of(u64::from(*unit)))
         else {
             let fill = self.primary.builtins()?.fill(to, bytes, pattern.wide());
-            return fill.with(|parameters| self.add_kernel(needed, &fill_node(&fill, parameters)));
+            let shape = [[fill.groups, 1, 1], [FillLaunch::GROUP_SIZE, 1, 1]];
+            return fill.with(|parameters| {
+                self.add_kernel(needed, &kernel_node(fill.function, shape, 0, parameters))
+            });
         };
         let node = FillNode {
             destination: to,
@@ -231,7 +234,7 @@ impl Graph for CudaGraph {
         let kernel = kernel.ok_or_else(|| Error::invalid(format!("node {node} is no launch")))?;
         let _current = self.primary.enter()?;
         launch::pack(kernel, launch, |parameters, shared_bytes| {
-            let with = kernel_node(kernel.function, launch, parameters, shared_bytes);
+            let with = kernel_node(kernel.function, shape(launch), shared_bytes, parameters);
             // SAFETY: the node is a launch of this graph, and the driver copies the parameters.
             let code = unsafe {
                 (self.calls.cuGraphExecKernelNodeSetParams_v2)(
@@ -257,30 +260,22 @@ impl Drop for CudaGraph {
     }
 }
 
+/// Groups, and work-items of each.
+fn shape(launch: &Launch<'_, CudaBuffer>) -> [[u32; 3]; 2] {
+    [launch.groups(), launch.group_size()]
+}
+
 fn kernel_node(
     function: Function,
-    launch: &Launch<'_, CudaBuffer>,
-    parameters: *const *const c_void,
+    [groups, group_size]: [[u32; 3]; 2],
     shared_bytes: u32,
+    parameters: *const *const c_void,
 ) -> KernelNode {
     KernelNode {
         function,
-        groups: launch.groups(),
-        group_size: launch.group_size(),
+        groups,
+        group_size,
         shared_bytes,
-        parameters,
-        extra: std::ptr::null(),
-        kernel: std::ptr::null_mut(),
-        context: Context::NULL,
-    }
-}
-
-fn fill_node(fill: &FillLaunch, parameters: *const *const c_void) -> KernelNode {
-    KernelNode {
-        function: fill.function,
-        groups: [fill.groups, 1, 1],
-        group_size: [FillLaunch::GROUP_SIZE, 1, 1],
-        shared_bytes: 0,
         parameters,
         extra: std::ptr::null(),
         kernel: std::ptr::null_mut(),

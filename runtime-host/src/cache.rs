@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::{Level, Log, Source};
+use runtime_core::backend::{Level, Log, Source, is_privileged};
 use sha2::{Digest, Sha256};
 
 use crate::{platform, toolchain};
@@ -100,7 +100,7 @@ fn name(source: &Source<'_>) -> Option<String> {
 /// The user's folder for it, which nobody else may write; `None` if there is no such place.
 fn folder() -> Option<PathBuf> {
     // A program with raised rights believes no environment, and must not run what its user wrote.
-    if platform::is_privileged() {
+    if is_privileged() {
         return None;
     }
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

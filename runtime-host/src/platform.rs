@@ -54,20 +54,6 @@ fn physical_bytes() -> u64 {
     u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
 }
 
-/// Whether the process runs with more rights than the user who started it: then its environment is not believed.
-#[cfg(target_os = "linux")]
-pub(crate) fn is_privileged() -> bool {
-    // SAFETY: only reads the auxiliary vector of the process.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
-}
-
-/// Whether the process runs with more rights than the user who started it: then its environment is not believed.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn is_privileged() -> bool {
-    // SAFETY: only asks whether the process changed its user.
-    unsafe { libc::issetugid() != 0 }
-}
-
 /// Makes a folder, and those that it lies in, for this user alone.
 ///
 /// # Errors

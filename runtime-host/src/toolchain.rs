@@ -5,11 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use runtime_core::backend::{Level, Log, Source};
+use runtime_core::backend::{Level, Log, Source, is_privileged};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 use tempfile::TempDir;
-
-use crate::platform;
 
 const COMPILERS: [&str; 3] = ["cc", "clang", "gcc"];
 
@@ -184,7 +182,7 @@ fn run(
     folder: &Path,
     private: &Path,
 ) -> Result<(Vec<String>, Output)> {
-    if platform::is_privileged() {
+    if is_privileged() {
         // PATH, CC and what compilers read besides would choose what runs with the rights of another user.
         let message = "a program with raised rights runs no compiler; load a shared object instead";
         return Err(Error::new(ErrorKind::Unavailable, message));

@@ -28,6 +28,8 @@ pub use export::{catch_panic, manifest, table};
 pub use host_bytes::{HostBytes, HostBytesMut};
 pub use log::{Level, Log};
 
+pub use crate::platform::is_privileged;
+
 use std::time::Duration;
 
 use crate::abi::{Place, Progress};

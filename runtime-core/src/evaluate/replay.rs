@@ -1,6 +1,6 @@
 //! Batches of calls as graphs: replayed, they leave no gap between one call and the next.
 
-use crate::{Arg, Event, ExecutableGraph, Geometry, Kernel, Queue, Result};
+use crate::{Arg, ExecutableGraph, Geometry, Kernel, Queue, Result};
 
 /// The most calls of one graph: more would not make the gaps between replays matter less.
 const NODES: u64 = 1024;
@@ -39,18 +39,20 @@ impl Replays {
         Ok(calls)
     }
 
-    /// Submits `number` calls, for which the graphs are there; returns the last event.
+    /// Submits `number` calls, for which the graphs are there.
     ///
     /// # Errors
     /// Whatever a replay says.
-    pub(crate) fn submit(&self, queue: &Queue, number: u64) -> Result<Option<Event>> {
-        let graph = |nodes: u64| self.0.iter().find(|(known, _)| *known == nodes).map(|(_, graph)| graph);
-        if let Some(whole) = graph(NODES) {
-            for _ in 0..number / NODES {
-                queue.replay(whole)?;
+    pub(crate) fn submit(&self, queue: &Queue, number: u64) -> Result<()> {
+        for nodes in sizes(number) {
+            let Some((_, graph)) = self.0.iter().find(|(known, _)| *known == nodes) else { continue };
+            // The rest is less than a whole graph, and is replayed once.
+            let times = if nodes == NODES { number / NODES } else { 1 };
+            for _ in 0..times {
+                queue.replay(graph)?;
             }
         }
-        graph(number % NODES).map(|rest| queue.replay(rest)).transpose()
+        Ok(())
     }
 }
 
