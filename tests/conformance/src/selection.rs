@@ -5,8 +5,10 @@ use crate::exceptions::{self, Exception};
 /// Names of backends that must be there, separated by commas: then "not on this machine" is a failure.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
 /// Words of the same list that name no backend: other tests look for them.
-const TOOLS: [&str; 11] = [
+const TOOLS: [&str; 13] = [
     "clang",
+    "intel-opencl",
+    "llvm-spirv",
     "nvrtc",
     "numpy",
     "oclgrind",
