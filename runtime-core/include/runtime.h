@@ -59,7 +59,7 @@
 #define RT_MAJOR 1
 
 // ABI minor version: counts the appended fields.
-#define RT_MINOR 1
+#define RT_MINOR 2
 
 // `Property::kind`: `value.integer` is 0 or 1.
 #define RT_VALUE_FLAG 1
@@ -566,45 +566,16 @@ typedef struct rt_KernelInfo {
     const struct rt_Param *params;
     // Number of `params`.
     size_t param_count;
+    // Version of the instruction set that the code is for, as the driver counts (CUDA: 90 for `sm_90`); 0 as `UNKNOWN`.
+    // Since minor 2, like what follows.
+    uint32_t binary_version;
+    // Version of the virtual instruction set that it was compiled from (CUDA: 90 for `compute_90`); 0 as `UNKNOWN`.
+    uint32_t virtual_version;
+    // What the size of a group should be a multiple of; 0 as `UNKNOWN`.
+    uint32_t preferred_multiple;
+    // Bytes of memory of its own that one work-item needs, spilled ones included.
+    uint32_t private_bytes;
 } rt_KernelInfo;
-
-// Loaded code.
-typedef struct rt_ModuleTable {
-    // End of the last field.
-    uint32_t struct_size;
-    // Zero.
-    uint32_t reserved;
-    // Loads code; `CompileFailed` carries the whole log.
-    rt_Status (*load)(rt_Handle device, const struct rt_ModuleSource *source, rt_Handle *out);
-    // Unloads; no work uses it any more and its kernels are released.
-    void (*unload)(rt_Handle module);
-    // Names of the entry points, as far as the code tells; borrowed from the module.
-    rt_Status (*symbols)(rt_Handle module, const struct rt_Str **out, size_t *count);
-    // Finds an entry point; `NotFound` lists those that exist.
-    rt_Status (*kernel)(rt_Handle module, struct rt_Str name, rt_Handle *out);
-    // Releases a kernel.
-    void (*release_kernel)(rt_Handle kernel);
-    // What the driver says of a kernel.
-    rt_Status (*kernel_info)(rt_Handle kernel, struct rt_KernelInfo *out);
-} rt_ModuleTable;
-
-// Options of a queue.
-typedef struct rt_QueueOptions {
-    // End of the last field.
-    uint32_t struct_size;
-    // Higher runs first; 0 is normal.
-    int32_t priority;
-    // `QUEUE_*` bits.
-    uint64_t flags;
-} rt_QueueOptions;
-
-// A submission's place: its own ticket, and the latest of the same queue that must end before it starts (0: none).
-typedef struct rt_Place {
-    // Ticket of this submission, one more than the last.
-    uint64_t ticket;
-    // Ticket it depends on. A backend whose queue runs one thing at a time ignores it.
-    uint64_t after;
-} rt_Place;
 
 // A tensor argument.
 typedef struct rt_TensorArg {
@@ -679,6 +650,58 @@ typedef struct rt_Launch {
     // Number of `args`.
     size_t arg_count;
 } rt_Launch;
+
+// How much of a compute unit the groups of a launch can fill at once. Since minor 2.
+typedef struct rt_Occupancy {
+    // End of the last field.
+    uint32_t struct_size;
+    // Groups that one compute unit runs at once.
+    uint32_t groups;
+    // Sub-groups of those groups.
+    uint32_t sub_groups;
+    // Most sub-groups that one compute unit runs at once, whatever the kernel.
+    uint32_t max_sub_groups;
+} rt_Occupancy;
+
+// Loaded code.
+typedef struct rt_ModuleTable {
+    // End of the last field.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // Loads code; `CompileFailed` carries the whole log.
+    rt_Status (*load)(rt_Handle device, const struct rt_ModuleSource *source, rt_Handle *out);
+    // Unloads; no work uses it any more and its kernels are released.
+    void (*unload)(rt_Handle module);
+    // Names of the entry points, as far as the code tells; borrowed from the module.
+    rt_Status (*symbols)(rt_Handle module, const struct rt_Str **out, size_t *count);
+    // Finds an entry point; `NotFound` lists those that exist.
+    rt_Status (*kernel)(rt_Handle module, struct rt_Str name, rt_Handle *out);
+    // Releases a kernel.
+    void (*release_kernel)(rt_Handle kernel);
+    // What the driver says of a kernel.
+    rt_Status (*kernel_info)(rt_Handle kernel, struct rt_KernelInfo *out);
+    // How much of a compute unit the groups of `launch`, of which the arguments do not count, can fill. Since minor 2.
+    rt_Status (*occupancy)(rt_Handle kernel, const struct rt_Launch *launch, struct rt_Occupancy *out);
+} rt_ModuleTable;
+
+// Options of a queue.
+typedef struct rt_QueueOptions {
+    // End of the last field.
+    uint32_t struct_size;
+    // Higher runs first; 0 is normal.
+    int32_t priority;
+    // `QUEUE_*` bits.
+    uint64_t flags;
+} rt_QueueOptions;
+
+// A submission's place: its own ticket, and the latest of the same queue that must end before it starts (0: none).
+typedef struct rt_Place {
+    // Ticket of this submission, one more than the last.
+    uint64_t ticket;
+    // Ticket it depends on. A backend whose queue runs one thing at a time ignores it.
+    uint64_t after;
+} rt_Place;
 
 // How far a queue is. Frozen.
 typedef struct rt_Progress {

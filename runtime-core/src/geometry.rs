@@ -150,6 +150,26 @@ impl Geometry {
     }
 }
 
+/// How much of a compute unit the groups of a kernel can fill at once, as [`Kernel::occupancy`](crate::Kernel::occupancy)
+/// tells. For a cooperative launch, `groups` times the device's compute units is the most that fits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Groups that one compute unit runs at once.
+    pub groups: u32,
+    /// Sub-groups (warps) of those groups.
+    pub sub_groups: u32,
+    /// Most sub-groups that one compute unit runs at once, whatever the kernel.
+    pub max_sub_groups: u32,
+}
+
+impl Occupancy {
+    /// The theoretical occupancy: `sub_groups` of `max_sub_groups`, from 0 to 1.
+    #[must_use]
+    pub fn fraction(&self) -> f64 {
+        f64::from(self.sub_groups) / f64::from(self.max_sub_groups.max(1))
+    }
+}
+
 fn within(field: &str, axis: usize, value: u64, limit: u64) -> Result<()> {
     let name = ["x", "y", "z"][axis];
     match value {

@@ -11,7 +11,8 @@ use crate::device::Device;
 use crate::graves::Remains;
 use crate::lowering::LoweredKernel;
 use crate::module::Module;
-use crate::{Access, Arg, ArgKind, DType, Error, Result};
+use crate::queue::RawLaunch;
+use crate::{Access, Arg, ArgKind, DType, Error, Geometry, Occupancy, Result};
 
 /// An entry point of a module. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -67,6 +68,27 @@ impl Kernel {
     #[must_use]
     pub fn info(&self) -> &KernelInfo {
         &self.0.info
+    }
+
+    /// How much of a compute unit its groups can fill at once, when they are launched like this: the driver's forecast
+    /// from registers, work-group memory and group size, not a measurement.
+    ///
+    /// # Errors
+    /// `Unsupported` where the backend does not tell; `InvalidArgument` for a geometry that a launch would refuse.
+    pub fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
+        let device = self.device();
+        geometry
+            .check(&device.info, self.info())
+            .map_err(|error| error.in_operation("occupancy").on_device(&device.name))?;
+        let launch = RawLaunch::default().pointed(geometry);
+        let struct_size = crate::end_of!(abi::Occupancy, max_sub_groups);
+        let mut raw = abi::Occupancy { struct_size, ..abi::Occupancy::default() };
+        device.call("occupancy", |calls, _| {
+            // SAFETY: the kernel exists, `launch` is without arguments and lives during the call, and `raw` is writable.
+            unsafe { (calls.module.occupancy)(self.handle(), &raw const launch, &raw mut raw) }
+        })?;
+        let abi::Occupancy { groups, sub_groups, max_sub_groups, .. } = raw;
+        Ok(Occupancy { groups, sub_groups, max_sub_groups })
     }
 
     #[inline]
@@ -183,7 +205,7 @@ impl Owned {
     /// Asks the driver what it knows.
     fn ask(&self) -> Result<KernelInfo> {
         let mut raw = abi::KernelInfo {
-            struct_size: crate::end_of!(abi::KernelInfo, param_count),
+            struct_size: crate::end_of!(abi::KernelInfo, private_bytes),
             registers: abi::UNKNOWN,
             spilled_bytes: abi::UNKNOWN,
             shared_bytes: abi::UNKNOWN,
@@ -191,6 +213,10 @@ impl Owned {
             group_size: [0; 3],
             params: std::ptr::null(),
             param_count: 0,
+            binary_version: abi::UNKNOWN,
+            virtual_version: abi::UNKNOWN,
+            preferred_multiple: abi::UNKNOWN,
+            private_bytes: abi::UNKNOWN,
         };
         let device = self.module.device();
         let asked = device.call("kernel_info", |calls, _| {
@@ -211,6 +237,10 @@ impl Owned {
             max_group_items: known(raw.max_group_items),
             group_size: (raw.group_size != [0; 3]).then_some(raw.group_size),
             params: (!raw.params.is_null()).then(|| params.iter().map(param).collect()),
+            binary_version: known(raw.binary_version).filter(|&version| version != 0),
+            virtual_version: known(raw.virtual_version).filter(|&version| version != 0),
+            preferred_multiple: known(raw.preferred_multiple).filter(|&multiple| multiple != 0),
+            private_bytes: known(raw.private_bytes),
         })
     }
 }

@@ -306,7 +306,7 @@ pub use embedded::EmbeddedDevice;
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
 pub use event::Event;
-pub use geometry::{Dim3, Geometry};
+pub use geometry::{Dim3, Geometry, Occupancy};
 pub use graph::{ExecutableGraph, Graph};
 pub use host::Host;
 pub use kernel::Kernel;

@@ -109,6 +109,7 @@ Required {
     cuModuleGetFunction: fn(*mut Function, Module, *const c_char);
     cuFuncGetAttribute: fn(*mut c_int, c_int, Function);
     cuFuncSetAttribute: fn(Function, c_int, c_int);
+    cuOccupancyMaxActiveBlocksPerMultiprocessor: fn(*mut c_int, Function, c_int, usize);
     cuLaunchKernel: fn(
         Function, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Stream, *const *const c_void,
         *const *const c_void,

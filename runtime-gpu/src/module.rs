@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
-use runtime_core::{Error, ErrorKind, OptionSpec, Result, suggest};
+use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, suggest};
 
 use crate::context::Primary;
 use crate::driver::abi::{self, Code, Function, device_attribute, function_attribute, jit};
@@ -182,6 +182,11 @@ impl CudaKernel {
         if code.is_success() { u32::try_from(value).ok() } else { None }
     }
 
+    /// An attribute of the device.
+    fn device(&self, attribute: c_int) -> u32 {
+        self.primary().driver.attribute(self.primary().ordinal, attribute)
+    }
+
     /// Sets an attribute.
     pub(crate) fn set(&self, attribute: c_int, value: u32) -> Result<()> {
         let primary = self.primary();
@@ -276,8 +281,37 @@ impl Kernel for CudaKernel {
             spilled_bytes: self.attribute(function_attribute::LOCAL_BYTES),
             shared_bytes: Some(self.shared_bytes),
             max_group_items: self.attribute(function_attribute::MAX_GROUP_ITEMS),
+            binary_version: self.attribute(function_attribute::BINARY_VERSION),
+            virtual_version: self.attribute(function_attribute::PTX_VERSION),
+            preferred_multiple: Some(self.device(device_attribute::WARP_SIZE)),
+            private_bytes: self.attribute(function_attribute::LOCAL_BYTES),
             ..KernelInfo::default()
         }
+    }
+
+    fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
+        let shared_bytes = self.allow_shared(u64::from(geometry.shared_bytes))?;
+        let items = geometry.group_size.iter().product::<u32>();
+        let primary = self.primary();
+        let _current = primary.enter()?;
+        let mut groups = 0;
+        // SAFETY: the function is of a loaded module of the current context, and the out-parameter is writable.
+        let code = unsafe {
+            (primary.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+                &raw mut groups,
+                self.function,
+                c_int::try_from(items).unwrap_or(c_int::MAX),
+                shared_bytes as usize,
+            )
+        };
+        primary.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
+        let groups = u32::try_from(groups).unwrap_or(0);
+        let warp_items = self.device(device_attribute::WARP_SIZE).max(1);
+        Ok(Occupancy {
+            groups,
+            sub_groups: groups.saturating_mul(items.div_ceil(warp_items)),
+            max_sub_groups: self.device(device_attribute::MULTIPROCESSOR_ITEMS) / warp_items,
+        })
     }
 }
 

@@ -74,7 +74,11 @@ fn current() -> BTreeMap<String, Layout> {
             struct_size, valid, clock_hz, memory_clock_hz, temperature_millicelsius, power_milliwatts, energy_microjoules,
         }
         ModuleSource { struct_size, reserved, format, path, code, code_bytes, options, option_count }
-        KernelInfo { struct_size, registers, spilled_bytes, shared_bytes, max_group_items, group_size, params, param_count }
+        KernelInfo {
+            struct_size, registers, spilled_bytes, shared_bytes, max_group_items, group_size, params, param_count,
+            binary_version, virtual_version, preferred_multiple, private_bytes,
+        }
+        Occupancy { struct_size, groups, sub_groups, max_sub_groups }
         Param { kind, access, reserved, dtype }
         Arg { kind, access, dtype_code, dtype_bits, bytes, value }
         TensorArg { struct_size, ndim, buffer, address, byte_offset, span_bytes, dtype, shape, strides }
@@ -93,7 +97,7 @@ fn current() -> BTreeMap<String, Layout> {
         InstanceTable { struct_size, reserved, options, open, close, devices, open_device }
         DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry }
         MemoryTable { struct_size, reserved, allocate, free, import, adopt }
-        ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info }
+        ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
         QueueTable {
             struct_size, reserved, open, close, launch, claim, run, write, read, copy, fill, empty, timestamp,
             read_timestamp, mark, flush, poll, wait, wait_for, failure,

@@ -186,7 +186,11 @@ static rt_Status kernel_info(rt_Handle handle, rt_KernelInfo *out) {
                           .shared_bytes = 0,
                           .max_group_items = RT_UNKNOWN,
                           .params = kernel->params,
-                          .param_count = kernel->param_count};
+                          .param_count = kernel->param_count,
+                          .binary_version = RT_UNKNOWN,
+                          .virtual_version = RT_UNKNOWN,
+                          .preferred_multiple = RT_UNKNOWN,
+                          .private_bytes = RT_UNKNOWN};
     give_known(out, &info, sizeof info);
     return NULL;
 }

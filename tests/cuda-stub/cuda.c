@@ -250,7 +250,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
 }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     static const int known[][2] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152},
-                                   {10, 32}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256}, {38, 1 << 20}, {40, 2}, {41, 1},
+                                   {10, 32}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256}, {38, 1 << 20}, {39, 2048}, {40, 2}, {41, 1},
                                    {75, 9}, {76, 0}, {89, 1}, {95, 1}, {97, 232448}, {115, 1}, {120, 1}};
     (void)device;
     CALL;
@@ -451,7 +451,15 @@ int cuModuleGetFunction(const struct kernel **function, const char *module, cons
 int cuFuncGetAttribute(int *value, int attribute, const struct kernel *function) {
     (void)function;
     CALL;
-    *value = attribute == 0 ? 1024 : attribute == 4 ? 16 : 0;
+    *value = attribute == 0 ? 1024 : attribute == 4 ? 16 : attribute == 5 || attribute == 6 ? 90 : 0;
+    return 0;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *groups, const struct kernel *function, int items, size_t shared) {
+    (void)function;
+    CALL_IN_CONTEXT;
+    int by_items = 64 / ((items + 31) / 32), by_shared = shared ? (int)(233472 / shared) : 32;
+    *groups = by_items < by_shared ? by_items : by_shared;
+    if (*groups > 32) *groups = 32;
     return 0;
 }
 int cuFuncSetAttribute(const struct kernel *function, int attribute, int value) {

@@ -322,6 +322,29 @@ pub struct KernelInfo {
     pub params: *const Param,
     /// Number of `params`.
     pub param_count: usize,
+    /// Version of the instruction set that the code is for, as the driver counts (CUDA: 90 for `sm_90`); 0 as `UNKNOWN`.
+    /// Since minor 2, like what follows.
+    pub binary_version: u32,
+    /// Version of the virtual instruction set that it was compiled from (CUDA: 90 for `compute_90`); 0 as `UNKNOWN`.
+    pub virtual_version: u32,
+    /// What the size of a group should be a multiple of; 0 as `UNKNOWN`.
+    pub preferred_multiple: u32,
+    /// Bytes of memory of its own that one work-item needs, spilled ones included.
+    pub private_bytes: u32,
+}
+
+/// How much of a compute unit the groups of a launch can fill at once. Since minor 2.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Occupancy {
+    /// End of the last field.
+    pub struct_size: u32,
+    /// Groups that one compute unit runs at once.
+    pub groups: u32,
+    /// Sub-groups of those groups.
+    pub sub_groups: u32,
+    /// Most sub-groups that one compute unit runs at once, whatever the kernel.
+    pub max_sub_groups: u32,
 }
 
 /// A figure that a driver does not tell.

@@ -8,8 +8,8 @@ use crate::negotiate::Missing;
 
 use super::{
     AllocateRequest, Allocation, Arg, DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo, Launch,
-    MemoryUsage, ModuleSource, OptionSpec, Place, Progress, Property, QueueOptions, RunReport, Status, Str,
-    Telemetry, TensorDescription,
+    MemoryUsage, ModuleSource, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, RunReport,
+    Status, Str, Telemetry, TensorDescription,
 };
 
 /// What [`super::EntryPoint`] returns: a static table that lives as long as the library.
@@ -135,6 +135,8 @@ ModuleTable => ModuleCalls {
     release_kernel: fn(kernel: Handle);
     /// What the driver says of a kernel.
     kernel_info: fn(kernel: Handle, out: *mut KernelInfo) -> Status;
+    /// How much of a compute unit the groups of `launch`, of which the arguments do not count, can fill. Since minor 2.
+    occupancy: fn(kernel: Handle, launch: *const Launch, out: *mut Occupancy) -> Status;
 }
 
 /// Queues. Submissions return at once; an error means that the ticket was not taken.

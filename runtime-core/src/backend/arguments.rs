@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 
 use super::Buffer;
-use crate::{Access, DType, Element, abi};
+use crate::{Access, DType, Element, Geometry, abi};
 
 /// How and on what a kernel is launched; valid during the call.
 #[derive(Debug)]
@@ -84,6 +84,20 @@ impl<'a, B: Buffer> Launch<'a, B> {
     #[inline]
     pub const fn grain(&self) -> i64 {
         self.raw.grain
+    }
+
+    /// All of it but the arguments.
+    #[must_use]
+    pub const fn geometry(&self) -> Geometry {
+        Geometry {
+            groups: self.groups(),
+            group_size: self.group_size(),
+            cluster: self.cluster(),
+            shared_bytes: self.shared_bytes(),
+            cooperative: self.cooperative(),
+            range: self.range(),
+            grain: self.grain(),
+        }
     }
 
     /// The arguments in order.

@@ -34,7 +34,8 @@ use std::time::Duration;
 
 use crate::abi::{Place, Progress};
 use crate::{
-    Access, ArgKind, DType, DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry,
+    Access, ArgKind, DType, DeviceInfo, Error, ErrorKind, Geometry, MemoryUsage, Occupancy, OptionSpec, Options,
+    Result, Telemetry,
 };
 
 /// A backend's state: one per `Runtime`. Making it touches no driver.
@@ -211,6 +212,14 @@ pub trait Kernel: Send + Sync + 'static {
     /// What the driver says of it.
     fn info(&self) -> KernelInfo {
         KernelInfo::default()
+    }
+
+    /// How much of a compute unit its groups can fill at once, when they are launched like this.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `InvalidArgument` for a geometry that cannot run at all.
+    fn occupancy(&self, _geometry: &Geometry) -> Result<Occupancy> {
+        Err(Error::unsupported("occupancy"))
     }
 }
 
@@ -430,6 +439,14 @@ pub struct KernelInfo {
     pub group_size: Option<[u32; 3]>,
     /// The parameters, if the code says.
     pub params: Option<Vec<Param>>,
+    /// Version of the instruction set that the code is for, as the driver counts: 90 for CUDA's `sm_90`.
+    pub binary_version: Option<u32>,
+    /// Version of the virtual instruction set that it was compiled from: 90 for CUDA's `compute_90`.
+    pub virtual_version: Option<u32>,
+    /// What the size of a group should be a multiple of.
+    pub preferred_multiple: Option<u32>,
+    /// Bytes of memory of its own that one work-item needs, spilled ones included.
+    pub private_bytes: Option<u32>,
 }
 
 /// One parameter of a kernel.

@@ -281,6 +281,8 @@ pub(crate) mod function_attribute {
     pub(crate) const SHARED_BYTES: c_int = 1;
     pub(crate) const LOCAL_BYTES: c_int = 3;
     pub(crate) const REGISTERS: c_int = 4;
+    pub(crate) const PTX_VERSION: c_int = 5;
+    pub(crate) const BINARY_VERSION: c_int = 6;
     pub(crate) const MAX_DYNAMIC_SHARED_BYTES: c_int = 8;
     pub(crate) const NON_PORTABLE_CLUSTERS: c_int = 14;
 }

@@ -92,6 +92,10 @@ impl Opened {
         end!(self.module.unload(module));
     }
 
+    pub(crate) fn occupancy(&self, kernel: Handle, out: *mut abi::Occupancy) -> Result<()> {
+        call!(self.module.occupancy(kernel, std::ptr::from_ref(&ONE_CALL), out))
+    }
+
     pub(crate) fn kernel_info(&self, kernel: Handle, out: *mut abi::KernelInfo) -> Result<()> {
         call!(self.module.kernel_info(kernel, out))
     }
@@ -105,20 +109,8 @@ impl Opened {
         };
         let mut queue = std::ptr::null_mut();
         call!(self.queue.open(self.device, &raw const options, &raw mut queue)).unwrap();
-        let launch = abi::Launch {
-            struct_size: end_of!(abi::Launch, arg_count),
-            flags: 0,
-            groups: [1; 3],
-            group_size: [1; 3],
-            cluster: [1; 3],
-            shared_bytes: 0,
-            range: [0; 2],
-            grain: 0,
-            args: std::ptr::null(),
-            arg_count: 0,
-        };
         let place = abi::Place { ticket: 1, after: 0 };
-        call!(self.queue.launch(queue, place, kernel, &raw const launch)).unwrap();
+        call!(self.queue.launch(queue, place, kernel, std::ptr::from_ref(&ONE_CALL))).unwrap();
         self.wait(queue, 1);
         end!(self.queue.close(queue));
     }
@@ -147,6 +139,20 @@ impl Opened {
         call!(self.embedded.run(self.device, 10_000_000_000, out))
     }
 }
+
+/// One call without arguments.
+const ONE_CALL: abi::Launch = abi::Launch {
+    struct_size: end_of!(abi::Launch, arg_count),
+    flags: 0,
+    groups: [1; 3],
+    group_size: [1; 3],
+    cluster: [1; 3],
+    shared_bytes: 0,
+    range: [0; 2],
+    grain: 0,
+    args: std::ptr::null(),
+    arg_count: 0,
+};
 
 const fn source(code: &'static str) -> abi::ModuleSource {
     abi::ModuleSource {

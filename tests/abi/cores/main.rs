@@ -93,6 +93,12 @@ fn what_a_kernel_tells_is_written_as_far_as_there_is_room() {
 }
 
 #[test]
+fn an_occupancy_is_written_as_far_as_there_is_room() {
+    let opened = Opened::new(runtime_null::backend(), 0);
+    opened.with_kernel("noop", |kernel| swept::<abi::Occupancy>(4, |out| opened.occupancy(kernel, out)));
+}
+
+#[test]
 fn an_allocation_is_written_as_far_as_there_is_room() {
     for table in backends() {
         let opened = Opened::new(table, 0);

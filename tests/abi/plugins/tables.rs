@@ -34,7 +34,7 @@ slots! {
     InstanceTable { options, open, close, devices, open_device }
     DeviceTable { close, memory_usage, peer_access, telemetry }
     MemoryTable { allocate, free, import, adopt }
-    ModuleTable { load, unload, symbols, kernel, release_kernel, kernel_info }
+    ModuleTable { load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
     QueueTable {
         open, close, launch, claim, run, write, read, copy, fill, empty, timestamp, read_timestamp, mark, flush, poll,
         wait, wait_for, failure

@@ -56,6 +56,9 @@ pub(crate) const USES: &[Use] = &[
     cut("ModuleTable.kernel", Named, |runtime| kernel(&*runtime.open("null")?, "noop").map(drop)),
     cut("ModuleTable.release_kernel", Replaced, everything),
     cut("ModuleTable.kernel_info", Replaced, everything),
+    cut("ModuleTable.occupancy", Named, |runtime| {
+        kernel(&*runtime.open("null")?, "noop")?.occupancy(&Geometry::new(1, 64)).map(drop)
+    }),
     cut("QueueTable.open", Named, |runtime| queue(&*runtime.open("null")?).map(drop)),
     hole("QueueTable.close", Replaced, everything),
     cut("QueueTable.launch", Named, |runtime| launch(&*runtime.open("null")?, "noop", &[]).map(drop)),

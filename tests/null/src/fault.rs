@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
 
 /// Functions of the seam's tables that can be made to fail.
-const FALLIBLE: [&str; 28] = [
+const FALLIBLE: [&str; 29] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -16,6 +16,7 @@ const FALLIBLE: [&str; 28] = [
     "adopt",
     "load",
     "kernel",
+    "occupancy",
     "open_queue",
     "launch",
     "write",

@@ -3,10 +3,17 @@
 use std::sync::Arc;
 
 use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
-use runtime_core::{Error, ErrorKind, Result, suggest};
+use runtime_core::{Error, ErrorKind, Geometry, Occupancy, Result, suggest};
 
 use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::{Faults, OnDrop};
+
+/// Work-items that a compute unit runs in step, it says.
+const SUB_GROUP_ITEMS: u32 = 32;
+/// Sub-groups that a compute unit runs at once, it says.
+const UNIT_SUB_GROUPS: u32 = 64;
+/// Work-group memory of a compute unit, it says.
+const UNIT_SHARED_BYTES: u32 = 96 << 10;
 
 /// Loaded code.
 #[derive(Debug)]
@@ -75,8 +82,18 @@ impl Kernel for NullKernel {
             spilled_bytes: Some(0),
             shared_bytes: Some(0),
             params: self.builtin.params.map(<[_]>::to_vec),
+            preferred_multiple: Some(SUB_GROUP_ITEMS),
+            private_bytes: Some(0),
             ..KernelInfo::default()
         }
+    }
+
+    fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
+        self.faults.call("occupancy")?;
+        let sub_groups = geometry.group_size.iter().product::<u32>().div_ceil(SUB_GROUP_ITEMS);
+        let groups = (UNIT_SUB_GROUPS / sub_groups)
+            .min(UNIT_SHARED_BYTES.checked_div(geometry.shared_bytes).unwrap_or(UNIT_SUB_GROUPS));
+        Ok(Occupancy { groups, sub_groups: groups * sub_groups, max_sub_groups: UNIT_SUB_GROUPS })
     }
 }
 

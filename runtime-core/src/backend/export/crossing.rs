@@ -72,6 +72,7 @@ sized!(
     KernelInfo,
     MemoryUsage,
     ModuleSource,
+    Occupancy,
     QueueOptions,
     RunReport
 );

@@ -4,10 +4,11 @@ use std::sync::OnceLock;
 
 use super::crossing::{borrow, give, out, read, take, write};
 use super::panic::{catch_panic, guard};
+use super::queue::launch;
 use super::{Backend, KernelOf, ModuleOf, Shims};
 use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
 use crate::backend::{Device, Kernel, KernelInfo, Module, Param, Source};
-use crate::{ArgKind, Options, Result, end_of};
+use crate::{ArgKind, Occupancy, Options, Result, end_of};
 
 /// A module with the list of its symbols in C's form, once somebody asked.
 struct LoadedModule<M> {
@@ -52,7 +53,7 @@ pub(super) unsafe fn source<'a>(source: *const ModuleSource, options: &'a mut Op
 
 impl<B: Backend> Shims<B> {
     pub(super) const MODULE: &'static ModuleTable = &ModuleTable {
-        struct_size: end_of!(ModuleTable, kernel_info),
+        struct_size: end_of!(ModuleTable, occupancy),
         reserved: 0,
         load: Some(Self::load),
         unload: Some(Self::unload),
@@ -60,6 +61,7 @@ impl<B: Backend> Shims<B> {
         kernel: Some(Self::kernel),
         release_kernel: Some(Self::release_kernel),
         kernel_info: Some(Self::kernel_info),
+        occupancy: Some(Self::occupancy),
     };
 
     unsafe extern "C" fn load(device: Handle, code: *const ModuleSource, handle: *mut Handle) -> Status {
@@ -131,7 +133,7 @@ impl<B: Backend> Shims<B> {
                 (info, params)
             });
             let raw = abi::KernelInfo {
-                struct_size: end_of!(abi::KernelInfo, param_count),
+                struct_size: end_of!(abi::KernelInfo, private_bytes),
                 registers: known.registers.unwrap_or(abi::UNKNOWN),
                 spilled_bytes: known.spilled_bytes.unwrap_or(abi::UNKNOWN),
                 shared_bytes: known.shared_bytes.unwrap_or(abi::UNKNOWN),
@@ -140,9 +142,31 @@ impl<B: Backend> Shims<B> {
                 // Not null when the list is known and empty.
                 params: if known.params.is_some() { params.as_ptr() } else { std::ptr::null() },
                 param_count: params.len(),
+                binary_version: known.binary_version.unwrap_or(abi::UNKNOWN),
+                virtual_version: known.virtual_version.unwrap_or(abi::UNKNOWN),
+                preferred_multiple: known.preferred_multiple.unwrap_or(abi::UNKNOWN),
+                private_bytes: known.private_bytes.unwrap_or(abi::UNKNOWN),
             };
             // SAFETY: core passes a structure that states its size.
             unsafe { write(info, raw) }
+        })
+    }
+
+    unsafe extern "C" fn occupancy(
+        code: Handle,
+        geometry: *const abi::Launch,
+        occupancy: *mut abi::Occupancy,
+    ) -> Status {
+        guard("occupancy", || {
+            // SAFETY: core passes a live kernel of this backend.
+            let code = unsafe { kernel::<B>(code) }?;
+            // SAFETY: core passes a launch that is valid during the call.
+            let geometry = unsafe { launch::<B>(geometry) }?.geometry();
+            let Occupancy { groups, sub_groups, max_sub_groups } = code.occupancy(&geometry)?;
+            let struct_size = end_of!(abi::Occupancy, max_sub_groups);
+            let raw = abi::Occupancy { struct_size, groups, sub_groups, max_sub_groups };
+            // SAFETY: core passes a structure that states its size.
+            unsafe { write(occupancy, raw) }
         })
     }
 }

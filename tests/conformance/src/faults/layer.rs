@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use runtime_core::abi::{
     self, AllocateRequest, Allocation, Arg, BackendTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode,
     GraphTable, Handle, Header, HostTable, InstanceTable, KernelInfo, Launch, MemoryTable, MemoryUsage,
-    ModuleSource, ModuleTable, OptionSpec, Place, Progress, Property, QueueOptions, QueueTable, RunReport,
+    ModuleSource, ModuleTable, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, QueueTable, RunReport,
     Status, Str, Telemetry, TensorDescription,
 };
 use runtime_core::{Error, ErrorKind};
@@ -293,6 +293,7 @@ layer! {
         kernel(module: Handle, name: Str, out: *mut Handle) -> Status = Opens(Kind::Kernel, module_of(module), out);
         release_kernel(kernel: Handle) = Closes(Kind::Kernel, kernel);
         kernel_info(kernel: Handle, out: *mut KernelInfo) -> Status = Uses([kernel_of(kernel)]);
+        occupancy(kernel: Handle, launch: *const Launch, out: *mut Occupancy) -> Status = Uses([kernel_of(kernel)]);
     }
     queue: QueueTable {
         open(device: Handle, options: *const QueueOptions, out: *mut Handle) -> Status = Opens(Kind::Queue, device_of(device), out);

@@ -1,6 +1,6 @@
 //! Loaded code, its entry points, and what is wrong with code that does not load.
 
-use runtime_core::{ErrorKind, Options};
+use runtime_core::{ErrorKind, Geometry, Options};
 
 use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
@@ -13,7 +13,7 @@ cases! {
         an_empty_symbol_is_not_found, broken_code_is_a_compile_error, an_eleventh_module_works,
         a_kernel_outlives_its_module, kernels_of_two_modules_share_a_queue,
         an_unknown_load_option_is_refused, a_missing_file_is_an_io_error, kernel_info_fits_the_device,
-        loads_from_many_threads, a_failed_load_does_not_poison_the_next;
+        occupancy_fits_the_device, loads_from_many_threads, a_failed_load_does_not_poison_the_next;
     [] => an_unaccepted_format_lists_the_right_ones, portable_code_needs_a_lowering;
 }
 
@@ -119,8 +119,30 @@ fn kernel_info_fits_the_device(context: &Context) -> Verdict {
         );
         assert!(info.max_group_items.is_none_or(|items| items >= 1), "{name}: {info:?}");
         assert!(info.registers.is_none_or(|registers| registers < 100_000), "{name}: {info:?}");
+        assert!(info.preferred_multiple.is_none_or(|items| (1..=4096).contains(&items)), "{name}: {info:?}");
+        if let (Some(private), Some(spilled)) = (info.private_bytes, info.spilled_bytes) {
+            assert!(private >= spilled, "{name}: {info:?}");
+        }
     }
     Ok(())
+}
+
+/// What it tells fits a compute unit, and larger groups are fewer.
+fn occupancy_fits_the_device(context: &Context) -> Verdict {
+    let (kernel, limits) = (context.lab().kernel("fill_f32")?, &context.info().limits);
+    let most = limits.group_items.min(kernel.info().max_group_items.unwrap_or(u32::MAX));
+    let sizes = [1, 64, most].map(|size| size.min(most).min(limits.group_size[0]));
+    let mut before = u32::MAX;
+    for size in sizes {
+        let occupancy = kernel.occupancy(&Geometry::new(1, size))?;
+        assert!(occupancy.groups >= 1 && occupancy.groups <= before, "{size}: {occupancy:?} after {before}");
+        assert!(occupancy.sub_groups >= occupancy.groups, "{size}: {occupancy:?}");
+        assert!(occupancy.sub_groups <= occupancy.max_sub_groups, "{size}: {occupancy:?}");
+        assert!(occupancy.fraction() > 0.0 && occupancy.fraction() <= 1.0, "{size}: {occupancy:?}");
+        before = occupancy.groups;
+    }
+    let too_large = kernel.occupancy(&Geometry::new(1, most.saturating_add(1)));
+    refused("group size", too_large, ErrorKind::InvalidArgument, &["occupancy", "group_size"]).map(drop)
 }
 
 fn loads_from_many_threads(context: &Context) -> Verdict {
