@@ -144,6 +144,15 @@ impl<'a> Arg<'a> {
         }
     }
 
+    /// The bytes of a scalar as a little-endian word.
+    #[must_use]
+    pub const fn bits(&self) -> Option<u64> {
+        match self.value {
+            Value::Scalar(_, bits) => Some(bits),
+            _ => None,
+        }
+    }
+
     /// The form that crosses the seam.
     #[inline]
     pub(crate) fn raw(&self) -> Result<abi::Arg> {

@@ -110,7 +110,7 @@ struct Busy {
 
 impl Busy {
     fn new(library: &str, device: &str) -> Result<Self, Failure> {
-        let runtime = Runtime::builder().discover(false).library(library).build();
+        let runtime = crate::builder().discover(false).library(library).build();
         let lab = Lab::new(runtime.open(device)?);
         let (queue, tensor) = (lab.queue()?, lab.full(1000, 0.0)?);
         lab.kernel("fill_f32")?;

@@ -33,7 +33,7 @@ impl Context {
 
     /// A `Runtime` of its own with the same backend.
     pub(crate) fn another_runtime(&self) -> Result<Runtime, Failure> {
-        let builder = Runtime::builder().discover(false);
+        let builder = crate::builder().discover(false);
         match (self.table, &self.target.path) {
             (Some(table), _) => Ok(builder.register(table).build()),
             (None, Some(path)) => Ok(builder.library(path).build()),

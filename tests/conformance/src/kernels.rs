@@ -138,9 +138,8 @@ const NOT_PORTABLE: &[(&str, &str)] = &[
 
 /// The first of a device's formats, in its order of preference, that the suite has sources for.
 pub(crate) fn choose(device: &DeviceInfo) -> Option<&'static Kernels> {
-    let fits = |kernels: &&Kernels, format: &str| {
-        kernels.format == format && device.capabilities.has(kernels.needs)
-    };
+    let fits =
+        |kernels: &&Kernels, format: &str| kernels.format == format && device.capabilities.has(kernels.needs);
     device.formats.iter().find_map(|format| SOURCES.iter().find(|kernels| fits(kernels, format)))
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use runtime_core::{
-    Arg, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, Kernel, Module, Placement, Queue,
-    QueueOptions, Result, Tensor, abi,
+    Arg, ArgKind, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, Kernel, Module, Placement,
+    Queue, QueueOptions, Result, Tensor, abi,
 };
 
 use crate::case::{Failure, Verdict};
@@ -15,6 +16,8 @@ use crate::kernels::{self, Kernels};
 const GROUP: u32 = 64;
 /// How long [`Lab::delay`] keeps a queue busy.
 const DELAY_US: i64 = 5000;
+/// Binary digits behind the point of a speed.
+const SPEED_BITS: u32 = 10;
 /// Kernels that know how much they work on.
 const UNCOUNTED: [&str; 8] = ["noop", "spin", "hold", "fail", "counters", "sum9", "sum20", "sum_record"];
 
@@ -25,11 +28,13 @@ pub(crate) struct Lab {
     module: OnceLock<Result<Module>>,
     /// Found kernels: to drop one makes the device look at every queue, which some cases would see.
     found: Mutex<HashMap<String, Kernel>>,
+    /// Rounds of portable code's loop in a microsecond, times 2^`SPEED_BITS`, once they are known.
+    speed: Mutex<Option<u64>>,
 }
 
 impl Lab {
     pub(crate) fn new(device: Arc<dyn CommonRuntime>) -> Self {
-        Self { device, module: OnceLock::new(), found: Mutex::default() }
+        Self { device, module: OnceLock::new(), found: Mutex::default(), speed: Mutex::default() }
     }
 
     /// The device.
@@ -42,11 +47,11 @@ impl Lab {
     /// # Errors
     /// `Unsupported` when the suite has none.
     pub(crate) fn kernels(&self) -> Result<&'static Kernels, Failure> {
-        let formats = &self.device.info().formats;
-        kernels::choose(formats).ok_or_else(|| {
+        let info = self.device.info();
+        kernels::choose(info).ok_or_else(|| {
             Failure::Unsupported(format!(
                 "the suite has no kernels in a format of the device ({})",
-                formats.join(", ")
+                info.formats.join(", ")
             ))
         })
     }
@@ -55,9 +60,7 @@ impl Lab {
     pub(crate) fn lacks_kernel(&self, name: &str) -> Option<String> {
         match self.kernels() {
             Err(failure) => Some(failure.to_string()),
-            Ok(kernels) if !kernels.has(name) => {
-                Some(format!("a {} source of kernel {name} in the suite", kernels.format))
-            }
+            Ok(kernels) if !kernels.has(name) => Some(kernels.lacks(name)),
             Ok(_) => None,
         }
     }
@@ -81,6 +84,26 @@ impl Lab {
         }
         let kernel = self.module()?.kernel(name)?;
         found.insert(name.to_owned(), kernel.clone());
+        Ok(kernel)
+    }
+
+    /// A kernel of the suite for groups of this size; for the usual ones where the device has no such groups.
+    pub(crate) fn sized(&self, name: &str, size: [u32; 3]) -> Result<Kernel, Failure> {
+        let (kernels, limits) = (self.kernels()?, &self.device.info().limits);
+        let items = size.iter().try_fold(1u32, |items, &n| items.checked_mul(n)).unwrap_or(u32::MAX);
+        let fits = items != 0
+            && items <= limits.group_items
+            && (0..3).all(|axis| size[axis] <= limits.group_size[axis]);
+        if !kernels.portable || !fits {
+            return self.kernel(name);
+        }
+        let key = format!("{name} {size:?}");
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = found.get(&key) {
+            return Ok(kernel.clone());
+        }
+        let kernel = self.device.load(&kernels.source_for(size))?.kernel(name)?;
+        found.insert(key, kernel.clone());
         Ok(kernel)
     }
 
@@ -130,10 +153,55 @@ impl Lab {
         items: usize,
     ) -> Result<Vec<Arg<'a>>, Failure> {
         let mut args = args.to_vec();
-        if self.kernels()?.counted && !UNCOUNTED.contains(&name) {
+        let kernels = self.kernels()?;
+        if kernels.portable {
+            args.sort_by_key(|arg| arg.kind() != ArgKind::Tensor);
+            if name == "spin" {
+                let microseconds = args.iter().filter_map(Arg::bits);
+                let rounds = microseconds.map(|microseconds| Ok(Arg::scalar(self.rounds(microseconds)?)));
+                return rounds.collect();
+            }
+        }
+        if kernels.counted && !UNCOUNTED.contains(&name) {
             args.push(Arg::scalar(i64::try_from(items).unwrap_or(i64::MAX)));
         }
         Ok(args)
+    }
+
+    /// Rounds of a loop that take so many microseconds.
+    fn rounds(&self, microseconds: u64) -> Result<u32, Failure> {
+        let mut speed = self.speed.lock().unwrap_or_else(PoisonError::into_inner);
+        let speed = match *speed {
+            Some(speed) => speed,
+            None => *speed.insert(self.measure()?),
+        };
+        Ok(u32::try_from(microseconds.saturating_mul(speed) >> SPEED_BITS).unwrap_or(u32::MAX))
+    }
+
+    /// The rounds of a microsecond, from a loop that takes at least some milliseconds: the best of a few, since the
+    /// machine may do something else meanwhile.
+    fn measure(&self) -> Result<u64, Failure> {
+        /// No device counts so far in some milliseconds.
+        const LONGEST: u32 = 1 << 30;
+        let (queue, kernel) = (self.queue()?, self.kernel("spin")?);
+        let time = |rounds: u32| -> Result<u64> {
+            let begin = Instant::now();
+            queue.call(&kernel, &self.geometry(1), &[Arg::scalar(rounds)])?;
+            Ok(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX).max(1))
+        };
+        let mut rounds = 1u32 << 10;
+        // The first call may compile.
+        time(rounds)?;
+        while time(rounds)? < 3000 && rounds < LONGEST {
+            rounds *= 2;
+        }
+        if rounds == LONGEST {
+            return Err(Failure::Unsupported(
+                "the device's compiler leaves the loop of `spin` out".to_owned(),
+            ));
+        }
+        let best = (0..3).map(|_| time(rounds)).collect::<Result<Vec<_>>>()?;
+        Ok((u64::from(rounds) << SPEED_BITS) / best.into_iter().min().unwrap_or(1))
     }
 
     /// Keeps a queue busy for a few milliseconds, so that what does not wait for it comes too early.

@@ -35,6 +35,7 @@ pub use selection::Selection;
 pub use serde_json::Value;
 
 use report::{Records, Report};
+use runtime_core::{Runtime, RuntimeBuilder};
 
 /// Runs the suite against `selection`, with the test runner's own `arguments`: filter, list, threads, format; then
 /// prints a summary of each device: what failed and how, what was not tested and why, and how many cases each capability
@@ -64,6 +65,11 @@ pub fn run_json(selection: &Selection, arguments: Arguments) -> (Value, ExitCode
     let logfile = arguments.logfile.clone().or_else(|| Some("/dev/null".to_owned()));
     let (report, code) = run_plan(selection, &Arguments { logfile, list: false, ..arguments });
     (report.map_or(Value::Null, |report| report.json()), code)
+}
+
+/// What every `Runtime` of the suite begins with: devices that take only portable code are tested with that.
+fn builder() -> RuntimeBuilder {
+    Runtime::builder().lower_with(runtime_kernel::wgsl())
 }
 
 fn run_plan(selection: &Selection, arguments: &Arguments) -> (Option<Report>, ExitCode) {

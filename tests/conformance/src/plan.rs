@@ -36,13 +36,13 @@ pub(crate) fn plan(selection: &Selection) -> Plan {
     let mut plan = Plan::default();
     let (paths, names): (Vec<_>, Vec<_>) = selection.backends.iter().partition(|backend| is_path(backend));
     if !paths.is_empty() {
-        let builder = paths.iter().fold(Runtime::builder(), |builder, path| builder.library(path));
+        let builder = paths.iter().fold(crate::builder(), |builder, path| builder.library(path));
         let runtime = builder.discover(false).build();
         plan.refused(&runtime, |_| true);
         runtime.targets().iter().for_each(|target| plan.target(selection, &runtime, target));
     }
     if !names.is_empty() || paths.is_empty() {
-        let runtime = Runtime::new();
+        let runtime = crate::builder().build();
         plan.discovered(selection, &runtime, &names);
         plan.required(selection, &runtime);
     }

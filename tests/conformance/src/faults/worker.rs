@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use runtime_core::abi::{self, BackendTable, EntryPoint};
-use runtime_core::{Error, ErrorKind, Outcome, Runtime};
+use runtime_core::{Error, ErrorKind, Outcome};
 
 use super::job::{Answer, Ended, Job};
 use super::{layer, state};
@@ -60,7 +60,7 @@ fn note_panic(info: &PanicHookInfo<'_>) {
 
 /// Loads a library as core does, which also says what is wrong with it, and puts the layer over its table.
 fn load(path: &Path) -> Result<&'static BackendTable, Error> {
-    let runtime = Runtime::builder().discover(false).library(path).build();
+    let runtime = crate::builder().discover(false).library(path).build();
     if let Some(line) = runtime.load_report().iter().find(|line| line.outcome != Outcome::Loaded) {
         return Err(Error::new(ErrorKind::Unavailable, line.to_string()));
     }
@@ -117,7 +117,7 @@ fn perform_on(job: &Job, table: &'static BackendTable, case: &'static Case) -> (
 }
 
 fn open(job: &Job, table: &'static BackendTable) -> Result<Context, Error> {
-    let runtime = Runtime::builder().discover(false).register(table).build();
+    let runtime = crate::builder().discover(false).register(table).build();
     let targets = runtime.targets();
     let target = targets.first().ok_or_else(|| {
         let line = runtime.load_report().first().map(ToString::to_string);

@@ -1,6 +1,6 @@
 //! Arguments of a launch: every kind of them, and the wrong ones.
 
-use runtime_core::{Arg, ErrorKind, Geometry, Options};
+use runtime_core::{Arg, ErrorKind, Options};
 
 use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
@@ -138,8 +138,8 @@ fn wrong(context: &Context, args: &[Arg<'_>], words: &[&str]) -> Verdict {
     if kernel.info().params.is_none() {
         return Err(Failure::Unsupported("this code does not tell its parameters".to_owned()));
     }
-    refused("launch", queue.launch(&kernel, &Geometry::single(), args), ErrorKind::InvalidArgument, words)?;
-    refused("call", queue.call(&kernel, &Geometry::single(), args), ErrorKind::InvalidArgument, words)?;
+    refused("launch", queue.launch(&kernel, &lab.geometry(1), args), ErrorKind::InvalidArgument, words)?;
+    refused("call", queue.call(&kernel, &lab.geometry(1), args), ErrorKind::InvalidArgument, words)?;
     assert_eq!(queue.submitted(), 0, "a refused launch takes no ticket");
     Ok(())
 }

@@ -18,7 +18,8 @@ cases! {
 }
 
 fn launch(context: &Context, geometry: &Geometry) -> Result<runtime_core::Result<()>, Failure> {
-    let (queue, kernel) = (context.lab().queue()?, context.lab().kernel("noop")?);
+    let queue = context.lab().queue()?;
+    let kernel = context.lab().sized("noop", geometry.group_size)?;
     let launched = queue.launch(&kernel, geometry, &[]);
     assert!(launched.is_ok() || queue.submitted() == 0, "a refused launch takes no ticket");
     Ok(launched.and_then(|event| wait::done(&event)))
@@ -105,7 +106,7 @@ fn the_largest_group_runs_whole(context: &Context) -> Verdict {
         let size = largest(context, "group_ids_u32", axis)?;
         let items = size.iter().product::<u32>();
         let out = Guarded::new(lab, &vec![u32::MAX; 2 * items as usize])?;
-        let (kernel, geometry) = (lab.kernel("group_ids_u32")?, Geometry::new([2, 1, 1], size));
+        let (kernel, geometry) = (lab.sized("group_ids_u32", size)?, Geometry::new([2, 1, 1], size));
         wait::done(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
         let mut ids = out.tensor().to_vec::<u32>()?;
         ids.sort_unstable();
@@ -163,7 +164,7 @@ fn what_the_device_lacks_is_unsupported(context: &Context) -> Verdict {
 
 fn a_refused_geometry_takes_no_ticket(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let kernel = lab.kernel("noop")?;
+    let kernel = lab.sized("noop", [1; 3])?;
     drop(queue.launch(&kernel, &Geometry::single(), &[])?);
     assert!(queue.launch(&kernel, &Geometry::new(0, 1), &[]).is_err());
     assert!(queue.call(&kernel, &Geometry::new(1, 0), &[]).is_err());
@@ -179,7 +180,7 @@ fn every_work_item_runs_once(context: &Context) -> Verdict {
     for (groups, size) in shapes {
         let items = groups.iter().chain(&size).product::<u32>();
         let out = Guarded::new(lab, &vec![u32::MAX; items as usize])?;
-        let kernel = lab.kernel("group_ids_u32")?;
+        let kernel = lab.sized("group_ids_u32", size)?;
         wait::done(&queue.launch(&kernel, &Geometry::new(groups, size), &[Arg::write(out.tensor())])?)?;
         let mut ids = out.tensor().to_vec::<u32>()?;
         ids.sort_unstable();
