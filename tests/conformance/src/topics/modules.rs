@@ -134,7 +134,8 @@ fn occupancy_fits_the_device(context: &Context) -> Verdict {
     let sizes = [1, 64, most].map(|size| size.min(most).min(limits.group_size[0]));
     let mut before = u32::MAX;
     for size in sizes {
-        let occupancy = kernel.occupancy(&Geometry::new(1, size))?;
+        let sized = context.lab().sized("fill_f32", [size, 1, 1])?;
+        let occupancy = sized.occupancy(&Geometry::new(1, size))?;
         assert!(occupancy.groups >= 1 && occupancy.groups <= before, "{size}: {occupancy:?} after {before}");
         assert!(occupancy.sub_groups >= occupancy.groups, "{size}: {occupancy:?}");
         assert!(occupancy.sub_groups <= occupancy.max_sub_groups, "{size}: {occupancy:?}");
