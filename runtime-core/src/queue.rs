@@ -185,7 +185,11 @@ impl Queue {
         let mut raw = RawLaunch::default();
         raw.fill(kernel, args).map_err(|error| self.name(error, "launch"))?;
         let launch = &raw.pointed(geometry);
-        let submitted = self.submit(&uses, plan, |calls, queue, place| {
+        let submitted = self.submit(&uses, plan, |calls, queue, mut place| {
+            if !tracked {
+                // Nobody knows what it depends on: it stays in order.
+                place.after = place.ticket - 1;
+            }
             // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
             unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
         });
