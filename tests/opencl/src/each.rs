@@ -1,0 +1,45 @@
+//! The trials of a test for one driver after the other.
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::{Driver, Vendors, again, missing};
+
+/// Set in a process that sees one driver: its name.
+const HERE: &str = "RUNTIME_TEST_OPENCL_DRIVER";
+
+/// Runs `trials` for each of `drivers`, in a process that sees this driver alone, with this program's own arguments. A driver
+/// that is missing is an ignored trial, or a failed one where it is required.
+#[must_use]
+pub fn each(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments) -> ExitCode) -> ExitCode {
+    let arguments = Arguments::from_args();
+    if let Ok(name) = std::env::var(HERE) {
+        let here = Driver::ALL.into_iter().find(|driver| driver.name() == name);
+        return here.map_or(ExitCode::FAILURE, |driver| trials(driver, &arguments));
+    }
+    let mut absent: Vec<Trial> = Vec::new();
+    let mut failed = false;
+    for driver in drivers {
+        match Vendors::of(&[*driver]) {
+            Ok(vendors) => {
+                failed |= !one(*driver, &vendors).unwrap_or_else(|error| {
+                    absent.push(Trial::test(format!("{}::start", driver.name()), move || Err(error.into())));
+                    true
+                })
+            }
+            Err((driver, remedy)) => absent.push(missing(driver.requirement(), remedy)),
+        }
+    }
+    if !absent.is_empty() {
+        failed |= libtest_mimic::run(&arguments, absent).has_failed();
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Whether this program succeeds with one driver. What it says goes where this one's words go.
+fn one(driver: Driver, vendors: &Vendors) -> Result<bool, String> {
+    let mut command = vendors.command(again()?)?;
+    command.args(std::env::args_os().skip(1)).env(HERE, driver.name());
+    Ok(command.status().map_err(|error| error.to_string())?.success())
+}

@@ -1,0 +1,40 @@
+//! OpenCL without the backend: what a driver itself makes of code.
+
+#![allow(unsafe_code, reason = "asks the driver for its binaries")]
+
+use std::ptr;
+
+use cl3::context::{create_context, release_context};
+use cl3::device::{CL_DEVICE_NAME, CL_DEVICE_TYPE_ALL, get_device_ids, get_device_info};
+use cl3::platform::get_platform_ids;
+use cl3::program::{
+    CL_PROGRAM_BINARIES, build_program, create_program_with_source, get_program_info, release_program,
+};
+use cl3::types::cl_device_id;
+
+/// What each device of this process compiles `code` to, with the device's name.
+#[must_use]
+pub fn binaries(code: &str) -> Vec<(String, Vec<u8>)> {
+    let platforms = get_platform_ids().expect("there is a driver");
+    let devices = platforms
+        .into_iter()
+        .flat_map(|platform| get_device_ids(platform, CL_DEVICE_TYPE_ALL).expect("the driver has devices"));
+    devices.map(|device| (name(device), binary(device, code))).collect()
+}
+
+fn name(device: cl_device_id) -> String {
+    get_device_info(device, CL_DEVICE_NAME).expect("a device has a name").into()
+}
+
+fn binary(device: cl_device_id, code: &str) -> Vec<u8> {
+    let context = create_context(&[device], ptr::null(), None, ptr::null_mut()).expect("a context");
+    let program = create_program_with_source(context, &[code]).expect("a program");
+    build_program(program, &[device], c"", None, ptr::null_mut()).expect("the code is right");
+    let binaries = get_program_info(program, CL_PROGRAM_BINARIES).expect("what was built is given back");
+    let mut binaries = binaries.to_vec_vec_uchar();
+    // SAFETY: made above, and not used any more.
+    unsafe { release_program(program) }.expect("it is released");
+    // SAFETY: as above.
+    unsafe { release_context(context) }.expect("it is released");
+    binaries.remove(0)
+}

@@ -1,0 +1,65 @@
+//! A folder that tells the loader of OpenCL which drivers there are.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use crate::Driver;
+
+/// Of this machine's own settings, what would bring in something else.
+const FOREIGN: [&str; 5] =
+    ["OCL_ICD_FILENAMES", "OCL_ICD_PLATFORM_SORT", "OPENCL_DYLIB_PATH", "OPENCL_LAYERS", "POCL_DEVICES"];
+
+/// Of `RUNTIME_REQUIRE` what such a process looks for itself: it sees nothing else.
+const REQUIRED: [&str; 3] = ["clang", "llvm-spirv", "opencl"];
+
+/// A folder with a file for each driver.
+#[derive(Debug)]
+pub struct Vendors(tempfile::TempDir);
+
+impl Vendors {
+    /// A folder that names nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    /// A folder with these drivers.
+    ///
+    /// # Errors
+    /// The first that is missing, and how to have it.
+    pub fn of(drivers: &[Driver]) -> Result<Self, (Driver, String)> {
+        let vendors = Self::none();
+        for driver in drivers {
+            vendors.add(driver.name(), &driver.library().map_err(|remedy| (*driver, remedy))?);
+        }
+        Ok(vendors)
+    }
+
+    /// Adds a driver by the path of its library, whatever is there.
+    pub fn add(&self, name: &str, library: &str) {
+        let file = self.path().join(name).with_extension("icd");
+        std::fs::write(file, library).expect("a temporary file can be written");
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A command that sees these drivers, and of the backends only OpenCL's.
+    ///
+    /// # Errors
+    /// The backend is not built.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, String> {
+        let mut command = Command::new(program);
+        command.env("OCL_ICD_VENDORS", self.path()).env("RUNTIME_BACKENDS", crate::backend()?);
+        FOREIGN.into_iter().chain(["RUNTIME_BACKEND_PATH", "LD_LIBRARY_PATH"]).for_each(|name| {
+            command.env_remove(name);
+        });
+        let required: Vec<_> = REQUIRED.into_iter().filter(|name| crate::required(name)).collect();
+        command.env("RUNTIME_REQUIRE", required.join(","));
+        Ok(command)
+    }
+}

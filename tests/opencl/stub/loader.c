@@ -1,0 +1,149 @@
+/* A loader of OpenCL that hands every call on to the system's one, but for what STUB_OPENCL says. Its words, with commas between:
+
+   fail=FUNCTION:CODE:COUNT    the COUNTth call (0: each) answers CODE and does nothing
+   event=FUNCTION:CODE:COUNT   the work that the COUNTth call submits ends with the status CODE
+   count=FUNCTION:NUMBER       of platforms or devices it says that there are NUMBER
+   garbage=FUNCTION            what it tells of an object is all ones
+   nothing=FUNCTION            what it tells of an object is empty
+   never                       no work ever ends
+
+   All parameters of OpenCL's functions are integers or pointers, at most 14: one trampoline passes any of them on. */
+#define _GNU_SOURCE
+#include "functions.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef intptr_t word;
+typedef word (*any)(word, word, word, word, word, word, word, word, word, word, word, word, word, word);
+
+struct entry {
+    const char *name;
+    int error, event;
+    _Atomic(any) real;
+    atomic_int calls;
+};
+
+enum { EXECUTION_STATUS = 0x11D3, SUBMITTED = 2, INVALID_OPERATION = -59, EVENTS_FAILED = -14 };
+
+static any find(const char *name) {
+    static _Atomic(void *) library;
+    if (!library) library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    return library ? (any)(uintptr_t)dlsym(library, name) : NULL;
+}
+
+/* The number that `KIND=FUNCTION:NUMBER:COUNT` has for this call; 0 when nothing is said of it, 1 when it has no number. */
+static int told(const char *kind, const struct entry *entry, int call) {
+    const char *words = getenv("STUB_OPENCL");
+    char start[128];
+    int length = snprintf(start, sizeof start, "%s=%s", kind, entry->name);
+    for (const char *at = words ? strstr(words, start) : NULL; at; at = strstr(at + 1, start)) {
+        if (at[length] == ',' || !at[length]) return 1;
+        if (at[length] != ':') continue;
+        char *end;
+        long number = strtol(at + length + 1, &end, 10), count = *end == ':' ? strtol(end + 1, NULL, 10) : 0;
+        if (count == 0 || count == call) return (int)number;
+    }
+    return 0;
+}
+
+static int is_said(const char *text) {
+    const char *words = getenv("STUB_OPENCL");
+    return words && strstr(words, text) != NULL;
+}
+
+/* Work that has failed. It is kept, so that no other event gets its address. */
+static struct {
+    _Atomic(word) event;
+    int status;
+} failed[64];
+static atomic_int failures;
+
+static int status_of(word event) {
+    for (int at = 0; at < 64 && at < failures; at++)
+        if (failed[at].event == event) return failed[at].status;
+    return 0;
+}
+
+static void fail(word event, int status) {
+    int at = failures++;
+    if (at >= 64) return;
+    find("clRetainEvent")(event, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    failed[at].status = status;
+    failed[at].event = event;
+}
+
+/* What is told of an object: the parameters before are the object and, for some, a second one. */
+static void spoil(const struct entry *entry, const word *a) {
+    int second = strstr(entry->name, "ArgInfo") || strstr(entry->name, "WorkGroupInfo") || strstr(entry->name, "BuildInfo");
+    size_t size = (size_t)a[2 + second], *told_size = (size_t *)a[4 + second];
+    void *value = (void *)a[3 + second];
+    /* Handles stay what they are: the system's loader follows them. */
+    int is_handle = a[1 + second] == 0x1031 || a[1 + second] == 0x1042;
+    if (told("garbage", entry, 0) && value && !is_handle) memset(value, 0xff, size);
+    if (told("nothing", entry, 0)) {
+        if (value) memset(value, 0, size);
+        if (told_size) *told_size = 0;
+    }
+}
+
+static void status(const word *a, word *answer) {
+    if (a[1] != EXECUTION_STATUS || !a[3] || *answer) return;
+    if (is_said("never")) *(int *)a[3] = SUBMITTED;
+    int ended = status_of(a[0]);
+    if (ended) *(int *)a[3] = ended;
+}
+
+static void waited(const word *a, word *answer) {
+    for (word at = 0; at < a[0]; at++)
+        if (status_of(((const word *)a[1])[at])) *answer = EVENTS_FAILED;
+}
+
+static int is(const struct entry *entry, const char *name) { return strcmp(entry->name, name) == 0; }
+
+static void change(const struct entry *entry, int call, const word *a, word *answer) {
+    int number = told("event", entry, call);
+    if (number && entry->event >= 0 && *answer == 0 && a[entry->event]) fail(*(word *)a[entry->event], number);
+    if (is(entry, "clGetEventInfo")) status(a, answer);
+    if (is(entry, "clWaitForEvents")) waited(a, answer);
+    if (strncmp(entry->name, "clGet", 5) == 0 && strstr(entry->name, "Info")) spoil(entry, a);
+    char counted[64];
+    snprintf(counted, sizeof counted, "count=%s:", entry->name);
+    const char *at = is_said(counted) ? strstr(getenv("STUB_OPENCL"), counted) : NULL;
+    unsigned *count = (unsigned *)(is(entry, "clGetPlatformIDs") ? a[2] : a[4]);
+    if (at && count) *count = (unsigned)strtoul(at + strlen(counted), NULL, 10);
+}
+
+static word refuse(const struct entry *entry, const word *a, int code) {
+    if (entry->error < 0) return code;
+    if (a[entry->error]) *(int *)a[entry->error] = code;
+    return 0;
+}
+
+static word call(struct entry *entry, const word *a) {
+    int count = ++entry->calls, code = told("fail", entry, count);
+    if (code) return refuse(entry, a, code);
+    if (!entry->real) entry->real = find(entry->name);
+    if (!entry->real) return refuse(entry, a, INVALID_OPERATION);
+    while (is_said("never") && (is(entry, "clFinish") || is(entry, "clWaitForEvents"))) sleep(1);
+    word answer = entry->real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
+    /* What answers an error has 32 bits. */
+    if (entry->error < 0 && !strstr(entry->name, "Alloc") && !strstr(entry->name, "Address")) answer = (int)answer;
+    change(entry, count, a, &answer);
+    return answer;
+}
+
+#define DEFINE(NAME, ERROR, EVENT)                                                                                                \
+    __attribute__((visibility("default"))) word NAME(word a, word b, word c, word d, word e, word f, word g, word h, word i,      \
+                                                     word j, word k, word l, word m, word n);                                     \
+    word NAME(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l, word m, word n) {   \
+        static struct entry entry = {.name = #NAME, .error = ERROR, .event = EVENT};                                              \
+        word all[] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n};                                                                  \
+        return call(&entry, all);                                                                                                 \
+    }
+FUNCTIONS(DEFINE)

@@ -1,0 +1,54 @@
+//! Code that the driver itself compiled, and what is none.
+
+use runtime_core::{Arg, CodeFormat, ErrorKind, Geometry, Result};
+
+use crate::Case;
+use crate::lab::{Lab, lacks, same, source};
+
+pub(crate) const CASES: &[Case] = &[
+    ("what_the_driver_compiled_runs", what_the_driver_compiled_runs),
+    ("a_binary_names_its_kernels", a_binary_names_its_kernels),
+    ("what_is_no_binary_is_an_error", what_is_no_binary_is_an_error),
+];
+
+const CODE: &str =
+    "kernel void twice(global int *x) { x[get_global_id(0)] *= 2; } kernel void other(void) {}";
+
+/// What the driver of this process compiles, by the driver itself.
+fn binary(lab: &Lab) -> Result<Vec<u8>> {
+    let formats = &lab.device.info().formats;
+    if !formats.iter().any(|format| format == CodeFormat::OPENCL_BINARY.as_str()) {
+        return Err(lacks("OpenCL binaries"));
+    }
+    Ok(opencl::raw::binaries(CODE).remove(0).1)
+}
+
+fn what_the_driver_compiled_runs(lab: &Lab) -> Result<()> {
+    let module = lab.device.load(&source(CodeFormat::OPENCL_BINARY, binary(lab)?))?;
+    let x = lab.tensor(&(0..100).collect::<Vec<i32>>())?;
+    lab.run_of(&module, "twice", &Geometry::new(10, 10), &[Arg::read_write(&x)])?;
+    same(&x, &(0..100).map(|value| 2 * value).collect::<Vec<i32>>())
+}
+
+fn a_binary_names_its_kernels(lab: &Lab) -> Result<()> {
+    let module = lab.device.load(&source(CodeFormat::OPENCL_BINARY, binary(lab)?))?;
+    let mut symbols = module.symbols()?;
+    symbols.sort();
+    assert_eq!(symbols, ["other", "twice"]);
+    let error = module.kernel("twise").unwrap_err();
+    assert!(error.kind() == ErrorKind::NotFound && error.to_string().contains("twice"), "{error}");
+    Ok(())
+}
+
+fn what_is_no_binary_is_an_error(lab: &Lab) -> Result<()> {
+    binary(lab)?;
+    // A driver may trust what begins as its own binaries do: these do not.
+    for code in [&b""[..], b"x", b"\x7fELF", &[0; 4096], b"kernel void noop(void) {}"] {
+        let error = lab.device.load(&source(CodeFormat::OPENCL_BINARY, code)).map(drop).unwrap_err();
+        let kind = error.kind();
+        let is_typed =
+            matches!(kind, ErrorKind::CompileFailed | ErrorKind::InvalidArgument | ErrorKind::Unsupported);
+        assert!(is_typed, "{} bytes: {error:?}", code.len());
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Code in every form that OpenCL takes, on each driver: kernels in the idiom of benchmarks, views at any offset, SPIR-V that clang
+//! made, binaries, and what a device has beyond the least.
+
+#![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
+
+mod binaries;
+mod errors;
+mod features;
+mod idioms;
+mod lab;
+mod spirv;
+mod views;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use lab::Lab;
+use libtest_mimic::{Completion, Failed, Trial};
+use opencl::Driver;
+use runtime_core::ErrorKind;
+
+/// A case: it may answer `Unsupported` where that is no fault of the driver's.
+type Case = (&'static str, fn(&Lab) -> runtime_core::Result<()>);
+
+fn main() -> ExitCode {
+    opencl::each(&[Driver::Pocl, Driver::Intel], |driver, arguments| {
+        let trials = match Lab::open(driver) {
+            Ok(lab) => trials(&Arc::new(lab)),
+            Err(error) => vec![Trial::test(format!("{}::open", driver.name()), move || Err(error.into()))],
+        };
+        libtest_mimic::run(arguments, trials).exit_code()
+    })
+}
+
+fn trials(lab: &Arc<Lab>) -> Vec<Trial> {
+    let name = lab.driver.name();
+    let topics: [(&str, &[Case]); 5] = [
+        ("idioms", idioms::CASES),
+        ("views", views::CASES),
+        ("features", features::CASES),
+        ("binaries", binaries::CASES),
+        ("errors", errors::CASES),
+    ];
+    let cases = topics.into_iter().flat_map(|(topic, cases)| cases.iter().map(move |case| (topic, *case)));
+    let mut trials: Vec<_> =
+        cases.map(|(topic, (case, run))| trial(lab, format!("{name}::{topic}::{case}"), run)).collect();
+    match spirv::compiler() {
+        Ok(compiler) => trials.extend(spirv::CASES.iter().map(|(case, run)| {
+            let (lab, compiler) = (lab.clone(), compiler.clone());
+            Trial::ignorable_test(format!("{name}::spirv::{case}"), move || {
+                conclude(&lab, run(&lab, &compiler))
+            })
+        })),
+        Err((tool, remedy)) => trials.push(opencl::missing(tool, remedy)),
+    }
+    trials
+}
+
+fn trial(lab: &Arc<Lab>, name: String, run: fn(&Lab) -> runtime_core::Result<()>) -> Trial {
+    let lab = lab.clone();
+    Trial::ignorable_test(name, move || conclude(&lab, run(&lab)))
+}
+
+/// Intel's driver has everything: there nothing is passed over.
+fn conclude(lab: &Lab, outcome: runtime_core::Result<()>) -> Result<Completion, Failed> {
+    match outcome {
+        Ok(()) => Ok(Completion::Completed),
+        Err(error) if error.kind() == ErrorKind::Unsupported && lab.driver != Driver::Intel => {
+            Ok(Completion::ignored_with(error.to_string()))
+        }
+        Err(error) => Err(Failed::from(format!("{error:?}"))),
+    }
+}

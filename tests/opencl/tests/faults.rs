@@ -1,0 +1,165 @@
+//! Drivers that fail, lie and never end: every one of them ends in an error that says what it is, and never in a panic, a crash or a
+//! hang. Each case runs in a process of its own, with a deadline, on PoCL behind a loader that does what it is told.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use opencl::worker::{self, Outcome};
+use opencl::{DEADLINE, Driver, Vendors, again, stub};
+use runtime_core::ErrorKind;
+
+type Check = fn(&Outcome) -> Result<(), String>;
+
+/// A driver, and what must come of it.
+struct Case {
+    name: String,
+    words: String,
+    check: Check,
+}
+
+fn main() -> ExitCode {
+    if worker::is_here() {
+        return worker::work();
+    }
+    let trials = match Driver::Pocl.library() {
+        Ok(_) => trials(),
+        Err(remedy) => vec![opencl::missing(Driver::Pocl.requirement(), remedy)],
+    };
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn trials() -> Vec<Trial> {
+    let vendors = Arc::new(Vendors::of(&[Driver::Pocl]).unwrap());
+    let library: Arc<Path> = stub::build(vendors.path()).unwrap().into();
+    let trial = |case: Case| {
+        let (vendors, library) = (vendors.clone(), library.clone());
+        Trial::test(case.name.clone(), move || {
+            let mut command = stub::command(&vendors, &again()?, &library, &case.words)?;
+            let outcome = worker::ask(&mut command, DEADLINE)?;
+            Ok::<_, Failed>((case.check)(&outcome)?)
+        })
+    };
+    cases().into_iter().map(trial).collect()
+}
+
+fn cases() -> Vec<Case> {
+    let case = |name: &str, words: &str, check: Check| Case {
+        name: name.to_owned(),
+        words: words.to_owned(),
+        check,
+    };
+    let mut cases = vec![
+        case("a_whole_driver_works", "", works),
+        case("no_platform_is_no_error", "count=clGetPlatformIDs:0", unavailable),
+        case("no_platform_by_an_error", "fail=clGetPlatformIDs:-1001:0", unavailable),
+        case("a_platform_without_devices", "count=clGetDeviceIDs:0", unavailable),
+        case("a_platform_without_devices_by_an_error", "fail=clGetDeviceIDs:-1:0", unavailable),
+        case("more_platforms_than_there_are", "count=clGetPlatformIDs:3", passes),
+        case("more_devices_than_there_are", "count=clGetDeviceIDs:3", passes),
+        case("an_unknown_code_of_the_first_call", "fail=clGetPlatformIDs:-123456:0", unavailable),
+        case("a_positive_code_of_the_first_call", "fail=clGetPlatformIDs:77:0", unavailable),
+        case("a_kernel_that_fails", "event=clEnqueueNDRangeKernel:-9999:1", failed),
+        case("a_copy_that_fails", "event=clEnqueueCopyBuffer:-5:1", failed),
+        case("work_that_never_ends", "never", timeout),
+    ];
+    for function in TOLD {
+        for sort in ["garbage", "nothing"] {
+            cases.push(case(&format!("{function}_tells_{sort}"), &format!("{sort}={function}"), passes));
+        }
+    }
+    for function in FUNCTIONS {
+        // Out of memory, out of host memory, one that nobody knows, one that is no error.
+        for (code, count) in [(-5, 1), (-6, 0), (-77_777, 1), (1, 2)] {
+            cases.push(case(
+                &format!("{function}_answers_{code}_{}", if count == 0 { "always" } else { "once" }),
+                &format!("fail={function}:{code}:{count}"),
+                passes,
+            ));
+        }
+    }
+    cases
+}
+
+/// Functions that tell of an object.
+const TOLD: &[&str] = &[
+    "clGetPlatformInfo",
+    "clGetDeviceInfo",
+    "clGetKernelWorkGroupInfo",
+    "clGetKernelArgInfo",
+    "clGetProgramBuildInfo",
+    "clGetEventProfilingInfo",
+];
+
+/// Functions that are made to fail, one after the other.
+const FUNCTIONS: &[&str] = &[
+    "clGetPlatformIDs",
+    "clGetPlatformInfo",
+    "clGetDeviceIDs",
+    "clGetDeviceInfo",
+    "clCreateContext",
+    "clCreateCommandQueueWithProperties",
+    "clCreateBuffer",
+    "clCreateSubBuffer",
+    "clSVMAlloc",
+    "clCreateProgramWithSource",
+    "clBuildProgram",
+    "clGetProgramInfo",
+    "clGetProgramBuildInfo",
+    "clCreateKernel",
+    "clGetKernelInfo",
+    "clGetKernelArgInfo",
+    "clGetKernelWorkGroupInfo",
+    "clSetKernelArg",
+    "clEnqueueNDRangeKernel",
+    "clEnqueueReadBuffer",
+    "clEnqueueWriteBuffer",
+    "clEnqueueCopyBuffer",
+    "clEnqueueFillBuffer",
+    "clEnqueueMapBuffer",
+    "clEnqueueUnmapMemObject",
+    "clEnqueueMarkerWithWaitList",
+    "clEnqueueBarrierWithWaitList",
+    "clGetEventInfo",
+    "clGetEventProfilingInfo",
+    "clWaitForEvents",
+    "clFlush",
+    "clFinish",
+    "clReleaseMemObject",
+    "clReleaseEvent",
+    "clReleaseKernel",
+    "clReleaseProgram",
+    "clReleaseCommandQueue",
+    "clReleaseContext",
+];
+
+fn passes(_: &Outcome) -> Result<(), String> {
+    Ok(())
+}
+
+fn works(outcome: &Outcome) -> Result<(), String> {
+    let is_whole = outcome.whole == 1 && outcome.devices.len() == 1 && outcome.errors.is_empty();
+    if is_whole { Ok(()) } else { Err(format!("it does not work: {outcome:?}")) }
+}
+
+fn unavailable(outcome: &Outcome) -> Result<(), String> {
+    match outcome.errors.as_slice() {
+        [(ErrorKind::Unavailable, words)] if !words.is_empty() && outcome.devices.is_empty() => Ok(()),
+        _ => Err(format!("not `Unavailable`: {outcome:?}")),
+    }
+}
+
+/// The status of the work, in the driver's words.
+fn failed(outcome: &Outcome) -> Result<(), String> {
+    let is_said =
+        outcome.errors.iter().any(|(kind, words)| *kind != ErrorKind::Timeout && words.contains("CL_"));
+    if is_said { Ok(()) } else { Err(format!("nothing failed: {outcome:?}")) }
+}
+
+fn timeout(outcome: &Outcome) -> Result<(), String> {
+    let is_said = outcome.errors.iter().any(|(kind, _)| *kind == ErrorKind::Timeout);
+    if is_said { Ok(()) } else { Err(format!("nothing timed out: {outcome:?}")) }
+}

@@ -1,0 +1,125 @@
+//! Every kernel of `kernels/` on every driver, through the command; under Oclgrind, which sees accesses out of bounds, data races
+//! and wrong calls of OpenCL, without a word of it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use opencl::{DEADLINE, Driver, Finished, Vendors};
+
+/// A kernel, and sizes that are small, and multiples of nothing.
+const SIZES: &[(&str, &[&str])] = &[
+    ("convolution", &["height=19", "width=37"]),
+    ("histogram", &["n=1003"]),
+    ("layer_norm", &["rows=3", "columns=101"]),
+    ("mandelbrot", &["width=13", "height=7", "most=20"]),
+    ("matmul", &["m=67", "n=45", "k=19", "TILE=8"]),
+    ("n_body", &["n=77", "GROUP=32"]),
+    ("reduction", &["n=5003", "GROUP=64", "ITEMS=3"]),
+    ("saxpy", &["n=1003", "GROUP=32"]),
+    ("scan", &["n=5003", "GROUP=64", "ITEMS=5"]),
+    ("scan_offset", &["n=5003"]),
+    ("softmax", &["rows=3", "columns=101", "GROUP=64"]),
+    ("transpose", &["rows=37", "columns=51", "TILE=16", "ROWS=4"]),
+    ("vector_add", &["n=1003"]),
+];
+
+/// Kernels that are wrong, one way each, and what Oclgrind says of them.
+const WRONG: &[(&str, &str, &str)] = &[
+    ("beyond", "kernel void k(global float *x, float n) { x[get_global_id(0) + 64] = n; }", "Invalid write"),
+    (
+        "race",
+        "kernel void k(global float *x, float n) { local float s[64]; s[get_local_id(0)] = n; x[get_global_id(0)] = s[63 - get_local_id(0)]; }",
+        "data race",
+    ),
+    ("right", "kernel void k(global float *x, float n) { x[get_global_id(0)] = n; }", ""),
+];
+
+const WRONG_SPEC: &str = r#"version = 1
+[kernel]
+path = "k.cl"
+entry = "k"
+[[arg]]
+dtype = "f32"
+shape = [64]
+use = "readwrite"
+[[arg]]
+scalar = "f32"
+value = 1.0
+[launch]
+groups = 1
+group_size = 64
+"#;
+
+fn main() -> ExitCode {
+    let mut trials = vec![Trial::test("every_kernel_of_the_folder_is_tested", all_are_tested)];
+    for driver in Driver::ALL {
+        if let Err(remedy) = driver.library() {
+            trials.push(opencl::missing(driver.requirement(), remedy));
+            continue;
+        }
+        for (kernel, sizes) in SIZES {
+            let name = format!("{}::{kernel}", driver.name());
+            trials.push(Trial::test(name, move || right(driver, kernel, sizes)));
+        }
+        if driver == Driver::Oclgrind {
+            trials.extend(WRONG.iter().map(|wrong| {
+                Trial::test(format!("oclgrind::what_it_sees::{}", wrong.0), move || seen(wrong))
+            }));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels")
+}
+
+fn all_are_tested() -> Result<(), Failed> {
+    let specs = std::fs::read_dir(folder())?.map(|entry| entry.unwrap().path());
+    let specs = specs.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let names: BTreeSet<_> =
+        specs.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    let tested: BTreeSet<_> = SIZES.iter().map(|(kernel, _)| (*kernel).to_owned()).collect();
+    if names == tested { Ok(()) } else { Err(format!("{names:?} are there, {tested:?} are tested").into()) }
+}
+
+/// Runs the command with a driver; what Oclgrind reports goes to a file.
+fn run(driver: Driver, spec: &Path, more: &[String]) -> Result<(Finished, String), Failed> {
+    let vendors = Vendors::of(&[driver]).map_err(|(_, remedy)| remedy)?;
+    let backends = [opencl::backend()?, opencl::built("libruntime_host.so")?];
+    let mut command = vendors.command(opencl::built("runtime")?)?;
+    let report = vendors.path().join("report");
+    command.env("RUNTIME_BACKENDS", std::env::join_paths(backends)?);
+    command.args(["run", "--device", "opencl"]).arg(spec).args(more);
+    command.env("OCLGRIND_LOG", &report).env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_CHECK_API", "1");
+    // It starts a thread per core for each launch, and its reports of several are mixed up.
+    command.env("OCLGRIND_NUM_THREADS", "1");
+    let finished = opencl::finish(&mut command, DEADLINE)?;
+    Ok((finished, std::fs::read_to_string(report).unwrap_or_default()))
+}
+
+fn right(driver: Driver, kernel: &str, sizes: &[&str]) -> Result<(), Failed> {
+    let set: Vec<_> = sizes.iter().flat_map(|size| ["--set".to_owned(), (*size).to_owned()]).collect();
+    let (finished, report) = run(driver, &folder().join(kernel).with_extension("toml"), &set)?;
+    let said = finished.success()?;
+    // The command says how it was checked.
+    if !said.contains("right") {
+        return Err(format!("not checked: {said}").into());
+    }
+    if report.trim().is_empty() { Ok(()) } else { Err(report.into()) }
+}
+
+/// The check can fail: of a wrong kernel Oclgrind says what is wrong, of a right one nothing.
+fn seen((_, code, words): &(&str, &str, &str)) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let spec = folder.path().join("k.toml");
+    std::fs::write(&spec, WRONG_SPEC)?;
+    std::fs::write(folder.path().join("k.cl"), code)?;
+    let (finished, report) = run(Driver::Oclgrind, &spec, &[])?;
+    let is_right = if words.is_empty() { report.trim().is_empty() } else { report.contains(words) };
+    if is_right { Ok(()) } else { Err(format!("{report}\n{finished:?}").into()) }
+}

@@ -1,0 +1,215 @@
+//! Which drivers there are: several in one process, one twice, none, no loader, and files that are no drivers. Each case is a process
+//! of its own, which does a little of everything on every device.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use opencl::worker::{self, Outcome};
+use opencl::{DEADLINE, Driver, Vendors, again, stub};
+use runtime_core::{CodeFormat, ErrorKind, ModuleSource, Runtime};
+
+/// Set in a process that gives each device the others' binaries.
+const EXCHANGE: &str = "RUNTIME_TEST_OPENCL_EXCHANGE";
+
+type Case = (&'static str, fn() -> Result<(), Failed>);
+
+const CASES: &[Case] = &[
+    ("one_driver_works", one_driver_works),
+    ("several_drivers_work_in_one_process", several_drivers_work_in_one_process),
+    ("the_order_is_the_same_each_time", the_order_is_the_same_each_time),
+    ("a_driver_with_two_devices", a_driver_with_two_devices),
+    ("a_driver_twice", a_driver_twice),
+    ("no_driver_at_all", no_driver_at_all),
+    ("no_folder_of_drivers", no_folder_of_drivers),
+    ("a_driver_that_is_no_library", a_driver_that_is_no_library),
+    ("a_driver_that_is_not_there", a_driver_that_is_not_there),
+    ("a_library_that_is_no_driver", a_library_that_is_no_driver),
+    ("broken_drivers_beside_a_good_one", broken_drivers_beside_a_good_one),
+    ("no_loader", no_loader),
+    ("a_loader_without_functions", a_loader_without_functions),
+    ("a_loader_by_name_that_is_not_there", a_loader_by_name_that_is_not_there),
+    ("binaries_of_another_driver", binaries_of_another_driver),
+];
+
+fn main() -> ExitCode {
+    if std::env::var_os(EXCHANGE).is_some() {
+        return exchange();
+    }
+    if worker::is_here() {
+        return worker::work();
+    }
+    let trials = match Driver::Pocl.library() {
+        Ok(_) => CASES.iter().map(|(name, run)| Trial::test(*name, run)).collect(),
+        Err(remedy) => vec![opencl::missing(Driver::Pocl.requirement(), remedy)],
+    };
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// The drivers of this machine, which has at least one.
+fn here() -> Vec<Driver> {
+    Driver::ALL.into_iter().filter(|driver| driver.library().is_ok()).collect()
+}
+
+fn vendors(drivers: &[Driver]) -> Result<Vendors, Failed> {
+    Vendors::of(drivers).map_err(|(_, remedy)| Failed::from(remedy))
+}
+
+fn ask(vendors: &Vendors, change: impl FnOnce(&mut Command)) -> Result<Outcome, Failed> {
+    let mut command = vendors.command(again()?)?;
+    change(&mut command);
+    Ok(worker::ask(&mut command, DEADLINE)?)
+}
+
+/// All devices did everything.
+fn whole(outcome: &Outcome, devices: usize) -> Result<(), Failed> {
+    let is_whole = outcome.devices.len() >= devices && outcome.whole == outcome.devices.len();
+    if is_whole { Ok(()) } else { Err(format!("not {devices} devices that work: {outcome:?}").into()) }
+}
+
+/// A reason with these words, and not a crash.
+fn unavailable(outcome: &Outcome, words: &[&str]) -> Result<(), Failed> {
+    let text = outcome.words();
+    let is_said = words.iter().all(|word| text.contains(word));
+    match outcome.errors.as_slice() {
+        [(ErrorKind::Unavailable, _)] if is_said && outcome.devices.is_empty() => Ok(()),
+        _ => Err(format!("not `Unavailable` with {words:?}: {outcome:?}").into()),
+    }
+}
+
+fn one_driver_works() -> Result<(), Failed> {
+    whole(&ask(&vendors(&[Driver::Pocl])?, |_| {})?, 1)
+}
+
+fn several_drivers_work_in_one_process() -> Result<(), Failed> {
+    let outcome = ask(&vendors(&here())?, |_| {})?;
+    whole(&outcome, here().len())
+}
+
+fn the_order_is_the_same_each_time() -> Result<(), Failed> {
+    let mut drivers = here();
+    let first = ask(&vendors(&drivers)?, |_| {})?.devices;
+    // The files are written in another order.
+    drivers.reverse();
+    let second = ask(&vendors(&drivers)?, |_| {})?.devices;
+    if first == second { Ok(()) } else { Err(format!("{first:?} and {second:?}").into()) }
+}
+
+fn a_driver_with_two_devices() -> Result<(), Failed> {
+    let vendors = vendors(&[Driver::Pocl])?;
+    whole(&ask(&vendors, |command| _ = command.env("POCL_DEVICES", "pthread pthread"))?, 2)
+}
+
+fn a_driver_twice() -> Result<(), Failed> {
+    let vendors = vendors(&[Driver::Pocl])?;
+    vendors.add("again", &Driver::Pocl.library()?);
+    whole(&ask(&vendors, |_| {})?, 1)
+}
+
+fn no_driver_at_all() -> Result<(), Failed> {
+    unavailable(&ask(&Vendors::none(), |_| {})?, &["driver"])
+}
+
+fn no_folder_of_drivers() -> Result<(), Failed> {
+    let vendors = Vendors::none();
+    let gone = vendors.path().join("gone");
+    unavailable(&ask(&vendors, |command| _ = command.env("OCL_ICD_VENDORS", gone))?, &[])
+}
+
+fn a_driver_that_is_no_library() -> Result<(), Failed> {
+    let vendors = Vendors::none();
+    let library = vendors.path().join("garbage.so");
+    std::fs::write(&library, [0x7f, b'E', b'L', b'F', 1, 2, 3])?;
+    vendors.add("garbage", library.to_str().unwrap());
+    unavailable(&ask(&vendors, |_| {})?, &["garbage"])
+}
+
+fn a_driver_that_is_not_there() -> Result<(), Failed> {
+    let vendors = Vendors::none();
+    vendors.add("gone", "/no/such/folder/libgone.so");
+    unavailable(&ask(&vendors, |_| {})?, &["gone"])
+}
+
+fn a_library_that_is_no_driver() -> Result<(), Failed> {
+    let vendors = Vendors::none();
+    vendors.add("empty", stub::build_empty(vendors.path(), "libempty.so")?.to_str().unwrap());
+    unavailable(&ask(&vendors, |_| {})?, &[])
+}
+
+fn broken_drivers_beside_a_good_one() -> Result<(), Failed> {
+    let vendors = vendors(&[Driver::Pocl])?;
+    for (name, library) in [
+        ("a-gone", "/no/such/libgone.so"),
+        ("b-nothing", ""),
+        ("c-folder", "/usr"),
+        ("z-noise", "\u{1}\n\n\u{7f}"),
+    ] {
+        vendors.add(name, library);
+    }
+    std::fs::write(vendors.path().join("d-bytes.icd"), [0xff; 5000])?;
+    std::fs::create_dir(vendors.path().join("e-folder.icd"))?;
+    whole(&ask(&vendors, |_| {})?, 1)
+}
+
+/// The system looks into this folder first, and finds what is no library.
+fn no_loader() -> Result<(), Failed> {
+    let vendors = vendors(&[Driver::Pocl])?;
+    std::fs::write(
+        vendors.path().join("libOpenCL.so.1"),
+        "this is no library, but longer than the header of one would be",
+    )?;
+    let folder = vendors.path().to_owned();
+    unavailable(&ask(&vendors, |command| _ = command.env("LD_LIBRARY_PATH", folder))?, &["libOpenCL"])
+}
+
+fn a_loader_without_functions() -> Result<(), Failed> {
+    let vendors = vendors(&[Driver::Pocl])?;
+    let library = stub::build_empty(vendors.path(), "libOpenCL.so.1")?;
+    let folder = library.parent().map(Path::to_owned).unwrap_or_default();
+    unavailable(&ask(&vendors, |command| _ = command.env("LD_LIBRARY_PATH", folder))?, &[])
+}
+
+/// The system's is taken instead, or a reason is given.
+fn a_loader_by_name_that_is_not_there() -> Result<(), Failed> {
+    let vendors = vendors(&[Driver::Pocl])?;
+    let outcome = ask(&vendors, |command| _ = command.env("OPENCL_DYLIB_PATH", "/no/such/libOpenCL.so"))?;
+    whole(&outcome, 1).or_else(|_| unavailable(&outcome, &["/no/such/libOpenCL.so"]))
+}
+
+fn binaries_of_another_driver() -> Result<(), Failed> {
+    let drivers: Vec<_> = here().into_iter().filter(|driver| *driver != Driver::Oclgrind).collect();
+    let mut command = vendors(&drivers)?.command(again()?)?;
+    let said = opencl::finish(command.env(EXCHANGE, "1"), DEADLINE)?.success()?;
+    let exchanged = said.lines().filter(|line| line.starts_with("refused")).count();
+    let all = drivers.len() * (drivers.len() - 1);
+    if exchanged == all { Ok(()) } else { Err(format!("{exchanged} of {all}:\n{said}").into()) }
+}
+
+/// Gives every device what the others' drivers compiled, and says what it answers.
+#[allow(
+    clippy::print_stdout,
+    unsafe_code,
+    reason = "the parent reads it; it loads code that is not the device's"
+)]
+fn exchange() -> ExitCode {
+    let binaries = opencl::raw::binaries("kernel void noop(void) {}");
+    let runtime = Runtime::new();
+    let load = |device: &str, code: &[u8]| {
+        // SAFETY: it is not run.
+        let source = unsafe { ModuleSource::native(CodeFormat::OPENCL_BINARY, code) };
+        runtime.open(device).and_then(|device| device.load(&source)).map(drop)
+    };
+    for info in runtime.devices() {
+        for (name, code) in binaries.iter().filter(|(name, _)| *name != info.name) {
+            match load(&info.id.to_string(), code) {
+                Err(error) if error.kind() != ErrorKind::Internal => {
+                    println!("refused by {}: {name}: {error}", info.name)
+                }
+                outcome => println!("wrong: {} takes that of {name}: {outcome:?}", info.name),
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}

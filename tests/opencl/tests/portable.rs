@@ -1,0 +1,19 @@
+//! WGSL's semantics on Intel's driver. On the drivers of the machine, PoCL among them, the package of portable kernels checks them.
+
+use std::process::ExitCode;
+
+use opencl::Driver;
+use portable::{batch, device, programs, properties};
+
+fn main() -> ExitCode {
+    opencl::each(&[Driver::Intel], |_, arguments| {
+        let (machines, mut trials) = device::all();
+        for machine in &machines {
+            for (topic, programs) in programs::all() {
+                trials.extend(batch::trials(machine, topic, programs));
+            }
+            trials.extend(properties::trials(machine, properties::FEW));
+        }
+        libtest_mimic::run(arguments, trials).exit_code()
+    })
+}
