@@ -1,0 +1,66 @@
+//! What backends log, collected.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// Warnings and errors that backends have logged. Cloning shares them.
+#[derive(Clone, Debug, Default)]
+pub struct Messages(Arc<Mutex<Vec<String>>>);
+
+impl Messages {
+    /// Collects those of this program from now on.
+    ///
+    /// # Errors
+    /// Somebody else does.
+    pub fn collect() -> Result<Self, String> {
+        let messages = Self::default();
+        tracing::subscriber::set_global_default(messages.clone()).map_err(|error| error.to_string())?;
+        Ok(messages)
+    }
+
+    /// So far.
+    #[must_use]
+    pub fn list(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The text of an event.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+impl Subscriber for Messages {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "runtime::backend" && *metadata.level() <= Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        let line = format!("{}: {}", event.metadata().level(), text.0);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
