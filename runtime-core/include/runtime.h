@@ -148,6 +148,9 @@
 // Capability: `adopt` of memory of the device that another library allocated.
 #define RT_CAP_ADOPT (1 << 16)
 
+// Capability: `copy_rows` between buffers of the device. Since minor 2.
+#define RT_CAP_ROWS (1 << 17)
+
 // `AllocateRequest::flags`: back it with huge pages; an error where there are none.
 #define RT_ALLOCATE_HUGE_PAGES 1
 
@@ -711,6 +714,30 @@ typedef struct rt_Progress {
     uint64_t first_failed;
 } rt_Progress;
 
+// A copy of rows between buffers: of a block of columns, say. Since minor 2.
+typedef struct rt_RowCopy {
+    // End of the last field.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // Where to.
+    rt_Handle destination;
+    // First byte written.
+    uint64_t destination_offset;
+    // Bytes from one written row to the next, at least `row_bytes`.
+    uint64_t destination_pitch;
+    // Where from.
+    rt_Handle source;
+    // First byte read.
+    uint64_t source_offset;
+    // Bytes from one read row to the next, at least `row_bytes`.
+    uint64_t source_pitch;
+    // Bytes of a row, at least 1.
+    uint64_t row_bytes;
+    // Number of rows, at least 1.
+    uint64_t rows;
+} rt_RowCopy;
+
 // Queues. Submissions return at once; an error means that the ticket was not taken.
 typedef struct rt_QueueTable {
     // End of the last field.
@@ -778,6 +805,9 @@ typedef struct rt_QueueTable {
     rt_Status (*wait_for)(rt_Handle queue, rt_Handle other, uint64_t ticket);
     // The error of `first_failed`: an owned error, or null if nothing failed.
     rt_Status (*failure)(rt_Handle queue);
+    // Copies rows between buffers of the backend's devices; no byte is of both. `Unsupported` for buffers or pitches that it
+    // cannot: core then goes another way. Since minor 2.
+    rt_Status (*copy_rows)(rt_Handle queue, struct rt_Place place, const struct rt_RowCopy *rows);
 } rt_QueueTable;
 
 // One node of a graph.

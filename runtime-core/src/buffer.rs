@@ -90,6 +90,11 @@ impl Buffer {
         Ok(buffer)
     }
 
+    /// Another one in the same space. Reaps nothing, so it may be called with hazards locked.
+    pub(crate) fn scratch(&self, bytes: usize) -> Result<Self> {
+        Self::allocate_at(&self.device, bytes, &Placement::space(&self.space().name), None)
+    }
+
     fn allocate_at(
         device: &Arc<Device>,
         bytes: usize,

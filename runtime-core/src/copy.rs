@@ -5,15 +5,22 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::abi::{Handle, Place, QueueCalls, Status};
+use crate::abi::{self, Handle, Place, QueueCalls, Status};
 use crate::buffer::Buffer;
 use crate::event::Event;
+use crate::rows::Rows;
 use crate::submit::{Plan, Submitted, Uses};
+use crate::transfer::raw_rows;
 use crate::{Access, DeviceKind, Error, ErrorKind, Queue, Result, Tensor};
 
 /// Whether two contiguous tensors of one size and one buffer share bytes.
 fn overlap(a: &Tensor, b: &Tensor) -> bool {
     a.byte_offset().abs_diff(b.byte_offset()) < a.bytes()
+}
+
+/// The rows of both, if their elements lie in equally many of one length.
+fn paired_rows(destination: &Tensor, source: &Tensor) -> Option<(Rows, Rows)> {
+    destination.rows()?.paired(source.rows()?)
 }
 
 /// Patterns that a fill repeats.
@@ -110,7 +117,8 @@ impl Queue {
 
     /// Copies all elements between two tensors of one type and shape; at least one is on this queue's device.
     ///
-    /// Asynchronous between contiguous tensors of this device, or of this device and the host. Tensors with gaps, and
+    /// Asynchronous between contiguous tensors of this device, or of this device and the host; and, where the device has
+    /// `rows`, between tensors of it whose elements lie in rows, such as blocks of columns. Other tensors with gaps, and
     /// tensors of two devices that cannot reach each other, are staged through the program, which blocks.
     ///
     /// # Errors
@@ -143,11 +151,19 @@ impl Queue {
             return self.record_copy(destination, source).map(|()| Event::recorded(&self.timeline));
         }
         let dense = destination.is_contiguous() && source.is_contiguous();
-        // One buffer at both ends: the ranges may overlap, which the seam's copy excludes.
-        if dense
-            && !Arc::ptr_eq(to, from)
-            && let Some(event) = self.copy_on_device(destination, source, (to, from))?
-        {
+        // The seam's copies exclude that both sides overlap.
+        let one_buffer = Arc::ptr_eq(to, from);
+        let submitted = if dense && !(one_buffer && overlap(destination, source)) {
+            self.copy_on_device(destination, source, (to, from))?
+        } else {
+            match paired_rows(destination, source) {
+                Some((at, of)) if !dense && (!one_buffer || at.is_apart_from(&of)) => {
+                    self.copy_rows_on_device((to, at), (from, of))?
+                }
+                _ => None,
+            }
+        };
+        if let Some(event) = submitted {
             return Ok(event);
         }
         self.wait_idle()?;
@@ -191,6 +207,32 @@ impl Queue {
         } else {
             return Err(Error::invalid("neither tensor is on this queue's device"));
         };
+        self.event_if_supported(submitted)
+    }
+
+    /// Copies rows in one submission if the device can; `None` if they must be staged.
+    fn copy_rows_on_device(
+        &self,
+        (to, destination): (&Buffer, Rows),
+        (from, source): (&Buffer, Rows),
+    ) -> Result<Option<Event>> {
+        let own = |buffer: &Buffer| std::ptr::eq(Arc::as_ptr(&buffer.device), Arc::as_ptr(&self.device));
+        if !self.device.info.capabilities.has(abi::CAP_ROWS) || !own(to) || !own(from) {
+            return Ok(None);
+        }
+        let mut uses = Uses::default();
+        uses.add(to, Access::Write)?;
+        uses.add(from, Access::Read)?;
+        let rows = raw_rows((to, destination), (from, source));
+        let plan = Plan { transfer: true, hold: true, ..Plan::default() };
+        let submitted = self.submit(&uses, plan, |calls, queue, place| {
+            // SAFETY: both buffers are of this device, and are kept until the ticket has ended.
+            unsafe { (calls.copy_rows)(queue, place, &raw const rows) }
+        });
+        self.event_if_supported(submitted)
+    }
+
+    fn event_if_supported(&self, submitted: Result<Submitted>) -> Result<Option<Event>> {
         match submitted {
             Ok(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
                 Ok(Some(Event::new(&self.timeline, ticket)))

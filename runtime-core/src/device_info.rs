@@ -45,7 +45,7 @@ pub struct Capabilities(pub u64);
 
 impl Capabilities {
     /// Bits and their names, for listings.
-    pub const NAMES: [(u64, &'static str); 17] = [
+    pub const NAMES: [(u64, &'static str); 18] = [
         (abi::CAP_TIMESTAMPS, "timestamps"),
         (abi::CAP_GRAPHS, "graphs"),
         (abi::CAP_WAIT_FOR, "wait_for"),
@@ -63,6 +63,7 @@ impl Capabilities {
         (abi::CAP_F16, "f16"),
         (abi::CAP_F64, "f64"),
         (abi::CAP_ADOPT, "adopt"),
+        (abi::CAP_ROWS, "rows"),
     ];
 
     /// Whether all of `bits` are there.

@@ -278,6 +278,7 @@ mod options;
 mod platform;
 mod queue;
 mod report;
+mod rows;
 mod runtime;
 mod safetensors;
 mod search;

@@ -10,6 +10,7 @@ use crate::buffer::{Buffer, Placement};
 use crate::common_runtime::CommonRuntime;
 use crate::device::{Device, with_exclusive};
 use crate::layout::{Layout, checked_bytes, checked_elements};
+use crate::rows::Rows;
 use crate::transfer;
 use crate::{Access, DType, DeviceId, Element, Error, ErrorKind, Queue, Result};
 
@@ -191,13 +192,7 @@ impl Tensor {
             // Under the lock: it may be frozen while this waits.
             buffer.check_writable("write")?;
             hazards.check_unmapped(access)?;
-            if self.is_contiguous() {
-                transfer::write(buffer, self.byte_offset(), bytes)?;
-            } else {
-                let mut span = self.read_span(buffer)?;
-                self.scatter(bytes, &mut span);
-                transfer::write(buffer, self.first_byte(), &span)?;
-            }
+            self.write_placed(buffer, bytes)?;
             if whole {
                 hazards.clear_uses();
             }
@@ -219,12 +214,7 @@ impl Tensor {
         let buffer = self.buffer("read")?;
         with_exclusive(&buffer.device, &buffer.hazards, Access::Read, |hazards| {
             hazards.check_unmapped(Access::Read)?;
-            if self.is_contiguous() {
-                return transfer::read(buffer, self.byte_offset(), bytes);
-            }
-            let span = self.read_span(buffer)?;
-            self.gather(&span, bytes);
-            Ok(())
+            self.read_placed(buffer, bytes)
         })
         .map_err(|error| error.in_operation("read"))
     }
@@ -455,6 +445,42 @@ impl Tensor {
             && !others_range.is_empty()
     }
 
+    /// The rows that the elements lie in, if they do.
+    pub(crate) fn rows(&self) -> Option<Rows> {
+        let Layout { shape, strides, .. } = &self.0.layout;
+        Rows::of(shape, strides, self.byte_offset(), self.dtype().bytes())
+    }
+
+    /// Writes row-major bytes where the elements lie. The caller holds the hazards.
+    fn write_placed(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
+        if self.is_contiguous() {
+            return transfer::write(buffer, self.byte_offset(), bytes);
+        }
+        if let Some(rows) = self.rows()
+            && transfer::write_rows(buffer, &rows, bytes)?
+        {
+            return Ok(());
+        }
+        let mut span = self.read_span(buffer)?;
+        self.scatter(bytes, &mut span);
+        transfer::write(buffer, self.first_byte(), &span)
+    }
+
+    /// Reads the elements as row-major bytes. The caller holds the hazards.
+    fn read_placed(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
+        if self.is_contiguous() {
+            return transfer::read(buffer, self.byte_offset(), bytes);
+        }
+        if let Some(rows) = self.rows()
+            && transfer::read_rows(buffer, &rows, bytes)?
+        {
+            return Ok(());
+        }
+        let span = self.read_span(buffer)?;
+        self.gather(&span, bytes);
+        Ok(())
+    }
+
     fn read_span(&self, buffer: &Buffer) -> Result<Vec<u8>> {
         let mut span = vec![0; self.span_bytes()];
         transfer::read(buffer, self.first_byte(), &mut span)?;
@@ -463,6 +489,9 @@ impl Tensor {
 
     /// Spreads row-major elements over the bytes of the span.
     fn scatter(&self, elements: &[u8], span: &mut [u8]) {
+        if let Some(rows) = self.rows() {
+            return rows.scatter(elements, span);
+        }
         let size = self.dtype().bytes();
         let mut source = elements.chunks_exact(size);
         self.for_each_in_span(|at| {
@@ -474,6 +503,9 @@ impl Tensor {
 
     /// Collects row-major elements from the bytes of the span.
     fn gather(&self, span: &[u8], elements: &mut [u8]) {
+        if let Some(rows) = self.rows() {
+            return rows.gather(span, elements);
+        }
         let size = self.dtype().bytes();
         let mut destination = elements.chunks_exact_mut(size);
         self.for_each_in_span(|at| {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::abi::{self, Handle, Place, Progress, Status};
 use crate::buffer::Buffer;
 use crate::device::Device;
+use crate::rows::Rows;
 use crate::timeline::{LAST_PAUSE, LAST_TRIES};
 use crate::{Error, ErrorKind, Result};
 
@@ -29,10 +30,14 @@ impl TransferQueue {
     }
 }
 
+/// Up to so many bytes, gaps included, one transfer is as fast as its latency.
+const SMALL_SPAN_BYTES: usize = 64 << 10;
+
 /// Which way and with what.
 enum Transfer<'a> {
-    Write(&'a [u8]),
-    Read(&'a mut [u8]),
+    Write(&'a Buffer, usize, &'a [u8]),
+    Read(&'a Buffer, usize, &'a mut [u8]),
+    Rows((&'a Buffer, Rows), (&'a Buffer, Rows)),
 }
 
 /// Copies `source` into `buffer` at `offset`. The caller holds the buffer's hazards, and nothing is in flight on it.
@@ -42,7 +47,7 @@ pub(crate) fn write(buffer: &Buffer, offset: usize, source: &[u8]) -> Result<()>
         return Ok(());
     }
     if buffer.host_pointer.is_null() {
-        return through_queue(buffer, offset, Transfer::Write(source));
+        return through_queue(&buffer.device, Transfer::Write(buffer, offset, source));
     }
     // SAFETY: the range was checked.
     let destination = unsafe { buffer.host_pointer.add(offset) };
@@ -58,13 +63,63 @@ pub(crate) fn read(buffer: &Buffer, offset: usize, destination: &mut [u8]) -> Re
         return Ok(());
     }
     if buffer.host_pointer.is_null() {
-        return through_queue(buffer, offset, Transfer::Read(destination));
+        return through_queue(&buffer.device, Transfer::Read(buffer, offset, destination));
     }
     // SAFETY: the range was checked.
     let source = unsafe { buffer.host_pointer.add(offset) };
     // SAFETY: host-visible memory that nothing writes while the hazards are held; a slice cannot overlap it.
     unsafe { std::ptr::copy_nonoverlapping(source, destination.as_mut_ptr(), destination.len()) };
     Ok(())
+}
+
+/// Spreads `source` over rows of `buffer`, as [`write`]; says whether it could.
+pub(crate) fn write_rows(buffer: &Buffer, rows: &Rows, source: &[u8]) -> Result<bool> {
+    check_range(buffer, rows.offset, rows.span_bytes())?;
+    if !buffer.host_pointer.is_null() {
+        for (row, bytes) in source.chunks_exact(rows.row_bytes).enumerate() {
+            write(buffer, rows.offset + row * rows.pitch_bytes, bytes)?;
+        }
+        return Ok(true);
+    }
+    let Some((dense, staging)) = staging(buffer, rows) else { return Ok(false) };
+    through_queue(&buffer.device, Transfer::Write(&staging, 0, source))?;
+    if_supported(through_queue(&buffer.device, Transfer::Rows((buffer, *rows), (&staging, dense))))
+}
+
+/// Collects rows of `buffer` into `destination`, as [`read`]; says whether it could.
+pub(crate) fn read_rows(buffer: &Buffer, rows: &Rows, destination: &mut [u8]) -> Result<bool> {
+    check_range(buffer, rows.offset, rows.span_bytes())?;
+    if !buffer.host_pointer.is_null() {
+        for (row, bytes) in destination.chunks_exact_mut(rows.row_bytes).enumerate() {
+            read(buffer, rows.offset + row * rows.pitch_bytes, bytes)?;
+        }
+        return Ok(true);
+    }
+    let Some((dense, staging)) = staging(buffer, rows) else { return Ok(false) };
+    let collected = through_queue(&buffer.device, Transfer::Rows((&staging, dense), (buffer, *rows)));
+    if !if_supported(collected)? {
+        return Ok(false);
+    }
+    through_queue(&buffer.device, Transfer::Read(&staging, 0, destination))?;
+    Ok(true)
+}
+
+/// A buffer that holds the rows without gaps, where the device copies rows and there is much between them.
+fn staging(buffer: &Buffer, rows: &Rows) -> Option<(Rows, Buffer)> {
+    let capable = buffer.device.info.capabilities.has(abi::CAP_ROWS);
+    if !capable || rows.span_bytes() <= SMALL_SPAN_BYTES {
+        return None;
+    }
+    let (dense, _) = Rows::dense(0, rows.bytes()).paired(*rows)?;
+    // Without memory for it there is still the other way.
+    Some((dense, buffer.scratch(rows.bytes()).ok()?))
+}
+
+fn if_supported(result: Result<()>) -> Result<bool> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(false),
+        other => other.map(|()| true),
+    }
 }
 
 fn check_range(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
@@ -74,14 +129,13 @@ fn check_range(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
     Err(Error::invalid(format!("bytes {offset}..{offset}+{bytes} of a buffer of {} bytes", buffer.bytes)))
 }
 
-fn through_queue(buffer: &Buffer, offset: usize, transfer: Transfer<'_>) -> Result<()> {
-    let device = &*buffer.device;
+fn through_queue(device: &Device, transfer: Transfer<'_>) -> Result<()> {
     let mut slot = device.transfer.lock();
     let mut queue = match slot.take() {
         Some(queue) => queue,
         None => TransferQueue { handle: open_queue(device)?, ticket: 0 },
     };
-    let result = run(device, &mut queue, buffer.handle, offset as u64, transfer);
+    let result = run(device, &mut queue, transfer);
     if result.is_ok() || device.is_lost() {
         // That of a lost device is closed with the device.
         *slot = Some(queue);
@@ -107,34 +161,31 @@ fn open_queue(device: &Device) -> Result<Handle> {
     Ok(handle)
 }
 
-fn run(
-    device: &Device,
-    queue: &mut TransferQueue,
-    buffer: Handle,
-    offset: u64,
-    transfer: Transfer<'_>,
-) -> Result<()> {
+fn run(device: &Device, queue: &mut TransferQueue, transfer: Transfer<'_>) -> Result<()> {
     let (handle, place) = (queue.handle, Place { ticket: queue.ticket + 1, after: queue.ticket });
     match transfer {
-        Transfer::Write(source) => device.call("write", |calls, _| {
-            // SAFETY: `source` is borrowed until this function returns, after the ticket has ended.
-            unsafe {
-                (calls.queue.write)(handle, place, buffer, offset, source.as_ptr(), source.len() as u64)
-            }
-        })?,
-        Transfer::Read(destination) => device.call("read", |calls, _| {
-            // SAFETY: `destination` is borrowed until this function returns, after the ticket has ended.
-            unsafe {
-                (calls.queue.read)(
-                    handle,
-                    place,
-                    buffer,
-                    offset,
-                    destination.as_mut_ptr(),
-                    destination.len() as u64,
-                )
-            }
-        })?,
+        Transfer::Write(buffer, offset, source) => {
+            let (offset, bytes) = (offset as u64, source.len() as u64);
+            device.call("write", |calls, _| {
+                // SAFETY: `source` is borrowed until this function returns, after the ticket has ended.
+                unsafe { (calls.queue.write)(handle, place, buffer.handle, offset, source.as_ptr(), bytes) }
+            })?;
+        }
+        Transfer::Read(buffer, offset, destination) => {
+            let (offset, bytes) = (offset as u64, destination.len() as u64);
+            let pointer = destination.as_mut_ptr();
+            device.call("read", |calls, _| {
+                // SAFETY: `destination` is borrowed until this function returns, after the ticket has ended.
+                unsafe { (calls.queue.read)(handle, place, buffer.handle, offset, pointer, bytes) }
+            })?;
+        }
+        Transfer::Rows(destination, source) => {
+            let rows = raw_rows(destination, source);
+            device.call("copy_rows", |calls, _| {
+                // SAFETY: both buffers are of the device, and nothing else uses them until the ticket has ended.
+                unsafe { (calls.queue.copy_rows)(handle, place, &raw const rows) }
+            })?;
+        }
     }
     queue.ticket = place.ticket;
     let waited = wait(device, handle, place.ticket);
@@ -143,6 +194,22 @@ fn run(
         release_borrowed(device, handle, place.ticket);
     }
     waited
+}
+
+/// A copy of as many rows on both sides, as it crosses the seam.
+pub(crate) fn raw_rows((to, destination): (&Buffer, Rows), (from, source): (&Buffer, Rows)) -> abi::RowCopy {
+    abi::RowCopy {
+        struct_size: crate::end_of!(abi::RowCopy, rows),
+        reserved: 0,
+        destination: to.handle,
+        destination_offset: destination.offset as u64,
+        destination_pitch: destination.pitch_bytes as u64,
+        source: from.handle,
+        source_offset: source.offset as u64,
+        source_pitch: source.pitch_bytes as u64,
+        row_bytes: source.row_bytes as u64,
+        rows: source.rows as u64,
+    }
 }
 
 fn publish(device: &Device, queue: Handle, ticket: u64) -> Result<()> {

@@ -130,6 +130,7 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
             | abi::CAP_GROUPS
             | abi::CAP_F64
             | abi::CAP_ADOPT
+            | abi::CAP_ROWS
             | has(driver.pools.is_some() && figure(attribute::MEMORY_POOLS) != 0, abi::CAP_STREAM_ORDERED)
             | has(driver.graphs.is_some(), abi::CAP_GRAPHS)
             | has(cooperative && figure(attribute::COOPERATIVE_LAUNCH) != 0, abi::CAP_COOPERATIVE)

@@ -15,7 +15,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use abi::{
     Address, Code, Context, CopyNode, Event, Executable, FillNode, Function, Graph, KernelNode, LaunchConfig,
-    Module, Node, Ordinal, Pool, PoolAccess, PoolProperties, Stream,
+    Module, Node, Ordinal, Pool, PoolAccess, PoolProperties, RowsNode, Stream,
 };
 use libloading::Library;
 use parking_lot::Mutex;
@@ -92,6 +92,7 @@ Required {
     cuPointerGetAttribute: fn(*mut c_void, c_int, Address);
     cuMemcpyAsync: fn(Address, Address, usize, Stream);
     cuMemcpyPeerAsync: fn(Address, Context, Address, Context, usize, Stream);
+    cuMemcpy2DAsync_v2: fn(*const RowsNode, Stream);
     cuMemsetD8Async: fn(Address, u8, usize, Stream);
     cuMemsetD16Async: fn(Address, u16, usize, Stream);
     cuMemsetD32Async: fn(Address, c_uint, usize, Stream);

@@ -74,7 +74,10 @@ impl Marks {
     #[cold]
     fn more(&mut self, primary: &Primary) -> Result<Event> {
         self.look(|event| primary.has_passed(event))?;
-        if let Some(event) = self.free.pop() {
+        // A few free ones would mean to look again soon, and looking costs as much as recording.
+        if self.free.len() >= BATCH / 2
+            && let Some(event) = self.free.pop()
+        {
             return Ok(event);
         }
         for _ in 1..BATCH {
@@ -93,16 +96,27 @@ impl Marks {
             self.passed = newest.ticket;
             return Ok(self.passed);
         }
-        while self.pending.len() > 1 {
-            let Some(first) = self.pending.front().copied() else { break };
-            if !has_passed(first.event)? {
-                break;
-            }
-            self.pending.pop_front();
-            self.free.extend(first.ours.then_some(first.event));
-            self.passed = first.ticket;
+        let passed = self.passed_marks(has_passed)?;
+        if passed > 0 {
+            self.passed = self.pending[passed - 1].ticket;
+            let ours = self.pending.drain(..passed).filter(|mark| mark.ours);
+            self.free.extend(ours.map(|mark| mark.event));
         }
         Ok(self.passed)
+    }
+
+    /// How many marks have passed, the newest not among them. They are a prefix, so that few of them are asked for.
+    fn passed_marks(&self, mut has_passed: impl FnMut(Event) -> Result<bool>) -> Result<usize> {
+        let (mut passed, mut open, mut bounded) = (0, self.pending.len().saturating_sub(1), false);
+        while passed < open {
+            let at = if bounded { passed.midpoint(open) } else { (2 * passed).min(open - 1) };
+            if has_passed(self.pending[at].event)? {
+                passed = at + 1;
+            } else {
+                (open, bounded) = (at, true);
+            }
+        }
+        Ok(passed)
     }
 
     /// The latest ticket whose mark was seen to pass.
@@ -174,6 +188,20 @@ mod tests {
             Ok(true)
         });
         assert_eq!((looked.unwrap(), queries), (4, 1));
+    }
+
+    #[test]
+    fn few_of_many_marks_are_asked_for() {
+        for until in [0, 1, 2, 3, 40, 500, 998, 999] {
+            let mut marks = marks(&(1..=1000).collect::<Vec<_>>());
+            let (mut queries, mut ask) = (0, passed(until));
+            let looked = marks.look(|event| {
+                queries += 1;
+                ask(event)
+            });
+            assert_eq!((looked.unwrap(), marks.free.len()), (until as u64, until));
+            assert!(queries <= 22, "{queries} queries for {until}");
+        }
     }
 
     #[test]

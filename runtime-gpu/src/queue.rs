@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime_core::abi::{Place, Progress};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
 use runtime_core::{Error, Result};
 
 use crate::bounce::BLOCK_BYTES;
 use crate::context::Primary;
 use crate::convert::Pattern;
-use crate::driver::abi::{Address, Stream, pointer_attribute};
+use crate::driver::abi::{Address, Code, RowsNode, RowsSide, Stream, pointer_attribute};
 use crate::graph::CudaGraph;
 use crate::launch;
 use crate::memory::{CudaBuffer, memory_type};
@@ -89,6 +89,24 @@ impl CudaQueue {
             )
         };
         primary.check("cuMemcpyPeerAsync", code)
+    }
+
+    /// Whether the queue's own device copies from and to this memory by itself.
+    fn reaches(&self, buffer: &CudaBuffer) -> bool {
+        buffer.primary().ordinal == self.shared.primary.ordinal || !buffer.is_on_device()
+    }
+
+    /// Submits a copy of rows.
+    fn submit_rows(&self, node: &RowsNode) -> Result<()> {
+        let primary = &*self.shared.primary;
+        let _current = primary.enter()?;
+        // SAFETY: both sides were checked, and core keeps them until the ticket has ended.
+        match unsafe { (primary.driver.cuMemcpy2DAsync_v2)(std::ptr::from_ref(node), self.shared.stream) } {
+            Code::INVALID_VALUE => {
+                Err(Error::unsupported("a copy of rows so far apart (CU_DEVICE_ATTRIBUTE_MAX_PITCH)"))
+            }
+            code => primary.check("cuMemcpy2DAsync", code),
+        }
     }
 
     /// Whether the driver copies from and to this memory of the program by itself at full speed.
@@ -196,16 +214,34 @@ impl Queue for CudaQueue {
         let to = destination.0.range("copy: destination", destination.1, bytes)?;
         let from = source.0.range("copy: source", source.1, bytes)?;
         let bytes = length(bytes)?;
-        let own = |buffer: &CudaBuffer| {
-            buffer.primary().ordinal == self.shared.primary.ordinal || !buffer.is_on_device()
-        };
         if bytes > 0 {
-            if own(destination.0) && own(source.0) {
+            if self.reaches(destination.0) && self.reaches(source.0) {
                 self.submit_copy(to, from, bytes)?;
             } else {
                 self.submit_peer_copy((to, destination.0), (from, source.0), bytes)?;
             }
         }
+        self.shared.took(place.ticket);
+        Ok(())
+    }
+
+    fn copy_rows(&self, place: Place, rows: &RowCopy<'_, CudaBuffer>) -> Result<()> {
+        self.shared.settle()?;
+        let ((to, to_offset), (from, from_offset)) = (rows.destination, rows.source);
+        if !self.reaches(to) || !self.reaches(from) {
+            return Err(Error::unsupported("a copy of rows between devices"));
+        }
+        let side = |what, buffer: &CudaBuffer, offset, pitch| {
+            let address = buffer.range(what, offset, rows.span_bytes(pitch))?;
+            Ok::<_, Error>(RowsSide::at(address, length(pitch)?))
+        };
+        let node = RowsNode {
+            source: side("copy_rows: source", from, from_offset, rows.source_pitch)?,
+            destination: side("copy_rows: destination", to, to_offset, rows.destination_pitch)?,
+            row_bytes: length(rows.row_bytes)?,
+            rows: length(rows.rows)?,
+        };
+        self.submit_rows(&node)?;
         self.shared.took(place.ticket);
         Ok(())
     }

@@ -86,6 +86,10 @@ fn current() -> BTreeMap<String, Layout> {
         QueueOptions { struct_size, priority, flags }
         Progress { completed, first_failed }
         Place { ticket, after }
+        RowCopy {
+            struct_size, reserved, destination, destination_offset, destination_pitch, source, source_offset, source_pitch,
+            row_bytes, rows,
+        }
         GraphNode {
             struct_size, kind, kernel, launch, destination, destination_offset, source, source_offset, bytes, pattern,
             pattern_bytes, dependency_count, dependencies,
@@ -100,7 +104,7 @@ fn current() -> BTreeMap<String, Layout> {
         ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
         QueueTable {
             struct_size, reserved, open, close, launch, claim, run, write, read, copy, fill, empty, timestamp,
-            read_timestamp, mark, flush, poll, wait, wait_for, failure,
+            read_timestamp, mark, flush, poll, wait, wait_for, failure, copy_rows,
         }
         GraphTable { struct_size, reserved, instantiate, update, replay, close }
         EmbeddedTable { struct_size, reserved, flash, run, read }

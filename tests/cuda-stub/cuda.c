@@ -144,6 +144,10 @@ static double now_ms(void) {
 static void perform(struct work *work) {
     switch (work->kind) {
     case COPY: memmove(work->to, work->from, work->bytes); break;
+    case ROWS:
+        for (size_t i = 0; i < work->count; i++)
+            memmove(work->to + i * work->to_pitch, work->from + i * work->from_pitch, work->bytes);
+        break;
     case FILL:
         for (size_t i = 0; i < work->count; i++) memcpy(work->to + i * work->unit, &work->value, work->unit);
         break;
@@ -344,6 +348,26 @@ int cuMemcpyPeerAsync(char *to, void *there, char *from, void *here, size_t byte
     CALL_IN_CONTEXT;
     if (!there || !here) return CUDA_ERROR_INVALID_CONTEXT;
     return submit(stream, (struct work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+}
+struct rows_side {
+    size_t x, y;
+    int kind;
+    void *host;
+    char *address;
+    void *array;
+    size_t pitch;
+};
+struct rows {
+    struct rows_side from, to;
+    size_t bytes, count;
+};
+int cuMemcpy2DAsync_v2(const struct rows *rows, struct stream *stream) {
+    enum { UNIFIED = 4 };
+    CALL_IN_CONTEXT;
+    if (rows->from.kind != UNIFIED || rows->to.kind != UNIFIED) return CUDA_ERROR_INVALID_VALUE;
+    if (rows->from.pitch < rows->bytes || rows->to.pitch < rows->bytes) return CUDA_ERROR_INVALID_VALUE;
+    return submit(stream, (struct work){.kind = ROWS, .to = rows->to.address, .from = rows->from.address, .bytes = rows->bytes,
+                                        .count = rows->count, .to_pitch = rows->to.pitch, .from_pitch = rows->from.pitch});
 }
 static int fill(char *to, unsigned value, size_t unit, size_t count, struct stream *stream) {
     if ((uintptr_t)to % unit) return CUDA_ERROR_INVALID_VALUE;

@@ -37,11 +37,11 @@ __attribute__((visibility("hidden"))) void run_kernel(const struct kernel_call *
 /* What a stream does. */
 struct event;
 struct stream;
-enum { COPY, FILL, RUN, RECORD, WAIT, FREE };
+enum { COPY, ROWS, FILL, RUN, RECORD, WAIT, FREE };
 struct work {
     int kind;
     char *to, *from;
-    size_t bytes, unit, count;
+    size_t bytes, unit, count, to_pitch, from_pitch;
     unsigned value;
     struct event *event;
     long generation;

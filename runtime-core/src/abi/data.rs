@@ -196,6 +196,9 @@ pub const CAP_F64: u64 = 1 << 15;
 /// Capability: `adopt` of memory of the device that another library allocated.
 pub const CAP_ADOPT: u64 = 1 << 16;
 
+/// Capability: `copy_rows` between buffers of the device. Since minor 2.
+pub const CAP_ROWS: u64 = 1 << 17;
+
 /// Request for an allocation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -496,6 +499,32 @@ pub struct Place {
     pub ticket: u64,
     /// Ticket it depends on. A backend whose queue runs one thing at a time ignores it.
     pub after: u64,
+}
+
+/// A copy of rows between buffers: of a block of columns, say. Since minor 2.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RowCopy {
+    /// End of the last field.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Where to.
+    pub destination: Handle,
+    /// First byte written.
+    pub destination_offset: u64,
+    /// Bytes from one written row to the next, at least `row_bytes`.
+    pub destination_pitch: u64,
+    /// Where from.
+    pub source: Handle,
+    /// First byte read.
+    pub source_offset: u64,
+    /// Bytes from one read row to the next, at least `row_bytes`.
+    pub source_pitch: u64,
+    /// Bytes of a row, at least 1.
+    pub row_bytes: u64,
+    /// Number of rows, at least 1.
+    pub rows: u64,
 }
 
 /// One node of a graph.

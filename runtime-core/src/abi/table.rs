@@ -8,8 +8,8 @@ use crate::negotiate::Missing;
 
 use super::{
     AllocateRequest, Allocation, Arg, DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo, Launch,
-    MemoryUsage, ModuleSource, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, RunReport,
-    Status, Str, Telemetry, TensorDescription,
+    MemoryUsage, ModuleSource, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, RowCopy,
+    RunReport, Status, Str, Telemetry, TensorDescription,
 };
 
 /// What [`super::EntryPoint`] returns: a static table that lives as long as the library.
@@ -177,6 +177,9 @@ QueueTable => QueueCalls {
     wait_for: fn(queue: Handle, other: Handle, ticket: u64) -> Status;
     /// The error of `first_failed`: an owned error, or null if nothing failed.
     failure: fn(queue: Handle) -> Status;
+    /// Copies rows between buffers of the backend's devices; no byte is of both. `Unsupported` for buffers or pitches that it
+    /// cannot: core then goes another way. Since minor 2.
+    copy_rows: fn(queue: Handle, place: Place, rows: *const RowCopy) -> Status;
 }
 
 /// Native graphs, built of explicit nodes.

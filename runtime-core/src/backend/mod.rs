@@ -11,7 +11,7 @@
 //! register [`table`] instead. `tests/null` is the skeleton to copy.
 //!
 //! Threads: every method may be called from any thread. Submissions of one queue (`launch`, `claim`, `write`,
-//! `read`, `copy`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`, `run`
+//! `read`, `copy`, `copy_rows`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`, `run`
 //! and `failure` may run beside them.
 
 mod arguments;
@@ -34,8 +34,8 @@ use std::time::Duration;
 
 use crate::abi::{Place, Progress};
 use crate::{
-    Access, ArgKind, DType, DeviceInfo, Error, ErrorKind, Geometry, MemoryUsage, Occupancy, OptionSpec, Options,
-    Result, Telemetry,
+    Access, ArgKind, DType, DeviceInfo, Error, ErrorKind, Geometry, MemoryUsage, Occupancy, OptionSpec,
+    Options, Result, Telemetry,
 };
 
 /// A backend's state: one per `Runtime`. Making it touches no driver.
@@ -284,6 +284,14 @@ pub trait Queue: Send + Sync + 'static {
         bytes: u64,
     ) -> Result<()>;
 
+    /// Copies rows between buffers of the backend; with the capability `ROWS`, between all that are the device's own.
+    ///
+    /// # Errors
+    /// A refusal: the ticket is not taken. `Unsupported`, also by default, makes core go another way.
+    fn copy_rows(&self, _place: Place, _rows: &RowCopy<'_, Self::Buffer>) -> Result<()> {
+        Err(Error::unsupported("copy_rows"))
+    }
+
     /// Fills `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
@@ -400,6 +408,31 @@ pub struct Allocate<'a, Q> {
     pub huge_pages: bool,
     /// The queue in whose order it is allocated, and the ticket that it takes; only with the capability `STREAM_ORDERED`.
     pub queue: Option<(&'a Q, u64)>,
+}
+
+/// A copy of rows: of a block of columns, say. No byte is of both sides.
+#[derive(Debug)]
+pub struct RowCopy<'a, B> {
+    /// Where to, and the first byte written.
+    pub destination: (&'a B, u64),
+    /// Bytes from one written row to the next, at least `row_bytes`.
+    pub destination_pitch: u64,
+    /// Where from, and the first byte read.
+    pub source: (&'a B, u64),
+    /// Bytes from one read row to the next, at least `row_bytes`.
+    pub source_pitch: u64,
+    /// Bytes of a row, at least 1.
+    pub row_bytes: u64,
+    /// Number of rows, at least 1.
+    pub rows: u64,
+}
+
+impl<B> RowCopy<'_, B> {
+    /// Bytes from the first to the last of rows that lie `pitch` apart, gaps included.
+    #[must_use]
+    pub const fn span_bytes(&self, pitch: u64) -> u64 {
+        pitch.saturating_mul(self.rows.saturating_sub(1)).saturating_add(self.row_bytes)
+    }
 }
 
 /// Code to load.

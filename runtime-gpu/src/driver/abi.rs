@@ -10,6 +10,7 @@ pub(crate) struct Code(pub(crate) c_int);
 
 impl Code {
     pub(crate) const SUCCESS: Self = Self(0);
+    pub(crate) const INVALID_VALUE: Self = Self(1);
     pub(crate) const OUT_OF_MEMORY: Self = Self(2);
     pub(crate) const NOT_READY: Self = Self(600);
 
@@ -180,6 +181,47 @@ pub(crate) struct KernelNode {
     pub(crate) context: Context,
 }
 
+/// `CU_MEMORYTYPE_UNIFIED`: the address says whose memory it is.
+const UNIFIED_MEMORY: c_int = 4;
+
+/// One side of a [`RowsNode`].
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct RowsSide {
+    pub(crate) x_bytes: usize,
+    pub(crate) y: usize,
+    pub(crate) kind: c_int,
+    pub(crate) host: *mut c_void,
+    pub(crate) address: Address,
+    pub(crate) array: *mut c_void,
+    pub(crate) pitch: usize,
+}
+
+impl RowsSide {
+    /// Any memory that the driver knows.
+    pub(crate) const fn at(address: Address, pitch: usize) -> Self {
+        Self {
+            x_bytes: 0,
+            y: 0,
+            kind: UNIFIED_MEMORY,
+            host: ptr::null_mut(),
+            address,
+            array: ptr::null_mut(),
+            pitch,
+        }
+    }
+}
+
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct RowsNode {
+    pub(crate) source: RowsSide,
+    pub(crate) destination: RowsSide,
+    pub(crate) row_bytes: usize,
+    pub(crate) rows: usize,
+}
+
 /// One side of a [`CopyNode`].
 #[repr(C)]
 #[derive(Debug)]
@@ -198,14 +240,14 @@ pub(crate) struct CopySide {
 }
 
 impl CopySide {
-    /// `CU_MEMORYTYPE_UNIFIED`: the address says whose memory it is.
+    /// Any memory that the driver knows.
     pub(crate) const fn at(address: Address, bytes: usize) -> Self {
         Self {
             x_bytes: 0,
             y: 0,
             z: 0,
             level: 0,
-            kind: 4,
+            kind: UNIFIED_MEMORY,
             host: ptr::null_mut(),
             address,
             array: ptr::null_mut(),

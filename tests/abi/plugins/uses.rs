@@ -100,6 +100,7 @@ pub(crate) const USES: &[Use] = &[
             Ok(()) => Err(Error::invalid("`fail` did not fail")),
         }
     }),
+    cut("QueueTable.copy_rows", Replaced, copies_rows),
     cut("GraphTable.instantiate", Named, |runtime| graph(runtime, |_, _| Ok(()))),
     cut("GraphTable.update", Named, |runtime| graph(runtime, |_, graph| graph.update(0, &[]))),
     cut("GraphTable.replay", Named, |runtime| graph(runtime, |queue, graph| queue.replay(graph)?.wait())),
@@ -203,6 +204,17 @@ fn copies(runtime: &Runtime) -> Result<()> {
     queue(&*device)?.copy(&to, &from)?.wait()?;
     match &*to.to_vec::<f32>()? {
         [5.0, 5.0, 5.0, 5.0] => Ok(()),
+        other => Err(Error::invalid(format!("wrong copy {other:?}"))),
+    }
+}
+
+fn copies_rows(runtime: &Runtime) -> Result<()> {
+    let device = runtime.open("null")?;
+    let from = Tensor::from_slice(&*device, &[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?.slice(1, 1..3)?;
+    let to = tensor(&*device)?.reshape(&[2, 2])?;
+    queue(&*device)?.copy(&to, &from)?.wait()?;
+    match &*to.to_vec::<f32>()? {
+        [2.0, 3.0, 5.0, 6.0] => Ok(()),
         other => Err(Error::invalid(format!("wrong copy {other:?}"))),
     }
 }

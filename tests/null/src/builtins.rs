@@ -10,7 +10,7 @@
 //! | `copy_bytes` | `from` read, `to` write, of one element size | `to = from` |
 //! | `sum9_f64` | scalars `f64, i64, f64, i64, f64, i64, f64, i64`, `out` write | `out[0]` = their sum |
 //! | `group_ids_u32` | `out` write | each work-item writes its linear number to its element, if there is one |
-//! | `counters` | `out` write, u64 | the queue's counts of `launch`, `mark`, `flush`, `poll`, `wait`, `wait_for`, `write`, `read`, `copy`, `fill`, `empty`, `timestamp`, `replay` calls, in this order, as many as fit; this launch included |
+//! | `counters` | `out` write, u64 | the queue's counts of `launch`, `mark`, `flush`, `poll`, `wait`, `wait_for`, `write`, `read`, `copy`, `fill`, `empty`, `timestamp`, `replay`, `copy_rows` calls, in this order, as many as fit; this launch included |
 //! | `noop` | anything | nothing |
 //! | `spin` | scalar `us`, i64 | takes that many microseconds |
 //! | `fail` | anything | the ticket fails with `Failed` |
@@ -57,12 +57,13 @@ pub(crate) enum Call {
     Empty,
     Timestamp,
     Replay,
+    CopyRows,
 }
 
 /// How many kinds of [`Call`] there are.
 pub(crate) const CALLS: usize = SLOTS.len();
 
-const SLOTS: [&str; 13] = [
+const SLOTS: [&str; 14] = [
     "launch",
     "mark",
     "flush",
@@ -76,6 +77,7 @@ const SLOTS: [&str; 13] = [
     "empty",
     "timestamp",
     "replay",
+    "copy_rows",
 ];
 
 impl Call {

@@ -30,7 +30,8 @@ const CAPABILITIES: u64 = abi::CAP_TIMESTAMPS
     | abi::CAP_TELEMETRY
     | abi::CAP_PEERS
     | abi::CAP_F64
-    | abi::CAP_ADOPT;
+    | abi::CAP_ADOPT
+    | abi::CAP_ROWS;
 
 /// All devices, whole ones before their sub-devices.
 pub(crate) fn list() -> Vec<DeviceInfo> {

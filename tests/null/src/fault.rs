@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
 
 /// Functions of the seam's tables that can be made to fail.
-const FALLIBLE: [&str; 29] = [
+const FALLIBLE: [&str; 30] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -22,6 +22,7 @@ const FALLIBLE: [&str; 29] = [
     "write",
     "read",
     "copy",
+    "copy_rows",
     "fill",
     "empty",
     "timestamp",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::abi::{Place, Progress};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue};
+use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, RowCopy};
 use runtime_core::{Error, Result};
 
 use crate::arguments::Arguments;
@@ -73,6 +73,19 @@ impl Queue for NullQueue {
         let (from, source_at) = (Arc::clone(&source.0.memory), source.1);
         let bytes = length(bytes)?;
         self.timeline.submit(Call::Copy, place, Duration::ZERO, move |_| to.copy(at, &from, source_at, bytes))
+    }
+
+    fn copy_rows(&self, place: Place, rows: &RowCopy<'_, NullBuffer>) -> Result<()> {
+        let (to, to_offset, to_pitch) =
+            (Arc::clone(&rows.destination.0.memory), rows.destination.1, rows.destination_pitch);
+        let (from, from_offset, from_pitch) =
+            (Arc::clone(&rows.source.0.memory), rows.source.1, rows.source_pitch);
+        let (bytes, rows) = (length(rows.row_bytes)?, rows.rows);
+        self.timeline.submit(Call::CopyRows, place, Duration::ZERO, move |_| {
+            (0..rows).try_for_each(|row| {
+                to.copy(to_offset + row * to_pitch, &from, from_offset + row * from_pitch, bytes)
+            })
+        })
     }
 
     fn fill(&self, place: Place, destination: (&NullBuffer, u64), bytes: u64, pattern: &[u8]) -> Result<()> {

@@ -74,6 +74,7 @@ sized!(
     ModuleSource,
     Occupancy,
     QueueOptions,
+    RowCopy,
     RunReport
 );
 sized!(Telemetry, TensorDescription);

@@ -7,7 +7,7 @@ use super::module::kernel;
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
 use crate::abi::{self, Handle, Place, Progress, QueueTable, Status};
-use crate::backend::{Device, HostBytes, HostBytesMut, Launch, Queue, QueueOptions};
+use crate::backend::{Device, HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
 use crate::{Result, end_of};
 
 /// A launch of the other side.
@@ -28,7 +28,7 @@ pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Resul
 
 impl<B: Backend> Shims<B> {
     pub(super) const QUEUE: &'static QueueTable = &QueueTable {
-        struct_size: end_of!(QueueTable, failure),
+        struct_size: end_of!(QueueTable, copy_rows),
         reserved: 0,
         open: Some(Self::open_queue),
         close: Some(Self::close_queue),
@@ -48,6 +48,7 @@ impl<B: Backend> Shims<B> {
         wait: Some(Self::wait),
         wait_for: Some(Self::wait_for),
         failure: Some(Self::failure),
+        copy_rows: Some(Self::copy_rows),
     };
 
     unsafe extern "C" fn open_queue(
@@ -173,6 +174,27 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live queue of this backend.
             let queue = unsafe { borrow::<QueueOf<B>>(queue) }?;
             queue.copy(place, (destination, destination_offset), (source, source_offset), bytes)
+        })
+    }
+
+    unsafe extern "C" fn copy_rows(queue: Handle, place: Place, rows: *const abi::RowCopy) -> Status {
+        guard("copy_rows", || {
+            // SAFETY: core passes a structure that states its size.
+            let raw = unsafe { read(rows) }?;
+            // SAFETY: core passes a live buffer of this backend.
+            let destination = unsafe { borrow::<BufferOf<B>>(raw.destination) }?;
+            // SAFETY: as above.
+            let source = unsafe { borrow::<BufferOf<B>>(raw.source) }?;
+            let rows = RowCopy {
+                destination: (destination, raw.destination_offset),
+                destination_pitch: raw.destination_pitch,
+                source: (source, raw.source_offset),
+                source_pitch: raw.source_pitch,
+                row_bytes: raw.row_bytes,
+                rows: raw.rows,
+            };
+            // SAFETY: core passes a live queue of this backend.
+            unsafe { borrow::<QueueOf<B>>(queue) }?.copy_rows(place, &rows)
         })
     }
 

@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use runtime_core::abi::{
     self, AllocateRequest, Allocation, Arg, BackendTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode,
     GraphTable, Handle, Header, HostTable, InstanceTable, KernelInfo, Launch, MemoryTable, MemoryUsage,
-    ModuleSource, ModuleTable, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, QueueTable, RunReport,
-    Status, Str, Telemetry, TensorDescription,
+    ModuleSource, ModuleTable, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, QueueTable,
+    RowCopy, RunReport, Status, Str, Telemetry, TensorDescription,
 };
 use runtime_core::{Error, ErrorKind};
 
@@ -106,6 +106,8 @@ struct Closes(Kind, Handle);
 struct Launches((Kind, Handle), (Kind, Handle), *const Launch);
 /// The same, of a claimed ticket, which ends whatever happens.
 struct Runs(Launches);
+/// Uses a queue and the buffers of both sides.
+struct CopiesRows((Kind, Handle), *const RowCopy);
 /// Claims an idle queue: a refusal is no error.
 struct Claims(Handle);
 /// Says why a queue failed: a refusal gives no reason.
@@ -181,6 +183,14 @@ impl Launches {
 impl Around<Status> for Launches {
     fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
         self.enter(name).map_or_else(call, |kind| refusal(name, kind))
+    }
+}
+
+impl Around<Status> for CopiesRows {
+    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        // SAFETY: core's copy, which lives during the call.
+        let RowCopy { destination, source, .. } = unsafe { *self.1 };
+        Uses([self.0, buffer_of(destination), buffer_of(source)]).around(name, call)
     }
 }
 
@@ -314,6 +324,7 @@ layer! {
         wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status = Uses([queue_of(queue)]);
         wait_for(queue: Handle, other: Handle, ticket: u64) -> Status = Uses([queue_of(queue), queue_of(other)]);
         failure(queue: Handle) -> Status = Tells(queue);
+        copy_rows(queue: Handle, place: Place, rows: *const RowCopy) -> Status = CopiesRows(queue_of(queue), rows);
     }
     graph: GraphTable {
         instantiate(device: Handle, nodes: *const *const GraphNode, count: usize, out: *mut Handle) -> Status = Opens(Kind::Graph, device_of(device), out);

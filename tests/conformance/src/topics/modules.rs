@@ -135,7 +135,12 @@ fn occupancy_fits_the_device(context: &Context) -> Verdict {
     let mut before = u32::MAX;
     for size in sizes {
         let sized = context.lab().sized("fill_f32", [size, 1, 1])?;
-        let occupancy = sized.occupancy(&Geometry::new(1, size))?;
+        let occupancy = match sized.occupancy(&Geometry::new(1, size)) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                return Err(Failure::Unsupported("the backend tells no occupancy".to_owned()));
+            }
+            told => told?,
+        };
         assert!(occupancy.groups >= 1 && occupancy.groups <= before, "{size}: {occupancy:?} after {before}");
         assert!(occupancy.sub_groups >= occupancy.groups, "{size}: {occupancy:?}");
         assert!(occupancy.sub_groups <= occupancy.max_sub_groups, "{size}: {occupancy:?}");

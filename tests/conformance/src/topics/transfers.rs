@@ -1,6 +1,6 @@
 //! Moving data on a queue: write, read, copy, fill.
 
-use runtime_core::{ErrorKind, Options, Tensor};
+use runtime_core::{ErrorKind, Options, Tensor, abi};
 
 use crate::case::{Need, Verdict, cases};
 use crate::context::Context;
@@ -13,7 +13,111 @@ cases! {
         copies_between_spaces, copies_between_openings, a_pattern_that_does_not_fit_is_refused,
         a_wrong_length_is_refused, different_shapes_are_refused, a_copy_of_nothing_here_is_refused,
         transfers_are_in_order, strided_queue_transfers, backwards_and_broadcast_queue_transfers,
-        copies_between_overlapping_views;
+        copies_between_overlapping_views, blocks_of_columns_go_both_ways, blocks_of_columns_are_copied,
+        blocks_of_columns_within_one_matrix;
+    [Need::Capability(abi::CAP_ROWS)] => a_copy_of_rows_does_not_wait;
+    [Need::Capability(abi::CAP_ROWS), Need::Kernel("fill_f32")] => a_copy_of_rows_is_ordered_by_what_it_touches;
+}
+
+/// Rows and columns of a matrix, and the columns of a block of it: narrow, odd, wide, and with much in between.
+const BLOCKS: [(usize, usize, usize, usize); 5] =
+    [(2, 3, 1, 3), (5, 7, 2, 3), (33, 1000, 0, 1), (301, 257, 100, 257), (300, 4099, 17, 900)];
+
+/// What `block` is when its columns `from..to` of rows of `columns` are cut out.
+fn cut(data: &[f32], columns: usize, from: usize, to: usize) -> Vec<f32> {
+    data.chunks_exact(columns).flat_map(|row| row[from..to].to_vec()).collect()
+}
+
+/// `data` with the columns `from..to` of its rows replaced.
+fn patched(data: &[f32], columns: usize, from: usize, to: usize, block: &[f32]) -> Vec<f32> {
+    let mut data = data.to_vec();
+    for (row, part) in data.chunks_exact_mut(columns).zip(block.chunks_exact(to - from)) {
+        row[from..to].copy_from_slice(part);
+    }
+    data
+}
+
+fn blocks_of_columns_go_both_ways(context: &Context) -> Verdict {
+    let (queue, mut random) = (context.lab().queue()?, Random::new(7));
+    for (rows, columns, from, to) in BLOCKS {
+        let data = random.floats(rows * columns);
+        let guarded = Guarded::new(context.lab(), &data)?;
+        let block = guarded.tensor().reshape(&[rows, columns])?.slice(1, from..to)?;
+        same("read", &block.to_vec::<f32>()?, &cut(&data, columns, from, to))?;
+        let other = random.floats(rows * (to - from));
+        block.write(&other)?;
+        guarded.check("written", &patched(&data, columns, from, to, &other))?;
+        let (third, mut back) = (random.floats(other.len()), vec![0; other.len() * 4]);
+        queue.write(&block, &bytes_of(&third))?;
+        queue.read(&block, &mut back)?;
+        same("by a queue", &back, &bytes_of(&third))?;
+        guarded.check("written by a queue", &patched(&data, columns, from, to, &third))?;
+    }
+    Ok(())
+}
+
+fn bytes_of(data: &[f32]) -> Vec<u8> {
+    data.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn blocks_of_columns_are_copied(context: &Context) -> Verdict {
+    let (lab, queue, mut random) = (context.lab(), context.lab().queue()?, Random::new(8));
+    for (rows, columns, from, to) in BLOCKS {
+        let (data, other) = (random.floats(rows * columns), random.floats(rows * (columns + 3)));
+        let (one, two) = (Guarded::new(lab, &data)?, Guarded::new(lab, &other)?);
+        let block = one.tensor().reshape(&[rows, columns])?.slice(1, from..to)?;
+        let place = two.tensor().reshape(&[rows, columns + 3])?.slice(1, from + 3..to + 3)?;
+        wait::done(&queue.copy(&place, &block)?)?;
+        let cut_out = cut(&data, columns, from, to);
+        two.check("rows to rows", &patched(&other, columns + 3, from + 3, to + 3, &cut_out))?;
+        let dense = lab.tensor(&vec![0.0f32; rows * (to - from)])?.reshape(&[rows, to - from])?;
+        wait::done(&queue.copy(&dense, &block)?)?;
+        same("rows to dense", &dense.to_vec::<f32>()?, &cut_out)?;
+        dense.write(&random.floats(cut_out.len()))?;
+        wait::done(&queue.copy(&block, &dense)?)?;
+        one.check("dense to rows", &patched(&data, columns, from, to, &dense.to_vec::<f32>()?))?;
+    }
+    Ok(())
+}
+
+/// Apart, side by side, and on top of each other.
+fn blocks_of_columns_within_one_matrix(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (rows, columns, width) = (50, 40, 15);
+    let data = Random::new(9).floats(rows * columns);
+    for (from, to) in [(0, 25), (25, 0), (3, 18), (18, 3), (3, 10), (10, 3)] {
+        let matrix = lab.tensor(&data)?.reshape(&[rows, columns])?;
+        let block = |at: usize| matrix.slice(1, at..at + width);
+        wait::done(&queue.copy(&block(to)?, &block(from)?)?)?;
+        let expected = patched(&data, columns, to, to + width, &cut(&data, columns, from, from + width));
+        same(&format!("{from} to {to}"), &matrix.to_vec::<f32>()?, &expected)?;
+    }
+    Ok(())
+}
+
+fn a_copy_of_rows_does_not_wait(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let matrix = lab.full(600, 3.0)?.reshape(&[20, 30])?;
+    let dense = lab.full(100, 0.0)?.reshape(&[20, 5])?;
+    let event = queue.copy(&dense, &matrix.slice(1, 7..12)?)?;
+    assert_eq!(queue.submitted(), 1, "it is one submission");
+    wait::done(&event)?;
+    all("copied", &dense, 3.0)
+}
+
+fn a_copy_of_rows_is_ordered_by_what_it_touches(context: &Context) -> Verdict {
+    let (lab, [first, second]) = (context.lab(), context.lab().queues()?);
+    let matrix = lab.full(600, 0.0)?;
+    let dense = lab.full(100, 0.0)?.reshape(&[20, 5])?;
+    for round in 1..=5u8 {
+        let value = f32::from(round);
+        lab.delay(&first)?;
+        drop(lab.fill(&first, &matrix, value)?);
+        drop(second.copy(&dense, &matrix.reshape(&[20, 30])?.slice(1, 7..12)?)?);
+        drop(lab.fill(&first, &matrix, -1.0)?);
+        all("after the fill and before the next", &dense, value)?;
+    }
+    Ok(())
 }
 
 fn queue_writes_and_reads(context: &Context) -> Verdict {
