@@ -19,56 +19,55 @@ use crate::uniformity::Uniformity;
 /// `CompileFailed`, which names the line of the barrier and of the condition that varies.
 pub(crate) fn check(program: &Program) -> Result<()> {
     let module = &program.module;
-    let has_barriers = has_barrier_anywhere(module);
-    if !has_barriers {
+    let waits = waiting(module);
+    let none = !waits.contains(&true) && !module.entry_points.iter().any(|p| has_barrier(&p.function.body));
+    if none || functions_apart(module, &program.info, &waits) {
         return Ok(());
     }
-    // Most kernels have their barriers in the entry point, where they are judged without taking anything apart; what
-    // that refuses, a look into the functions that are called may still allow.
-    let called = module.functions.iter().any(|(_, function)| has_barrier(&function.body));
-    if !called && check_module(module, &program.info, &|span| program.place(span)).is_ok() {
-        return Ok(());
-    }
+    // A function may be right only for the arguments that it is called with.
     let inlined = inline(module, &program.info, false)?;
-    let info = validate(&inlined)?;
-    check_module(&inlined, &info, &|span| program.place(span))
+    let info = parse::validate_again(&inlined)?;
+    check_entries(&inlined, &info, &[]).map_err(|found| error(&found, &|span| program.place(span)))
 }
 
-/// The flattened module, checked again.
-fn validate(module: &Module) -> Result<ModuleInfo> {
-    parse::validate(module).map_err(|error| {
-        Error::new(
-            ErrorKind::Internal,
-            format!("inlining the kernel's functions: {}", parse::chain(&error.into_inner())),
-        )
+/// Whether every function is right whatever its arguments, and called where all invocations are if it has barriers:
+/// most are, and then nothing needs to be taken apart.
+fn functions_apart(module: &Module, info: &ModuleInfo, waits: &[bool]) -> bool {
+    let functions = module.functions.iter().zip(waits).filter(|(_, waits)| **waits);
+    functions.into_iter().all(|((handle, function), _)| {
+        Walk::whole(&Uniformity::of_function(module, info, handle), function, waits).is_ok()
+    }) && check_entries(module, info, waits).is_ok()
+}
+
+fn check_entries(module: &Module, info: &ModuleInfo, waits: &[bool]) -> std::result::Result<(), Found> {
+    module.entry_points.iter().enumerate().try_for_each(|(index, point)| {
+        Walk::whole(&Uniformity::of(module, info, index), &point.function, waits)
     })
 }
 
-fn check_module(module: &Module, info: &ModuleInfo, place: &dyn Fn(Span) -> String) -> Result<()> {
-    for (index, point) in module.entry_points.iter().enumerate() {
-        let uniformity = Uniformity::of(module, info, index);
-        let mut walk =
-            Walk { uniformity: &uniformity, function: &point.function, gone: None, frames: Vec::new() };
-        walk.block(&point.function.body, None).map_err(|found| error(&found, place))?;
+/// For every function, whether it has a barrier, or calls one that does.
+fn waiting(module: &Module) -> Vec<bool> {
+    let mut known = Vec::with_capacity(module.functions.len());
+    for (_, function) in module.functions.iter() {
+        known.push(waits(&function.body, &known));
     }
-    Ok(())
-}
-
-fn has_barrier_anywhere(module: &Module) -> bool {
-    let functions = module.functions.iter().map(|(_, function)| function);
-    functions
-        .chain(module.entry_points.iter().map(|point| &point.function))
-        .any(|function| has_barrier(&function.body))
+    known
 }
 
 /// Whether a block has a barrier of its own; called functions do not count.
 pub(crate) fn has_barrier(block: &Block) -> bool {
+    waits(block, &[])
+}
+
+/// Whether a block has a barrier, or calls a function that does.
+fn waits(block: &Block, functions: &[bool]) -> bool {
     block.iter().any(|statement| match statement {
         Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => true,
-        Statement::Block(block) => has_barrier(block),
-        Statement::If { accept, reject, .. } => has_barrier(accept) || has_barrier(reject),
-        Statement::Loop { body, continuing, .. } => has_barrier(body) || has_barrier(continuing),
-        Statement::Switch { cases, .. } => cases.iter().any(|case| has_barrier(&case.body)),
+        Statement::Call { function, .. } => functions.get(function.index()).copied().unwrap_or(false),
+        Statement::Block(block) => waits(block, functions),
+        Statement::If { accept, reject, .. } => waits(accept, functions) || waits(reject, functions),
+        Statement::Loop { body, continuing, .. } => waits(body, functions) || waits(continuing, functions),
+        Statement::Switch { cases, .. } => cases.iter().any(|case| waits(&case.body, functions)),
         _ => false,
     })
 }
@@ -93,12 +92,23 @@ struct Frame {
 struct Walk<'a> {
     uniformity: &'a Uniformity,
     function: &'a Function,
+    /// By function: whether a call of it is a barrier.
+    waits: &'a [bool],
     /// Some invocations have returned, by this condition.
     gone: Parted,
     frames: Vec<Frame>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// Checks a body from its beginning, where all invocations are.
+    fn whole(
+        uniformity: &'a Uniformity,
+        function: &'a Function,
+        waits: &'a [bool],
+    ) -> std::result::Result<(), Found> {
+        Self { uniformity, function, waits, gone: None, frames: Vec::new() }.block(&function.body, None)
+    }
+
     /// `parted` is the condition of a branch around the block.
     fn block(&mut self, block: &Block, parted: Parted) -> std::result::Result<(), Found> {
         for (statement, &span) in block.span_iter() {
@@ -114,6 +124,9 @@ impl Walk<'_> {
     ) -> std::result::Result<(), Found> {
         match statement {
             Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => {
+                self.barrier(span, parted)
+            }
+            Statement::Call { function, .. } if self.waits.get(function.index()) == Some(&true) => {
                 self.barrier(span, parted)
             }
             Statement::Block(block) => self.block(block, parted),

@@ -14,7 +14,10 @@ mod tail;
 mod unroll;
 
 use naga::valid::ModuleInfo;
-use naga::{AddressSpace, Block, Expression, Function, Module, Scalar, Span, Statement, Type, TypeInner};
+use naga::{
+    AddressSpace, Arena, Block, EntryPoint, Expression, Function, Module, Scalar, Span, Statement, Type,
+    TypeInner,
+};
 use runtime_core::Result;
 
 pub(crate) use operands::{each_operand, each_use, result_of};
@@ -46,20 +49,80 @@ enum Want {
 /// # Errors
 /// `Unsupported` for an expression that no kernel has.
 pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Result<Module> {
-    let mut inlined = module.clone();
+    let mut types = module.types.clone();
     let bool_type =
-        inlined.types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
+        types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
     let wants = wants(module);
-    for (index, target) in inlined.entry_points.iter_mut().enumerate() {
-        target.function = body::rebuild((module, info), &wants, (bool_type, unrolls), index)?;
+    let mut called = vec![false; module.functions.len()];
+    let mut entry_points = Vec::with_capacity(module.entry_points.len());
+    for (index, point) in module.entry_points.iter().enumerate() {
+        let function = body::rebuild((module, info), &wants, (bool_type, unrolls), index)?;
+        note_calls(&function.body, &mut called);
+        entry_points.push(rebuilt(point, function));
     }
-    for ((handle, function), want) in module.functions.iter().zip(&wants) {
-        if *want == Want::Must {
-            *inlined.functions.get_mut(handle) =
-                Function { name: function.name.clone(), ..Function::default() };
+    Ok(Module {
+        types,
+        special_types: module.special_types.clone(),
+        constants: module.constants.clone(),
+        overrides: module.overrides.clone(),
+        global_variables: module.global_variables.clone(),
+        global_expressions: module.global_expressions.clone(),
+        functions: remaining(module, called),
+        entry_points,
+        diagnostic_filters: module.diagnostic_filters.clone(),
+        diagnostic_filter_leaf: module.diagnostic_filter_leaf,
+        doc_comments: None,
+    })
+}
+
+fn rebuilt(point: &EntryPoint, function: Function) -> EntryPoint {
+    EntryPoint {
+        name: point.name.clone(),
+        stage: point.stage,
+        early_depth_test: point.early_depth_test,
+        workgroup_size: point.workgroup_size,
+        workgroup_size_overrides: point.workgroup_size_overrides,
+        function,
+        mesh_info: None,
+        task_payload: None,
+        incoming_ray_payload: None,
+    }
+}
+
+/// The functions, of which those are empty that nothing calls any more.
+fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
+    // A function stands before those that call it.
+    for (handle, function) in module.functions.iter().rev() {
+        if called[handle.index()] {
+            note_calls(&function.body, &mut called);
         }
     }
-    Ok(inlined)
+    let mut functions = Arena::new();
+    for (handle, function) in module.functions.iter() {
+        let function = match called[handle.index()] {
+            true => function.clone(),
+            false => Function { name: function.name.clone(), ..Function::default() },
+        };
+        functions.append(function, module.functions.get_span(handle));
+    }
+    functions
+}
+
+/// Marks the functions that a body calls.
+fn note_calls(body: &Block, called: &mut [bool]) {
+    for statement in body {
+        match statement {
+            Statement::Call { function, .. } => called[function.index()] = true,
+            Statement::Block(block) => note_calls(block, called),
+            Statement::If { accept: first, reject: second, .. }
+            | Statement::Loop { body: first, continuing: second, .. } => {
+                note_calls(first, called);
+                note_calls(second, called);
+            }
+            Statement::Switch { cases, .. } => cases.iter().for_each(|case| note_calls(&case.body, called)),
+            _ => {}
+        }
+    }
 }
 
 fn wants(module: &Module) -> Vec<Want> {

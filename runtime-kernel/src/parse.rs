@@ -3,7 +3,7 @@
 use naga::front::wgsl;
 use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
 use naga::{Module, WithSpan};
-use runtime_core::{Error, Result};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::nesting::Depth;
 use crate::program::{Program, failed, path_or_wgsl};
@@ -55,8 +55,21 @@ pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<Valid
     immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
 }
 
+/// Validates a module that was made of a valid one, for what is known of its expressions: what a kernel may not do is
+/// not looked for again.
+///
+/// # Errors
+/// `Internal`: whoever made it made a mistake.
+pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
+    let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
+    immediates::validate(module, &mut validator).map_err(|error| {
+        let text = chain(error.as_inner());
+        Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {text}"))
+    })
+}
+
 /// An error with all that is behind it, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
 }

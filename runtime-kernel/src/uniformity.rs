@@ -1,6 +1,6 @@
 //! Which values are the same for all invocations of a work-group, and which grow by a constant from one to the next.
 //!
-//! An abstract interpretation of an entry point: the body is walked in order with the shape of every local variable,
+//! An abstract interpretation of an entry point or function: the body is walked in order with the shape of every local variable,
 //! loops until nothing changes. A statement about a value is a statement about the invocations that *compute* it:
 //! those that returned earlier do not count, so that values computed after an early return may still be uniform.
 //! (Whether *control flow* is uniform is the business of [`crate::barriers`].)
@@ -10,14 +10,14 @@ mod shape;
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    AddressSpace, BuiltIn, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module,
-    ScalarKind, Statement, StorageAccess, TypeInner,
+    AddressSpace, BuiltIn, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, ScalarKind,
+    Statement, StorageAccess, TypeInner,
 };
 
 pub(crate) use flow::{Exits, operands};
 pub(crate) use shape::Shape;
 
-/// The shape of every expression of an entry point.
+/// The shape of every expression of an entry point or function.
 pub(crate) struct Uniformity {
     shapes: Vec<Shape>,
 }
@@ -34,15 +34,20 @@ impl Uniformity {
     /// Analyses the entry point of this index. Private variables of the module count as varying.
     pub(crate) fn of(module: &Module, info: &ModuleInfo, entry: usize) -> Self {
         let point = &module.entry_points[entry];
-        let mut analysis = Analysis {
-            module,
-            point,
-            function: &point.function,
-            types: info.get_entry_point(entry),
-            functional: functional(module),
-            shapes: vec![Shape::Uniform; point.function.expressions.len()],
-        };
-        for (handle, expression) in point.function.expressions.iter() {
+        Self::analyse(module, &point.function, info.get_entry_point(entry), point.workgroup_size)
+    }
+
+    /// Analyses a function, wherever it is called: its arguments count as varying.
+    pub(crate) fn of_function(module: &Module, info: &ModuleInfo, function: Handle<Function>) -> Self {
+        // Only built-in values ask for the group, and a function has none.
+        Self::analyse(module, &module.functions[function], &info[function], [1; 3])
+    }
+
+    fn analyse(module: &Module, function: &Function, types: &FunctionInfo, group_size: [u32; 3]) -> Self {
+        let shapes = vec![Shape::Uniform; function.expressions.len()];
+        let functional = functional(module);
+        let mut analysis = Analysis { module, group_size, function, types, functional, shapes };
+        for (handle, expression) in function.expressions.iter() {
             if expression.needs_pre_emit() {
                 analysis.shapes[handle.index()] = analysis.constant_shape(expression);
             }
@@ -136,7 +141,7 @@ fn calm(body: &naga::Block, known: &[bool]) -> bool {
 /// The work in progress: shapes of expressions so far. They only ever become less regular.
 struct Analysis<'a> {
     module: &'a Module,
-    point: &'a EntryPoint,
+    group_size: [u32; 3],
     function: &'a Function,
     types: &'a FunctionInfo,
     functional: Vec<bool>,
@@ -170,7 +175,7 @@ impl Analysis<'_> {
     }
 
     fn built_in(&self, binding: &naga::Binding, part: Option<usize>) -> Shape {
-        let [x, y, z] = self.point.workgroup_size;
+        let [x, y, z] = self.group_size;
         let along = |axis: usize| match axis {
             0 if x > 1 => Shape::Linear(1),
             1 if y > 1 => Shape::ROW,

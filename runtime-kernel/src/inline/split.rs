@@ -69,7 +69,7 @@ impl Array {
         let zero = init.is_none_or(|init| matches!(function.expressions[init], Expression::ZeroValue(_)));
         let expressions = function.expressions.iter().all(|(_, expression)| match expression {
             Expression::AccessIndex { .. } => true,
-            other => !operands(other).into_iter().any(|operand| self.is_part(function, operand)),
+            other => !operands(other).any(|operand| self.is_part(function, operand)),
         });
         zero && expressions && self.is_apart_in(function, &function.body)
     }

@@ -278,9 +278,7 @@ impl Walk<'_, '_> {
             Expression::Select { condition, accept, reject } => {
                 it.shape(accept).join(it.shape(reject)).chosen_by(it.shape(condition))
             }
-            ref other => {
-                operands(other).into_iter().map(|operand| it.shape(operand)).fold(Shape::Uniform, Shape::with)
-            }
+            ref other => operands(other).map(|operand| it.shape(operand)).fold(Shape::Uniform, Shape::with),
         }
     }
 
@@ -354,23 +352,29 @@ fn collect(analysis: &Analysis<'_>, block: &Block, found: &mut Vec<Handle<LocalV
 }
 
 /// The expressions that an expression is computed from.
-pub(crate) fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
+pub(crate) fn operands(expression: &Expression) -> impl Iterator<Item = Handle<Expression>> + '_ {
     use naga::Expression as E;
-    match *expression {
-        E::Compose { ref components, .. } => components.clone(),
-        E::Access { base, index } => vec![base, index],
-        E::AccessIndex { base, .. } => vec![base],
-        E::Splat { value, .. } => vec![value],
-        E::Swizzle { vector, .. } => vec![vector],
-        E::Load { pointer } => vec![pointer],
-        E::Unary { expr, .. } | E::As { expr, .. } | E::Derivative { expr, .. } => vec![expr],
-        E::Binary { left, right, .. } => vec![left, right],
-        E::Select { condition, accept, reject } => vec![condition, accept, reject],
-        E::Relational { argument, .. } => vec![argument],
-        E::Math { arg, arg1, arg2, arg3, .. } => {
-            [Some(arg), arg1, arg2, arg3].into_iter().flatten().collect()
+    let mut many: &[Handle<Expression>] = &[];
+    let few = match *expression {
+        E::Compose { ref components, .. } => {
+            many = components;
+            [None; 4]
         }
-        E::ArrayLength(array) => vec![array],
-        _ => Vec::new(),
-    }
+        E::Access { base: a, index: b } | E::Binary { left: a, right: b, .. } => {
+            [Some(a), Some(b), None, None]
+        }
+        E::AccessIndex { base: operand, .. }
+        | E::Splat { value: operand, .. }
+        | E::Swizzle { vector: operand, .. }
+        | E::Load { pointer: operand }
+        | E::Unary { expr: operand, .. }
+        | E::As { expr: operand, .. }
+        | E::Derivative { expr: operand, .. }
+        | E::Relational { argument: operand, .. }
+        | E::ArrayLength(operand) => [Some(operand), None, None, None],
+        E::Select { condition, accept, reject } => [Some(condition), Some(accept), Some(reject), None],
+        E::Math { arg, arg1, arg2, arg3, .. } => [Some(arg), arg1, arg2, arg3],
+        _ => [None; 4],
+    };
+    few.into_iter().flatten().chain(many.iter().copied())
 }

@@ -237,7 +237,7 @@ impl Finder<'_, '_, '_, '_> {
             | Expression::SubgroupBallotResult
             | Expression::SubgroupOperationResult { .. } => false,
             Expression::ArrayLength(_) => true,
-            ref other => operands(other).into_iter().all(|operand| self.is_known(operand, known, count)),
+            ref other => operands(other).all(|operand| self.is_known(operand, known, count)),
         };
         if fine && entry.uses.is_named(value) {
             known.values.insert(value);

@@ -68,7 +68,7 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
     let uniformity = Uniformity::of(module, &program.info, index);
     let printer = Printer::new(writer, frame, Lanes::default());
     let uses = Uses::new(function, |value| printer.plan.value(value).is_some());
-    let once = Once::new(module, function, &uniformity, &uses);
+    let once = Once::new(module, function, &uniformity);
     let steps = cut(program, function, &once, &uses)?;
     let homes = Homes::new(module, function, &once, &uses, &steps);
     let mut entry = Entry {

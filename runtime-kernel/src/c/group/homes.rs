@@ -246,7 +246,6 @@ pub(super) fn is_cheap(
             | Expression::Compose { .. }
             | Expression::Select { .. }
             | Expression::ArrayLength(_) => crate::uniformity::operands(&function.expressions[value])
-                .into_iter()
                 .all(|operand| is_cheap(uses, once, operand, chain, count)),
             _ => false,
         }
@@ -299,17 +298,15 @@ fn uses_variable(
 ) -> bool {
     match function.expressions[expression] {
         Expression::LocalVariable(found) => found == variable,
-        ref other => crate::uniformity::operands(other)
-            .into_iter()
-            .any(|operand| uses_variable(function, operand, variable)),
+        ref other => {
+            crate::uniformity::operands(other).any(|operand| uses_variable(function, operand, variable))
+        }
     }
 }
 
+/// Whether a statement has to do with a variable.
 fn mentions(function: &Function, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
-    let uses = Uses::new(function, |_| false);
-    let mut block = naga::Block::new();
-    block.push(statement.clone(), naga::Span::UNDEFINED);
-    let needs = uses.of_block(&block);
     // Values that are named elsewhere are followed too: the check may only err towards keeping the variable.
+    let needs = Uses::unnamed(function).of_statement(statement);
     needs.reads.contains(&variable) || needs.writes.contains(&variable)
 }

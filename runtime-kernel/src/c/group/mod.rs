@@ -21,7 +21,7 @@ mod uses;
 
 use naga::Module;
 use naga::valid::ModuleInfo;
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::Result;
 
 pub(super) use entry::entry;
 
@@ -32,14 +32,20 @@ use crate::program::Program;
 /// The program that the host's entry points are written from: with functions inlined and no private variables.
 pub(super) fn prepare(program: &Program) -> Result<Program> {
     let (module, info) = flat(program, true).or_else(|_| flat(program, false))?;
-    Ok(Program { module, info, ..program.clone() })
+    Ok(Program {
+        module,
+        info,
+        source: program.source.clone(),
+        path: program.path.clone(),
+        depth: program.depth,
+        interfaces: program.interfaces.clone(),
+        overrides: Vec::new(),
+        features: program.features.clone(),
+    })
 }
 
 fn flat(program: &Program, unrolls: bool) -> Result<(Module, ModuleInfo)> {
     let module = inline(&program.module, &program.info, unrolls)?;
-    let info = parse::validate(&module).map_err(|error| {
-        let text = parse::chain(error.as_inner());
-        Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {text}"))
-    })?;
+    let info = parse::validate_again(&module)?;
     Ok((module, info))
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use naga::{Block, Expression, Function, Handle, LocalVariable, Module, Statement};
 
 use super::steps::contains_barrier;
-use super::uses::{Skip, Uses};
+use super::uses::Skip;
 use crate::uniformity::{Root, Shape, Uniformity, functional, is_read_only, operands, root};
 
 /// Which parts of an entry point run once.
@@ -13,7 +13,6 @@ pub(super) struct Once<'a> {
     module: &'a Module,
     function: &'a Function,
     uniformity: &'a Uniformity,
-    uses: &'a Uses<'a>,
     functional: Vec<bool>,
     /// Variables that only the group writes.
     variables: Vec<bool>,
@@ -25,16 +24,11 @@ pub(super) struct Once<'a> {
 
 impl<'a> Once<'a> {
     /// Starts from the hope that all variables belong to the group, and gives up those that an invocation writes.
-    pub(super) fn new(
-        module: &'a Module,
-        function: &'a Function,
-        uniformity: &'a Uniformity,
-        uses: &'a Uses<'a>,
-    ) -> Self {
+    pub(super) fn new(module: &'a Module, function: &'a Function, uniformity: &'a Uniformity) -> Self {
         let variables = vec![true; function.local_variables.len()];
         let (functional, values) = (functional(module), vec![false; function.expressions.len()]);
         let calls = HashSet::new();
-        let mut once = Self { module, function, uniformity, uses, functional, variables, values, calls };
+        let mut once = Self { module, function, uniformity, functional, variables, values, calls };
         loop {
             once.evaluate();
             let mut lost = Vec::new();
@@ -90,7 +84,7 @@ impl<'a> Once<'a> {
                 Expression::AtomicResult { .. }
                 | Expression::SubgroupBallotResult
                 | Expression::SubgroupOperationResult { .. } => false,
-                ref other => operands(other).into_iter().all(|operand| self.is_once(operand)),
+                ref other => operands(other).all(|operand| self.is_once(operand)),
             };
             let known = known && self.uniformity.shape(handle) == Shape::Uniform;
             self.values[handle.index()] = known;
@@ -193,9 +187,7 @@ impl<'a> Once<'a> {
             && break_if.is_none_or(|condition| self.is_once(condition));
         let mut conditions = Vec::new();
         jump_conditions(body, &mut Vec::new(), false, &mut conditions);
-        uniform
-            && conditions.into_iter().all(|condition| self.is_once(condition))
-            && !self.uses.stays(body, continuing)
+        uniform && conditions.into_iter().all(|condition| self.is_once(condition))
     }
 
     /// Whether control flow without a barrier is worth a cut: it has loops of the group, or it leaves a loop or the

@@ -1,8 +1,6 @@
 //! What statements use: named values, and variables.
 
-use std::collections::HashSet;
-
-use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
+use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Statement};
 
 use super::steps::Region;
 use crate::inline::each_use;
@@ -18,15 +16,15 @@ pub(super) struct Uses<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     /// Named values that it reads.
-    pub(super) values: HashSet<Handle<Expression>>,
+    pub(super) values: FastHashSet<Handle<Expression>>,
     /// Named values that it computes.
-    pub(super) defined: HashSet<Handle<Expression>>,
+    pub(super) defined: FastHashSet<Handle<Expression>>,
     /// Variables that it reads, or may read, in whole or in part.
-    pub(super) reads: HashSet<Handle<LocalVariable>>,
+    pub(super) reads: FastHashSet<Handle<LocalVariable>>,
     /// Variables that it writes, in whole or in part.
-    pub(super) writes: HashSet<Handle<LocalVariable>>,
+    pub(super) writes: FastHashSet<Handle<LocalVariable>>,
     /// Arguments of the entry point.
-    pub(super) arguments: HashSet<u32>,
+    pub(super) arguments: FastHashSet<u32>,
     /// Whether an invocation may return in it.
     pub(super) returns: bool,
     /// Whether it has an atomic operation, or calls a function.
@@ -72,8 +70,13 @@ impl<'a> Uses<'a> {
         Self { function, named: function.expressions.iter().map(|(handle, _)| named(handle)).collect() }
     }
 
+    /// Of a function of which no expression has a name.
+    pub(super) const fn unnamed(function: &'a Function) -> Self {
+        Self { function, named: Vec::new() }
+    }
+
     pub(super) fn is_named(&self, value: Handle<Expression>) -> bool {
-        self.named[value.index()]
+        self.named.get(value.index()).copied().unwrap_or(false)
     }
 
     pub(super) fn root(&self, pointer: Handle<Expression>) -> Root {
@@ -88,11 +91,6 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Whether a loop of the group without barriers stays inside the loops over the invocations.
-    pub(super) fn stays(&self, _body: &Block, _continuing: &Block) -> bool {
-        false
-    }
-
     pub(super) fn of_region(&self, region: &Region) -> Needs {
         let mut needs = self.of_block(&region.body);
         region.agreed.iter().for_each(|&value| self.value(value, &mut needs));
@@ -102,6 +100,12 @@ impl<'a> Uses<'a> {
     pub(super) fn of_block(&self, block: &Block) -> Needs {
         let mut needs = Needs::default();
         self.block(block, &mut needs);
+        needs
+    }
+
+    pub(super) fn of_statement(&self, statement: &Statement) -> Needs {
+        let mut needs = Needs::default();
+        self.statement(statement, &mut needs);
         needs
     }
 
@@ -182,7 +186,7 @@ impl<'a> Uses<'a> {
             Expression::FunctionArgument(index) => {
                 needs.arguments.insert(index);
             }
-            ref other => operands(other).into_iter().for_each(|operand| self.value(operand, needs)),
+            ref other => operands(other).for_each(|operand| self.value(operand, needs)),
         }
     }
 }
