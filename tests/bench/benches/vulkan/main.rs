@@ -1,0 +1,244 @@
+//! What our calls cost on a Vulkan device beside a small program written by hand, in one process and by turns: a table.
+//!
+//! `VULKAN_BENCH_DEVICE` names another device than `vulkan:0`, `VULKAN_BENCH_ONLY` some of the parts. With the feature
+//! `wgpu`, the rate of launches is compared with that of wgpu too.
+
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a benchmark that reports, and numbers far below 2^52"
+)]
+
+mod raw;
+mod transfers;
+#[cfg(feature = "wgpu")]
+mod with_wgpu;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use raw::Raw;
+use runtime_core::{Arg, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, QueueOptions, Tensor};
+
+/// Three tensors and a scalar; one work-item, so that what is measured is the launch.
+pub(crate) const TOUCH: &str = "
+    struct Scalars { scale: f32 } var<immediate> scalars: Scalars;
+    @group(0) @binding(0) var<storage, read> a: array<f32>;
+    @group(0) @binding(1) var<storage, read> b: array<f32>;
+    @group(0) @binding(2) var<storage, read_write> c: array<f32>;
+    @compute @workgroup_size(1) fn touch() { c[0] = a[0] + scalars.scale * b[0]; }";
+/// The burst that submissions are amortised over.
+pub(crate) const BURST: u32 = 500;
+const ROUNDS: usize = 40;
+
+pub(crate) type Device = Arc<dyn CommonRuntime>;
+
+fn main() {
+    let measures = runtime_bench::is_measuring() || std::env::var_os("CARGO").is_none();
+    if std::env::args().any(|argument| argument == "--list") || !measures {
+        return;
+    }
+    let name = std::env::var("VULKAN_BENCH_DEVICE").unwrap_or_else(|_| "vulkan:0".to_owned());
+    let runtime = runtime_bench::builder().lower_with(runtime_kernel::wgsl()).build();
+    let device = match runtime.open(&name) {
+        Ok(device) => device,
+        Err(error) => return println!("{error}: nothing is compared"),
+    };
+    let info = device.info();
+    let Some(mut raw) = Raw::open(info.uuid, &spirv(), c"touch") else {
+        return println!("{name} is not there for a program written by hand: nothing is compared");
+    };
+    println!("{}, driver {}\n", info.name, info.driver_version);
+    println!("| what | by hand | ours | ours / by hand | aim |\n| --- | --- | --- | --- | --- |");
+    type Part = fn(&Device, &mut Raw);
+    let parts: [(&str, Part); 5] = [
+        ("submit", submit),
+        ("wait", wait),
+        ("kernel", kernel),
+        ("transfers", transfers::transfers),
+        ("wgpu", beside_wgpu),
+    ];
+    let only = std::env::var("VULKAN_BENCH_ONLY").unwrap_or_default();
+    for (name, part) in parts {
+        if only.is_empty() || only.split(',').any(|wanted| wanted == name) {
+            part(&device, &mut raw);
+        }
+    }
+}
+
+/// The code that our device gets.
+fn spirv() -> Vec<u32> {
+    use runtime_kernel::{Checks, Program, Specialisation};
+    let program =
+        Program::parse(TOUCH, "touch.wgsl", &Specialisation::default()).expect("the kernel is right");
+    program.spirv(Checks::Bounded).expect("it has a form in SPIR-V")
+}
+
+/// Medians of two operations that take turns, so that both see the same machine.
+pub(crate) fn compare(
+    rounds: usize,
+    mut plain: impl FnMut() -> Duration,
+    mut ours: impl FnMut() -> Duration,
+) -> (f64, f64) {
+    let (mut plain_ns, mut ours_ns) = (Vec::new(), Vec::new());
+    for round in 0..rounds + 3 {
+        let (first, second) = (plain(), ours());
+        if round >= 3 {
+            plain_ns.push(first.as_nanos() as f64);
+            ours_ns.push(second.as_nanos() as f64);
+        }
+    }
+    (median(plain_ns), median(ours_ns))
+}
+
+pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+pub(crate) fn time(operation: impl FnOnce()) -> Duration {
+    let begin = Instant::now();
+    operation();
+    begin.elapsed()
+}
+
+/// A line about times: the aim is the most that the ratio may be.
+pub(crate) fn line(what: &str, (plain_ns, ours_ns): (f64, f64), calls: f64, aim: Option<f64>) {
+    let ratio = ours_ns / plain_ns;
+    let aim = aim.map_or_else(String::new, |aim| verdict(&format!("≤ {aim}×"), ratio <= aim));
+    println!(
+        "| {what} | {:.3} µs | {:.3} µs | {ratio:.3}× | {aim} |",
+        plain_ns / calls / 1e3,
+        ours_ns / calls / 1e3
+    );
+}
+
+pub(crate) fn verdict(aim: &str, kept: bool) -> String {
+    if kept { aim.to_owned() } else { format!("{aim}, missed") }
+}
+
+pub(crate) struct Fixture {
+    pub(crate) queue: Queue,
+    kernel: Kernel,
+    tensors: [Tensor; raw::TENSORS],
+}
+
+impl Fixture {
+    pub(crate) fn open(device: &Device, options: &QueueOptions) -> Self {
+        let kernel = device.load(&ModuleSource::wgsl(TOUCH)).and_then(|module| module.kernel("touch"));
+        let queue = device.open_queue(options).expect("a queue opens");
+        let tensors =
+            std::array::from_fn(|_| Tensor::from_slice(&**device, &[64], &[1.0f32; 64]).expect("memory"));
+        Self { queue, kernel: kernel.expect("the kernel loads"), tensors }
+    }
+
+    #[inline]
+    pub(crate) fn launch(&self) -> Event {
+        let [a, b, c] = &self.tensors;
+        let args = [Arg::read(a), Arg::read(b), Arg::write(c), Arg::scalar(3.0f32)];
+        self.queue.launch(&self.kernel, &Geometry::single(), &args).expect("the queue takes it")
+    }
+
+    /// A burst to its last submission; then it is waited for, which does not count.
+    pub(crate) fn burst(&self) -> Duration {
+        let elapsed = time(|| {
+            (0..BURST).for_each(|_| drop(self.launch()));
+            self.queue.flush().expect("the queue takes it");
+        });
+        self.queue.wait_idle().expect("the queue ends");
+        elapsed
+    }
+}
+
+fn submit(device: &Device, raw: &mut Raw) {
+    let fixture = Fixture::open(device, &QueueOptions::default());
+    let commands = raw.command_buffers(BURST);
+    let one_each = |raw: &mut Raw| {
+        let elapsed = time(|| {
+            for commands in &commands {
+                raw.begin(*commands);
+                raw.dispatch(*commands, 3.0);
+                raw.submit(*commands);
+            }
+        });
+        raw.wait();
+        elapsed
+    };
+    let what = "submit, amortised over 500; by hand vkQueueSubmit2 for each";
+    line(what, compare(ROUNDS, || one_each(raw), || fixture.burst()), BURST.into(), Some(0.3));
+    let all_in_one = |raw: &mut Raw| {
+        let elapsed = time(|| {
+            raw.begin(commands[0]);
+            (0..BURST).for_each(|_| raw.dispatch(commands[0], 3.0));
+            raw.submit(commands[0]);
+        });
+        raw.wait();
+        elapsed
+    };
+    let what = "the same; by hand all in one command buffer, descriptors never changed";
+    line(what, compare(ROUNDS, || all_in_one(raw), || fixture.burst()), BURST.into(), None);
+    let mut held = Vec::with_capacity(BURST as usize);
+    let kept = || {
+        let elapsed = time(|| {
+            (0..BURST).for_each(|_| held.push(fixture.launch()));
+            fixture.queue.flush().expect("the queue takes it");
+        });
+        fixture.queue.wait_idle().expect("the queue ends");
+        held.clear();
+        elapsed
+    };
+    let what = "submit with each event kept; by hand vkQueueSubmit2 for each";
+    line(what, compare(ROUNDS, || one_each(raw), kept), BURST.into(), None);
+}
+
+fn wait(device: &Device, raw: &mut Raw) {
+    const CALLS: u32 = 100;
+    let fixture = Fixture::open(device, &QueueOptions::default());
+    let commands = raw.command_buffers(1)[0];
+    let plain = || {
+        time(|| {
+            for _ in 0..CALLS {
+                raw.begin(commands);
+                raw.dispatch(commands, 3.0);
+                raw.submit(commands);
+                raw.wait();
+            }
+        })
+    };
+    let ours = || time(|| (0..CALLS).for_each(|_| fixture.launch().wait().expect("the kernel ends")));
+    line("launch + wait", compare(ROUNDS, plain, ours), CALLS.into(), Some(1.1));
+}
+
+/// The time of a kernel by the device's clock, ours by a pair of timestamps around the launch.
+fn kernel(device: &Device, raw: &mut Raw) {
+    let fixture = Fixture::open(device, &QueueOptions { timestamps: true, ..QueueOptions::default() });
+    let commands = raw.command_buffers(1)[0];
+    let (mut plain, mut ours) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 3 {
+        let by_hand = raw.kernel_ns(commands, 1);
+        let Ok(begin) = fixture.queue.timestamp() else {
+            return println!("| kernel by timestamps | | the device has none | | |");
+        };
+        drop(fixture.launch());
+        let end = fixture.queue.timestamp().expect("as the first");
+        end.wait().expect("the kernel ends");
+        let read = |event| fixture.queue.read_timestamp(event).expect("it has ended");
+        let elapsed = read(&end).saturating_sub(read(&begin));
+        if round >= 3 {
+            plain.push(by_hand);
+            ours.push(elapsed as f64);
+        }
+    }
+    line("an empty kernel by the device's timestamps", (median(plain), median(ours)), 1.0, None);
+}
+
+#[cfg(feature = "wgpu")]
+fn beside_wgpu(device: &Device, _raw: &mut Raw) {
+    with_wgpu::compare_with(device);
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn beside_wgpu(_device: &Device, _raw: &mut Raw) {
+    println!("\nBuilt without the feature `wgpu`: no comparison with it.");
+}

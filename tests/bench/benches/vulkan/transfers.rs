@@ -1,0 +1,121 @@
+//! Transfers in both directions, beside the plain paths that a program written by hand has.
+
+#![allow(unsafe_code, reason = "copies to and from memory of the driver")]
+
+use runtime_core::{DType, Placement, QueueOptions, Tensor};
+
+use crate::raw::{Buffer, Raw};
+use crate::{Device, compare, time, verdict};
+
+/// Sizes of a transfer; the largest fits every device that is known.
+const SIZES: [usize; 3] = [64 << 10, 4 << 20, 64 << 20];
+
+/// Prints a line for each size and direction.
+pub(crate) fn transfers(device: &Device, raw: &mut Raw) {
+    for bytes in SIZES {
+        pageable(device, raw, bytes);
+    }
+    pinned(device, raw, SIZES[2]);
+}
+
+fn rounds(bytes: usize) -> usize {
+    if bytes > 16 << 20 { 15 } else { 40 }
+}
+
+/// A line about rates: the aim is the least that the ratio of the rates may be.
+fn rate(what: &str, bytes: usize, (plain_ns, ours_ns): (f64, f64)) {
+    let (bytes, ratio) = (bytes as f64, plain_ns / ours_ns);
+    println!(
+        "| {what} | {:.2} GB/s | {:.2} GB/s | {ratio:.2}× | {} |",
+        bytes / plain_ns,
+        bytes / ours_ns,
+        verdict("≥ 0.95×", ratio >= 0.95)
+    );
+}
+
+fn tensor(device: &Device, bytes: usize, space: &str) -> Tensor {
+    device.allocate(DType::U8, &[bytes], &Placement::space(space)).expect("memory")
+}
+
+/// The program's memory, to the device and back; by hand through a buffer that the device copies from, and, where the
+/// device's memory can be reached, by writing there. The better one counts.
+fn pageable(device: &Device, raw: &mut Raw, bytes: usize) {
+    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let there = device.allocate(DType::U8, &[bytes], &Placement::default()).expect("memory");
+    let size = bytes as u64;
+    let (staging, mine, reachable) =
+        (raw.host_buffer(size), raw.device_buffer(size), raw.reachable_buffer(size));
+    let commands = raw.command_buffers(1)[0];
+    let data: Vec<u8> = (0..bytes).map(|index| (index % 251).to_le_bytes()[0]).collect();
+    let mut back = vec![0u8; bytes];
+    let mut plain_up = |direct: bool| {
+        time(|| match (&reachable, direct) {
+            (Some(buffer), true) => to(buffer, &data),
+            _ => {
+                to(&staging, &data);
+                raw.copy(commands, &mine, &staging, size);
+            }
+        })
+    };
+    let mut best: Option<(f64, f64)> = None;
+    for direct in [false, true].into_iter().take(1 + usize::from(reachable.is_some())) {
+        let ours = || time(|| queue.write(&there, &data).and_then(|()| queue.wait_idle()).expect("written"));
+        better(&mut best, compare(rounds(bytes), || plain_up(direct), ours));
+    }
+    let name = if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+    rate(&format!("pageable {name} to the device"), bytes, best.take().unwrap_or_default());
+    let mut copy = vec![0u8; bytes];
+    for direct in [false, true].into_iter().take(1 + usize::from(reachable.is_some())) {
+        let plain = || {
+            time(|| match (&reachable, direct) {
+                (Some(buffer), true) => from(buffer, &mut back),
+                _ => {
+                    raw.copy(commands, &staging, &mine, size);
+                    from(&staging, &mut back);
+                }
+            })
+        };
+        let ours = || time(|| queue.read(&there, &mut copy).expect("read"));
+        better(&mut best, compare(rounds(bytes), plain, ours));
+    }
+    rate(&format!("pageable {name} back"), bytes, best.unwrap_or_default());
+    assert!(copy == data && back == data, "what was written came back");
+}
+
+/// Keeps the pair whose plain side is faster.
+fn better(best: &mut Option<(f64, f64)>, pair: (f64, f64)) {
+    if best.is_none_or(|(plain, _)| pair.0 < plain) {
+        *best = Some(pair);
+    }
+}
+
+/// Between memory of the program that the device reaches and its own; by hand the same copy.
+fn pinned(device: &Device, raw: &mut Raw, bytes: usize) {
+    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    if !device.info().spaces.iter().any(|space| space.name == "pinned") {
+        return println!("| pinned | | the device has no such memory | | |");
+    }
+    let (there, here) =
+        (device.allocate(DType::U8, &[bytes], &Placement::default()), tensor(device, bytes, "pinned"));
+    let there = there.expect("memory");
+    let size = bytes as u64;
+    let (host, mine) = (raw.host_buffer(size), raw.device_buffer(size));
+    let commands = raw.command_buffers(1)[0];
+    let ours = |to: &Tensor, from: &Tensor| {
+        time(|| queue.copy(to, from).and_then(|event| event.wait()).expect("copied"))
+    };
+    let up = compare(15, || time(|| raw.copy(commands, &mine, &host, size)), || ours(&there, &here));
+    rate("pinned 64 MiB to the device", bytes, up);
+    let down = compare(15, || time(|| raw.copy(commands, &host, &mine, size)), || ours(&here, &there));
+    rate("pinned 64 MiB back", bytes, down);
+}
+
+fn to(buffer: &Buffer, data: &[u8]) {
+    // SAFETY: the buffer is mapped, of at least this size, and the device does not use it now.
+    unsafe { buffer.mapped.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+}
+
+fn from(buffer: &Buffer, data: &mut [u8]) {
+    // SAFETY: as above.
+    unsafe { data.as_mut_ptr().copy_from_nonoverlapping(buffer.mapped, data.len()) };
+}

@@ -1,0 +1,163 @@
+//! wgpu running the same WGSL kernel on the same device.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use runtime_core::QueueOptions;
+
+use crate::{BURST, Device, Fixture, ROUNDS, TOUCH, compare, time, verdict};
+
+/// Bytes of a tensor.
+const BYTES: u64 = 256;
+
+/// A device of wgpu with the kernel and its arguments.
+struct Wgpu {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    pipeline: wgpu::ComputePipeline,
+    arguments: wgpu::BindGroup,
+}
+
+/// Prints how the rate of launches compares.
+pub(crate) fn compare_with(device: &Device) {
+    let Some(wgpu) = Wgpu::open(&device.info().name) else {
+        return println!("| wgpu | | it does not open this device | | |");
+    };
+    let fixture = Fixture::open(device, &QueueOptions::default());
+    let ways: [(&str, &dyn Fn() -> Duration); 2] = [
+        ("wgpu, all in one pass", &|| wgpu.one_pass()),
+        ("wgpu, a submission for each", &|| wgpu.one_each()),
+    ];
+    for (what, theirs) in ways {
+        let (plain, ours) = compare(ROUNDS, theirs, || whole_burst(&fixture));
+        let (ratio, each) = (plain / ours, f64::from(BURST));
+        println!(
+            "| launches per second, 500 and their end; {what} | {:.0} | {:.0} | {ratio:.2}× | {} |",
+            each / plain * 1e9,
+            each / ours * 1e9,
+            verdict("≥ 2×", ratio >= 2.0)
+        );
+    }
+}
+
+/// A burst of ours to the end of its last kernel.
+fn whole_burst(fixture: &Fixture) -> Duration {
+    time(|| {
+        (0..BURST).for_each(|_| drop(fixture.launch()));
+        fixture.queue.wait_idle().expect("the queue ends");
+    })
+}
+
+/// What its futures give: outside of a browser they are ready at once.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("wgpu is not ready at once"),
+    }
+}
+
+impl Wgpu {
+    fn open(name: &str) -> Option<Self> {
+        let descriptor = wgpu::InstanceDescriptor {
+            backends: wgpu::Backends::VULKAN,
+            flags: wgpu::InstanceFlags::empty(),
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        };
+        let adapters = ready(wgpu::Instance::new(descriptor).enumerate_adapters(wgpu::Backends::VULKAN));
+        let adapter = adapters.into_iter().find(|adapter| adapter.get_info().name == name)?;
+        let mut limits = wgpu::Limits::downlevel_defaults();
+        limits.max_immediate_size = 4;
+        let (device, queue) = ready(adapter.request_device(&wgpu::DeviceDescriptor {
+            required_features: wgpu::Features::IMMEDIATES,
+            required_limits: limits,
+            ..wgpu::DeviceDescriptor::default()
+        }))
+        .ok()?;
+        let pipeline = pipeline(&device);
+        let buffers: [_; 3] = std::array::from_fn(|_| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: BYTES,
+                usage: wgpu::BufferUsages::STORAGE,
+                mapped_at_creation: false,
+            })
+        });
+        let entries: [_; 3] = std::array::from_fn(|index| wgpu::BindGroupEntry {
+            binding: u32::try_from(index).unwrap_or(0),
+            resource: buffers[index].as_entire_binding(),
+        });
+        let arguments = device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &pipeline.get_bind_group_layout(0),
+            entries: &entries,
+        });
+        Some(Self { device, queue, pipeline, arguments })
+    }
+
+    fn record(&self, launches: u32) -> wgpu::CommandBuffer {
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        for _ in 0..launches {
+            pass.set_pipeline(&self.pipeline);
+            pass.set_bind_group(0, &self.arguments, &[]);
+            pass.set_immediates(0, &3.0f32.to_le_bytes());
+            pass.dispatch_workgroups(1, 1, 1);
+        }
+        drop(pass);
+        encoder.finish()
+    }
+
+    fn wait(&self) {
+        self.device.poll(wgpu::PollType::wait_indefinitely()).expect("the queue ends");
+    }
+
+    fn one_pass(&self) -> Duration {
+        time(|| {
+            self.queue.submit([self.record(BURST)]);
+            self.wait();
+        })
+    }
+
+    fn one_each(&self) -> Duration {
+        time(|| {
+            (0..BURST).for_each(|_| drop(self.queue.submit([self.record(1)])));
+            self.wait();
+        })
+    }
+}
+
+fn pipeline(device: &wgpu::Device) -> wgpu::ComputePipeline {
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: None,
+        source: wgpu::ShaderSource::Wgsl(TOUCH.into()),
+    });
+    let storage = |binding, read_only| wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: wgpu::BufferBindingType::Storage { read_only },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        },
+        count: None,
+    };
+    let arguments = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: None,
+        entries: &[storage(0, true), storage(1, true), storage(2, false)],
+    });
+    let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: None,
+        bind_group_layouts: &[Some(&arguments)],
+        immediate_size: 4,
+    });
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: None,
+        layout: Some(&layout),
+        module: &module,
+        entry_point: Some("touch"),
+        compilation_options: wgpu::PipelineCompilationOptions::default(),
+        cache: None,
+    })
+}
