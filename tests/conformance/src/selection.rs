@@ -5,8 +5,9 @@ use crate::exceptions::{self, Exception};
 /// Names of backends that must be there, separated by commas: then "not on this machine" is a failure.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
 /// Words of the same list that name no backend: other tests look for them.
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 15] = [
     "clang",
+    "glslang",
     "intel-opencl",
     "llvm-spirv",
     "nvrtc",
@@ -19,6 +20,7 @@ const TOOLS: [&str; 13] = [
     "spirv-val",
     "torch",
     "tvm",
+    "vulkan-validation",
 ];
 
 /// Which backends and devices are tested, and what is expected of them.
