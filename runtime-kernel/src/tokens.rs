@@ -1,8 +1,6 @@
 //! Words and symbols of a WGSL text with their places; comments and blanks are passed over.
 
-use std::iter::Peekable;
 use std::ops::Range;
-use std::str::CharIndices;
 
 use naga::Span;
 
@@ -21,31 +19,37 @@ impl Token<'_> {
 }
 
 pub(crate) fn tokens(code: &str) -> impl Iterator<Item = Token<'_>> {
-    let mut rest = code.char_indices().peekable();
+    let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let (start, first) = rest.next()?;
-            if first == '/' && rest.next_if(|&(_, next)| next == '/').is_some() {
-                while rest.next_if(|&(_, next)| !ends_line(next)).is_some() {}
-            } else if first == '/' && rest.next_if(|&(_, next)| next == '*').is_some() {
-                skip_block(&mut rest);
-            } else if !first.is_whitespace() {
-                let number = first.is_ascii_digit();
-                let mut end = start + first.len_utf8();
-                while is_word(first)
-                    && let Some((at, next)) =
-                        rest.next_if(|&(_, next)| is_word(next) || (number && next == '.'))
-                {
-                    end = at + next.len_utf8();
-                }
-                return Some(Token { text: &code[start..end], range: start..end });
+            let rest = &code[at..];
+            let first = rest.chars().next()?;
+            if first.is_whitespace() {
+                at += first.len_utf8();
+            } else if rest.starts_with("//") {
+                at += rest.find(ends_line).unwrap_or(rest.len());
+            } else if rest.starts_with("/*") {
+                at += block_comment(rest);
+            } else {
+                let range = at..at + length(rest, first);
+                at = range.end;
+                return Some(Token { text: &code[range.clone()], range });
             }
         }
     })
 }
 
+/// The length of the word or symbol that begins with `first`.
+fn length(rest: &str, first: char) -> usize {
+    if !is_word(first) {
+        return first.len_utf8();
+    }
+    let number = first.is_ascii_digit();
+    rest.find(|next| !is_word(next) && !(number && next == '.')).unwrap_or(rest.len())
+}
+
 fn is_word(letter: char) -> bool {
-    letter == '_' || letter.is_alphanumeric() || !letter.is_ascii() && !letter.is_whitespace()
+    letter == '_' || letter.is_ascii_alphanumeric() || !letter.is_ascii() && !letter.is_whitespace()
 }
 
 /// A line comment ends at any of WGSL's line breaks.
@@ -53,18 +57,23 @@ const fn ends_line(letter: char) -> bool {
     matches!(letter, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Block comments nest.
-fn skip_block(rest: &mut Peekable<CharIndices<'_>>) {
-    let mut depth = 1;
-    while depth > 0
-        && let Some((_, letter)) = rest.next()
-    {
-        if letter == '*' && rest.next_if(|&(_, next)| next == '/').is_some() {
-            depth -= 1;
-        } else if letter == '/' && rest.next_if(|&(_, next)| next == '*').is_some() {
-            depth += 1;
-        }
+/// The length of the block comment that a text begins with; they nest, and one that never ends takes the rest.
+fn block_comment(text: &str) -> usize {
+    let (bytes, mut depth, mut at) = (text.as_bytes(), 1, 2);
+    while depth > 0 && at < bytes.len() {
+        at += match bytes[at..] {
+            [b'*', b'/', ..] => {
+                depth -= 1;
+                2
+            }
+            [b'/', b'*', ..] => {
+                depth += 1;
+                2
+            }
+            _ => 1,
+        };
     }
+    at
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! `a && b` and `a || b`, which naga's front end writes as branches that assign a variable, made operators again.
 
-use std::collections::HashSet;
-
-use naga::{Block, Expression, Handle, Literal, LocalVariable, Statement, UnaryOperator};
+use naga::{Block, Expression, FastHashSet, Handle, Literal, LocalVariable, Statement, UnaryOperator};
 
 use super::plan::{Frame, Plan};
 
@@ -79,7 +77,7 @@ pub(super) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<
 }
 
 /// The variables without a name that only pass a logical operator's value on to the statement after it.
-pub(super) fn flags(frame: Frame<'_>, plan: &Plan) -> HashSet<Handle<LocalVariable>> {
+pub(super) fn flags(frame: Frame<'_>, plan: &Plan) -> FastHashSet<Handle<LocalVariable>> {
     let mut loads = vec![0; frame.function.local_variables.len()];
     for (_, expression) in frame.function.expressions.iter() {
         if let Expression::Load { pointer } = *expression
@@ -88,7 +86,7 @@ pub(super) fn flags(frame: Frame<'_>, plan: &Plan) -> HashSet<Handle<LocalVariab
             loads[variable.index()] += 1;
         }
     }
-    let mut found = HashSet::new();
+    let mut found = FastHashSet::default();
     search(frame, plan, &frame.function.body, &loads, &mut found);
     found
 }
@@ -98,7 +96,7 @@ fn search(
     plan: &Plan,
     block: &Block,
     loads: &[u32],
-    found: &mut HashSet<Handle<LocalVariable>>,
+    found: &mut FastHashSet<Handle<LocalVariable>>,
 ) {
     for (index, statement) in block.iter().enumerate() {
         match statement {

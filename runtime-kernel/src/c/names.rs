@@ -1,9 +1,8 @@
 //! Identifiers: the program's own names, changed only where a language or another name forbids them.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use naga::{ArraySize, Constant, Function, GlobalVariable, Handle, Module, Type, TypeInner};
+use naga::{ArraySize, Constant, FastHashSet, Function, GlobalVariable, Handle, Module, Type, TypeInner};
 
 use super::reserved;
 use super::types::{scalar_name, vector_name};
@@ -11,7 +10,7 @@ use super::types::{scalar_name, vector_name};
 /// Names of file scope.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    taken: HashSet<String>,
+    taken: FastHashSet<String>,
     types: Vec<String>,
     members: Vec<Vec<String>>,
     globals: Vec<Variable>,
@@ -58,7 +57,7 @@ impl Names {
         match &ty.inner {
             TypeInner::Struct { members, .. } => {
                 let name = self.fresh_or(ty.name.as_deref(), "structure");
-                let mut taken = HashSet::new();
+                let mut taken = FastHashSet::default();
                 let members = members.iter();
                 let members = members.map(|member| {
                     unique(member.name.as_deref().unwrap_or("member"), |name| {
@@ -141,7 +140,7 @@ impl Names {
 /// Names of one function's scope.
 #[derive(Debug, Default)]
 pub(crate) struct LocalNames {
-    taken: HashSet<String>,
+    taken: FastHashSet<String>,
 }
 
 impl LocalNames {

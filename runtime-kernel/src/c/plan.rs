@@ -3,8 +3,6 @@
 //! An expression is named if the program names it (`let`), or if it is printed more than once. A load is printed where
 //! its value is used only if nothing but `Emit`s stands between the two, so that no effect can change what it reads.
 
-use std::collections::HashSet;
-
 use naga::valid::FunctionInfo;
 use naga::{
     AddressSpace, AtomicFunction, Block, Expression, FastHashSet, Function, GatherMode, Handle,
@@ -69,7 +67,7 @@ pub(crate) struct Plan {
     arguments: Vec<String>,
     locals: Vec<String>,
     hoisted: FastHashSet<Handle<Expression>>,
-    flags: HashSet<Handle<LocalVariable>>,
+    flags: FastHashSet<Handle<LocalVariable>>,
     names: LocalNames,
 }
 

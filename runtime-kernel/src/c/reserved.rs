@@ -1,7 +1,8 @@
 //! Identifiers that a name of the program cannot have, in any of the languages.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
+
+use naga::FastHashSet;
 
 /// Keywords, types, macros, and what the printed text itself uses, in every scope.
 const EVERYWHERE: &str = "
@@ -59,7 +60,7 @@ const PREFIXES: [&str; 16] = [
     "mat2", "mat3", "mat4",
 ];
 
-type Words = LazyLock<HashSet<&'static str>>;
+type Words = LazyLock<FastHashSet<&'static str>>;
 
 static KEYWORDS: Words = LazyLock::new(|| EVERYWHERE.split_whitespace().collect());
 static FUNCTIONS: Words = LazyLock::new(|| FILE_SCOPE.split_whitespace().collect());

@@ -1,9 +1,8 @@
 //! Statements of one invocation.
 
-use std::collections::HashMap;
-
 use naga::{
-    Barrier, Block, Expression, Function, Handle, LocalVariable, Span, Statement, SwitchCase, SwitchValue,
+    Barrier, Block, Expression, FastHashMap, Function, Handle, LocalVariable, Span, Statement, SwitchCase,
+    SwitchValue,
 };
 use runtime_core::Result;
 
@@ -29,7 +28,7 @@ pub(crate) struct Printer<'w, 'a, E> {
     /// Whether the function ends after the statement that is printed next.
     tail: bool,
     /// Logical operators that are printed where their variable is read, and how tightly they bind.
-    pub(super) flags: HashMap<Handle<LocalVariable>, (String, u8)>,
+    pub(super) flags: FastHashMap<Handle<LocalVariable>, (String, u8)>,
 }
 
 impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
@@ -46,7 +45,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             labels,
             addressing: false,
             tail: false,
-            flags: HashMap::new(),
+            flags: FastHashMap::default(),
         }
     }
 

@@ -1,8 +1,6 @@
 //! What the whole text shares: types, constants and library functions, printed as they are first used.
 
-use std::collections::HashSet;
-
-use naga::{Module, Scalar, ScalarKind, Span};
+use naga::{FastHashSet, Module, Scalar, ScalarKind, Span};
 use runtime_core::{Error, Result};
 
 use super::bounds::AllBounds;
@@ -19,7 +17,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) checks: Checks,
     pub(crate) names: Names,
     /// Names of the types and library functions that stand in the text.
-    defined: HashSet<String>,
+    defined: FastHashSet<String>,
     extensions: Vec<&'static str>,
     pub(super) types: String,
     pub(super) constants: String,
@@ -36,7 +34,7 @@ impl<'a> Writer<'a> {
             dialect,
             checks,
             names: Names::new(&program.module),
-            defined: HashSet::new(),
+            defined: FastHashSet::default(),
             extensions: Vec::new(),
             types: String::new(),
             constants: String::new(),

@@ -1,11 +1,9 @@
 //! Rebuilds the body of an entry point, expression by expression, with calls replaced by what they call.
 
-use std::collections::HashMap;
-
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    AddressSpace, ArraySize, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable,
-    Module, Range, Span, Statement, Type, TypeInner,
+    AddressSpace, ArraySize, Block, Expression, FastHashMap, Function, GlobalVariable, Handle, Literal,
+    LocalVariable, Module, Range, Span, Statement, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
@@ -29,7 +27,8 @@ pub(super) fn rebuild(
         diagnostic_filter_leaf: function.diagnostic_filter_leaf,
         ..Function::default()
     };
-    let (privates, operations, known) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let (privates, operations, known) =
+        (FastHashMap::default(), FastHashMap::default(), FastHashMap::default());
     let counters = Vec::new();
     let mut rebuild =
         Rebuild { module, info, wants, bool_type, out, privates, operations, known, unrolls, counters };
@@ -93,9 +92,9 @@ pub(super) struct Rebuild<'m> {
     wants: &'m [Want],
     bool_type: Handle<Type>,
     pub(super) out: Function,
-    privates: HashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
+    privates: FastHashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
     /// The variables of `&&` and `||` that are operations now.
-    pub(super) operations: HashMap<Handle<LocalVariable>, Handle<Expression>>,
+    pub(super) operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
     /// Variables whose value is known at this place.
     pub(super) known: Known,
     /// Whether loops are written out.

@@ -1,8 +1,6 @@
 //! Loops of few iterations whose number is constant, written out.
 
-use std::collections::HashMap;
-
-use naga::{BinaryOperator as Op, Block, Expression, Handle, Literal, LocalVariable, Statement};
+use naga::{BinaryOperator as Op, Block, Expression, FastHashMap, Handle, Literal, LocalVariable, Statement};
 
 use super::body::{Frame, Rebuild};
 
@@ -13,7 +11,7 @@ const TRIPS: usize = 16;
 const SIZE: usize = 800;
 
 /// Values of variables that are known.
-pub(super) type Known = HashMap<Handle<LocalVariable>, Literal>;
+pub(super) type Known = FastHashMap<Handle<LocalVariable>, Literal>;
 
 /// A loop to be written out.
 pub(super) struct Plan {

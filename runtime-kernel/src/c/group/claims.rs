@@ -13,11 +13,11 @@
 //! A condition around everything that a region does is better than a fact: it shortens the loop. `e(x) < u` with slope
 //! one and an `e` that does not wrap in the row holds exactly for `x < u - e(0)`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, Handle, LocalVariable, ScalarKind, Statement,
-    TypeInner, UnaryOperator,
+    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, Handle, LocalVariable, ScalarKind,
+    Statement, TypeInner, UnaryOperator,
 };
 
 use super::entry::Entry;
@@ -30,9 +30,9 @@ use crate::uniformity::{Root, Shape, operands};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claimed {
     /// Conditions, with their value.
-    pub(super) conditions: HashMap<Handle<Expression>, &'static str>,
+    pub(super) conditions: FastHashMap<Handle<Expression>, &'static str>,
     /// Accesses that are in range, with their index in 64 bits.
-    pub(super) indices: HashMap<Handle<Expression>, String>,
+    pub(super) indices: FastHashMap<Handle<Expression>, String>,
 }
 
 /// A comparison of integers that are linear along x.

@@ -1,10 +1,8 @@
 //! The function of an entry point, and what it does once for each work-group.
 
-use std::collections::HashMap;
-
 use naga::{
-    AddressSpace, Expression, Function, GlobalVariable, Handle, Module, Span, Statement, SwitchValue,
-    TypeInner,
+    AddressSpace, Expression, FastHashMap, Function, GlobalVariable, Handle, Module, Span, Statement,
+    SwitchValue, TypeInner,
 };
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -35,11 +33,11 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) uses: &'p Uses<'p>,
     pub(super) uniformity: &'p Uniformity,
     /// The arrays of variables that are kept per invocation.
-    pub(super) variables: HashMap<Handle<naga::LocalVariable>, Kept>,
+    pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, Kept>,
     /// Names of the values that invocations compute for the group.
-    pub(super) agreed: HashMap<Handle<Expression>, String>,
+    pub(super) agreed: FastHashMap<Handle<Expression>, String>,
     /// The arrays of variables that the row at hand carries through its loops.
-    pub(super) carried: HashMap<Handle<naga::LocalVariable>, Kept>,
+    pub(super) carried: FastHashMap<Handle<naga::LocalVariable>, Kept>,
     /// Invocations of the rows that are printed.
     pub(super) width: u32,
     /// The label of the end of a row.
@@ -81,9 +79,9 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
         once: &once,
         uses: &uses,
         uniformity: &uniformity,
-        variables: HashMap::new(),
-        agreed: HashMap::new(),
-        carried: HashMap::new(),
+        variables: FastHashMap::default(),
+        agreed: FastHashMap::default(),
+        carried: FastHashMap::default(),
         width: point.workgroup_size[0],
         row_end: String::new(),
         bytes: 0,

@@ -1,9 +1,11 @@
 //! How names are spelled in an entry point of the host: once for the group, or in a loop over its invocations.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use naga::{Barrier, Expression, GlobalVariable, Handle, LocalVariable, Scalar, Span, TypeInner};
+use naga::{
+    Barrier, Expression, FastHashMap, GlobalVariable, Handle, LocalVariable, Scalar, Span, TypeInner,
+};
 use runtime_core::Result;
 
 use super::claims::Claimed;
@@ -42,9 +44,9 @@ pub(super) struct Lanes {
     /// Values that are computed once.
     pub(super) once: BTreeSet<Handle<Expression>>,
     /// Values that are kept, and their arrays.
-    pub(super) kept: HashMap<Handle<Expression>, Kept>,
+    pub(super) kept: FastHashMap<Handle<Expression>, Kept>,
     /// Large variables that are used in their arrays.
-    pub(super) in_place: HashMap<Handle<LocalVariable>, String>,
+    pub(super) in_place: FastHashMap<Handle<LocalVariable>, String>,
     /// What is known to hold in the copy that is printed.
     pub(super) claimed: Claimed,
 }

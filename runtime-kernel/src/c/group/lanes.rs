@@ -1,9 +1,11 @@
 //! A region: what runs for every invocation of a work-group, as loops over z, y and x.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use naga::proc::IndexableLength;
-use naga::{BinaryOperator as Op, Expression, Handle, LocalVariable, Range, Span, Statement, TypeInner};
+use naga::{
+    BinaryOperator as Op, Expression, FastHashMap, Handle, LocalVariable, Range, Span, Statement, TypeInner,
+};
 use runtime_core::Result;
 
 use super::claims::{Claimed, Claims, Comparison, Linear};
@@ -17,7 +19,7 @@ use crate::c::form::level;
 use crate::c::range;
 
 /// Texts of values, and their names at the row's first invocation.
-type Firsts = HashMap<String, String>;
+type Firsts = FastHashMap<String, String>;
 
 impl Entry<'_, '_, '_> {
     /// Steps that run for one row of invocations after the other: loops over z, y and blocks of x.
@@ -231,7 +233,7 @@ impl Entry<'_, '_, '_> {
             self.printer.statement(&emit, Span::UNDEFINED)?;
         }
         self.line(if homes.masked { "int fast_ = gone_ == 0;" } else { "int fast_ = 1;" });
-        let mut firsts = HashMap::new();
+        let mut firsts = FastHashMap::default();
         let mut claimed = Claimed::default();
         let (from, last) = self.bounds(claims, &mut firsts, &mut claimed)?;
         let mut conditions = Vec::new();

@@ -1,8 +1,6 @@
 //! What runs once for a work-group: values that its invocations share, variables that hold such, control flow by them.
 
-use std::collections::HashSet;
-
-use naga::{Block, Expression, Function, Handle, LocalVariable, Module, Statement};
+use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Module, Statement};
 
 use super::steps::contains_barrier;
 use super::uses::Skip;
@@ -19,7 +17,7 @@ pub(super) struct Once<'a> {
     /// Expressions that can be computed once, wherever they are used.
     values: Vec<bool>,
     /// Results of calls that run once.
-    calls: HashSet<Handle<Expression>>,
+    calls: FastHashSet<Handle<Expression>>,
 }
 
 impl<'a> Once<'a> {
@@ -27,7 +25,7 @@ impl<'a> Once<'a> {
     pub(super) fn new(module: &'a Module, function: &'a Function, uniformity: &'a Uniformity) -> Self {
         let variables = vec![true; function.local_variables.len()];
         let (functional, values) = (functional(module), vec![false; function.expressions.len()]);
-        let calls = HashSet::new();
+        let calls = FastHashSet::default();
         let mut once = Self { module, function, uniformity, functional, variables, values, calls };
         loop {
             once.evaluate();
