@@ -524,6 +524,17 @@ int cuModuleLoadData(char **module, const char *image) { return cuModuleLoadData
 int cuMemcpyHtoDAsync_v2(char *to, char *from, size_t bytes, struct stream *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
 int cuMemcpyDtoHAsync_v2(char *to, char *from, size_t bytes, struct stream *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
 
+int cuMemHostGetDevicePointer_v2(void **address, void *host, unsigned flags) {
+    *address = host;
+    return flags ? CUDA_ERROR_INVALID_VALUE : 0;
+}
+int cuStreamWriteValue64_v2(struct stream *stream, char *to, unsigned long long value, unsigned flags) {
+    CALL;
+    struct work work = {.kind = COPY, .to = to, .bytes = sizeof value};
+    work.from = work.owned = memcpy(malloc(sizeof value), &value, sizeof value);
+    return flags ? CUDA_ERROR_INVALID_VALUE : submit(stream, work);
+}
+
 #ifndef LACKS_OPTIONAL
 /* A pool is its device. */
 static char pools[16];
