@@ -21,14 +21,16 @@ pub fn each(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments) -> ExitC
     let mut absent: Vec<Trial> = Vec::new();
     let mut failed = false;
     for driver in drivers {
-        match Vendors::of(&[*driver]) {
-            Ok(vendors) => {
-                failed |= !one(*driver, &vendors).unwrap_or_else(|error| {
-                    absent.push(Trial::test(format!("{}::start", driver.name()), move || Err(error.into())));
-                    true
-                })
+        let vendors = match Vendors::of(&[*driver]) {
+            Ok(vendors) => vendors,
+            Err((driver, remedy)) => {
+                absent.push(missing(driver.requirement(), remedy));
+                continue;
             }
-            Err((driver, remedy)) => absent.push(missing(driver.requirement(), remedy)),
+        };
+        match one(*driver, &vendors) {
+            Ok(succeeds) => failed |= !succeeds,
+            Err(error) => absent.push(Trial::test(format!("{}::start", driver.name()), || Err(error.into()))),
         }
     }
     if !absent.is_empty() {

@@ -205,7 +205,7 @@ fn exchange() -> ExitCode {
         for (name, code) in binaries.iter().filter(|(name, _)| *name != info.name) {
             match load(&info.id.to_string(), code) {
                 Err(error) if error.kind() != ErrorKind::Internal => {
-                    println!("refused by {}: {name}: {error}", info.name)
+                    println!("refused by {}: {name}: {error}", info.name);
                 }
                 outcome => println!("wrong: {} takes that of {name}: {outcome:?}", info.name),
             }

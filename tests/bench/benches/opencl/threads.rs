@@ -1,0 +1,48 @@
+//! Eight threads that launch one kernel, on a queue each, beside as many kernels.
+
+use std::sync::{Barrier, Mutex};
+use std::time::Duration;
+
+use crate::raw::{Lane, Raw};
+use crate::{BATCH, Device, Fixture, compare, line, module, time};
+
+const THREADS: usize = 8;
+
+/// What the slowest of the threads takes.
+fn each(work: &(dyn Fn(usize) + Sync)) -> Duration {
+    let (barrier, longest) = (Barrier::new(THREADS), Mutex::new(Duration::ZERO));
+    std::thread::scope(|scope| {
+        for index in 0..THREADS {
+            let (barrier, longest) = (&barrier, &longest);
+            scope.spawn(move || {
+                barrier.wait();
+                let took = time(|| work(index));
+                let mut longest = longest.lock().expect("no panic");
+                *longest = took.max(*longest);
+            });
+        }
+    });
+    longest.into_inner().expect("no panic")
+}
+
+pub(crate) fn measure(device: &Device, raw: &Raw) {
+    let lanes: Vec<Lane> = (0..THREADS).map(|_| raw.lane()).collect();
+    let one = module(device);
+    let shared: Vec<_> = (0..THREADS).map(|_| Fixture::of(device, &one)).collect();
+    let separate: Vec<_> = (0..THREADS).map(|_| Fixture::open(device)).collect();
+    let plain = || {
+        let elapsed = each(&|index| (0..BATCH).for_each(|_| raw.launch(lanes[index], 3.0)));
+        lanes.iter().for_each(|lane| Raw::wait(lane.queue));
+        elapsed
+    };
+    let ours = |fixtures: &[Fixture]| {
+        let elapsed = each(&|index| (0..BATCH).for_each(|_| drop(fixtures[index].launch())));
+        fixtures.iter().for_each(Fixture::wait);
+        elapsed
+    };
+    let (calls, rounds) = ((BATCH * THREADS as u64) as f64, 30);
+    let beside = compare(rounds, plain, || ours(&shared));
+    line("8 threads, a queue each, per launch of all; plain a kernel each, ours one", beside, calls);
+    let among = compare(rounds, || ours(&separate), || ours(&shared));
+    line("the same, ours with a kernel each beside ours with one", among, calls);
+}
