@@ -1,0 +1,38 @@
+//! The kernel of the backend itself, which does nothing.
+
+#![allow(unsafe_code, reason = "loads code through the driver")]
+
+use cl3::ext::cl_int;
+use runtime_core::Result;
+
+use crate::context::Primary;
+use crate::driver::Raw;
+use crate::driver::handle::{Function, Owned, Program};
+
+const CODE: &str = "kernel void empty(void) {}";
+
+/// A kernel that does nothing, for a device of the context.
+pub(crate) fn empty(primary: &Primary, device: Raw) -> Result<Owned<Function>> {
+    let (driver, context) = (primary.driver, primary.context.raw());
+    let (mut text, length, none) = (CODE.as_ptr().cast(), CODE.len(), std::ptr::null_mut());
+    let raw = driver.make("clCreateProgramWithSource", |calls, code| {
+        // SAFETY: one text of that length, which the driver copies.
+        Some(unsafe {
+            (calls.clCreateProgramWithSource?)(context, 1, &raw mut text, &raw const length, code)
+        })
+    })?;
+    // SAFETY: it was just made.
+    let program = unsafe { Owned::<Program>::new(driver, raw) };
+    driver.check("clBuildProgram", |calls| -> Option<cl_int> {
+        // SAFETY: program and device are of one context, there are no options, and nobody is called back.
+        Some(unsafe {
+            (calls.clBuildProgram?)(program.raw(), 1, &raw const device, std::ptr::null(), None, none)
+        })
+    })?;
+    let raw = driver.make("clCreateKernel", |calls, code| {
+        // SAFETY: the program is built, and the name terminated.
+        Some(unsafe { (calls.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
+    })?;
+    // SAFETY: it was just made; it keeps the program.
+    Ok(unsafe { Owned::new(driver, raw) })
+}

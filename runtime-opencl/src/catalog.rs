@@ -1,0 +1,225 @@
+//! The devices of a library: every one of every platform that is selected, in a stable order, with its sub-devices.
+
+#![allow(unsafe_code, reason = "asks the driver")]
+
+use std::ffi::c_void;
+
+use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION};
+use parking_lot::Mutex;
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::driver::{Driver, Raw, number, numbers, vendors, written};
+use crate::select::{Identity, Partition, Quirks, Selection};
+
+/// `CL_DEVICE_TYPE_ALL`.
+const EVERY_TYPE: u64 = 0xFFFF_FFFF;
+/// `CL_DEVICE_PARTITION_EQUALLY`.
+const EQUALLY: usize = 0x1086;
+/// `CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN`.
+const BY_DOMAIN: usize = 0x1088;
+/// `CL_DEVICE_AFFINITY_DOMAIN_NUMA`.
+const NUMA: usize = 1;
+/// Most sub-devices that a device is cut into by itself.
+const MOST_PARTS: u32 = 16;
+
+/// A device of a platform.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) platform: Raw,
+    pub(crate) platform_version: String,
+    pub(crate) identity: Identity,
+    pub(crate) device: Raw,
+    pub(crate) parts: Vec<Raw>,
+}
+
+// SAFETY: platforms and devices may be asked by any thread, and live as long as the process.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+/// The sub-devices of a device, made once: they live as long as the process.
+struct Parts {
+    device: Raw,
+    partition: Partition,
+    parts: Vec<Raw>,
+}
+
+// SAFETY: as for entries.
+unsafe impl Send for Parts {}
+
+static PARTS: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
+
+/// Lists the selected devices of a library.
+///
+/// # Errors
+/// `Unavailable`, with what the loader was told of drivers; whatever the driver says.
+pub(crate) fn list(driver: &Driver, selection: &Selection, quirks: &Quirks) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for platform in platforms(driver)? {
+        let text = |key| driver.platform_info(platform, key).map_or_else(String::new, |text| written(&text));
+        let (name, version) = (text(CL_PLATFORM_NAME), text(CL_PLATFORM_VERSION));
+        // A platform without devices, or one that fails, takes nothing from the others.
+        for device in devices(driver, platform).unwrap_or_default() {
+            let identity = identity(driver, device, &name);
+            if selection.takes(&identity) {
+                let platform_version = version.clone();
+                entries.push(Entry { platform, platform_version, identity, device, parts: Vec::new() });
+            }
+        }
+    }
+    if entries.is_empty() {
+        let message = format!("no OpenCL driver has a device that is selected here; {}", vendors::explain());
+        return Err(Error::new(ErrorKind::Unavailable, message));
+    }
+    entries.sort_by(|a, b| a.identity.rank().cmp(&b.identity.rank()));
+    for entry in &mut entries {
+        entry.parts = parts(driver, entry.device, quirks.partition);
+    }
+    Ok(entries)
+}
+
+fn identity(driver: &Driver, device: Raw, platform: &str) -> Identity {
+    use cl3::device::{CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_VENDOR};
+    Identity {
+        platform: platform.to_owned(),
+        vendor: driver.device_text(device, CL_DEVICE_VENDOR),
+        name: driver.device_text(device, CL_DEVICE_NAME),
+        types: driver.device_number(device, CL_DEVICE_TYPE),
+    }
+}
+
+fn platforms(driver: &Driver) -> Result<Vec<Raw>> {
+    let none = || {
+        let message = format!("the OpenCL loader finds no driver; {}", vendors::explain());
+        Error::new(ErrorKind::Unavailable, message)
+    };
+    let mut count = 0;
+    let counted = driver.check("clGetPlatformIDs", |calls| {
+        // SAFETY: only the count is asked for.
+        Some(unsafe { (calls.clGetPlatformIDs?)(0, std::ptr::null_mut(), &raw mut count) })
+    });
+    match counted {
+        Err(error) if error.kind() == ErrorKind::Unavailable => return Err(none()),
+        other => other?,
+    }
+    let mut platforms = vec![std::ptr::null_mut(); count as usize];
+    if count == 0 {
+        return Err(none());
+    }
+    driver.check("clGetPlatformIDs", |calls| {
+        // SAFETY: there is room for as many.
+        Some(unsafe { (calls.clGetPlatformIDs?)(count, platforms.as_mut_ptr(), std::ptr::null_mut()) })
+    })?;
+    Ok(platforms)
+}
+
+fn devices(driver: &Driver, platform: Raw) -> Result<Vec<Raw>> {
+    let mut count = 0;
+    driver.check("clGetDeviceIDs", |calls| {
+        // SAFETY: only the count is asked for.
+        Some(unsafe {
+            (calls.clGetDeviceIDs?)(platform, EVERY_TYPE, 0, std::ptr::null_mut(), &raw mut count)
+        })
+    })?;
+    let mut devices = vec![std::ptr::null_mut(); count as usize];
+    driver.check("clGetDeviceIDs", |calls| {
+        // SAFETY: there is room for as many.
+        Some(unsafe {
+            (calls.clGetDeviceIDs?)(platform, EVERY_TYPE, count, devices.as_mut_ptr(), std::ptr::null_mut())
+        })
+    })?;
+    Ok(devices)
+}
+
+/// The sub-devices of a device, in the driver's order.
+fn parts(driver: &Driver, device: Raw, partition: Partition) -> Vec<Raw> {
+    let mut known = PARTS.lock();
+    let found = known.iter().find(|known| known.device == device && known.partition == partition);
+    if let Some(found) = found {
+        return found.parts.clone();
+    }
+    let parts = cuts(driver, device, partition)
+        .iter()
+        .map(|properties| cut(driver, device, properties))
+        .find(|parts| parts.len() > 1)
+        .unwrap_or_default();
+    known.push(Parts { device, partition, parts: parts.clone() });
+    parts
+}
+
+/// The ways to cut a device that it has, preferred first.
+fn cuts(driver: &Driver, device: Raw, partition: Partition) -> Vec<Vec<isize>> {
+    use cl3::device::{
+        CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_PARTITION_AFFINITY_DOMAIN, CL_DEVICE_PARTITION_PROPERTIES,
+    };
+    let ways = numbers(&driver.device_info(device, CL_DEVICE_PARTITION_PROPERTIES).unwrap_or_default());
+    let units = u32::try_from(driver.device_number(device, CL_DEVICE_MAX_COMPUTE_UNITS)).unwrap_or(0);
+    let numa = driver.device_number(device, CL_DEVICE_PARTITION_AFFINITY_DOMAIN) & NUMA as u64 != 0;
+    let equally = |units: u32| {
+        let properties = [EQUALLY, units as usize, 0].map(usize::cast_signed).to_vec();
+        ways.contains(&EQUALLY).then_some(properties)
+    };
+    match partition {
+        Partition::Whole => Vec::new(),
+        Partition::Equally(units) => equally(units.max(1)).into_iter().collect(),
+        Partition::Automatic => {
+            let by_node = [BY_DOMAIN, NUMA, 0].map(usize::cast_signed).to_vec();
+            let by_node = (numa && ways.contains(&BY_DOMAIN)).then_some(by_node);
+            let equally = if units > 1 { equally(units.div_ceil(MOST_PARTS)) } else { None };
+            by_node.into_iter().chain(equally).collect()
+        }
+    }
+}
+
+fn cut(driver: &Driver, device: Raw, properties: &[isize]) -> Vec<Raw> {
+    let mut count = 0;
+    let counted = driver.check("clCreateSubDevices", |calls| {
+        // SAFETY: the list of properties ends with 0; only the count is asked for.
+        Some(unsafe {
+            (calls.clCreateSubDevices?)(device, properties.as_ptr(), 0, std::ptr::null_mut(), &raw mut count)
+        })
+    });
+    if counted.is_err() || count < 2 {
+        return Vec::new();
+    }
+    let mut parts = vec![std::ptr::null_mut::<c_void>(); count as usize];
+    let made = driver.check("clCreateSubDevices", |calls| {
+        // SAFETY: as above, and there is room for as many.
+        Some(unsafe {
+            (calls.clCreateSubDevices?)(
+                device,
+                properties.as_ptr(),
+                count,
+                parts.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        })
+    });
+    if made.is_ok() { parts } else { Vec::new() }
+}
+
+impl Driver {
+    pub(crate) fn platform_info(&self, platform: Raw, key: u32) -> Option<Vec<u8>> {
+        // SAFETY: the platform is one of the driver's, and there is room as told.
+        self.ask(|calls, size, value, needed| {
+            Some(unsafe { (calls.clGetPlatformInfo?)(platform, key, size, value, needed) })
+        })
+    }
+
+    pub(crate) fn device_info(&self, device: Raw, key: u32) -> Option<Vec<u8>> {
+        // SAFETY: the device is one of the driver's, and there is room as told.
+        self.ask(|calls, size, value, needed| {
+            Some(unsafe { (calls.clGetDeviceInfo?)(device, key, size, value, needed) })
+        })
+    }
+
+    /// Text that the driver tells of a device; empty if it does not.
+    pub(crate) fn device_text(&self, device: Raw, key: u32) -> String {
+        self.device_info(device, key).map_or_else(String::new, |text| written(&text))
+    }
+
+    /// A number that the driver tells of a device; 0 if it does not.
+    pub(crate) fn device_number(&self, device: Raw, key: u32) -> u64 {
+        self.device_info(device, key).and_then(|bytes| number(&bytes)).unwrap_or(0)
+    }
+}

@@ -1,0 +1,127 @@
+//! The context of a device and its sub-devices, which all openings of a `Runtime` share.
+
+#![allow(unsafe_code, reason = "calls the driver")]
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cl3::ext::{CL_CONTEXT_PLATFORM, cl_context_properties, cl_int};
+use parking_lot::Mutex;
+use runtime_core::{Error, Result};
+
+use crate::catalog::Entry;
+use crate::driver::handle::{Context, Event, Owned};
+use crate::driver::{Calls, Driver, Raw, is_sticky};
+use crate::facts::Facts;
+use crate::select::Quirks;
+
+/// A context, with what its openings share.
+#[derive(Debug)]
+pub(crate) struct Primary {
+    pub(crate) driver: &'static Driver,
+    pub(crate) context: Owned<Context>,
+    pub(crate) entry: Entry,
+    pub(crate) facts: Facts,
+    pub(crate) quirks: Quirks,
+    ids: AtomicU64,
+    slots: Mutex<Slots>,
+    lost: OnceLock<Error>,
+}
+
+/// Small numbers for kernels, used again when a kernel is gone.
+#[derive(Debug, Default)]
+struct Slots {
+    free: Vec<u32>,
+    next: u32,
+}
+
+impl Primary {
+    /// Makes the context.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub(crate) fn open(driver: &'static Driver, entry: Entry, facts: Facts, quirks: &Quirks) -> Result<Self> {
+        let devices: Vec<_> = std::iter::once(entry.device).chain(entry.parts.iter().copied()).collect();
+        let properties: [cl_context_properties; 3] =
+            [CL_CONTEXT_PLATFORM, entry.platform.expose_provenance().cast_signed(), 0];
+        let count = u32::try_from(devices.len()).unwrap_or(0);
+        let none = std::ptr::null_mut();
+        let raw = driver.make("clCreateContext", |calls, code| {
+            let (list, first) = (properties.as_ptr(), devices.as_ptr());
+            // SAFETY: the list of properties ends with 0, and the devices are as many and of that platform.
+            Some(unsafe { (calls.clCreateContext?)(list, count, first, None, none, code) })
+        })?;
+        // SAFETY: it was just made.
+        let context = unsafe { Owned::new(driver, raw) };
+        Ok(Self {
+            driver,
+            context,
+            entry,
+            facts,
+            quirks: quirks.clone(),
+            ids: AtomicU64::new(1),
+            slots: Mutex::default(),
+            lost: OnceLock::new(),
+        })
+    }
+
+    /// A number that nothing else of this context has.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A small number that no other living kernel has.
+    pub(crate) fn take_slot(&self) -> u32 {
+        let mut slots = self.slots.lock();
+        slots.free.pop().unwrap_or_else(|| {
+            slots.next += 1;
+            slots.next - 1
+        })
+    }
+
+    /// Takes a kernel's number back.
+    pub(crate) fn give_slot(&self, slot: u32) {
+        self.slots.lock().free.push(slot);
+    }
+
+    /// Submits a command that answers with an event.
+    #[inline]
+    pub(crate) fn enqueue(
+        &self,
+        function: &'static str,
+        call: impl FnOnce(&Calls, *mut Raw) -> Option<cl_int>,
+    ) -> Result<Owned<Event>> {
+        let mut event = std::ptr::null_mut();
+        match self.driver.call(function, |calls| call(calls, &raw mut event))? {
+            // SAFETY: the driver has just made it.
+            0 => Ok(unsafe { Owned::new(self.driver, event) }),
+            code => Err(self.fail(function, code)),
+        }
+    }
+
+    /// Turns a code into a result; a sticky one loses the device.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        function: &'static str,
+        call: impl FnOnce(&Calls) -> Option<cl_int>,
+    ) -> Result<()> {
+        match self.driver.call(function, call)? {
+            0 => Ok(()),
+            code => Err(self.fail(function, code)),
+        }
+    }
+
+    /// The error behind a code. After a sticky one every error is the first one.
+    #[cold]
+    pub(crate) fn fail(&self, function: &str, code: cl_int) -> Error {
+        let error = self.driver.error(function, code);
+        if is_sticky(code) { self.lost.get_or_init(|| error).clone() } else { error }
+    }
+
+    /// Says at once that the device is lost, if it is.
+    #[inline]
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+}

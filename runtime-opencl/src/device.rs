@@ -1,0 +1,74 @@
+//! An opened device.
+
+use std::sync::Arc;
+
+use runtime_core::backend::{Allocate, Device, HostBytesMut, NoGraph, QueueOptions, Source};
+use runtime_core::{Error, Result};
+
+use crate::context::Primary;
+use crate::driver::Raw;
+use crate::memory::{OpenClBuffer, Space};
+use crate::module::OpenClModule;
+use crate::queue::OpenClQueue;
+
+/// An opened device or sub-device.
+#[derive(Debug)]
+pub struct OpenClDevice {
+    primary: Arc<Primary>,
+    device: usize,
+}
+
+impl OpenClDevice {
+    pub(crate) fn new(primary: Arc<Primary>, device: Raw) -> Self {
+        Self { primary, device: device.expose_provenance() }
+    }
+
+    fn raw(&self) -> Raw {
+        std::ptr::with_exposed_provenance_mut(self.device)
+    }
+
+    fn space(&self, index: u32) -> Result<Space> {
+        let spaces = &self.primary.facts.spaces;
+        spaces.get(index as usize).copied().ok_or_else(|| {
+            Error::invalid(format!("space {index} does not exist; valid: 0 to {}", spaces.len() - 1))
+        })
+    }
+}
+
+impl Device for OpenClDevice {
+    type Buffer = OpenClBuffer;
+    type Module = OpenClModule;
+    type Queue = OpenClQueue;
+    type Graph = NoGraph<OpenClBuffer>;
+
+    fn allocate(&self, request: &Allocate<'_, OpenClQueue>) -> Result<OpenClBuffer> {
+        self.primary.check_alive()?;
+        if request.huge_pages {
+            return Err(Error::unsupported("huge_pages"));
+        }
+        let alignment = request.alignment_bytes.max(1);
+        if !alignment.is_power_of_two() {
+            return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
+        }
+        OpenClBuffer::allocate(&self.primary, self.space(request.space)?, request.bytes, alignment)
+    }
+
+    fn import(&self, space: u32, memory: HostBytesMut) -> Result<OpenClBuffer> {
+        self.primary.check_alive()?;
+        if !self.primary.facts.is_processor {
+            return Err(Error::unsupported("import, on a device that is not the processor,"));
+        }
+        if !self.space(space)?.host_visible() {
+            return Err(Error::invalid("memory of the program is in no space that the program does not see"));
+        }
+        OpenClBuffer::import(&self.primary, &memory)
+    }
+
+    fn load(&self, source: &Source<'_>) -> Result<OpenClModule> {
+        OpenClModule::load(&self.primary, self.raw(), source)
+    }
+
+    fn open_queue(&self, options: &QueueOptions) -> Result<OpenClQueue> {
+        OpenClQueue::open(&self.primary, self.raw(), options)
+    }
+}

@@ -1,0 +1,242 @@
+//! The library behind a device, usually the system's loader of drivers, loaded when it is first needed. Several can live side
+//! by side.
+
+#![allow(unsafe_code, reason = "loads and calls the driver")]
+
+mod calls;
+pub(crate) mod extensions;
+pub(crate) mod handle;
+mod status;
+pub(crate) mod vendors;
+
+use std::ffi::{CStr, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use cl3::types::cl_int;
+use libloading::Library;
+use parking_lot::{Mutex, MutexGuard};
+use runtime_core::{Error, ErrorKind, Result};
+
+pub(crate) use calls::Calls;
+pub(crate) use status::{is_sticky, text as code_text};
+
+/// An object of the driver.
+pub(crate) type Raw = *mut c_void;
+
+/// What the loader is called.
+const LOADER: &str = if cfg!(target_os = "macos") {
+    "/System/Library/Frameworks/OpenCL.framework/OpenCL"
+} else {
+    "libOpenCL.so.1"
+};
+/// Paths of other loaders, as other OpenCL programs take them.
+const LOADER_VARIABLE: &str = "OPENCL_DYLIB_PATH";
+
+/// Libraries that are loaded; they stay for the life of the process, since drivers leave threads behind.
+static LOADED: Mutex<Vec<(Option<PathBuf>, &'static Calls)>> = Mutex::new(Vec::new());
+
+/// A loaded library.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    calls: &'static Calls,
+    /// Held through every call to a library that bears one thread at a time.
+    owner: Option<Mutex<()>>,
+}
+
+impl Driver {
+    /// Loads the library at `path`, or the system's loader.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the remedy.
+    pub(crate) fn load(path: Option<&Path>, serial: bool) -> Result<&'static Self> {
+        static OPEN: Mutex<Vec<(Option<PathBuf>, bool, &'static Driver)>> = Mutex::new(Vec::new());
+        let mut open = OPEN.lock();
+        let known = open.iter().find(|(known, calm, _)| known.as_deref() == path && *calm == serial);
+        if let Some((_, _, driver)) = known {
+            return Ok(driver);
+        }
+        let calls = load_library(path)?;
+        let owner = serial.then(Mutex::default);
+        let driver: &'static Self = Box::leak(Box::new(Self { calls, owner }));
+        open.push((path.map(Path::to_path_buf), serial, driver));
+        Ok(driver)
+    }
+
+    #[inline]
+    fn own(&self) -> Option<MutexGuard<'_, ()>> {
+        self.owner.as_ref().map(Mutex::lock)
+    }
+
+    /// Makes a call; `None` is a function that the library does not have.
+    #[inline]
+    pub(crate) fn call<R>(
+        &self,
+        function: &'static str,
+        call: impl FnOnce(&Calls) -> Option<R>,
+    ) -> Result<R> {
+        let _own = self.own();
+        call(self.calls).ok_or_else(|| missing(function))
+    }
+
+    /// Makes a call that answers with a code, and turns that into a result.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        function: &'static str,
+        call: impl FnOnce(&Calls) -> Option<cl_int>,
+    ) -> Result<()> {
+        match self.call(function, call)? {
+            0 => Ok(()),
+            code => Err(self.error(function, code)),
+        }
+    }
+
+    /// Makes a call that answers with an object, and writes its code.
+    #[inline]
+    pub(crate) fn make(
+        &self,
+        function: &'static str,
+        call: impl FnOnce(&Calls, *mut cl_int) -> Option<Raw>,
+    ) -> Result<Raw> {
+        let mut code = 0;
+        let made = self.call(function, |calls| call(calls, &raw mut code))?;
+        match code {
+            0 if !made.is_null() => Ok(made),
+            0 => Err(Error::new(ErrorKind::Driver, format!("{function} answered a null pointer"))),
+            code => Err(self.error(function, code)),
+        }
+    }
+
+    /// Makes a call of an extension, whose function was found before.
+    #[inline]
+    pub(crate) fn extension(&self, function: &'static str, call: impl FnOnce() -> cl_int) -> Result<()> {
+        let _own = self.own();
+        match call() {
+            0 => Ok(()),
+            code => Err(self.error(function, code)),
+        }
+    }
+
+    /// The error behind a code.
+    #[cold]
+    pub(crate) fn error(&self, function: &str, code: cl_int) -> Error {
+        let text = match status::remedy(code) {
+            Some(remedy) => format!("{function}: {remedy}"),
+            None => function.to_owned(),
+        };
+        Error::new(status::kind(code), text).with_driver(status::text(code), i64::from(code))
+    }
+
+    /// What a query with a size and a place for the answer tells, as bytes; `None` if the driver does not tell.
+    pub(crate) fn ask(
+        &self,
+        query: impl Fn(&Calls, usize, *mut c_void, *mut usize) -> Option<cl_int>,
+    ) -> Option<Vec<u8>> {
+        let none = std::ptr::null_mut();
+        let mut size = 0;
+        let _own = self.own();
+        if query(self.calls, 0, none, &raw mut size) != Some(0) {
+            return None;
+        }
+        let mut bytes = vec![0_u8; size];
+        let answered =
+            size == 0 || query(self.calls, size, bytes.as_mut_ptr().cast(), std::ptr::null_mut()) == Some(0);
+        answered.then_some(bytes)
+    }
+}
+
+/// Text of an answer, without the zero at its end.
+pub(crate) fn written(bytes: &[u8]) -> String {
+    let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
+    String::from_utf8_lossy(text).trim().to_owned()
+}
+
+/// A number of an answer, whatever its size.
+pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
+    let mut word = [0; 8];
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    (!bytes.is_empty()).then(|| u64::from_le_bytes(word))
+}
+
+/// The numbers of the size of an address in an answer.
+pub(crate) fn numbers(bytes: &[u8]) -> Vec<usize> {
+    bytes
+        .chunks_exact(size_of::<usize>())
+        .filter_map(|chunk| number(chunk).and_then(|word| usize::try_from(word).ok()))
+        .collect()
+}
+
+#[cold]
+fn missing(function: &str) -> Error {
+    Error::unsupported(format!("{function}, which the OpenCL library does not have,"))
+}
+
+fn load_library(path: Option<&Path>) -> Result<&'static Calls> {
+    let mut loaded = LOADED.lock();
+    if let Some((_, calls)) = loaded.iter().find(|(known, _)| known.as_deref() == path) {
+        return Ok(calls);
+    }
+    let mut reasons = Vec::new();
+    for candidate in candidates(path) {
+        // SAFETY: the library is the program's or the user's choice, or the system's loader; it stays loaded.
+        match unsafe { Library::new(&candidate) } {
+            Ok(library) => {
+                let calls: &'static Calls = Box::leak(Box::new(Calls::bind(&library)));
+                std::mem::forget(library);
+                loaded.push((path.map(Path::to_path_buf), calls));
+                return Ok(calls);
+            }
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    let remedy = match path {
+        Some(_) => "install it, or correct its path",
+        None => {
+            "install a loader and a driver (Debian: ocl-icd-libopencl1 and, for the processor, pocl-opencl-icd), or \
+             name a loader in OPENCL_DYLIB_PATH"
+        }
+    };
+    let message = format!("no OpenCL library ({}); {remedy}", reasons.join("; "));
+    Err(Error::new(ErrorKind::Unavailable, message))
+}
+
+/// Libraries to try. A privileged program loads nothing that its environment names.
+fn candidates(path: Option<&Path>) -> Vec<PathBuf> {
+    static NAMED: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    if let Some(path) = path {
+        return vec![path.to_path_buf()];
+    }
+    let named = NAMED.get_or_init(|| match std::env::var(LOADER_VARIABLE) {
+        Ok(list) if !runtime_core::backend::is_privileged() => {
+            list.split(';').filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+        }
+        _ => Vec::new(),
+    });
+    named.iter().cloned().chain([PathBuf::from(LOADER)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_whatever_their_size() {
+        assert_eq!(number(&7_u32.to_le_bytes()), Some(7));
+        assert_eq!(number(&u64::MAX.to_le_bytes()), Some(u64::MAX));
+        assert_eq!((number(&[]), number(&[0; 9])), (None, None));
+        assert_eq!(numbers(&[1_usize.to_le_bytes(), 2_usize.to_le_bytes()].concat()), [1, 2]);
+        assert_eq!(written(b" PoCL \0x"), "PoCL");
+        assert_eq!(written(b"no end"), "no end");
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_unavailable_with_the_remedy() {
+        let error = Driver::load(Some(Path::new("/no/such/libOpenCL.so")), false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(
+            error.message().contains("/no/such/libOpenCL.so") && error.message().contains("path"),
+            "{error}"
+        );
+    }
+}

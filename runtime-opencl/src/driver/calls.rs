@@ -1,0 +1,87 @@
+//! The functions of OpenCL that are called here, bound by the types of `opencl-sys`.
+//!
+//! Not by `cl3`'s own table: it is one per process, filled by what its environment says, and of functions in Rust's calling
+//! convention, not C's. Each function may be missing: an older library has fewer.
+
+#![allow(unsafe_code, reason = "binds the functions of a foreign library")]
+#![allow(non_snake_case, reason = "the driver's own names, so that they are found by a search")]
+
+use cl3::ext::cl_function_types as types;
+use libloading::Library;
+
+/// Declares the table.
+macro_rules! calls {
+    ($($function:ident: $ty:ident,)*) => {
+        /// The functions; `None`: the library does not have it.
+        #[derive(Debug)]
+        pub(crate) struct Calls {
+            $(pub(crate) $function: types::$ty,)*
+        }
+
+        impl Calls {
+            /// Binds what the library has.
+            pub(super) fn bind(library: &Library) -> Self {
+                Self {$(
+                    $function: {
+                        // SAFETY: OpenCL's function of this name has this type.
+                        let found = unsafe { library.get::<types::$ty>(stringify!($function).as_bytes()) };
+                        found.ok().and_then(|function| *function)
+                    },
+                )*}
+            }
+        }
+    };
+}
+
+calls! {
+    clBuildProgram: clBuildProgram_t,
+    clCreateBuffer: clCreateBuffer_t,
+    clCreateCommandQueue: clCreateCommandQueue_t,
+    clCreateCommandQueueWithProperties: clCreateCommandQueueWithProperties_t,
+    clCreateContext: clCreateContext_t,
+    clCreateKernel: clCreateKernel_t,
+    clCreateProgramWithBinary: clCreateProgramWithBinary_t,
+    clCreateProgramWithIL: clCreateProgramWithIL_t,
+    clCreateProgramWithSource: clCreateProgramWithSource_t,
+    clCreateSubBuffer: clCreateSubBuffer_t,
+    clCreateSubDevices: clCreateSubDevices_t,
+    clEnqueueBarrierWithWaitList: clEnqueueBarrierWithWaitList_t,
+    clEnqueueCopyBuffer: clEnqueueCopyBuffer_t,
+    clEnqueueFillBuffer: clEnqueueFillBuffer_t,
+    clEnqueueMarkerWithWaitList: clEnqueueMarkerWithWaitList_t,
+    clEnqueueNDRangeKernel: clEnqueueNDRangeKernel_t,
+    clEnqueueReadBuffer: clEnqueueReadBuffer_t,
+    clEnqueueSVMMemFill: clEnqueueSVMMemFill_t,
+    clEnqueueSVMMemcpy: clEnqueueSVMMemcpy_t,
+    clEnqueueWriteBuffer: clEnqueueWriteBuffer_t,
+    clFlush: clFlush_t,
+    clGetDeviceIDs: clGetDeviceIDs_t,
+    clGetDeviceInfo: clGetDeviceInfo_t,
+    clGetEventInfo: clGetEventInfo_t,
+    clGetEventProfilingInfo: clGetEventProfilingInfo_t,
+    clGetExtensionFunctionAddressForPlatform: clGetExtensionFunctionAddressForPlatform_t,
+    clGetKernelArgInfo: clGetKernelArgInfo_t,
+    clGetKernelInfo: clGetKernelInfo_t,
+    clGetKernelWorkGroupInfo: clGetKernelWorkGroupInfo_t,
+    clGetPlatformIDs: clGetPlatformIDs_t,
+    clGetPlatformInfo: clGetPlatformInfo_t,
+    clGetProgramBuildInfo: clGetProgramBuildInfo_t,
+    clGetProgramInfo: clGetProgramInfo_t,
+    clReleaseCommandQueue: clReleaseCommandQueue_t,
+    clReleaseContext: clReleaseContext_t,
+    clReleaseEvent: clReleaseEvent_t,
+    clReleaseKernel: clReleaseKernel_t,
+    clReleaseMemObject: clReleaseMemObject_t,
+    clReleaseProgram: clReleaseProgram_t,
+    clRetainCommandQueue: clRetainCommandQueue_t,
+    clRetainContext: clRetainContext_t,
+    clRetainEvent: clRetainEvent_t,
+    clRetainKernel: clRetainKernel_t,
+    clRetainMemObject: clRetainMemObject_t,
+    clRetainProgram: clRetainProgram_t,
+    clSVMAlloc: clSVMAlloc_t,
+    clSVMFree: clSVMFree_t,
+    clSetKernelArg: clSetKernelArg_t,
+    clSetKernelArgSVMPointer: clSetKernelArgSVMPointer_t,
+    clWaitForEvents: clWaitForEvents_t,
+}

@@ -1,0 +1,99 @@
+//! What a device has that this backend decides by.
+
+use cl3::device::{
+    CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IL_VERSION,
+    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_SVM_CAPABILITIES,
+    CL_DEVICE_VERSION,
+};
+use cl3::ext::{
+    CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+};
+
+use crate::catalog::Entry;
+use crate::driver::Driver;
+use crate::driver::extensions::Usm;
+use crate::memory::Space;
+use crate::select::{CPU, Quirks};
+
+/// `CL_DEVICE_SVM_FINE_GRAIN_BUFFER`.
+const FINE_GRAIN: u64 = 1 << 1;
+/// `CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL`.
+const ACCESS: u64 = 1;
+/// Alignment of every allocation, at least.
+pub(crate) const LEAST_ALIGNMENT: usize = 128;
+
+/// What a device has.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    /// Major and minor version of OpenCL.
+    pub(crate) version: (u32, u32),
+    pub(crate) extensions: String,
+    /// It is the processor that the program runs on, so memory of the program is its own.
+    pub(crate) is_processor: bool,
+    /// What the origin of a sub-buffer is a multiple of, and what every allocation is aligned to.
+    pub(crate) alignment_bytes: usize,
+    pub(crate) allocation_bytes: u64,
+    /// Shared virtual memory that kernels and program use at a time, where that is the device's own memory.
+    pub(crate) svm: bool,
+    pub(crate) usm: Option<Usm>,
+    pub(crate) has_compiler: bool,
+    pub(crate) takes_spirv: bool,
+    pub(crate) spaces: Vec<Space>,
+}
+
+impl Facts {
+    pub(crate) fn of(driver: &Driver, entry: &Entry, quirks: &Quirks) -> Self {
+        let device = entry.device;
+        let number = |key| driver.device_number(device, key);
+        let extensions = format!(" {} ", driver.device_text(device, CL_DEVICE_EXTENSIONS));
+        let has = |name: &str| extensions.contains(&format!(" {name} "));
+        let is_processor = entry.identity.types & CPU != 0;
+        let unified = is_processor || number(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+        let usm = (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| driver.usm(entry.platform));
+        let svm = quirks.svm && number(CL_DEVICE_SVM_CAPABILITIES) & FINE_GRAIN != 0;
+        let usm = usm.flatten();
+        let reaches = |key| usm.is_some() && number(key) & ACCESS != 0;
+        let host = reaches(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL);
+        let shared = reaches(CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL);
+        let mut spaces = vec![Space::Device];
+        spaces.extend((host || svm && unified).then_some(if host { Space::UsmHost } else { Space::SvmHost }));
+        spaces.extend((shared || svm).then_some(if shared { Space::UsmShared } else { Space::Svm }));
+        let bits = usize::try_from(number(CL_DEVICE_MEM_BASE_ADDR_ALIGN)).unwrap_or(0);
+        Self {
+            version: version(&driver.device_text(device, CL_DEVICE_VERSION)),
+            is_processor,
+            alignment_bytes: (bits / 8).next_power_of_two().max(LEAST_ALIGNMENT),
+            allocation_bytes: number(CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+            svm: svm && unified,
+            usm,
+            has_compiler: number(CL_DEVICE_COMPILER_AVAILABLE) != 0,
+            takes_spirv: driver.device_text(device, CL_DEVICE_IL_VERSION).contains("SPIR-V"),
+            extensions,
+            spaces,
+        }
+    }
+
+    pub(crate) fn has(&self, extension: &str) -> bool {
+        self.extensions.contains(&format!(" {extension} "))
+    }
+}
+
+/// The version in `OpenCL 3.0 …`.
+fn version(text: &str) -> (u32, u32) {
+    let mut numbers = text.trim_start_matches("OpenCL ").split([' ', '.']).map(str::parse::<u32>);
+    let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+    (next(), next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(version("OpenCL 3.0 PoCL HSTR: pthread"), (3, 0));
+        assert_eq!(version("OpenCL 1.2"), (1, 2));
+        assert_eq!(version("something"), (0, 0));
+        assert!(version("OpenCL 1.2 ") < (2, 1));
+    }
+}

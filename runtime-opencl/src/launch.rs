@@ -1,0 +1,152 @@
+//! Launches: the geometry in the driver's form, and views that must be copied.
+
+#![allow(unsafe_code, reason = "submits through the driver")]
+
+use runtime_core::abi::Place;
+use runtime_core::backend::{Launch, TensorArg};
+use runtime_core::{Error, Result};
+
+use crate::context::Primary;
+use crate::driver::Raw;
+use crate::driver::handle::{Event, Memory, Owned};
+use crate::kernel::{Bound, OpenClKernel};
+use crate::memory::{OpenClBuffer, Reach, object};
+use crate::queue::OpenClQueue;
+use crate::views::{View, check_apart};
+
+/// Refuses what OpenCL has no launch for.
+///
+/// # Errors
+/// `Unsupported`.
+#[inline]
+pub(crate) fn check(launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
+    let plain = launch.shared_bytes() == 0 && !launch.cooperative() && launch.cluster() == [1; 3];
+    if plain && launch.range().is_none() { Ok(()) } else { Err(refusal(launch)) }
+}
+
+#[cold]
+fn refusal(launch: &Launch<'_, OpenClBuffer>) -> Error {
+    Error::unsupported(if launch.shared_bytes() != 0 {
+        "work-group memory that no argument names (OpenCL takes it as an argument, `Arg::local`)"
+    } else if launch.cooperative() {
+        "a cooperative launch"
+    } else if launch.range().is_some() {
+        "a range"
+    } else {
+        "a cluster of groups"
+    })
+}
+
+/// Submits a kernel whose arguments are set.
+#[inline]
+pub(crate) fn submit(
+    primary: &Primary,
+    queue: Raw,
+    function: Raw,
+    [groups, group_size]: [[u32; 3]; 2],
+) -> Result<Owned<Event>> {
+    let local = group_size.map(|size| size as usize);
+    let global: [usize; 3] = std::array::from_fn(|axis| groups[axis] as usize * local[axis]);
+    // As many dimensions as are used: `get_work_dim` tells the kernel.
+    let dimensions = (1..=3).rev().find(|&axis| global[axis - 1] > 1).unwrap_or(1);
+    primary.enqueue("clEnqueueNDRangeKernel", |calls, event| {
+        let none = std::ptr::null();
+        let (global, local) = (global.as_ptr(), local.as_ptr());
+        let dimensions = u32::try_from(dimensions).unwrap_or(3);
+        // SAFETY: the arguments are set, and core keeps what they refer to until the ticket has ended; what the code does
+        // with them is vouched for by whoever loaded it.
+        Some(unsafe {
+            (calls.clEnqueueNDRangeKernel?)(
+                queue,
+                function,
+                dimensions,
+                none,
+                global,
+                local,
+                0,
+                std::ptr::null(),
+                event,
+            )
+        })
+    })
+}
+
+/// A view that the device does not take, and its copy.
+struct Copied<'a> {
+    tensor: TensorArg<'a, OpenClBuffer>,
+    object: Raw,
+    offset: usize,
+    bytes: usize,
+    copy: Owned<Memory>,
+}
+
+/// Submits a kernel with copies of the views that the device does not take: in before the launch, back behind it.
+#[cold]
+pub(crate) fn submit_copied(
+    queue: &OpenClQueue,
+    place: Place,
+    kernel: &OpenClKernel,
+    bound: &mut Bound,
+    launch: &Launch<'_, OpenClBuffer>,
+) -> Result<()> {
+    let copies = copies(queue, kernel, bound, launch)?;
+    let mut events = Vec::with_capacity(2 * copies.len() + 1);
+    for copied in &copies {
+        // What is only written, too: the kernel need not write all of it.
+        let from = (copied.object, copied.offset);
+        events.push(queue.submit_copy((copied.copy.raw(), 0), from, copied.bytes)?);
+    }
+    let shape = [launch.groups(), launch.group_size()];
+    let event = submit(&queue.primary, queue.raw(), bound.function(), shape);
+    events.push(event.map_err(|error| kernel.named(error))?);
+    for copied in copies.iter().filter(|copied| copied.tensor.access().writes()) {
+        let to = (copied.object, copied.offset);
+        match queue.submit_copy(to, (copied.copy.raw(), 0), copied.bytes) {
+            Ok(event) => events.push(event),
+            Err(error) => {
+                queue.progress().fail(place.ticket, error);
+                break;
+            }
+        }
+    }
+    queue.took_all(place, events);
+    Ok(())
+}
+
+/// Makes the copies, and sets the arguments to them. The driver keeps them until the work on them has ended.
+fn copies<'a>(
+    queue: &OpenClQueue,
+    kernel: &OpenClKernel,
+    bound: &mut Bound,
+    launch: &Launch<'a, OpenClBuffer>,
+) -> Result<Vec<Copied<'a>>> {
+    let mut copies: Vec<Copied<'a>> = Vec::new();
+    let tensors = || launch.args().enumerate().filter_map(|(index, arg)| Some((index, arg.tensor()?)));
+    for (index, tensor) in tensors() {
+        let (View::Misaligned, Reach::Object(object)) = (View::of(&tensor)?, tensor.buffer().reach()) else {
+            continue;
+        };
+        let (offset, bytes) = tensor.buffer().range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
+        let same =
+            copies.iter().find(|known| (known.object, known.offset, known.bytes) == (object, offset, bytes));
+        if let Some(same) = same.map(|known| known.copy.raw()) {
+            bound.set_copy(kernel, index, same)?;
+            // It is copied back if any of them is written.
+            if let Some(known) = copies.iter_mut().find(|known| known.copy.raw() == same)
+                && tensor.access().writes()
+            {
+                known.tensor = tensor;
+            }
+            continue;
+        }
+        let exact = |other: &TensorArg<'_, OpenClBuffer>| {
+            (other.byte_offset(), other.span_bytes()) == (tensor.byte_offset(), tensor.span_bytes())
+        };
+        let mut others = tensors().filter(|(other, view)| *other != index && !exact(view));
+        others.try_for_each(|(other, view)| check_apart((index, &tensor), (other, &view)))?;
+        let copy = self::object(&queue.primary, 0, bytes, std::ptr::null_mut())?;
+        bound.set_copy(kernel, index, copy.raw())?;
+        copies.push(Copied { tensor, object, offset, bytes, copy });
+    }
+    Ok(copies)
+}

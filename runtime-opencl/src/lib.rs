@@ -1,0 +1,185 @@
+//! OpenCL devices, `opencl:0`, `opencl:1`, …, through the system's loader or a vendor's library.
+//!
+//! The library is loaded when devices are listed or opened for the first time. Where there is none, or it has no device, the
+//! device list says so and what to do about it. Every device of every platform is listed, GPUs first, then accelerators, then
+//! processors, and those of one sort by the name of their platform; a device that two platforms offer is listed twice. Where a
+//! device can be cut, its sub-devices follow it: `opencl:0.0`, `opencl:0.1`, …, by NUMA node, else equally. A device and its
+//! sub-devices share a context, so they wait for each other, and copy, on the device; others do by way of the program.
+//!
+//! # Memory
+//!
+//! | space | what it is |
+//! | --- | --- |
+//! | `device` | buffers of the driver |
+//! | `pinned` | host memory that the device reads in place, where it has unified shared memory, or is the host's processor |
+//! | `shared` | memory that both use: unified shared memory, or fine-grained shared virtual memory |
+//!
+//! A tensor that does not begin where its buffer does is passed as a pointer where the memory has one, else as a sub-buffer
+//! where its offset is aligned (`view_alignment_bytes`), else as a copy, made in front of the launch and written back behind it.
+//!
+//! # Code
+//!
+//! `opencl-binary` (what the driver made of other code: option `save_binary`), `spirv-kernel` and `opencl-c`, as far as a
+//! device takes them. Options of the driver's compiler pass through, e.g. `-cl-intel-256-GRF-per-thread`.
+//!
+//! | argument | what the kernel takes |
+//! | --- | --- |
+//! | tensor | a pointer to global or constant memory |
+//! | scalar | the value, in its own type |
+//! | by-value bytes | a structure or vector of exactly that size |
+//! | work-group memory | a pointer to local memory |
+//!
+//! Images, samplers and pipes are refused when the kernel is looked up.
+//!
+//! # As a library
+//!
+//! A backend of one vendor stands on [`OpenCl::with`]: a [`Selection`] of its devices, and the [`Quirks`] of its driver.
+
+mod builtin;
+mod catalog;
+mod context;
+mod convert;
+mod describe;
+mod device;
+mod driver;
+mod facts;
+mod kernel;
+mod launch;
+mod memory;
+mod module;
+mod params;
+mod progress;
+mod queue;
+mod select;
+mod timer;
+mod views;
+
+pub use device::OpenClDevice;
+pub use kernel::OpenClKernel;
+pub use memory::OpenClBuffer;
+pub use module::OpenClModule;
+pub use queue::OpenClQueue;
+pub use select::{Partition, Quirks, Selection};
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use runtime_core::abi::BackendTable;
+use runtime_core::backend::{Backend, Level, Log};
+use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
+
+use catalog::Entry;
+use context::Primary;
+use driver::Driver;
+use facts::Facts;
+
+/// The backend's state: the devices of a library, and the contexts of those that are open.
+#[derive(Debug)]
+pub struct OpenCl {
+    log: Log,
+    selection: Selection,
+    quirks: Quirks,
+    entries: Mutex<Option<Arc<[Entry]>>>,
+    /// By index of the device, and the quirks that it was opened with.
+    primaries: Mutex<Vec<(u32, Quirks, Weak<Primary>)>>,
+}
+
+impl OpenCl {
+    /// Offers the selected devices of a library. Nothing is loaded yet.
+    #[must_use]
+    pub fn with(selection: Selection, quirks: Quirks, log: Log) -> Self {
+        Self { log, selection, quirks, entries: Mutex::default(), primaries: Mutex::default() }
+    }
+
+    fn driver(&self) -> Result<&'static Driver> {
+        Driver::load(self.selection.library.as_deref(), self.quirks.serial)
+    }
+
+    /// The devices, listed once: their order stays.
+    fn entries(&self, driver: &Driver) -> Result<Arc<[Entry]>> {
+        let mut entries = self.entries.lock();
+        match &*entries {
+            Some(known) => Ok(Arc::clone(known)),
+            None => {
+                let listed: Arc<[Entry]> = catalog::list(driver, &self.selection, &self.quirks)?.into();
+                Ok(Arc::clone(entries.insert(listed)))
+            }
+        }
+    }
+
+    /// The context of a device, one for all its openings and those of its sub-devices.
+    fn primary(
+        &self,
+        driver: &'static Driver,
+        index: u32,
+        entry: &Entry,
+        quirks: Quirks,
+    ) -> Result<Arc<Primary>> {
+        let mut primaries = self.primaries.lock();
+        primaries.retain(|(_, _, primary)| primary.strong_count() > 0);
+        let mut open = primaries.iter().filter(|(known, with, _)| *known == index && *with == quirks);
+        if let Some(primary) = open.find_map(|(_, _, primary)| primary.upgrade())
+            && primary.check_alive().is_ok()
+        {
+            return Ok(primary);
+        }
+        let facts = Facts::of(driver, entry, &quirks);
+        let primary = Arc::new(Primary::open(driver, entry.clone(), facts, &quirks)?);
+        primaries.push((index, quirks, Arc::downgrade(&primary)));
+        Ok(primary)
+    }
+}
+
+impl Backend for OpenCl {
+    const NAME: &'static str = "opencl";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Device = OpenClDevice;
+
+    fn open(log: Log) -> Result<Self> {
+        Ok(Self::with(Selection::default(), Quirks::default(), log))
+    }
+
+    fn options() -> Vec<OptionSpec> {
+        let pointers = OptionSpec::device(
+            "pointers",
+            true,
+            "Use shared virtual memory and unified shared memory where the device has them; else buffers alone.",
+        );
+        std::iter::once(pointers).chain(module::options()).collect()
+    }
+
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let driver = self.driver()?;
+        Ok(describe::list(driver, &self.entries(driver)?, &self.quirks))
+    }
+
+    fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<OpenClDevice> {
+        let driver = self.driver()?;
+        let entries = self.entries(driver)?;
+        let entry = entries.get(index as usize).ok_or_else(|| {
+            let message = format!("there are devices 0 to {}, not {index}", entries.len().saturating_sub(1));
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        let device = match sub {
+            None => entry.device,
+            Some(sub) => *entry.parts.get(sub as usize).ok_or_else(|| {
+                let message =
+                    format!("device {index} has {} sub-devices, no number {sub}", entry.parts.len());
+                Error::new(ErrorKind::NotFound, message)
+            })?,
+        };
+        let mut quirks = self.quirks.clone();
+        if options.value("pointers").is_some() && !options.flag("pointers") {
+            (quirks.svm, quirks.usm) = (false, false);
+        }
+        let primary = self.primary(driver, index, entry, quirks)?;
+        self.log.write(Level::Debug, "opencl", &format!("opened device {index}"));
+        Ok(OpenClDevice::new(primary, device))
+    }
+}
+
+/// The table of this backend, to register it in a program that links it in.
+#[must_use]
+pub const fn backend() -> &'static BackendTable {
+    runtime_core::backend::table::<OpenCl>()
+}

@@ -1,0 +1,176 @@
+//! What a kernel takes, as far as the driver tells.
+
+#![allow(unsafe_code, reason = "asks the driver")]
+
+use cl3::ext::{
+    CL_KERNEL_ARG_ACCESS_NONE, CL_KERNEL_ARG_ACCESS_QUALIFIER, CL_KERNEL_ARG_ADDRESS_CONSTANT,
+    CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
+    CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_TYPE_QUALIFIER,
+};
+use runtime_core::backend::Param;
+use runtime_core::{Access, ArgKind, DType, Error, ErrorKind, Result};
+
+use crate::driver::{Driver, Raw, number, written};
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    name: String,
+    type_name: String,
+    pub(crate) sort: Sort,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// A pointer to memory of the device, that of a constant where it is told.
+    Tensor { constant: bool },
+    /// A pointer to work-group memory.
+    Local,
+    /// A scalar of this type.
+    Scalar(DType),
+    /// A value of a type that is unknown here: a structure, a vector, a name of the program.
+    Value,
+    /// An image, a sampler, a pipe, a queue.
+    Foreign,
+}
+
+/// Types of scalars, by their names in OpenCL C.
+const SCALARS: [(&str, DType); 15] = [
+    ("char", DType::I8),
+    ("uchar", DType::U8),
+    ("unsigned char", DType::U8),
+    ("short", DType::I16),
+    ("ushort", DType::U16),
+    ("unsigned short", DType::U16),
+    ("int", DType::I32),
+    ("uint", DType::U32),
+    ("unsigned int", DType::U32),
+    ("long", DType::I64),
+    ("ulong", DType::U64),
+    ("unsigned long", DType::U64),
+    ("half", DType::F16),
+    ("float", DType::F32),
+    ("double", DType::F64),
+];
+
+impl Parameter {
+    /// The parameters of a kernel; `None` where the driver does not tell.
+    pub(crate) fn all(driver: &Driver, kernel: Raw, count: u32) -> Option<Vec<Self>> {
+        (0..count).map(|index| Self::ask(driver, kernel, index)).collect()
+    }
+
+    fn ask(driver: &Driver, kernel: Raw, index: u32) -> Option<Self> {
+        let tell = |key| {
+            // SAFETY: the kernel is alive, and there is room as told.
+            driver.ask(|calls, size, value, needed| {
+                Some(unsafe { (calls.clGetKernelArgInfo?)(kernel, index, key, size, value, needed) })
+            })
+        };
+        let figure = |key| number(&tell(key)?);
+        let address = u32::try_from(figure(CL_KERNEL_ARG_ADDRESS_QUALIFIER)?).ok()?;
+        let access = u32::try_from(figure(CL_KERNEL_ARG_ACCESS_QUALIFIER)?).ok()?;
+        let constant = figure(CL_KERNEL_ARG_TYPE_QUALIFIER)? & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0;
+        let type_name = written(&tell(CL_KERNEL_ARG_TYPE_NAME)?);
+        let sort = sort(address, access, constant, &type_name);
+        let name = tell(CL_KERNEL_ARG_NAME).map_or_else(String::new, |name| written(&name));
+        Some(Self { name, type_name, sort })
+    }
+
+    /// The parameter as core has it; `None` if something of it is not known: what is not constant may be read or written or
+    /// both.
+    pub(crate) fn told(&self) -> Option<Param> {
+        let param = |kind, dtype| Some(Param { kind, access: Access::Read, dtype });
+        match self.sort {
+            Sort::Tensor { constant: true } => param(ArgKind::Tensor, None),
+            Sort::Local => param(ArgKind::Local, None),
+            Sort::Scalar(dtype) => param(ArgKind::Scalar, Some(dtype)),
+            Sort::Tensor { constant: false } | Sort::Value | Sort::Foreign => None,
+        }
+    }
+
+    /// Refuses what no argument of a launch can be.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(crate) fn check(&self, index: usize, kernel: &str) -> Result<()> {
+        if self.sort != Sort::Foreign {
+            return Ok(());
+        }
+        let message = format!(
+            "parameter {index} of kernel `{kernel}` is `{}`; images, samplers, pipes and queues cannot be passed: use a \
+             pointer to global memory",
+            self.named()
+        );
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
+
+    /// Type and name, as in the code.
+    pub(crate) fn named(&self) -> String {
+        format!("{} {}", self.type_name, self.name).trim().to_owned()
+    }
+}
+
+fn sort(address: u32, access: u32, constant: bool, type_name: &str) -> Sort {
+    // The driver may leave the qualifiers in the type.
+    let plain = type_name.trim_start_matches("const ").trim();
+    let handles =
+        ["image", "sampler_t", "queue_t", "pipe", "event_t", "ndrange_t", "reserve_id_t", "clk_event_t"];
+    let foreign = access != CL_KERNEL_ARG_ACCESS_NONE
+        || !plain.ends_with('*') && handles.iter().any(|name| plain.starts_with(name));
+    match address {
+        _ if foreign => Sort::Foreign,
+        CL_KERNEL_ARG_ADDRESS_GLOBAL => Sort::Tensor { constant },
+        CL_KERNEL_ARG_ADDRESS_CONSTANT => Sort::Tensor { constant: true },
+        CL_KERNEL_ARG_ADDRESS_LOCAL => Sort::Local,
+        _ => SCALARS
+            .iter()
+            .find(|(name, _)| *name == plain)
+            .map_or(Sort::Value, |(_, dtype)| Sort::Scalar(*dtype)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cl3::ext::{CL_KERNEL_ARG_ACCESS_READ_ONLY, CL_KERNEL_ARG_ADDRESS_PRIVATE};
+
+    use super::*;
+
+    const NONE: u32 = CL_KERNEL_ARG_ACCESS_NONE;
+
+    #[test]
+    fn qualifiers_say_what_a_parameter_takes() {
+        let of = |address, constant, name| sort(address, NONE, constant, name);
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, false, "float*"), Sort::Tensor { constant: false });
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "float*"), Sort::Tensor { constant: true });
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_CONSTANT, false, "image*"), Sort::Tensor { constant: true });
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_LOCAL, false, "float*"), Sort::Local);
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "const int"), Sort::Scalar(DType::I32));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "unsigned long"), Sort::Scalar(DType::U64));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "float4"), Sort::Value);
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "sampler_t"), Sort::Foreign);
+        let image = sort(CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_READ_ONLY, false, "image2d_t");
+        assert_eq!(image, Sort::Foreign);
+    }
+
+    #[test]
+    fn an_image_is_refused_by_its_name() {
+        let parameter = Parameter { name: "in".into(), type_name: "image2d_t".into(), sort: Sort::Foreign };
+        let error = parameter.check(2, "blur").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        for words in ["parameter 2", "blur", "image2d_t in"] {
+            assert!(error.message().contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_written_is_not_told_as_known() {
+        let tensor = |constant| Parameter {
+            name: "a".into(),
+            type_name: "float*".into(),
+            sort: Sort::Tensor { constant },
+        };
+        assert!(tensor(false).told().is_none());
+        assert_eq!(tensor(true).told().map(|param| param.access), Some(Access::Read));
+    }
+}

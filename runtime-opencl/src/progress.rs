@@ -1,0 +1,219 @@
+//! How far a queue is: the events of its commands, as one completed prefix.
+//!
+//! Every command has an event, since a command that fails says so nowhere else: the next one of its queue succeeds.
+
+#![allow(unsafe_code, reason = "asks the driver")]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cl3::ext::{CL_EVENT_COMMAND_EXECUTION_STATUS, cl_int};
+use parking_lot::Mutex;
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::context::Primary;
+use crate::driver::handle::{Event, Owned};
+use crate::driver::{Raw, code_text, is_sticky};
+
+/// Commands in flight from which on a submission looks whether some have ended, and how often it does.
+const MANY: usize = 64;
+const OFTEN: u64 = 16;
+/// How long a wait looks without sleeping.
+const AWAKE: Duration = Duration::from_millis(2);
+/// Longest sleep between two looks.
+const LONGEST_PAUSE: Duration = Duration::from_micros(200);
+
+/// A command in flight.
+#[derive(Debug)]
+struct Pending {
+    ticket: u64,
+    event: Owned<Event>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pending: VecDeque<Pending>,
+    failure: Option<(u64, Error)>,
+}
+
+/// The progress of a queue.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    primary: Arc<Primary>,
+    tail: AtomicU64,
+    completed: AtomicU64,
+    /// The first failed ticket; 0: none.
+    failed: AtomicU64,
+    state: Mutex<State>,
+}
+
+impl Progress {
+    pub(crate) fn new(primary: Arc<Primary>) -> Self {
+        Self {
+            primary,
+            tail: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Notes that the driver has taken the only command of `ticket`; says whether the queue was idle.
+    #[inline]
+    pub(crate) fn took(&self, ticket: u64, event: Owned<Event>) -> bool {
+        let mut state = self.state.lock();
+        let idle = state.pending.is_empty();
+        if state.pending.len() >= MANY && ticket.is_multiple_of(OFTEN) {
+            self.reap(&mut state);
+        }
+        state.pending.push_back(Pending { ticket, event });
+        drop(state);
+        self.tail.store(ticket, Ordering::Release);
+        idle
+    }
+
+    /// Notes that the driver has taken all commands of `ticket`, however many.
+    pub(crate) fn took_all(&self, ticket: u64, events: impl IntoIterator<Item = Owned<Event>>) {
+        let mut state = self.state.lock();
+        state.pending.extend(events.into_iter().map(|event| Pending { ticket, event }));
+        drop(state);
+        self.tail.store(ticket, Ordering::Release);
+    }
+
+    /// Fails a ticket that the driver has taken in part.
+    #[cold]
+    pub(crate) fn fail(&self, ticket: u64, error: Error) {
+        self.state.lock().failure.get_or_insert((ticket, error));
+        self.failed.fetch_max(ticket, Ordering::Release);
+    }
+
+    /// The completed prefix as it was last seen.
+    #[inline]
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// Looks how far the queue is.
+    #[inline]
+    pub(crate) fn poll(&self) -> Result<u64> {
+        // Before the events are looked at: what is submitted meanwhile is not part of the answer.
+        let tail = self.tail.load(Ordering::Acquire);
+        if self.completed() >= tail {
+            return Ok(tail);
+        }
+        self.primary.check_alive()?;
+        let mut state = self.state.lock();
+        self.reap(&mut state);
+        let ended = state.pending.front().map_or(tail, |first| first.ticket - 1);
+        drop(state);
+        self.primary.check_alive()?;
+        self.completed.fetch_max(ended, Ordering::AcqRel);
+        Ok(self.completed())
+    }
+
+    /// Takes out the commands that have ended.
+    fn reap(&self, state: &mut State) {
+        let mut last = None;
+        while let Some(first) = state.pending.front() {
+            let status = self.status(first.event.raw());
+            if status > 0 {
+                break;
+            }
+            let Some(ended) = state.pending.pop_front() else { break };
+            if status < 0 {
+                self.note_failure(state, ended.ticket, status);
+            } else {
+                last = Some(ended.event);
+            }
+        }
+        if let Some(last) = last {
+            self.synchronise(last.raw());
+        }
+    }
+
+    /// Status of a command: 0 if it has ended, positive before, negative if it failed.
+    #[inline]
+    fn status(&self, event: Raw) -> cl_int {
+        let mut status: cl_int = 0;
+        let asked = self.primary.driver.call("clGetEventInfo", |calls| {
+            let (size, value) = (size_of::<cl_int>(), (&raw mut status).cast());
+            let key = CL_EVENT_COMMAND_EXECUTION_STATUS;
+            // SAFETY: the event is alive, and the status is of that size.
+            Some(unsafe { (calls.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
+        });
+        match asked {
+            Ok(0) => status,
+            // A driver that cannot say what became of its command has lost it.
+            Ok(code) => code,
+            Err(_) => -1,
+        }
+    }
+
+    /// Makes what ended commands wrote visible: to ask for their status alone does not promise that.
+    #[inline]
+    fn synchronise(&self, ended: Raw) {
+        let _ = self.primary.driver.call("clWaitForEvents", |calls| {
+            // SAFETY: the event is alive, and has ended.
+            Some(unsafe { (calls.clWaitForEvents?)(1, &raw const ended) })
+        });
+    }
+
+    #[cold]
+    fn note_failure(&self, state: &mut State, ticket: u64, status: cl_int) {
+        let error = if is_sticky(status) {
+            self.primary.fail("a command", status)
+        } else {
+            let message = "the command ended with an error; open another queue to go on";
+            Error::new(ErrorKind::Failed, message).with_driver(code_text(status), i64::from(status))
+        };
+        if state.failure.is_none() {
+            state.failure = Some((ticket, error));
+            self.failed.store(ticket, Ordering::Release);
+        }
+    }
+
+    /// The first failed ticket; 0: none.
+    pub(crate) fn first_failed(&self) -> u64 {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Why the first failed ticket failed.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.state.lock().failure.as_ref().map(|(_, error)| error.clone())
+    }
+
+    /// Waits for `ticket`, for about `slice`.
+    pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
+        let begin = Instant::now();
+        while self.poll()? < ticket {
+            let elapsed = begin.elapsed();
+            if elapsed >= slice {
+                break;
+            }
+            pause(elapsed);
+        }
+        Ok(())
+    }
+
+    /// The event whose end says that `ticket` has ended; `None` if it has.
+    pub(crate) fn event(&self, ticket: u64) -> Result<Option<Owned<Event>>> {
+        if self.completed() >= ticket {
+            return Ok(None);
+        }
+        let state = self.state.lock();
+        let after = state.pending.partition_point(|pending| pending.ticket <= ticket);
+        let last = after.checked_sub(1).and_then(|index| state.pending.get(index));
+        last.map(|pending| pending.event.share()).transpose()
+    }
+}
+
+/// Lets others run between two looks: on a processor's own device they are what is waited for.
+fn pause(elapsed: Duration) {
+    if elapsed < AWAKE {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep((elapsed / 32).min(LONGEST_PAUSE));
+    }
+}

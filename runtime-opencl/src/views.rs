@@ -1,0 +1,125 @@
+//! Views as kernel arguments: how a kernel takes memory that does not begin where a buffer does.
+//!
+//! In order of preference: the buffer itself, a sub-buffer where the offset is aligned as the device wants, a pointer where
+//! the memory has one. What is left is copied to a buffer of its own in front of the launch, and back behind it.
+
+#![allow(unsafe_code, reason = "makes sub-buffers through the driver")]
+
+use cl3::ext::{CL_BUFFER_CREATE_TYPE_REGION, CL_MEM_READ_WRITE, cl_buffer_region};
+use runtime_core::backend::TensorArg;
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::driver::Raw;
+use crate::driver::handle::{Memory, Owned};
+use crate::memory::{OpenClBuffer, Reach};
+
+/// Sub-buffers of a buffer that are kept for the next launch.
+const KEPT: usize = 64;
+
+/// A sub-buffer.
+#[derive(Debug)]
+pub(crate) struct Part {
+    origin: usize,
+    bytes: usize,
+    id: u64,
+    object: Owned<Memory>,
+}
+
+/// What a kernel's argument is set to, and a number that tells it from every other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// A memory object.
+    Object(Raw, u64),
+    /// A pointer to shared virtual memory.
+    Svm(*mut u8, u64),
+    /// A pointer to unified shared memory.
+    Usm(*mut u8, u64),
+    /// None of these: it must be copied.
+    Misaligned,
+}
+
+// SAFETY: it is only compared, or passed to the driver, which any thread may call.
+unsafe impl Send for View {}
+
+impl View {
+    /// How a kernel takes a tensor.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a range outside of the buffer; whatever the driver says of a sub-buffer.
+    #[inline]
+    pub(crate) fn of(tensor: &TensorArg<'_, OpenClBuffer>) -> Result<Self> {
+        let buffer = tensor.buffer();
+        let (offset, bytes) = buffer.range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
+        Ok(match buffer.reach() {
+            // A kernel touches nothing of a tensor of 0 bytes.
+            Reach::Object(raw) if offset == 0 || bytes == 0 => Self::Object(raw, buffer.id()),
+            Reach::Object(raw) => Self::within(buffer, raw, offset, bytes)?,
+            Reach::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id()),
+            Reach::Usm(start) => Self::Usm(start.wrapping_add(offset), buffer.id()),
+        })
+    }
+
+    fn within(buffer: &OpenClBuffer, raw: Raw, offset: usize, bytes: usize) -> Result<Self> {
+        if !buffer.pointer().is_null() {
+            return Ok(Self::Svm(buffer.pointer().wrapping_add(offset), buffer.id()));
+        }
+        if !offset.is_multiple_of(buffer.primary().facts.alignment_bytes) {
+            return Ok(Self::Misaligned);
+        }
+        let mut parts = buffer.parts().lock();
+        if let Some(part) = parts.iter().find(|part| part.origin == offset && part.bytes == bytes) {
+            return Ok(Self::Object(part.object.raw(), part.id));
+        }
+        let part = Part::new(buffer, raw, offset, bytes)?;
+        let view = Self::Object(part.object.raw(), part.id);
+        if parts.len() == KEPT {
+            // Work that uses it keeps it.
+            parts.remove(0);
+        }
+        parts.push(part);
+        Ok(view)
+    }
+}
+
+impl Part {
+    fn new(buffer: &OpenClBuffer, raw: Raw, origin: usize, bytes: usize) -> Result<Self> {
+        let primary = buffer.primary();
+        let region = cl_buffer_region { origin, size: bytes };
+        let made = primary.driver.make("clCreateSubBuffer", |calls, code| {
+            let region = (&raw const region).cast();
+            // SAFETY: the buffer is alive, the region within it, and of the structure that the type asks for.
+            Some(unsafe {
+                (calls.clCreateSubBuffer?)(raw, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, code)
+            })
+        })?;
+        // SAFETY: it was just made.
+        let object = unsafe { Owned::new(primary.driver, made) };
+        Ok(Self { origin, bytes, id: primary.next_id(), object })
+    }
+}
+
+/// Checks that tensors which are copied for a launch share no memory with others that it uses, if one of them is written:
+/// each would see its own copy.
+///
+/// # Errors
+/// `Unsupported`, with the remedy.
+pub(crate) fn check_apart(
+    copied: (usize, &TensorArg<'_, OpenClBuffer>),
+    other: (usize, &TensorArg<'_, OpenClBuffer>),
+) -> Result<()> {
+    let (a, b) = (copied.1, other.1);
+    let share = std::ptr::eq(a.buffer(), b.buffer())
+        && a.byte_offset() < b.byte_offset() + b.span_bytes()
+        && b.byte_offset() < a.byte_offset() + a.span_bytes();
+    if !share || !(a.access().writes() || b.access().writes()) {
+        return Ok(());
+    }
+    let message = format!(
+        "arguments {} and {} share memory, one of them is written, and one begins at byte {} of its buffer, which this \
+         device takes no views at; put the tensor in space `shared` or `pinned`, or pass a copy",
+        copied.0,
+        other.0,
+        a.byte_offset()
+    );
+    Err(Error::new(ErrorKind::Unsupported, message))
+}
