@@ -1,0 +1,292 @@
+//! Recording commands.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ash::vk;
+use runtime_core::Result;
+
+use super::pipeline::{Binding, Pipeline};
+use super::{Logical, Memory};
+
+/// Descriptor sets that a pool of them has, and the buffers that they name together.
+const POOL_SETS: u32 = 64;
+const POOL_BINDINGS: u32 = 512;
+
+const WORK: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
+    vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
+);
+const WRITES: vk::AccessFlags = vk::AccessFlags::from_raw(
+    vk::AccessFlags::SHADER_WRITE.as_raw() | vk::AccessFlags::TRANSFER_WRITE.as_raw(),
+);
+const READS: vk::AccessFlags = vk::AccessFlags::from_raw(
+    vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::TRANSFER_READ.as_raw(),
+);
+
+/// What commands are made of; one thread at a time records into those of a pool.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    logical: Arc<Logical>,
+    handle: vk::CommandPool,
+}
+
+/// A list of commands, and the descriptor sets that they use.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    logical: Arc<Logical>,
+    pub(super) handle: vk::CommandBuffer,
+    sets: Sets,
+    /// What was bound last.
+    bound: vk::Pipeline,
+}
+
+/// Descriptor sets, for drivers that take no arguments in the commands themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Sets {
+    pools: Vec<vk::DescriptorPool>,
+    /// The pool that sets come from now.
+    current: usize,
+}
+
+impl Pool {
+    /// Makes a pool for a family of queues.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub(crate) fn new(logical: &Arc<Logical>, family: u32) -> Result<Self> {
+        let info = vk::CommandPoolCreateInfo::default()
+            .queue_family_index(family)
+            .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
+        // SAFETY: the device is open, with queues of this family.
+        let made = unsafe { logical.handle.create_command_pool(&info, None) };
+        Ok(Self { logical: Arc::clone(logical), handle: logical.check("vkCreateCommandPool", made)? })
+    }
+
+    /// Makes an empty list; `replayed` ones are part of others, again and again.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub(crate) fn commands(&self, replayed: bool) -> Result<Commands> {
+        let level =
+            if replayed { vk::CommandBufferLevel::SECONDARY } else { vk::CommandBufferLevel::PRIMARY };
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(self.handle)
+            .level(level)
+            .command_buffer_count(1);
+        // SAFETY: the pool is alive.
+        let made = unsafe { self.logical.handle.allocate_command_buffers(&info) };
+        let made = self.logical.check("vkAllocateCommandBuffers", made)?;
+        let handle = made.first().copied().unwrap_or_default();
+        let (sets, bound) = (Sets::default(), vk::Pipeline::null());
+        Ok(Commands { logical: Arc::clone(&self.logical), handle, sets, bound })
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: ours; the work that its lists describe has ended, and nobody records them any more.
+        unsafe { self.logical.handle.destroy_command_pool(self.handle, None) };
+    }
+}
+
+impl Commands {
+    /// Begins a list that is handed over once.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub(crate) fn begin(&mut self) -> Result<()> {
+        self.begin_with(
+            &vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT),
+        )
+    }
+
+    /// Begins a list that is part of others, again and again.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub(crate) fn begin_replayed(&mut self) -> Result<()> {
+        let parent = vk::CommandBufferInheritanceInfo::default();
+        self.begin_with(
+            &vk::CommandBufferBeginInfo::default()
+                .flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)
+                .inheritance_info(&parent),
+        )
+    }
+
+    fn begin_with(&mut self, info: &vk::CommandBufferBeginInfo<'_>) -> Result<()> {
+        self.bound = vk::Pipeline::null();
+        self.sets.clear(&self.logical)?;
+        // SAFETY: the list's earlier work has ended, so that it is reset here.
+        let begun = unsafe { self.logical.handle.begin_command_buffer(self.handle, info) };
+        self.logical.check("vkBeginCommandBuffer", begun)
+    }
+
+    /// Ends the list.
+    ///
+    /// # Errors
+    /// Whatever the driver says; `OutOfMemory` for what was recorded.
+    pub(crate) fn end(&self) -> Result<()> {
+        // SAFETY: the list was begun.
+        let ended = unsafe { self.logical.handle.end_command_buffer(self.handle) };
+        self.logical.check("vkEndCommandBuffer", ended)
+    }
+
+    /// Whatever comes later sees all that came before.
+    #[inline]
+    pub(crate) fn barrier(&self) {
+        self.order(WORK, READS | WRITES);
+    }
+
+    /// The program sees all that came before, once it knows that this has ended.
+    pub(crate) fn publish(&self) {
+        self.order(vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
+    }
+
+    fn order(&self, stages: vk::PipelineStageFlags, accesses: vk::AccessFlags) {
+        let barriers = [vk::MemoryBarrier::default().src_access_mask(WRITES).dst_access_mask(accesses)];
+        let none = vk::DependencyFlags::empty();
+        // SAFETY: the list is being recorded.
+        unsafe {
+            self.logical.handle.cmd_pipeline_barrier(self.handle, WORK, stages, none, &barriers, &[], &[]);
+        }
+    }
+
+    /// Runs a kernel.
+    ///
+    /// # Errors
+    /// `OutOfMemory` for descriptor sets.
+    #[inline]
+    pub(crate) fn dispatch(
+        &mut self,
+        pipeline: &Pipeline,
+        bindings: &[Binding],
+        constants: &[u8],
+        [x, y, z]: [u32; 3],
+    ) -> Result<()> {
+        let device = &self.logical.handle;
+        if self.bound != pipeline.handle {
+            // SAFETY: the list is being recorded, and the pipeline lives until its work has ended.
+            unsafe {
+                device.cmd_bind_pipeline(self.handle, vk::PipelineBindPoint::COMPUTE, pipeline.handle);
+            }
+            self.bound = pipeline.handle;
+        }
+        if !bindings.is_empty() {
+            self.bind(pipeline, bindings)?;
+        }
+        let device = &self.logical.handle;
+        if !constants.is_empty() {
+            let stage = vk::ShaderStageFlags::COMPUTE;
+            // SAFETY: the list is being recorded, and the layout has room for as many bytes.
+            unsafe { device.cmd_push_constants(self.handle, pipeline.layout, stage, 0, constants) };
+        }
+        // SAFETY: everything that the kernel takes is bound; what it does with it is vouched for by whoever loaded it.
+        unsafe { device.cmd_dispatch(self.handle, x, y, z) };
+        Ok(())
+    }
+
+    #[inline]
+    fn bind(&mut self, pipeline: &Pipeline, bindings: &[Binding]) -> Result<()> {
+        debug_assert_eq!(bindings.len(), pipeline.bindings as usize, "one for each binding of the kernel");
+        let data: *const c_void = bindings.as_ptr().cast();
+        if let (true, Some(push)) = (pipeline.pushed, &self.logical.push) {
+            // SAFETY: the template reads as many buffers as the kernel has, and so many there are.
+            unsafe {
+                push.cmd_push_descriptor_set_with_template(
+                    self.handle,
+                    pipeline.template,
+                    pipeline.layout,
+                    0,
+                    data,
+                );
+            }
+            return Ok(());
+        }
+        let set = self.sets.take(&self.logical, pipeline)?;
+        let device = &self.logical.handle;
+        // SAFETY: as above, and no work uses the set yet.
+        unsafe { device.update_descriptor_set_with_template(set, pipeline.template, data) };
+        let point = vk::PipelineBindPoint::COMPUTE;
+        // SAFETY: the list is being recorded, and the set is of the pipeline's layout.
+        unsafe { device.cmd_bind_descriptor_sets(self.handle, point, pipeline.layout, 0, &[set], &[]) };
+        Ok(())
+    }
+
+    /// Copies between buffers, from bytes counted from the first that counts.
+    pub(crate) fn copy(&self, to: (&Memory, u64), from: (&Memory, u64), bytes: u64) {
+        let region =
+            vk::BufferCopy { src_offset: from.0.start + from.1, dst_offset: to.0.start + to.1, size: bytes };
+        // SAFETY: the list is being recorded, both ranges lie within their buffers, and those live until the work has ended.
+        unsafe { self.logical.handle.cmd_copy_buffer(self.handle, from.0.buffer, to.0.buffer, &[region]) };
+    }
+
+    /// Fills whole words.
+    pub(crate) fn fill(&self, to: (&Memory, u64), bytes: u64, word: u32) {
+        let at = to.0.start + to.1;
+        // SAFETY: the list is being recorded, and the range, which is of whole words, lies within the buffer.
+        unsafe { self.logical.handle.cmd_fill_buffer(self.handle, to.0.buffer, at, bytes, word) };
+    }
+
+    /// Runs another list as part of this one.
+    pub(crate) fn include(&mut self, other: &Self) {
+        // SAFETY: the other list was ended, and may be part of several at once.
+        unsafe { self.logical.handle.cmd_execute_commands(self.handle, &[other.handle]) };
+        // It leaves behind what nobody knows.
+        self.bound = vk::Pipeline::null();
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        for pool in self.sets.pools.drain(..) {
+            // SAFETY: ours; the work that uses its sets has ended.
+            unsafe { self.logical.handle.destroy_descriptor_pool(pool, None) };
+        }
+    }
+}
+
+impl Sets {
+    /// Takes all sets back.
+    fn clear(&mut self, logical: &Logical) -> Result<()> {
+        for pool in &self.pools {
+            // SAFETY: the work that uses its sets has ended.
+            let done =
+                unsafe { logical.handle.reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty()) };
+            logical.check("vkResetDescriptorPool", done)?;
+        }
+        self.current = 0;
+        Ok(())
+    }
+
+    fn take(&mut self, logical: &Logical, pipeline: &Pipeline) -> Result<vk::DescriptorSet> {
+        loop {
+            let fresh = self.current == self.pools.len();
+            if fresh {
+                self.pools.push(pool(logical, pipeline.bindings)?);
+            }
+            let layouts = [pipeline.set_layout];
+            let info = vk::DescriptorSetAllocateInfo::default()
+                .descriptor_pool(self.pools[self.current])
+                .set_layouts(&layouts);
+            // SAFETY: the pool is ours, and the layout lives as long as the kernel.
+            match unsafe { logical.handle.allocate_descriptor_sets(&info) } {
+                Ok(sets) => return Ok(sets.first().copied().unwrap_or_default()),
+                Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL) if !fresh => {
+                    self.current += 1;
+                }
+                Err(code) => return Err(logical.fail("vkAllocateDescriptorSets", code)),
+            }
+        }
+    }
+}
+
+fn pool(logical: &Logical, bindings: u32) -> Result<vk::DescriptorPool> {
+    let sizes = [vk::DescriptorPoolSize {
+        ty: vk::DescriptorType::STORAGE_BUFFER,
+        descriptor_count: POOL_BINDINGS.max(bindings),
+    }];
+    let info = vk::DescriptorPoolCreateInfo::default().max_sets(POOL_SETS).pool_sizes(&sizes);
+    // SAFETY: the device is open.
+    let made = unsafe { logical.handle.create_descriptor_pool(&info, None) };
+    logical.check("vkCreateDescriptorPool", made)
+}

@@ -1,0 +1,380 @@
+//! An opened device: its functions, its queues, its allocator, and what becomes of a loss.
+
+use std::ffi::CStr;
+use std::sync::{Arc, OnceLock};
+
+use ash::vk;
+use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
+use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
+use parking_lot::Mutex;
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::facts::{Facts, Family};
+use super::lane::Lane;
+use super::physical::has;
+use super::{Instance, Physical, status};
+
+/// Most queues of the driver that are opened.
+const MOST_LANES: u32 = 8;
+/// Most queues of the driver that only copy.
+const MOST_TRANSFER_LANES: u32 = 2;
+/// First and largest size of a block that memory is handed out of.
+const DEVICE_BLOCK_BYTES: [u64; 2] = [32 << 20, 256 << 20];
+const HOST_BLOCK_BYTES: [u64; 2] = [16 << 20, 64 << 20];
+
+/// What the first opening of a device decides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choices {
+    /// The device checks every access of a kernel to memory.
+    pub(crate) robust: bool,
+    /// Arguments go into the command buffer, not into descriptor sets, where the driver can.
+    pub(crate) push: bool,
+}
+
+/// An opened device.
+pub(crate) struct Logical {
+    pub(crate) facts: Facts,
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) physical: Physical,
+    pub(super) handle: ash::Device,
+    pub(super) push: Option<ash::khr::push_descriptor::Device>,
+    pub(super) import: Option<ash::ext::external_memory_host::Device>,
+    pub(super) figures: Option<ash::khr::pipeline_executable_properties::Device>,
+    pub(super) calibrated: Option<ash::ext::calibrated_timestamps::Device>,
+    fault: Option<ash::ext::device_fault::Device>,
+    /// `None` only while it is closed.
+    pub(super) allocator: Mutex<Option<Allocator>>,
+    pub(super) cache: vk::PipelineCache,
+    /// Families that share buffers; one needs no sharing.
+    pub(super) sharing: Vec<u32>,
+    lanes: Vec<Arc<Lane>>,
+    transfer_lanes: Vec<Arc<Lane>>,
+    lost: OnceLock<Error>,
+}
+
+impl std::fmt::Debug for Logical {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Logical").field("name", &self.facts.name).finish_non_exhaustive()
+    }
+}
+
+impl Logical {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub(crate) fn open(
+        instance: &Arc<Instance>,
+        physical: Physical,
+        facts: Facts,
+        choices: Choices,
+    ) -> Result<Arc<Self>> {
+        let compute = facts.compute_family().ok_or_else(|| Error::unsupported("a device without compute"))?;
+        let transfer = facts.transfer_family();
+        let handle = create(instance, physical, &facts, choices, compute, transfer)?;
+        let calls = &instance.handle;
+        let features = facts.features;
+        let lanes = |family: Family, most: u32| -> Vec<Arc<Lane>> {
+            (0..family.count.min(most)).map(|index| Arc::new(Lane::new(&handle, family, index))).collect()
+        };
+        let opened = Self {
+            push: (choices.push && features.push_descriptors)
+                .then(|| ash::khr::push_descriptor::Device::new(calls, &handle)),
+            import: features.host_import.then(|| ash::ext::external_memory_host::Device::new(calls, &handle)),
+            figures: features
+                .executable_properties
+                .then(|| ash::khr::pipeline_executable_properties::Device::new(calls, &handle)),
+            calibrated: features
+                .calibrated
+                .then(|| ash::ext::calibrated_timestamps::Device::new(calls, &handle)),
+            fault: features.device_fault.then(|| ash::ext::device_fault::Device::new(calls, &handle)),
+            allocator: Mutex::new(None),
+            cache: vk::PipelineCache::null(),
+            sharing: std::iter::once(compute).chain(transfer).map(|family| family.index).collect(),
+            lanes: lanes(compute, MOST_LANES),
+            transfer_lanes: transfer.map(|family| lanes(family, MOST_TRANSFER_LANES)).unwrap_or_default(),
+            lost: OnceLock::new(),
+            facts,
+            instance: Arc::clone(instance),
+            physical,
+            handle,
+        };
+        // On an error the drop closes what was made so far.
+        opened.prepare().map(Arc::new)
+    }
+
+    /// Makes the allocator and the cache of compiled code.
+    fn prepare(mut self) -> Result<Self> {
+        let sizes = AllocationSizes::new(DEVICE_BLOCK_BYTES[0], HOST_BLOCK_BYTES[0])
+            .with_max_device_memblock_size(DEVICE_BLOCK_BYTES[1])
+            .with_max_host_memblock_size(HOST_BLOCK_BYTES[1]);
+        let mut debug_settings = AllocatorDebugSettings::default();
+        debug_settings.log_leaks_on_shutdown = false;
+        let made = Allocator::new(&AllocatorCreateDesc {
+            instance: self.instance.handle.clone(),
+            device: self.handle.clone(),
+            physical_device: self.physical.0,
+            debug_settings,
+            buffer_device_address: false,
+            allocation_sizes: sizes,
+        });
+        *self.allocator.get_mut() = Some(made.map_err(|failure| status::allocation(0, &failure))?);
+        // SAFETY: the device is open.
+        let cache =
+            unsafe { self.handle.create_pipeline_cache(&vk::PipelineCacheCreateInfo::default(), None) };
+        self.cache = cache.map_err(|code| status::error("vkCreatePipelineCache", code))?;
+        Ok(self)
+    }
+
+    /// The queue of the driver that has the fewest of ours.
+    pub(crate) fn pick_lane(&self) -> Arc<Lane> {
+        let least = self.lanes.iter().min_by_key(|lane| lane.users());
+        // `open` refuses a device without a queue for compute.
+        Arc::clone(least.unwrap_or(&self.lanes[0]))
+    }
+
+    /// A queue of the driver for pieces of large transfers, which run beside kernels where they can.
+    pub(crate) fn transfer_lane(&self) -> Arc<Lane> {
+        let least = self.transfer_lanes.iter().min_by_key(|lane| lane.users());
+        least.map_or_else(|| self.pick_lane(), Arc::clone)
+    }
+
+    /// Whether arguments go into the command buffer.
+    pub(crate) fn pushes(&self, bindings: u32) -> bool {
+        self.push.is_some() && bindings <= self.facts.pushed_bindings
+    }
+
+    /// Turns the driver's answer into ours; a loss of the device is remembered.
+    #[inline]
+    pub(super) fn check<T>(&self, function: &str, answer: ash::prelude::VkResult<T>) -> Result<T> {
+        answer.map_err(|code| self.fail(function, code))
+    }
+
+    /// The error behind a code. After a loss every error is the first one.
+    #[cold]
+    pub(super) fn fail(&self, function: &str, code: vk::Result) -> Error {
+        if let Some(lost) = self.lost.get() {
+            return lost.clone();
+        }
+        let error = status::error(function, code);
+        if code != vk::Result::ERROR_DEVICE_LOST {
+            return error;
+        }
+        let error = match self.fault_words() {
+            Some(words) => error.with_note(words),
+            None => error,
+        };
+        self.lost.get_or_init(|| error).clone()
+    }
+
+    /// Says at once that the device is lost, if it is.
+    ///
+    /// # Errors
+    /// `DeviceLost`.
+    #[inline]
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// What the driver tells of a fault.
+    fn fault_words(&self) -> Option<String> {
+        let calls = self.fault.as_ref()?;
+        let mut counts = vk::DeviceFaultCountsEXT::default();
+        let none = std::ptr::null_mut();
+        // SAFETY: the device has the extension; without room for details only counts are told.
+        let told =
+            unsafe { (calls.fp().get_device_fault_info_ext)(self.handle.handle(), &raw mut counts, none) };
+        if told != vk::Result::SUCCESS && told != vk::Result::INCOMPLETE {
+            return None;
+        }
+        let mut addresses =
+            vec![vk::DeviceFaultAddressInfoEXT::default(); counts.address_info_count as usize];
+        let mut vendors = vec![vk::DeviceFaultVendorInfoEXT::default(); counts.vendor_info_count as usize];
+        counts.vendor_binary_size = 0;
+        let mut info = vk::DeviceFaultInfoEXT { ..Default::default() };
+        info.p_address_infos = addresses.as_mut_ptr();
+        info.p_vendor_infos = vendors.as_mut_ptr();
+        // SAFETY: there is room for as many details as were counted.
+        let told = unsafe {
+            (calls.fp().get_device_fault_info_ext)(self.handle.handle(), &raw mut counts, &raw mut info)
+        };
+        if told != vk::Result::SUCCESS && told != vk::Result::INCOMPLETE {
+            return None;
+        }
+        let what = info.description_as_c_str().map(CStr::to_string_lossy).unwrap_or_default();
+        let at = addresses.iter().map(|at| format!("{:?} at {:#x}", at.address_type, at.reported_address));
+        let words = vendors.iter().filter_map(|vendor| vendor.description_as_c_str().ok());
+        let words = words.map(|words| words.to_string_lossy().into_owned());
+        let all: Vec<String> = std::iter::once(what.into_owned()).chain(at).chain(words).collect();
+        Some(format!("fault: {}", all.join(", ")))
+    }
+}
+
+impl Drop for Logical {
+    fn drop(&mut self) {
+        // SAFETY: whatever was made of the device holds it, so nothing is left but what runs on.
+        let _ = unsafe { self.handle.device_wait_idle() };
+        drop(self.allocator.get_mut().take());
+        // SAFETY: ours; no pipeline is being made any more.
+        unsafe { self.handle.destroy_pipeline_cache(self.cache, None) };
+        // SAFETY: as above.
+        unsafe { self.handle.destroy_device(None) };
+    }
+}
+
+fn create(
+    instance: &Instance,
+    physical: Physical,
+    facts: &Facts,
+    choices: Choices,
+    compute: Family,
+    transfer: Option<Family>,
+) -> Result<ash::Device> {
+    let priorities = [1.0_f32; MOST_LANES as usize];
+    let queue = |family: Family, most: u32| {
+        vk::DeviceQueueCreateInfo::default()
+            .queue_family_index(family.index)
+            .queue_priorities(&priorities[..family.count.min(most) as usize])
+    };
+    let compute = queue(compute, MOST_LANES);
+    let queues: Vec<_> =
+        std::iter::once(compute).chain(transfer.map(|family| queue(family, MOST_TRANSFER_LANES))).collect();
+    let extensions: Vec<_> = extensions(facts).into_iter().map(CStr::as_ptr).collect();
+    let supported = Supported::ask(instance, physical, facts);
+    let mut v11 = supported.v11();
+    let mut v12 = supported.v12();
+    let mut v13 = supported.v13();
+    let mut atomics = supported.atomics();
+    let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
+    let mut figures =
+        vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default().pipeline_executable_info(true);
+    let mut faults = vk::PhysicalDeviceFaultFeaturesEXT::default().device_fault(true);
+    let mut all = vk::PhysicalDeviceFeatures2::default().features(supported.core(choices.robust));
+    let mut info = vk::DeviceCreateInfo::default()
+        .queue_create_infos(&queues)
+        .enabled_extension_names(&extensions)
+        .push_next(&mut all)
+        .push_next(&mut v11)
+        .push_next(&mut v12);
+    let features = facts.features;
+    info = if facts.version.minor >= 3 { info.push_next(&mut v13) } else { info };
+    info = if features.atomics_f32 { info.push_next(&mut atomics) } else { info };
+    info = if features.cooperative_matrix { info.push_next(&mut matrices) } else { info };
+    info = if features.executable_properties { info.push_next(&mut figures) } else { info };
+    info = if features.device_fault { info.push_next(&mut faults) } else { info };
+    // SAFETY: the device is of this instance and has what is asked for; the chain lives during the call.
+    let made = unsafe { instance.handle.create_device(physical.0, &info, None) };
+    made.map_err(|code| status::error("vkCreateDevice", code))
+}
+
+/// Extensions that are used where they are there.
+fn extensions(facts: &Facts) -> Vec<&'static CStr> {
+    let features = facts.features;
+    let wanted = [
+        (features.push_descriptors, ash::khr::push_descriptor::NAME),
+        (features.host_import, ash::ext::external_memory_host::NAME),
+        (features.executable_properties, ash::khr::pipeline_executable_properties::NAME),
+        (features.device_fault, ash::ext::device_fault::NAME),
+        (features.calibrated, ash::ext::calibrated_timestamps::NAME),
+        (features.memory_budget, ash::ext::memory_budget::NAME),
+        (features.atomics_f32, ash::ext::shader_atomic_float::NAME),
+        (features.cooperative_matrix, ash::khr::cooperative_matrix::NAME),
+        // Whoever has it must have it turned on.
+        (has(facts, ash::khr::portability_subset::NAME), ash::khr::portability_subset::NAME),
+    ];
+    wanted.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
+}
+
+/// Features of the device, of which those are turned on that kernels can use.
+struct Supported {
+    core: vk::PhysicalDeviceFeatures,
+    v11: vk::PhysicalDeviceVulkan11Features<'static>,
+    v12: vk::PhysicalDeviceVulkan12Features<'static>,
+    v13: vk::PhysicalDeviceVulkan13Features<'static>,
+    atomics: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
+}
+
+impl Supported {
+    fn ask(instance: &Instance, physical: Physical, facts: &Facts) -> Self {
+        let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
+        let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
+        let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
+        let mut atomics = vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT::default();
+        let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut v11).push_next(&mut v12);
+        all = if facts.version.minor >= 3 { all.push_next(&mut v13) } else { all };
+        all = if facts.features.atomics_f32 { all.push_next(&mut atomics) } else { all };
+        // SAFETY: the device is of this instance, and knows every structure of the chain.
+        unsafe { instance.handle.get_physical_device_features2(physical.0, &mut all) };
+        let core = all.features;
+        let end = std::ptr::null_mut();
+        (v11.p_next, v12.p_next, v13.p_next, atomics.p_next) = (end, end, end, end);
+        Self { core, v11, v12, v13, atomics }
+    }
+
+    fn core(&self, robust: bool) -> vk::PhysicalDeviceFeatures {
+        vk::PhysicalDeviceFeatures {
+            shader_float64: self.core.shader_float64,
+            shader_int64: self.core.shader_int64,
+            shader_int16: self.core.shader_int16,
+            robust_buffer_access: if robust { self.core.robust_buffer_access } else { vk::FALSE },
+            ..Default::default()
+        }
+    }
+
+    fn v11(&self) -> vk::PhysicalDeviceVulkan11Features<'static> {
+        vk::PhysicalDeviceVulkan11Features {
+            storage_buffer16_bit_access: self.v11.storage_buffer16_bit_access,
+            uniform_and_storage_buffer16_bit_access: self.v11.uniform_and_storage_buffer16_bit_access,
+            storage_push_constant16: self.v11.storage_push_constant16,
+            variable_pointers_storage_buffer: self.v11.variable_pointers_storage_buffer,
+            variable_pointers: self.v11.variable_pointers,
+            ..Default::default()
+        }
+    }
+
+    fn v12(&self) -> vk::PhysicalDeviceVulkan12Features<'static> {
+        vk::PhysicalDeviceVulkan12Features {
+            storage_buffer8_bit_access: self.v12.storage_buffer8_bit_access,
+            uniform_and_storage_buffer8_bit_access: self.v12.uniform_and_storage_buffer8_bit_access,
+            storage_push_constant8: self.v12.storage_push_constant8,
+            shader_buffer_int64_atomics: self.v12.shader_buffer_int64_atomics,
+            shader_shared_int64_atomics: self.v12.shader_shared_int64_atomics,
+            shader_float16: self.v12.shader_float16,
+            shader_int8: self.v12.shader_int8,
+            shader_subgroup_extended_types: self.v12.shader_subgroup_extended_types,
+            scalar_block_layout: self.v12.scalar_block_layout,
+            uniform_buffer_standard_layout: self.v12.uniform_buffer_standard_layout,
+            host_query_reset: self.v12.host_query_reset,
+            timeline_semaphore: vk::TRUE,
+            vulkan_memory_model: self.v12.vulkan_memory_model,
+            vulkan_memory_model_device_scope: self.v12.vulkan_memory_model_device_scope,
+            ..Default::default()
+        }
+    }
+
+    fn v13(&self) -> vk::PhysicalDeviceVulkan13Features<'static> {
+        vk::PhysicalDeviceVulkan13Features {
+            subgroup_size_control: self.v13.subgroup_size_control,
+            compute_full_subgroups: self.v13.compute_full_subgroups,
+            shader_integer_dot_product: self.v13.shader_integer_dot_product,
+            shader_zero_initialize_workgroup_memory: self.v13.shader_zero_initialize_workgroup_memory,
+            maintenance4: self.v13.maintenance4,
+            ..Default::default()
+        }
+    }
+
+    fn atomics(&self) -> vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static> {
+        vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT {
+            shader_buffer_float32_atomics: self.atomics.shader_buffer_float32_atomics,
+            shader_buffer_float32_atomic_add: self.atomics.shader_buffer_float32_atomic_add,
+            shader_shared_float32_atomics: self.atomics.shader_shared_float32_atomics,
+            shader_shared_float32_atomic_add: self.atomics.shader_shared_float32_atomic_add,
+            ..Default::default()
+        }
+    }
+}
+
+/// Says that a device has run out of something that it has few of.
+pub(super) fn exhausted(message: &str) -> Error {
+    Error::new(ErrorKind::OutOfResources, message)
+}

@@ -1,0 +1,238 @@
+//! Arguments of a launch in the driver's form, without an allocation for up to 16 tensors.
+
+use std::sync::Arc;
+
+use runtime_core::backend::{ArgRef, Launch, TensorArg};
+use runtime_core::{Access, Error, Result};
+use smallvec::SmallVec;
+
+use crate::driver::{Binding, Commands, Home, Memory};
+use crate::memory::VulkanBuffer;
+use crate::module::VulkanKernel;
+use crate::spirv::Block;
+
+/// Arguments in the driver's form.
+#[derive(Debug, Default)]
+pub(crate) struct Packed<'a> {
+    bindings: SmallVec<[Binding; 16]>,
+    constants: SmallVec<[u8; 128]>,
+    detours: Vec<Detour<'a>>,
+    groups: [u32; 3],
+    /// It writes memory that the program may look at.
+    pub(crate) seen: bool,
+}
+
+/// A view that begins where the device can bind none: the kernel works on a copy, which goes back afterwards.
+#[derive(Debug)]
+struct Detour<'a> {
+    buffer: &'a VulkanBuffer,
+    offset: u64,
+    bytes: u64,
+    access: Access,
+    copy: Arc<Memory>,
+}
+
+impl<'a> Packed<'a> {
+    /// Takes the arguments of a launch.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that says which argument does not fit; `OutOfMemory`.
+    #[inline]
+    pub(crate) fn new(kernel: &VulkanKernel, launch: &Launch<'a, VulkanBuffer>) -> Result<Self> {
+        let mut packed = Packed { groups: launch.groups(), ..Packed::default() };
+        let interface = &kernel.interface;
+        let mut scalars = Scalars::of(&interface.block, launch);
+        let mut tensors = 0;
+        for (index, arg) in launch.args().enumerate() {
+            match arg {
+                ArgRef::Tensor(tensor) => {
+                    if tensors < interface.used {
+                        let binding = packed.bind(kernel, index, &tensor)?;
+                        packed.bindings.push(binding);
+                    }
+                    packed.seen |= tensor.access().writes() && tensor.buffer().is_seen();
+                    tensors += 1;
+                }
+                ArgRef::Scalar { dtype, bits } => {
+                    scalars.push(&mut packed.constants, &bits.to_le_bytes()[..dtype.bytes().min(8)]);
+                }
+                ArgRef::Bytes(bytes) => scalars.push(&mut packed.constants, bytes),
+                ArgRef::Local(_) => return Err(local(kernel, index)),
+                _ => return Err(unknown(index)),
+            }
+        }
+        if tensors < interface.used || tensors > interface.slots.len() {
+            return Err(miscount(kernel, tensors));
+        }
+        if launch.group_size() != interface.group_size {
+            return Err(wrong_size(kernel, launch.group_size()));
+        }
+        if packed.constants.len().next_multiple_of(4) != interface.block.bytes as usize {
+            return Err(mismatch(kernel, packed.constants.len()));
+        }
+        packed.constants.resize(interface.block.bytes as usize, 0);
+        packed.check_detours(kernel, launch)?;
+        Ok(packed)
+    }
+
+    #[inline]
+    fn bind(
+        &mut self,
+        kernel: &VulkanKernel,
+        index: usize,
+        tensor: &TensorArg<'a, VulkanBuffer>,
+    ) -> Result<Binding> {
+        let (buffer, offset, bytes) = (tensor.buffer(), tensor.byte_offset(), tensor.span_bytes());
+        let facts = &kernel.context().logical.facts;
+        if bytes > facts.binding_bytes {
+            return Err(too_large(kernel, index, bytes));
+        }
+        if bytes == 0 {
+            // There is always something to bind, and of one byte no element is in range.
+            return Ok(Binding::new(&buffer.memory, 0, 1));
+        }
+        if (buffer.memory.start + offset).is_multiple_of(facts.binding_alignment) {
+            return Ok(Binding::new(&buffer.memory, offset, bytes));
+        }
+        let copy = Memory::allocate(&kernel.context().logical, Home::Device, bytes, facts.binding_alignment)?;
+        let copy = Arc::new(copy);
+        let binding = Binding::new(&copy, 0, bytes);
+        self.detours.push(Detour { buffer, offset, bytes, access: tensor.access(), copy });
+        Ok(binding)
+    }
+
+    /// A kernel that works on a copy must not see the same bytes by another argument.
+    fn check_detours(&self, kernel: &VulkanKernel, launch: &Launch<'a, VulkanBuffer>) -> Result<()> {
+        for detour in &self.detours {
+            let tensors = launch.args().filter_map(ArgRef::tensor);
+            let overlapping = tensors.filter(|tensor| {
+                std::ptr::eq(tensor.buffer(), detour.buffer)
+                    && tensor.byte_offset() < detour.offset + detour.bytes
+                    && detour.offset < tensor.byte_offset() + tensor.span_bytes()
+            });
+            let all: SmallVec<[Access; 4]> = overlapping.map(|tensor| tensor.access()).collect();
+            if all.len() > 1 && all.iter().any(|access| access.writes()) {
+                return Err(Error::invalid(format!(
+                    "kernel \"{}\": two arguments share memory, one of them is written, and one begins at byte {}, \
+                     where the device binds only multiples of {}; pass one tensor, or a copy",
+                    kernel.name,
+                    detour.offset,
+                    kernel.context().logical.facts.binding_alignment
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the launch.
+    #[inline]
+    pub(crate) fn record(&self, kernel: &VulkanKernel, commands: &mut Commands) -> Result<()> {
+        if self.detours.is_empty() {
+            return commands.dispatch(&kernel.pipeline, &self.bindings, &self.constants, self.groups);
+        }
+        for detour in &self.detours {
+            commands.copy((&detour.copy, 0), (&detour.buffer.memory, detour.offset), detour.bytes);
+        }
+        commands.barrier();
+        commands.dispatch(&kernel.pipeline, &self.bindings, &self.constants, self.groups)?;
+        commands.barrier();
+        for detour in self.detours.iter().filter(|detour| detour.access.writes()) {
+            commands.copy((&detour.buffer.memory, detour.offset), (&detour.copy, 0), detour.bytes);
+        }
+        Ok(())
+    }
+
+    /// Memory that must live until the launch has ended.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = Arc<Memory>> + use<'_> {
+        self.detours.iter().map(|detour| Arc::clone(&detour.copy))
+    }
+}
+
+/// Where values by value go.
+struct Scalars<'k> {
+    block: &'k Block,
+    /// There is one value for each member of the block.
+    matched: bool,
+    next: usize,
+}
+
+impl<'k> Scalars<'k> {
+    #[inline]
+    fn of(block: &'k Block, launch: &Launch<'_, VulkanBuffer>) -> Self {
+        let sizes = launch.args().filter_map(|arg| match arg {
+            ArgRef::Scalar { dtype, .. } => Some(dtype.bytes()),
+            ArgRef::Bytes(bytes) => Some(bytes.len()),
+            _ => None,
+        });
+        let matched = sizes.eq(block.members.iter().map(|member| member.bytes as usize));
+        Self { block, matched, next: 0 }
+    }
+
+    /// Puts a value where its member lies; without a member for each, values follow each other, aligned to their size.
+    #[inline]
+    fn push(&mut self, constants: &mut SmallVec<[u8; 128]>, bytes: &[u8]) {
+        let offset = match self.block.members.get(self.next).filter(|_| self.matched) {
+            Some(member) => member.offset as usize,
+            None => {
+                let alignment = if bytes.len().is_power_of_two() { bytes.len().min(16) } else { 4 };
+                constants.len().next_multiple_of(alignment)
+            }
+        };
+        self.next += 1;
+        let end = offset + bytes.len();
+        if constants.len() < end {
+            constants.resize(end, 0);
+        }
+        constants[offset..end].copy_from_slice(bytes);
+    }
+}
+
+#[cold]
+fn unknown(index: usize) -> Error {
+    Error::unsupported(format!("argument {index}, which is of a kind that this backend does not know,"))
+}
+
+#[cold]
+fn local(kernel: &VulkanKernel, index: usize) -> Error {
+    Error::unsupported(format!(
+        "argument {index} of kernel \"{}\", a size of work-group memory (give it as a specialisation constant),",
+        kernel.name
+    ))
+}
+
+#[cold]
+fn too_large(kernel: &VulkanKernel, index: usize, bytes: u64) -> Error {
+    Error::invalid(format!(
+        "argument {index} of kernel \"{}\" is of {bytes} bytes; the device binds at most {} (maxStorageBufferRange): \
+         launch on smaller views",
+        kernel.name,
+        kernel.context().logical.facts.binding_bytes
+    ))
+}
+
+#[cold]
+fn miscount(kernel: &VulkanKernel, given: usize) -> Error {
+    Error::invalid(format!(
+        "kernel \"{}\" takes {} tensors, got {given}",
+        kernel.name,
+        kernel.interface.slots.len()
+    ))
+}
+
+#[cold]
+fn wrong_size(kernel: &VulkanKernel, given: [u32; 3]) -> Error {
+    Error::invalid(format!(
+        "kernel \"{}\" is compiled for groups of {:?}, got {given:?}",
+        kernel.name, kernel.interface.group_size
+    ))
+}
+
+#[cold]
+fn mismatch(kernel: &VulkanKernel, given: usize) -> Error {
+    let block = &kernel.interface.block;
+    let members: Vec<u32> = block.members.iter().map(|member| member.bytes).collect();
+    Error::invalid(format!(
+        "kernel \"{}\" takes {} bytes of push constants, in members of {members:?}; the values given make {given}",
+        kernel.name, block.bytes
+    ))
+}

@@ -1,0 +1,143 @@
+//! How far a queue is: what its semaphore says, as one completed prefix.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use runtime_core::backend::HostBytesMut;
+use runtime_core::{Error, Result};
+
+use crate::context::Context;
+use crate::driver::{Memory, Semaphore};
+use crate::timer::Timestamps;
+
+/// How long a wait only looks: the driver's own wait puts the thread to sleep, and what is waited for is often near.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// A read: its bytes are in memory that the program reaches when `ticket` has ended on the device.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    pub(crate) ticket: u64,
+    pub(crate) from: Arc<Memory>,
+    pub(crate) offset: u64,
+    pub(crate) destination: HostBytesMut,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    landings: VecDeque<Landing>,
+    failure: Option<(u64, Error)>,
+}
+
+/// What a queue shares with those who wait for it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    // Before `context`, which they were made of.
+    state: Mutex<State>,
+    pub(crate) timestamps: Mutex<Timestamps>,
+    pub(crate) semaphore: Arc<Semaphore>,
+    pub(crate) context: Arc<Context>,
+    /// The last ticket that was taken, and the last one that was handed to the driver.
+    tail: AtomicU64,
+    submitted: AtomicU64,
+    completed: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+        Ok(Self {
+            state: Mutex::default(),
+            timestamps: Mutex::default(),
+            semaphore: Arc::new(Semaphore::new(&context.logical)?),
+            context: Arc::clone(context),
+            tail: AtomicU64::new(0),
+            submitted: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+        })
+    }
+
+    /// Notes that `ticket` was taken.
+    #[inline]
+    pub(crate) fn took(&self, ticket: u64) {
+        self.tail.store(ticket, Ordering::Release);
+    }
+
+    /// Notes that all up to `ticket` were handed to the driver.
+    pub(crate) fn handed(&self, ticket: u64) {
+        self.submitted.store(ticket, Ordering::Release);
+    }
+
+    /// The completed prefix as it was last seen.
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing is under way.
+    pub(crate) fn is_idle(&self) -> Result<bool> {
+        Ok(self.semaphore.value()? >= self.submitted.load(Ordering::Acquire))
+    }
+
+    /// Copies a read to the program when its ticket has ended.
+    pub(crate) fn expect(&self, landing: Landing) {
+        self.state.lock().landings.push_back(landing);
+    }
+
+    /// Fails `ticket` and all that follow.
+    pub(crate) fn fail(&self, ticket: u64, error: Error) {
+        self.state.lock().failure.get_or_insert((ticket, error));
+    }
+
+    /// Says why nothing can be submitted any more.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.context.logical.check_alive()?;
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// Why the queue failed.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.state.lock().failure.as_ref().map(|(_, error)| error.clone())
+    }
+
+    /// The first ticket that failed; 0: none.
+    pub(crate) fn first_failed(&self) -> u64 {
+        self.state.lock().failure.as_ref().map_or(0, |(ticket, _)| *ticket)
+    }
+
+    /// The completed prefix now: reads that have ended are with the program.
+    pub(crate) fn poll(&self) -> Result<u64> {
+        self.context.logical.check_alive()?;
+        let value = self.semaphore.value()?;
+        let mut state = self.state.lock();
+        while state.landings.front().is_some_and(|landing| landing.ticket <= value) {
+            if let Some(Landing { from, offset, mut destination, .. }) = state.landings.pop_front() {
+                from.read(offset, &mut destination);
+            }
+        }
+        let mut completed = value;
+        if state.failure.is_some() && value >= self.submitted.load(Ordering::Acquire) {
+            // The rest never reached the driver.
+            state.landings.clear();
+            completed = self.tail.load(Ordering::Acquire);
+        }
+        // Under the lock: who sees a ticket ended sees what was read, too.
+        self.completed.fetch_max(completed, Ordering::AcqRel);
+        Ok(completed)
+    }
+
+    /// Waits up to about `slice` for a ticket that was handed to the driver.
+    pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
+        if ticket > self.submitted.load(Ordering::Acquire) {
+            return self.context.logical.check_alive();
+        }
+        let begin = Instant::now();
+        while begin.elapsed() < LOOK.min(slice) {
+            if self.semaphore.value()? >= ticket {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        self.semaphore.wait(ticket, slice.saturating_sub(begin.elapsed())).map(|_| ())
+    }
+}

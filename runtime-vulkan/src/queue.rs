@@ -1,0 +1,237 @@
+//! Queues: submissions are recorded at once, and handed to the driver in batches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use runtime_core::abi::{Place, Progress};
+use runtime_core::backend::{HostBytes, HostBytesMut, Launch, NoGraph, Queue};
+use runtime_core::{Error, Result};
+
+use crate::context::Context;
+use crate::convert::{self, Piece};
+use crate::launch::Packed;
+use crate::memory::VulkanBuffer;
+use crate::module::VulkanKernel;
+use crate::progress::{Landing, Shared};
+use crate::record::{Keep, Recorder};
+
+/// Longest time that a submission waits for work of another device.
+const FOREIGN_SLICE: Duration = Duration::from_millis(10);
+
+/// An in-order queue of a device.
+#[derive(Debug)]
+pub struct VulkanQueue {
+    recorder: Mutex<Recorder>,
+    shared: Arc<Shared>,
+}
+
+impl VulkanQueue {
+    pub(crate) fn open(context: &Arc<Context>) -> Result<Self> {
+        context.logical.check_alive()?;
+        let shared = Arc::new(Shared::new(context)?);
+        Ok(Self { recorder: Mutex::new(Recorder::new(&shared)?), shared })
+    }
+
+    fn check_own(&self, what: &str, buffer: &VulkanBuffer) -> Result<()> {
+        if Arc::ptr_eq(buffer.context(), &self.shared.context) {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!("{what} of another Vulkan device (read and write it instead)")))
+    }
+}
+
+impl Queue for VulkanQueue {
+    type Buffer = VulkanBuffer;
+    type Kernel = VulkanKernel;
+    type Graph = NoGraph<VulkanBuffer>;
+
+    #[inline]
+    fn launch(&self, place: Place, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
+        let packed = Packed::new(kernel, launch)?;
+        let mut recorder = self.recorder.lock();
+        packed.record(kernel, recorder.commands(place)?)?;
+        recorder.writes_seen(packed.seen);
+        for copy in packed.copies() {
+            recorder.keep(copy as Keep);
+        }
+        recorder.took(place.ticket);
+        Ok(())
+    }
+
+    fn write(&self, place: Place, destination: &VulkanBuffer, offset: u64, source: HostBytes) -> Result<()> {
+        let bytes = source.len() as u64;
+        destination.check("write", offset, bytes)?;
+        let mut recorder = self.recorder.lock();
+        if bytes > 0 {
+            let (memory, from) = recorder.upload(bytes, place.ticket)?;
+            memory.write(from, &source);
+            recorder.commands(place)?.copy((&destination.memory, offset), (&memory, from), bytes);
+            recorder.writes_seen(destination.is_seen());
+        }
+        recorder.took(place.ticket);
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        place: Place,
+        source: &VulkanBuffer,
+        offset: u64,
+        destination: HostBytesMut,
+    ) -> Result<()> {
+        let bytes = destination.len() as u64;
+        source.check("read", offset, bytes)?;
+        let mut recorder = self.recorder.lock();
+        if bytes > 0 {
+            let (from, at) = recorder.download(bytes, place.ticket)?;
+            recorder.commands(place)?.copy((&from, at), (&source.memory, offset), bytes);
+            self.shared.expect(Landing { ticket: place.ticket, from, offset: at, destination });
+        }
+        recorder.took(place.ticket);
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        place: Place,
+        destination: (&VulkanBuffer, u64),
+        source: (&VulkanBuffer, u64),
+        bytes: u64,
+    ) -> Result<()> {
+        destination.0.check("copy: destination", destination.1, bytes)?;
+        source.0.check("copy: source", source.1, bytes)?;
+        self.check_own("copy: destination", destination.0)?;
+        self.check_own("copy: source", source.0)?;
+        let mut recorder = self.recorder.lock();
+        if bytes > 0 {
+            let (to, from) = ((&destination.0.memory, destination.1), (&source.0.memory, source.1));
+            recorder.commands(place)?.copy(to, from, bytes);
+            recorder.writes_seen(destination.0.is_seen());
+        }
+        recorder.took(place.ticket);
+        Ok(())
+    }
+
+    fn fill(
+        &self,
+        place: Place,
+        destination: (&VulkanBuffer, u64),
+        bytes: u64,
+        pattern: &[u8],
+    ) -> Result<()> {
+        let wide = convert::widen(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
+        let wide = wide.ok_or_else(|| {
+            let unit = pattern.len();
+            Error::invalid(format!(
+                "fill: {bytes} bytes with a pattern of {unit}; 1, 2, 4, 8 or 16 that divide it"
+            ))
+        })?;
+        let (buffer, offset) = destination;
+        buffer.check("fill", offset, bytes)?;
+        let mut recorder = self.recorder.lock();
+        let start = buffer.memory.start;
+        for piece in convert::pieces(start + offset, bytes, wide) {
+            self.record_fill(&mut recorder, place, buffer, piece)?;
+        }
+        recorder.writes_seen(buffer.is_seen());
+        recorder.took(place.ticket);
+        Ok(())
+    }
+
+    fn empty(&self, place: Place) -> Result<()> {
+        let builtins = self.shared.context.builtins()?;
+        let mut recorder = self.recorder.lock();
+        builtins.record_empty(recorder.commands(place)?)?;
+        recorder.keep(builtins as Keep);
+        recorder.took(place.ticket);
+        Ok(())
+    }
+
+    fn timestamp(&self, place: Place) -> Result<()> {
+        let mut recorder = self.recorder.lock();
+        recorder.commands(place)?;
+        recorder.order(place.ticket);
+        let ended = self.shared.completed();
+        let commands = recorder.commands(place)?;
+        let logical = &self.shared.context.logical;
+        self.shared.timestamps.lock().record(logical, commands, place.ticket, ended)?;
+        recorder.took(place.ticket);
+        Ok(())
+    }
+
+    fn read_timestamp(&self, ticket: u64) -> Result<u64> {
+        self.shared.context.logical.check_alive()?;
+        let counter = self.shared.timestamps.lock().read(ticket)?;
+        Ok(self.shared.context.clock.time_ns(counter))
+    }
+
+    #[inline]
+    fn mark(&self, _ticket: u64) -> Result<()> {
+        self.recorder.lock().seal();
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.recorder.lock().flush();
+        Ok(())
+    }
+
+    fn poll(&self) -> Result<Progress> {
+        let completed = self.shared.poll()?;
+        Ok(Progress { completed, first_failed: self.shared.first_failed() })
+    }
+
+    fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
+        self.shared.wait(ticket, slice)
+    }
+
+    fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
+        let source = &other.shared;
+        if Arc::ptr_eq(&source.context, &self.shared.context) {
+            if source.poll()? < ticket {
+                self.recorder.lock().wait_for(&source.semaphore, ticket);
+            }
+            return Ok(());
+        }
+        while source.poll()? < ticket {
+            source.wait(ticket, FOREIGN_SLICE)?;
+        }
+        Ok(())
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.shared.failure()
+    }
+}
+
+impl VulkanQueue {
+    fn record_fill(
+        &self,
+        recorder: &mut Recorder,
+        place: Place,
+        buffer: &VulkanBuffer,
+        piece: Piece,
+    ) -> Result<()> {
+        let logical = &self.shared.context.logical;
+        // Pieces count from the first byte of the driver's buffer.
+        let start = buffer.memory.start;
+        match piece {
+            Piece::Bytes { at, bytes, data } => {
+                let (memory, from) = recorder.upload(16, place.ticket)?;
+                memory.put(from, &data);
+                recorder.commands(place)?.copy((&buffer.memory, at - start), (&memory, from), bytes);
+            }
+            Piece::Words { at, bytes, word } => {
+                recorder.commands(place)?.fill((&buffer.memory, at - start), bytes, word);
+            }
+            Piece::Wide { at, bytes, words } => {
+                let builtins = self.shared.context.builtins()?;
+                let to = (&buffer.memory, at - start);
+                builtins.record_fill(logical, recorder.commands(place)?, to, bytes, words)?;
+                recorder.keep(builtins as Keep);
+            }
+        }
+        Ok(())
+    }
+}

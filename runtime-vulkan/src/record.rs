@@ -1,0 +1,330 @@
+//! Batching: submissions become commands at once, and are handed to the driver a segment at a time.
+//!
+//! A segment is a list of commands that ends with one signal, to the ticket of its last submission. Somebody who marks
+//! a ticket ends a segment there; else one grows until it is handed over.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime_core::Result;
+use runtime_core::abi::Place;
+use smallvec::SmallVec;
+
+use crate::context::Context;
+use crate::driver::{Batch, Commands, Home, Lane, Memory, Pool, Semaphore};
+use crate::progress::Shared;
+use crate::ring::Ring;
+
+/// Submissions that are handed over together at most.
+const FULL: u32 = 256;
+/// Segments that are handed over without an allocation.
+const INLINE: usize = 8;
+/// Bytes of a ring for small transfers, each way; what is larger than a part of it gets memory of its own.
+const RING_BYTES: u64 = 4 << 20;
+pub(crate) const RING_PIECE_BYTES: u64 = RING_BYTES / 8;
+/// Segments under way before the oldest is looked at for commands to use again.
+const UNDER_WAY: usize = 2;
+/// How long a queue that is closed waits for what core did not wait for.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// What must live until a segment has ended.
+pub(crate) type Keep = Arc<dyn std::any::Any + Send + Sync>;
+
+type Waits = SmallVec<[(Arc<Semaphore>, u64); 2]>;
+
+/// Commands with one signal at their end.
+struct Segment {
+    commands: Option<Commands>,
+    waits: Waits,
+    keeps: Vec<Keep>,
+    /// The last ticket in it.
+    last: u64,
+}
+
+/// A block of memory for small transfers.
+struct Block {
+    memory: Arc<Memory>,
+    ring: Ring,
+}
+
+/// What a queue has recorded and not yet seen to end.
+pub(crate) struct Recorder {
+    shared: Arc<Shared>,
+    lane: Arc<Lane>,
+    pool: Pool,
+    free: Vec<Commands>,
+    open: Option<Commands>,
+    waits: Waits,
+    keeps: Vec<Keep>,
+    sealed: VecDeque<Segment>,
+    in_flight: VecDeque<Segment>,
+    tail: u64,
+    sealed_to: u64,
+    handed_to: u64,
+    /// Every ticket up to this one lies before a barrier.
+    covered: u64,
+    /// The program may look at memory that was written since the last segment ended.
+    seen: bool,
+    /// Submissions since the last that were handed over, and how many are gathered until the device is looked at.
+    pending: u32,
+    gathered: u32,
+    uploads: Option<Block>,
+    downloads: Option<Block>,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("tail", &self.tail)
+            .field("handed_to", &self.handed_to)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Result<Self> {
+        let logical = &shared.context.logical;
+        let lane = logical.pick_lane();
+        let pool = Pool::new(logical, lane.family)?;
+        lane.join();
+        Ok(Self {
+            shared: Arc::clone(shared),
+            lane,
+            pool,
+            free: Vec::new(),
+            open: None,
+            waits: Waits::new(),
+            keeps: Vec::new(),
+            sealed: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            tail: 0,
+            sealed_to: 0,
+            handed_to: 0,
+            covered: 0,
+            seen: false,
+            pending: 0,
+            gathered: 1,
+            uploads: None,
+            downloads: None,
+        })
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.shared.context
+    }
+
+    /// Commands to record a submission into, behind whatever it depends on.
+    #[inline]
+    pub(crate) fn commands(&mut self, place: Place) -> Result<&mut Commands> {
+        self.ready()?;
+        if place.after > self.covered {
+            self.order(place.ticket);
+        }
+        self.open()
+    }
+
+    /// Orders `ticket` behind everything before it, and everything behind that.
+    #[inline]
+    pub(crate) fn order(&mut self, ticket: u64) {
+        if let Some(open) = &self.open
+            && self.covered < ticket - 1
+        {
+            open.barrier();
+            self.covered = ticket - 1;
+        }
+    }
+
+    /// Notes that the next ticket writes memory that the program may look at.
+    #[inline]
+    pub(crate) fn writes_seen(&mut self, seen: bool) {
+        self.seen |= seen;
+    }
+
+    /// Keeps something until the next ticket has ended.
+    pub(crate) fn keep(&mut self, keep: Keep) {
+        self.keeps.push(keep);
+    }
+
+    /// Notes that `ticket` was recorded; hands work over if there is enough, or if the device has none.
+    #[inline]
+    pub(crate) fn took(&mut self, ticket: u64) {
+        self.tail = ticket;
+        self.shared.took(ticket);
+        self.pending += 1;
+        if self.pending.is_multiple_of(self.gathered) {
+            self.look();
+        }
+    }
+
+    /// Each look costs a call of the driver, and each handing over costs many: a burst has few of both.
+    fn look(&mut self) {
+        let gathered = (self.gathered * 2).min(FULL);
+        if self.pending >= FULL || self.shared.is_idle().unwrap_or(true) {
+            self.hand_over();
+        }
+        self.gathered = gathered;
+    }
+
+    /// Ends the segment, so that `ticket`, the last one, is seen to end by itself.
+    pub(crate) fn seal(&mut self) {
+        if self.tail == self.sealed_to {
+            return;
+        }
+        let commands = self.open.take();
+        if let Some(commands) = &commands {
+            if std::mem::take(&mut self.seen) {
+                commands.publish();
+            }
+            if let Err(error) = commands.end() {
+                self.shared.fail(self.sealed_to + 1, error);
+            }
+        }
+        self.sealed.push_back(Segment {
+            commands,
+            waits: std::mem::take(&mut self.waits),
+            keeps: std::mem::take(&mut self.keeps),
+            last: self.tail,
+        });
+        self.sealed_to = self.tail;
+    }
+
+    /// Hands over everything; somebody is about to wait.
+    pub(crate) fn flush(&mut self) {
+        self.hand_over();
+        self.gathered = 1;
+    }
+
+    fn hand_over(&mut self) {
+        self.seal();
+        self.pending = 0;
+        let Some(last) = self.sealed.back().map(|segment| segment.last) else { return };
+        if self.shared.first_failed() != 0 {
+            return self.sealed.clear();
+        }
+        let semaphore = &*self.shared.semaphore;
+        let batches: SmallVec<[Batch<'_>; INLINE]> = self
+            .sealed
+            .iter()
+            .map(|segment| Batch {
+                waits: &segment.waits,
+                commands: segment.commands.as_ref(),
+                signal: (semaphore, segment.last),
+            })
+            .collect();
+        match self.lane.submit(&self.shared.context.logical, &batches) {
+            Ok(()) => {
+                drop(batches);
+                self.shared.handed(last);
+                self.handed_to = last;
+                self.in_flight.append(&mut self.sealed);
+            }
+            Err(error) => {
+                drop(batches);
+                self.shared.fail(self.handed_to + 1, error);
+                self.sealed.clear();
+            }
+        }
+    }
+
+    /// Makes later submissions wait until `semaphore` stands at `value`.
+    pub(crate) fn wait_for(&mut self, semaphore: &Arc<Semaphore>, value: u64) {
+        self.seal();
+        self.waits.push((Arc::clone(semaphore), value));
+    }
+
+    /// Memory that the program writes and the device reads, until `ticket` has ended: `bytes` bytes at the offset.
+    pub(crate) fn upload(&mut self, bytes: u64, ticket: u64) -> Result<(Arc<Memory>, u64)> {
+        let (memory, offset, own) = piece(&mut self.uploads, &self.shared, Home::Upload, bytes, ticket)?;
+        if own {
+            self.keep(Arc::clone(&memory) as Keep);
+        }
+        Ok((memory, offset))
+    }
+
+    /// Memory that the device writes and the program reads, until `ticket` has ended.
+    pub(crate) fn download(&mut self, bytes: u64, ticket: u64) -> Result<(Arc<Memory>, u64)> {
+        let (memory, offset, own) = piece(&mut self.downloads, &self.shared, Home::Pinned, bytes, ticket)?;
+        if own {
+            self.keep(Arc::clone(&memory) as Keep);
+        }
+        self.seen = true;
+        Ok((memory, offset))
+    }
+
+    #[inline]
+    fn open(&mut self) -> Result<&mut Commands> {
+        match &mut self.open {
+            Some(open) => Ok(open),
+            none => Ok(none.insert(self.pool.commands(false)?)),
+        }
+    }
+
+    /// Sees to it that there are commands to record into.
+    #[inline]
+    fn ready(&mut self) -> Result<()> {
+        self.shared.context.logical.check_alive()?;
+        if self.open.is_some() { Ok(()) } else { self.begin() }
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.recycle()?;
+        let mut commands = match self.free.pop() {
+            Some(commands) => commands,
+            None => self.pool.commands(false)?,
+        };
+        commands.begin()?;
+        self.open = Some(commands);
+        Ok(())
+    }
+
+    /// Takes back what has ended.
+    fn recycle(&mut self) -> Result<()> {
+        let mut ended = self.shared.completed();
+        if self.free.is_empty() && self.in_flight.len() >= UNDER_WAY {
+            ended = ended.max(self.shared.semaphore.value()?);
+        }
+        while self.in_flight.front().is_some_and(|segment| segment.last <= ended) {
+            let segment = self.in_flight.pop_front();
+            self.free.extend(segment.and_then(|segment| segment.commands));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.flush();
+        // An error means that nothing runs any more.
+        let _ = self.shared.semaphore.wait(self.handed_to, FAREWELL);
+        self.lane.leave();
+    }
+}
+
+/// A piece of a block, or, where it has no room, memory of its own, which is then for the caller to keep.
+fn piece(
+    block: &mut Option<Block>,
+    shared: &Shared,
+    home: Home,
+    bytes: u64,
+    ticket: u64,
+) -> Result<(Arc<Memory>, u64, bool)> {
+    let logical = &shared.context.logical;
+    if bytes <= RING_PIECE_BYTES {
+        let block = match block {
+            Some(block) => block,
+            none => {
+                let memory = Memory::allocate(logical, home, RING_BYTES, 16)?;
+                none.insert(Block { memory: Arc::new(memory), ring: Ring::new(RING_BYTES) })
+            }
+        };
+        if let Some(offset) = block.ring.take(bytes, ticket) {
+            return Ok((Arc::clone(&block.memory), offset, false));
+        }
+        block.ring.give_back(shared.poll()?);
+        if let Some(offset) = block.ring.take(bytes, ticket) {
+            return Ok((Arc::clone(&block.memory), offset, false));
+        }
+    }
+    Ok((Arc::new(Memory::allocate(logical, home, bytes, 16)?), 0, true))
+}

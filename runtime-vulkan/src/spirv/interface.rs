@@ -1,0 +1,253 @@
+//! What an entry point takes.
+
+use runtime_core::{Access, DType, Error, ErrorKind, Result};
+
+use super::uses::Use;
+use super::{Code, Id, Size, Type, Variable, class};
+
+/// `WorkgroupSize`.
+const WORK_GROUP_SIZE: u32 = 25;
+
+/// What an entry point takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    /// Its tensors, by binding. Where the code has no other entry point, those count too that it declares and never uses.
+    pub(crate) slots: Vec<Slot>,
+    /// How many of them, from the first on, it cannot do without.
+    pub(crate) used: usize,
+    /// Its push constants.
+    pub(crate) block: Block,
+    pub(crate) group_size: [u32; 3],
+    /// Bytes of work-group memory.
+    pub(crate) shared_bytes: u32,
+}
+
+/// A storage buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) access: Access,
+    /// The type that its elements are made of, where the code says. Unsigned words say nothing: they stand for anything.
+    pub(crate) dtype: Option<DType>,
+}
+
+/// Push constants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) bytes: u32,
+    /// Where each member lies, how large it is, and its type, if it is a scalar.
+    pub(crate) members: Vec<Member>,
+}
+
+/// A member of the push constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+    pub(crate) dtype: Option<DType>,
+}
+
+fn refused(entry: &str, what: impl std::fmt::Display) -> Error {
+    Error::unsupported(format!("entry point \"{entry}\": {what}"))
+}
+
+impl Code {
+    /// What an entry point takes, with these constants.
+    ///
+    /// # Errors
+    /// `NotFound`; `Unsupported` for what is neither a storage buffer of set 0 nor a push constant.
+    pub(crate) fn interface(&self, name: &str, specialised: &[(u32, Vec<u8>)]) -> Result<Interface> {
+        let entry = self.entries.iter().find(|entry| entry.name == name);
+        let entry =
+            entry.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no entry point \"{name}\"")))?;
+        let mut uses: Vec<_> =
+            self.uses(entry.function).into_iter().map(|(id, how)| (id, Some(how))).collect();
+        uses.extend(self.unused(&uses));
+        uses.sort_by_key(|(id, _)| *id);
+        let mut used = 0;
+        let (mut slots, mut block, mut shared_bytes): (Vec<Option<Slot>>, _, _) =
+            (Vec::new(), Block::default(), 0);
+        for (id, how) in uses {
+            let Some(&variable) = self.variables.get(&id) else { continue };
+            match variable.class {
+                _ if how.is_none() && variable.class != class::STORAGE_BUFFER => {}
+                class::PUSH_CONSTANT => block = self.block(variable, specialised),
+                class::WORK_GROUP => {
+                    shared_bytes += self.pointee(variable).map_or(0, |ty| self.bytes(ty, specialised));
+                }
+                class::UNIFORM_CONSTANT => {
+                    return Err(refused(name, "images and samplers, of which a kernel gets none,"));
+                }
+                class::UNIFORM | class::STORAGE_BUFFER => {
+                    let (binding, slot) = self.slot(name, id, variable, how.unwrap_or_default())?;
+                    if how.is_some() {
+                        used = used.max(binding + 1);
+                    }
+                    if slots.len() <= binding {
+                        slots.resize(binding + 1, None);
+                    }
+                    slots[binding] = Some(slot);
+                }
+                _ => {}
+            }
+        }
+        // A buffer that the entry point never touches is an argument all the same: the next one has its own place.
+        let unused = Slot { access: Access::Read, dtype: None };
+        Ok(Interface {
+            slots: slots.into_iter().map(|slot| slot.unwrap_or(unused)).collect(),
+            used,
+            block,
+            group_size: self.group_size(name, entry.function, specialised)?,
+            shared_bytes,
+        })
+    }
+
+    /// Variables that the only entry point does not use.
+    fn unused(&self, used: &[(Id, Option<Use>)]) -> Vec<(Id, Option<Use>)> {
+        let known = |id: &Id| used.iter().any(|(other, _)| other == id);
+        let ids = self.variables.keys().filter(|id| self.entries.len() == 1 && !known(id));
+        ids.map(|id| (*id, None)).collect()
+    }
+
+    fn pointee(&self, variable: Variable) -> Option<Id> {
+        match self.types.get(&variable.ty)? {
+            Type::Pointer { to, class } => {
+                debug_assert_eq!(*class, variable.class, "a variable is of its pointer's class");
+                Some(*to)
+            }
+            _ => None,
+        }
+    }
+
+    fn slot(&self, entry: &str, id: Id, variable: Variable, how: Use) -> Result<(usize, Slot)> {
+        let own = self.decoration(id);
+        let ty = self.pointee(variable).ok_or_else(|| refused(entry, "a buffer without a type"))?;
+        let whole = self.decoration(ty);
+        let called = self.names.get(&id).filter(|name| !name.is_empty()).or_else(|| self.names.get(&ty));
+        let called = called.map_or("a buffer", String::as_str);
+        if variable.class == class::UNIFORM && !whole.buffer_block {
+            return Err(refused(entry, format_args!("`{called}` as a uniform buffer (declare it `buffer`)")));
+        }
+        let Some(Type::Struct { members }) = self.types.get(&ty) else {
+            return Err(refused(entry, format_args!("`{called}` as an array of buffers")));
+        };
+        let binding = match (own.set.unwrap_or(0), own.binding) {
+            (0, Some(binding)) if binding < 1024 => binding as usize,
+            (set, binding) => {
+                let binding = binding.map_or_else(|| "none".to_owned(), |binding| binding.to_string());
+                let place = format_args!(
+                    "`{called}` at set {set}, binding {binding} (arguments are bindings 0, 1, … of set 0)"
+                );
+                return Err(refused(entry, place));
+            }
+        };
+        let all = |flag: fn(&super::MemberDecorations) -> bool| {
+            !members.is_empty()
+                && (0..).zip(members).all(|(index, _)| self.members.get(&(ty, index)).is_some_and(flag))
+        };
+        let read_only = own.read_only || all(|member| member.read_only);
+        let write_only = own.write_only || all(|member| member.write_only);
+        let access = match (how.reads && !write_only, how.writes && !read_only) {
+            (true, true) => Access::ReadWrite,
+            (false, true) => Access::Write,
+            (_, false) => Access::Read,
+        };
+        let dtype = members.last().and_then(|member| self.element(*member));
+        Ok((binding, Slot { access, dtype: dtype.filter(|dtype| *dtype != DType::U32) }))
+    }
+
+    /// The scalar that a type is made of.
+    fn element(&self, ty: Id) -> Option<DType> {
+        match self.types.get(&ty)? {
+            Type::RuntimeArray { of }
+            | Type::Array { of, .. }
+            | Type::Vector { of, .. }
+            | Type::Matrix { of, .. } => self.element(*of),
+            scalar => dtype(scalar),
+        }
+    }
+
+    fn block(&self, variable: Variable, specialised: &[(u32, Vec<u8>)]) -> Block {
+        let mut block = Block::default();
+        if let Some(ty) = self.pointee(variable) {
+            self.members(ty, 0, specialised, &mut block.members);
+        }
+        let ends = block.members.iter().map(|member| member.offset + member.bytes);
+        // The driver counts in words.
+        block.bytes = ends.max().unwrap_or(0).next_multiple_of(4);
+        block
+    }
+
+    /// The members of a structure, and of those within it.
+    fn members(&self, ty: Id, base: u32, specialised: &[(u32, Vec<u8>)], found: &mut Vec<Member>) {
+        let Some(Type::Struct { members }) = self.types.get(&ty) else { return };
+        for (index, member) in (0..).zip(members) {
+            let known = self.members.get(&(ty, index)).copied().unwrap_or_default();
+            let offset = base + known.offset;
+            match self.types.get(member) {
+                Some(Type::Struct { .. }) => self.members(*member, offset, specialised, found),
+                Some(Type::Matrix { columns, .. }) if known.matrix_stride > 0 => {
+                    found.push(Member { offset, bytes: columns * known.matrix_stride, dtype: None });
+                }
+                Some(plain) => {
+                    let bytes = self.bytes(*member, specialised);
+                    found.push(Member { offset, bytes, dtype: dtype(plain) });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Bytes of a type.
+    fn bytes(&self, ty: Id, specialised: &[(u32, Vec<u8>)]) -> u32 {
+        match self.types.get(&ty) {
+            Some(Type::Bool) => 4,
+            Some(Type::Int { bits, .. } | Type::Float { bits }) => bits / 8,
+            Some(Type::Vector { of, count }) => count.saturating_mul(self.bytes(*of, specialised)),
+            Some(Type::Matrix { of, columns }) => columns.saturating_mul(self.bytes(*of, specialised)),
+            Some(Type::Array { of, length }) => {
+                let stride = self.decoration(ty).stride.unwrap_or_else(|| self.bytes(*of, specialised));
+                stride.saturating_mul(self.number(*length, specialised).unwrap_or(0))
+            }
+            Some(Type::Struct { members }) => members
+                .iter()
+                .fold(0, |sum: u32, member| sum.saturating_add(self.bytes(*member, specialised))),
+            _ => 0,
+        }
+    }
+
+    fn group_size(&self, name: &str, function: Id, specialised: &[(u32, Vec<u8>)]) -> Result<[u32; 3]> {
+        let builtin = self.decorations.iter().find(|(_, known)| known.builtin == Some(WORK_GROUP_SIZE));
+        let parts = builtin.and_then(|(id, _)| self.parts(*id)).and_then(|parts| parts.first_chunk::<3>());
+        let size = match parts {
+            Some(parts) => Some(Size::Constants(*parts)),
+            None => self.sizes.get(&function).copied(),
+        };
+        let number = |id: Id| {
+            self.number(id, specialised).ok_or_else(|| {
+                refused(name, "a work-group size that is computed of specialisation constants")
+            })
+        };
+        match size {
+            Some(Size::Literal(size)) => Ok(size),
+            Some(Size::Constants([x, y, z])) => Ok([number(x)?, number(y)?, number(z)?]),
+            None => Err(refused(name, "an entry point without a work-group size")),
+        }
+    }
+}
+
+fn dtype(ty: &Type) -> Option<DType> {
+    Some(match ty {
+        Type::Int { bits: 8, signed: true } => DType::I8,
+        Type::Int { bits: 8, .. } => DType::U8,
+        Type::Int { bits: 16, signed: true } => DType::I16,
+        Type::Int { bits: 16, .. } => DType::U16,
+        Type::Int { bits: 32, signed: true } => DType::I32,
+        Type::Int { bits: 32, .. } => DType::U32,
+        Type::Int { bits: 64, signed: true } => DType::I64,
+        Type::Int { bits: 64, .. } => DType::U64,
+        Type::Float { bits: 16 } => DType::F16,
+        Type::Float { bits: 32 } => DType::F32,
+        Type::Float { bits: 64 } => DType::F64,
+        _ => return None,
+    })
+}
