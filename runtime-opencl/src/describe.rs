@@ -127,6 +127,7 @@ fn capabilities(driver: &Driver, device: Raw, facts: &Facts) -> Capabilities {
         abi::CAP_TIMESTAMPS
             | abi::CAP_WAIT_FOR
             | abi::CAP_GROUPS
+            | abi::CAP_ROWS
             | has(facts.has_compiler, abi::CAP_EMPTY_KERNEL)
             | has(lent, abi::CAP_IMPORT)
             | has(doubles, abi::CAP_F64)

@@ -20,15 +20,13 @@ use crate::views::{View, check_apart};
 /// `Unsupported`.
 #[inline]
 pub(crate) fn check(launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
-    let plain = launch.shared_bytes() == 0 && !launch.cooperative() && launch.cluster() == [1; 3];
-    if plain && launch.range().is_none() { Ok(()) } else { Err(refusal(launch)) }
+    let plain = !launch.cooperative() && launch.cluster() == [1; 3] && launch.range().is_none();
+    if plain { Ok(()) } else { Err(refusal(launch)) }
 }
 
 #[cold]
 fn refusal(launch: &Launch<'_, OpenClBuffer>) -> Error {
-    Error::unsupported(if launch.shared_bytes() != 0 {
-        "work-group memory that no argument names (OpenCL takes it as an argument, `Arg::local`)"
-    } else if launch.cooperative() {
+    Error::unsupported(if launch.cooperative() {
         "a cooperative launch"
     } else if launch.range().is_some() {
         "a range"

@@ -29,7 +29,9 @@
 //! | by-value bytes | a structure or vector of exactly that size |
 //! | work-group memory | a pointer to local memory |
 //!
-//! Images, samplers and pipes are refused when the kernel is looked up.
+//! Images, samplers and pipes are refused when the kernel is looked up. Where the driver tells the parameters, a pointer that is
+//! not `const` counts as written: name such an argument written, or read and written. `Geometry::shared_bytes` gives a kernel
+//! nothing: it sees what its arguments name.
 //!
 //! # As a library
 //!

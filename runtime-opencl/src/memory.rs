@@ -185,11 +185,6 @@ impl OpenClBuffer {
     }
 
     #[inline]
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    #[inline]
     pub(crate) fn parts(&self) -> &Mutex<Vec<Part>> {
         &self.parts
     }

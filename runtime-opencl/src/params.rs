@@ -23,8 +23,9 @@ pub(crate) struct Parameter {
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
-    /// A pointer to memory of the device, that of a constant where it is told.
-    Tensor { constant: bool },
+    /// A pointer to memory of the device; the type of its elements is told where those are floating-point numbers: others
+    /// are often looked at by another type.
+    Tensor { constant: bool, dtype: Option<DType> },
     /// A pointer to work-group memory.
     Local,
     /// A scalar of this type.
@@ -77,16 +78,16 @@ impl Parameter {
         Some(Self { name, type_name, sort })
     }
 
-    /// The parameter as core has it; `None` if something of it is not known: what is not constant may be read or written or
-    /// both.
+    /// The parameter as core has it; `None` if it is not known what it takes. What is not constant counts as written.
     pub(crate) fn told(&self) -> Option<Param> {
-        let param = |kind, dtype| Some(Param { kind, access: Access::Read, dtype });
-        match self.sort {
-            Sort::Tensor { constant: true } => param(ArgKind::Tensor, None),
-            Sort::Local => param(ArgKind::Local, None),
-            Sort::Scalar(dtype) => param(ArgKind::Scalar, Some(dtype)),
-            Sort::Tensor { constant: false } | Sort::Value | Sort::Foreign => None,
-        }
+        let (kind, dtype) = match self.sort {
+            Sort::Tensor { dtype, .. } => (ArgKind::Tensor, dtype),
+            Sort::Local => (ArgKind::Local, None),
+            Sort::Scalar(dtype) => (ArgKind::Scalar, Some(dtype)),
+            Sort::Value | Sort::Foreign => return None,
+        };
+        let written = matches!(self.sort, Sort::Tensor { constant: false, .. });
+        Some(Param { kind, access: if written { Access::Write } else { Access::Read }, dtype })
     }
 
     /// Refuses what no argument of a launch can be.
@@ -120,14 +121,21 @@ fn sort(address: u32, access: u32, constant: bool, type_name: &str) -> Sort {
         || !plain.ends_with('*') && handles.iter().any(|name| plain.starts_with(name));
     match address {
         _ if foreign => Sort::Foreign,
-        CL_KERNEL_ARG_ADDRESS_GLOBAL => Sort::Tensor { constant },
-        CL_KERNEL_ARG_ADDRESS_CONSTANT => Sort::Tensor { constant: true },
+        CL_KERNEL_ARG_ADDRESS_GLOBAL => Sort::Tensor { constant, dtype: floats(plain) },
+        CL_KERNEL_ARG_ADDRESS_CONSTANT => Sort::Tensor { constant: true, dtype: floats(plain) },
         CL_KERNEL_ARG_ADDRESS_LOCAL => Sort::Local,
-        _ => SCALARS
-            .iter()
-            .find(|(name, _)| *name == plain)
-            .map_or(Sort::Value, |(_, dtype)| Sort::Scalar(*dtype)),
+        _ => scalar(plain).map_or(Sort::Value, Sort::Scalar),
     }
+}
+
+fn scalar(name: &str) -> Option<DType> {
+    SCALARS.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+}
+
+/// The type of the elements behind a pointer to floating-point numbers.
+fn floats(pointer: &str) -> Option<DType> {
+    let element = scalar(pointer.strip_suffix('*')?.trim())?;
+    [DType::F16, DType::F32, DType::F64].contains(&element).then_some(element)
 }
 
 #[cfg(test)]
@@ -141,9 +149,12 @@ mod tests {
     #[test]
     fn qualifiers_say_what_a_parameter_takes() {
         let of = |address, constant, name| sort(address, NONE, constant, name);
-        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, false, "float*"), Sort::Tensor { constant: false });
-        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "float*"), Sort::Tensor { constant: true });
-        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_CONSTANT, false, "image*"), Sort::Tensor { constant: true });
+        let tensor = |constant, dtype| Sort::Tensor { constant, dtype };
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, false, "float*"), tensor(false, Some(DType::F32)));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "double *"), tensor(true, Some(DType::F64)));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "float4*"), tensor(true, None));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "uint*"), tensor(true, None));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_CONSTANT, false, "image*"), tensor(true, None));
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_LOCAL, false, "float*"), Sort::Local);
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "const int"), Sort::Scalar(DType::I32));
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "unsigned long"), Sort::Scalar(DType::U64));
@@ -164,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_written_is_not_told_as_known() {
+    fn what_is_not_constant_counts_as_written() {
         let tensor = |constant| Parameter {
             name: "a".into(),
             type_name: "float*".into(),
-            sort: Sort::Tensor { constant },
+            sort: Sort::Tensor { constant, dtype: None },
         };
-        assert!(tensor(false).told().is_none());
+        assert_eq!(tensor(false).told().map(|param| param.access), Some(Access::Write));
         assert_eq!(tensor(true).told().map(|param| param.access), Some(Access::Read));
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cl3::ext::{CL_FALSE, CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES};
 use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress as Reached};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, NoGraph, Queue, QueueOptions};
+use runtime_core::backend::{HostBytes, HostBytesMut, Launch, NoGraph, Queue, QueueOptions, RowCopy};
 use runtime_core::{Error, Result};
 
 use crate::builtin;
@@ -285,6 +285,11 @@ fn bind<'a>(bound: &'a mut Vec<Option<Bound>>, kernel: &OpenClKernel) -> Result<
     Ok(place.insert(Bound::new(kernel)?))
 }
 
+/// Column, row and slice of an offset.
+fn origin(offset: usize, pitch: usize) -> [usize; 3] {
+    [offset % pitch, offset / pitch, 0]
+}
+
 fn command_queue(primary: &Primary, device: Raw, options: &QueueOptions) -> Result<Owned<CommandQueue>> {
     let (driver, context) = (primary.driver, primary.context.raw());
     let flags = if options.timestamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
@@ -391,6 +396,47 @@ impl Queue for OpenClQueue {
                 self.submit_read(from, from_offset, bytes, start.wrapping_add(to_offset))?
             }
         };
+        self.took(place, event);
+        Ok(())
+    }
+
+    fn copy_rows(&self, place: Place, rows: &RowCopy<'_, OpenClBuffer>) -> Result<()> {
+        let ((to, to_offset), (from, from_offset)) = (rows.destination, rows.source);
+        let to_span = rows.span_bytes(rows.destination_pitch);
+        let (to_offset, _) = to.range("copy: destination", to_offset, to_span)?;
+        let from_span = rows.span_bytes(rows.source_pitch);
+        let (from_offset, _) = from.range("copy: source", from_offset, from_span)?;
+        let own = [to, from].iter().all(|buffer| Arc::ptr_eq(buffer.primary(), &self.primary));
+        let (Reach::Object(object), Reach::Object(other), true) = (to.reach(), from.reach(), own) else {
+            return Err(Error::unsupported("rows of memory that is no buffer of this device's context"));
+        };
+        // Within the buffers, so all fit the address space.
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let region = [size(rows.row_bytes), size(rows.rows), 1];
+        let (to_pitch, from_pitch) = (size(rows.destination_pitch), size(rows.source_pitch));
+        let (to_origin, from_origin) = (origin(to_offset, to_pitch), origin(from_offset, from_pitch));
+        let event = self.primary.enqueue("clEnqueueCopyBufferRect", |calls, event| {
+            let (from_origin, to_origin, region) =
+                (from_origin.as_ptr(), to_origin.as_ptr(), region.as_ptr());
+            // SAFETY: both rectangles lie within their buffers, which live until the command has ended.
+            Some(unsafe {
+                (calls.clEnqueueCopyBufferRect?)(
+                    self.raw(),
+                    other,
+                    object,
+                    from_origin,
+                    to_origin,
+                    region,
+                    from_pitch,
+                    0,
+                    to_pitch,
+                    0,
+                    0,
+                    std::ptr::null(),
+                    event,
+                )
+            })
+        })?;
         self.took(place, event);
         Ok(())
     }

@@ -8,13 +8,9 @@ use runtime_core::Result;
 
 use super::{Calls, Driver, Raw};
 
-/// A sort of object: how it is retained and released.
+/// A sort of object, and how it is released.
 pub(crate) trait Sort {
-    const NAME: &'static str;
-
-    /// # Safety
-    /// `object` is alive and of this sort.
-    unsafe fn retain(calls: &Calls, object: Raw) -> Option<cl_int>;
+    const RELEASE: &'static str;
 
     /// # Safety
     /// `object` is of this sort, and its owner uses it no more.
@@ -22,18 +18,13 @@ pub(crate) trait Sort {
 }
 
 macro_rules! sorts {
-    ($($sort:ident $doc:literal $retain:ident $release:ident),* $(,)?) => {$(
+    ($($sort:ident $doc:literal $release:ident),* $(,)?) => {$(
         #[doc = $doc]
         #[derive(Debug)]
         pub(crate) struct $sort;
 
         impl Sort for $sort {
-            const NAME: &'static str = stringify!($retain);
-
-            unsafe fn retain(calls: &Calls, object: Raw) -> Option<cl_int> {
-                // SAFETY: the caller's promise.
-                Some(unsafe { (calls.$retain?)(object) })
-            }
+            const RELEASE: &'static str = stringify!($release);
 
             unsafe fn release(calls: &Calls, object: Raw) -> Option<cl_int> {
                 // SAFETY: the caller's promise.
@@ -43,12 +34,12 @@ macro_rules! sorts {
     )*};
 }
 sorts! {
-    Context "A context." clRetainContext clReleaseContext,
-    CommandQueue "A command queue." clRetainCommandQueue clReleaseCommandQueue,
-    Event "An event." clRetainEvent clReleaseEvent,
-    Function "A kernel." clRetainKernel clReleaseKernel,
-    Memory "A memory object." clRetainMemObject clReleaseMemObject,
-    Program "A program." clRetainProgram clReleaseProgram,
+    Context "A context." clReleaseContext,
+    CommandQueue "A command queue." clReleaseCommandQueue,
+    Event "An event." clReleaseEvent,
+    Function "A kernel." clReleaseKernel,
+    Memory "A memory object." clReleaseMemObject,
+    Program "A program." clReleaseProgram,
 }
 
 /// One reference to an object of the driver.
@@ -77,11 +68,15 @@ impl<S: Sort> Owned<S> {
     pub(crate) const fn raw(&self) -> Raw {
         self.raw
     }
+}
 
-    /// Another reference to the object.
+impl Owned<Event> {
+    /// Another reference to the event.
     pub(crate) fn share(&self) -> Result<Self> {
-        // SAFETY: the object is alive, since this is a reference to it.
-        self.driver.check(S::NAME, |calls| unsafe { S::retain(calls, self.raw) })?;
+        self.driver.check("clRetainEvent", |calls| {
+            // SAFETY: the event is alive, since this is a reference to it.
+            Some(unsafe { (calls.clRetainEvent?)(self.raw) })
+        })?;
         // SAFETY: the reference that was just made.
         Ok(unsafe { Self::new(self.driver, self.raw) })
     }
@@ -92,7 +87,7 @@ impl<S: Sort> Drop for Owned<S> {
     fn drop(&mut self) {
         // What cannot be released leaks: there is nobody to tell.
         // SAFETY: the reference is this one's own, and is given up here.
-        let _ = self.driver.call(S::NAME, |calls| unsafe { S::release(calls, self.raw) });
+        let _ = self.driver.call(S::RELEASE, |calls| unsafe { S::release(calls, self.raw) });
     }
 }
 
