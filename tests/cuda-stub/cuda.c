@@ -3,7 +3,8 @@
  * Streams are threads, device memory is memory of the program, and kernels are known by name (`kernels.c`); graphs stand in
  * `graphs.c`. It is stricter than the real one: a call that wants a current context and has none fails.
  *
- * STUB_CUDA is a list of words: devices=N, init=CODE, count=CODE, old (no version 12), memory=BYTES, and fail=FUNCTION:CODE:NTH,
+ * STUB_CUDA is a list of words: devices=N, init=CODE, count=CODE, old (no version 12), memory=BYTES, mig (each device is a
+ * MIG instance, with a quarter of the units), and fail=FUNCTION:CODE:NTH,
  * which makes the NTH call of a function answer CODE, and every later one too if the code is sticky. */
 #define _GNU_SOURCE
 #include "cuda.h"
@@ -256,10 +257,11 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     static const int known[][2] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152},
                                    {10, 32}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256}, {38, 1 << 20}, {39, 2048}, {40, 2}, {41, 1},
                                    {75, 9}, {76, 0}, {89, 1}, {95, 1}, {97, 232448}, {115, 1}, {120, 1}};
+    enum { UNITS = 16 };
     (void)device;
     CALL;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i][0] == attribute) return *value = known[i][1], 0;
+        if (known[i][0] == attribute) return *value = attribute == UNITS && number("mig", 0) ? known[i][1] / 4 : known[i][1], 0;
     *value = 0;
     return CUDA_ERROR_INVALID_VALUE;
 }
@@ -605,5 +607,8 @@ int cuFuncGetParamInfo(const struct kernel *function, size_t index, size_t *offs
     *bytes = (size_t)function->sizes[index];
     return 0;
 }
-int cuDeviceGetUuid_v2(char *uuid, int device) { return cuDeviceGetUuid(uuid, device); }
+int cuDeviceGetUuid_v2(char *uuid, int device) {
+    memset(uuid, (number("mig", 0) ? 0x60 : 0x40) + device, 16);
+    return 0;
+}
 #endif

@@ -12,7 +12,11 @@ use crate::workspace::{Profile, Target, Workspace};
 /// Executables of the bundle beside the benchmarks.
 const PROGRAMS: &[&str] = &["runtime", "conformance"];
 /// Folders of the bundle.
-const PARTS: &[&str] = &["bin", "lib/runtime", "kernels"];
+const PARTS: &[&str] = &["bin", "lib/runtime", "kernels", "interop"];
+/// Parts of earlier bundles, which some of them may lack.
+const FIRST_PARTS: &[&str] = &["bin", "lib/runtime", "kernels"];
+/// The exchange of tensors with Python's libraries: the library that the cases drive.
+const INTEROP: &str = "interop";
 
 pub(crate) fn perform(directory: &Path) -> Outcome {
     let workspace = Workspace::read()?;
@@ -33,6 +37,9 @@ pub(crate) fn perform(directory: &Path) -> Outcome {
         install(&built.join(backend.library()), &directory.join("lib/runtime").join(backend.library()))?;
     }
     copy_folder(&workspace.root.join("kernels"), &directory.join("kernels"))?;
+    let interop = Target { package: String::new(), name: INTEROP.to_owned() }.library();
+    install(&built.join(&interop), &directory.join(INTEROP).join(&interop))?;
+    copy_folder(&workspace.root.join("tests/interop/python"), &directory.join(INTEROP))?;
     check(&directory, &backends)?;
     println!("{}", directory.display());
     Ok(())
@@ -40,7 +47,7 @@ pub(crate) fn perform(directory: &Path) -> Outcome {
 
 /// Accepts an empty directory, or one that an earlier bundle is replaced in.
 fn refuse_other_contents(directory: &Path) -> Outcome {
-    let is_bundle = PARTS.iter().all(|part| directory.join(part).is_dir());
+    let is_bundle = FIRST_PARTS.iter().all(|part| directory.join(part).is_dir());
     if directory.exists() && fs::read_dir(directory)?.next().is_some() && !is_bundle {
         return Err(Failure::new(format!(
             "`{}` is not empty and no earlier bundle: name another",

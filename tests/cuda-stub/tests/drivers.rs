@@ -63,6 +63,8 @@ fn cases() -> Vec<Case> {
         case("a_fault_of_a_kernel_names_it", "fail=cuEventQuery:700:3", lost),
         // Every mark would lose the device.
         case("memory_of_a_queue_costs_no_mark", "only=queue_memory,fail=cuEventRecord:700:1", works),
+        case("a_mig_instance_is_a_device_with_its_share", "only=share,mig=1,memory=500000000", works),
+        case("a_whole_device_is_no_mig_instance", "only=share,memory=500000000", works),
         case("a_fault_that_a_launch_reports", "fail=cuLaunchKernel:719:2", lost),
         Case {
             name: "a_driver_without_what_is_new",
@@ -210,20 +212,27 @@ fn worker() -> ExitCode {
     for _ in 0..2 {
         match runtime.open("cuda:0") {
             Err(error) => return finish(&error),
-            Ok(device)
-                if std::env::var("STUB_CUDA").is_ok_and(|words| words.contains("only=queue_memory")) =>
-            {
-                if let Err(error) = queue_memory(&*device) {
-                    report(&error);
+            Ok(device) => match only(&std::env::var("STUB_CUDA").unwrap_or_default()) {
+                None => use_everything(&*device, &report),
+                Some(part) => {
+                    if let Err(error) = part(&*device) {
+                        report(&error);
+                    }
+                    break;
                 }
-                println!("done");
-                return ExitCode::SUCCESS;
-            }
-            Ok(device) => use_everything(&*device, &report),
+            },
         }
     }
     println!("done");
     ExitCode::SUCCESS
+}
+
+/// The one thing to do, if the words name one.
+fn only(words: &str) -> Option<fn(&dyn CommonRuntime) -> Result<()>> {
+    match words.split(',').find_map(|word| word.strip_prefix("only="))? {
+        "share" => Some(share),
+        _ => Some(queue_memory),
+    }
 }
 
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
@@ -264,6 +273,18 @@ fn queue_memory(device: &dyn CommonRuntime) -> Result<()> {
     for _ in 0..100 {
         drop(queue.allocate(DType::F32, &[1 << 10], &Placement::default())?);
     }
+    Ok(())
+}
+
+/// What the device tells of itself is the instance's, where it is one.
+fn share(device: &dyn CommonRuntime) -> Result<()> {
+    let mig = std::env::var("STUB_CUDA").is_ok_and(|words| words.contains("mig=1"));
+    let info = device.info();
+    assert_eq!(info.properties.flag("mig"), mig, "{info:?}");
+    assert_eq!(info.uuid, [if mig { 0x60 } else { 0x40 }; 16]);
+    assert_eq!(info.compute_units, if mig { 1 } else { 4 });
+    assert_eq!(info.spaces[0].total_bytes, 500_000_000);
+    assert_eq!(device.memory_usage("device")?.total_bytes, 500_000_000);
     Ok(())
 }
 
