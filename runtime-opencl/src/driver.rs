@@ -9,6 +9,7 @@ pub(crate) mod handle;
 mod status;
 pub(crate) mod vendors;
 
+use std::error::Error as _;
 use std::ffi::{CStr, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -182,12 +183,19 @@ fn load_library(path: Option<&Path>) -> Result<&'static Calls> {
         // SAFETY: the library is the program's or the user's choice, or the system's loader; it stays loaded.
         match unsafe { Library::new(&candidate) } {
             Ok(library) => {
-                let calls: &'static Calls = Box::leak(Box::new(Calls::bind(&library)));
+                let bound = Calls::bind(&library);
+                // Others may have it loaded: it stays.
                 std::mem::forget(library);
+                if bound.clGetPlatformIDs.is_none() {
+                    reasons.push(format!("{}: no OpenCL, it lacks clGetPlatformIDs", candidate.display()));
+                    continue;
+                }
+                let calls: &'static Calls = Box::leak(Box::new(bound));
                 loaded.push((path.map(Path::to_path_buf), calls));
                 return Ok(calls);
             }
-            Err(error) => reasons.push(error.to_string()),
+            // The loader's own words are behind it.
+            Err(error) => reasons.push(error.source().map_or_else(|| error.to_string(), ToString::to_string)),
         }
     }
     let remedy = match path {

@@ -143,12 +143,13 @@ impl Progress {
             // SAFETY: the event is alive, and the status is of that size.
             Some(unsafe { (calls.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
         });
-        match asked {
-            Ok(0) => status,
-            // A driver that cannot say what became of its command has lost it.
-            Ok(code) => code,
-            Err(_) => -1,
+        if matches!(asked, Ok(0)) {
+            return status;
         }
+        // A driver that cannot say what became of its command has lost it; but what the command uses is freed once it counts
+        // as ended, so it must not run any more.
+        self.synchronise(event);
+        asked.ok().filter(|code| *code < 0).unwrap_or(-1)
     }
 
     /// Makes what ended commands wrote visible: to ask for their status alone does not promise that.

@@ -119,7 +119,11 @@ static void change(const struct entry *entry, int call, const word *a, word *ans
     if (at && count) *count = (unsigned)strtoul(at + strlen(counted), NULL, 10);
 }
 
+/* Without a place for the code. */
+static int answers_pointer(const struct entry *entry) { return is(entry, "clSVMAlloc") || strstr(entry->name, "Address"); }
+
 static word refuse(const struct entry *entry, const word *a, int code) {
+    if (answers_pointer(entry)) return 0;
     if (entry->error < 0) return code;
     if (a[entry->error]) *(int *)a[entry->error] = code;
     return 0;
@@ -133,7 +137,7 @@ static word call(struct entry *entry, const word *a) {
     while (is_said("never") && (is(entry, "clFinish") || is(entry, "clWaitForEvents"))) sleep(1);
     word answer = entry->real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
     /* What answers an error has 32 bits. */
-    if (entry->error < 0 && !strstr(entry->name, "Alloc") && !strstr(entry->name, "Address")) answer = (int)answer;
+    if (entry->error < 0 && !answers_pointer(entry)) answer = (int)answer;
     change(entry, count, a, &answer);
     return answer;
 }

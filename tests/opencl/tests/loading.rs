@@ -180,7 +180,8 @@ fn a_loader_by_name_that_is_not_there() -> Result<(), Failed> {
 
 fn binaries_of_another_driver() -> Result<(), Failed> {
     let drivers: Vec<_> = here().into_iter().filter(|driver| *driver != Driver::Oclgrind).collect();
-    let mut command = vendors(&drivers)?.command(again()?)?;
+    let vendors = vendors(&drivers)?;
+    let mut command = vendors.command(again()?)?;
     let said = opencl::finish(command.env(EXCHANGE, "1"), DEADLINE)?.success()?;
     let exchanged = said.lines().filter(|line| line.starts_with("refused")).count();
     let all = drivers.len() * (drivers.len() - 1);
@@ -201,7 +202,7 @@ fn exchange() -> ExitCode {
         let source = unsafe { ModuleSource::native(CodeFormat::OPENCL_BINARY, code) };
         runtime.open(device).and_then(|device| device.load(&source)).map(drop)
     };
-    for info in runtime.devices() {
+    for info in runtime.devices().iter().filter(|info| info.id.sub.is_none()) {
         for (name, code) in binaries.iter().filter(|(name, _)| *name != info.name) {
             match load(&info.id.to_string(), code) {
                 Err(error) if error.kind() != ErrorKind::Internal => {

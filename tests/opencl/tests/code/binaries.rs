@@ -1,12 +1,13 @@
 //! Code that the driver itself compiled, and what is none.
 
-use runtime_core::{Arg, CodeFormat, ErrorKind, Geometry, Result};
+use runtime_core::{Arg, CodeFormat, ErrorKind, Geometry, ModuleSource, Result};
 
 use crate::Case;
-use crate::lab::{Lab, lacks, same, source};
+use crate::lab::{Lab, c, lacks, same, source};
 
 pub(crate) const CASES: &[Case] = &[
     ("what_the_driver_compiled_runs", what_the_driver_compiled_runs),
+    ("what_was_saved_runs", what_was_saved_runs),
     ("a_binary_names_its_kernels", a_binary_names_its_kernels),
     ("what_is_no_binary_is_an_error", what_is_no_binary_is_an_error),
 ];
@@ -28,6 +29,19 @@ fn what_the_driver_compiled_runs(lab: &Lab) -> Result<()> {
     let x = lab.tensor(&(0..100).collect::<Vec<i32>>())?;
     lab.run_of(&module, "twice", &Geometry::new(10, 10), &[Arg::read_write(&x)])?;
     same(&x, &(0..100).map(|value| 2 * value).collect::<Vec<i32>>())
+}
+
+/// Code is loaded once from its source, and from then on from a file.
+fn what_was_saved_runs(lab: &Lab) -> Result<()> {
+    binary(lab)?;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("twice.bin");
+    lab.device.load(&c(CODE).option("save_binary", file.to_str().unwrap()))?;
+    // SAFETY: the kernels stay within their arguments, and nobody changes the file.
+    let module = lab.device.load(&unsafe { ModuleSource::native_file(CodeFormat::OPENCL_BINARY, &file) })?;
+    let x = lab.tensor(&[21i32; 10])?;
+    lab.run_of(&module, "twice", &Geometry::new(1, 10), &[Arg::read_write(&x)])?;
+    same(&x, &[42i32; 10])
 }
 
 fn a_binary_names_its_kernels(lab: &Lab) -> Result<()> {

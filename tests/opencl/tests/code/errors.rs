@@ -1,5 +1,6 @@
 //! What is wrong with code or a launch is said before anything runs, in words that help.
 
+use opencl::Driver;
 use runtime_core::{Arg, Error, ErrorKind, Geometry, Result};
 
 use crate::Case;
@@ -33,12 +34,12 @@ fn the_log_of_the_compiler(lab: &Lab) -> Result<()> {
 
 fn options_of_the_compiler(lab: &Lab) -> Result<()> {
     let code = "kernel void constant_(global int *x) { x[0] = VALUE + MORE; }";
-    let source = c(code).option("options", "-DVALUE=40").option("options", "-D MORE=2");
+    let source = c(code).option("build_options", "-DVALUE=40").option("build_options", "-D MORE=2");
     let (module, x) = (lab.device.load(&source)?, lab.zeros::<i32>(1)?);
     lab.run_of(&module, "constant_", &Geometry::single(), &[Arg::write(&x)])?;
     same(&x, &[42])?;
     refused(lab.device.load(&c(code)).map(drop), &[ErrorKind::CompileFailed], &["VALUE"]);
-    let unknown = c("kernel void noop(void) {}").option("options", "-no-such-option-at-all");
+    let unknown = c("kernel void noop(void) {}").option("build_options", "-no-such-option-at-all");
     refused(
         lab.device.load(&unknown).map(drop),
         &[ErrorKind::CompileFailed, ErrorKind::InvalidArgument],
@@ -103,11 +104,14 @@ fn too_few_and_too_many_arguments(lab: &Lab) -> Result<()> {
 fn an_argument_of_another_size(lab: &Lab) -> Result<()> {
     let (x, out) = (lab.zeros::<i32>(10)?, lab.zeros::<i32>(10)?);
     let invalid = &[ErrorKind::InvalidArgument];
-    // A scalar of 8 bytes for one of 4, a structure that is too short, a tensor for a scalar and the other way round.
+    // A scalar of 8 bytes for one of 4; a tensor for a scalar and the other way round.
     let args = [Arg::read(&x), Arg::write(&out), Arg::scalar(10u64)];
     refused(lab.run("add_ints", &Geometry::single(), &args), invalid, &["2"]);
-    let camera = [Arg::read(&x), Arg::write(&out), Arg::bytes(&[0; 8]), Arg::read(&x)];
-    refused(lab.run("look", &Geometry::single(), &camera), invalid, &["2"]);
+    // Of a structure only the driver knows the size, and PoCL does not look.
+    if lab.driver != Driver::Pocl {
+        let camera = [Arg::read(&x), Arg::write(&out), Arg::bytes(&[0; 8]), Arg::read(&x)];
+        refused(lab.run("look", &Geometry::single(), &camera), invalid, &["2"]);
+    }
     let tensor = [Arg::read(&x), Arg::write(&out), Arg::read(&x)];
     refused(lab.run("add_ints", &Geometry::single(), &tensor), invalid, &["2"]);
     let scalar = [Arg::scalar(1u64), Arg::write(&out), Arg::scalar(10u32)];

@@ -19,7 +19,7 @@ fn kernel(lab: &Lab, name: &str) -> Result<runtime_core::Kernel> {
     let text = include_str!("../../kernels/features.cl");
     let module = lab
         .device
-        .load(&c(text).option("options", "-cl-std=CL3.0"))
+        .load(&c(text).option("build_options", "-cl-std=CL3.0"))
         .or_else(|_| lab.device.load(&c(text)))?;
     module.kernel(name).map_err(|_| lacks(name))
 }
