@@ -118,7 +118,19 @@ impl Commands {
         self.sets.clear(&self.logical)?;
         // SAFETY: the list's earlier work has ended, so that it is reset here.
         let begun = unsafe { self.logical.handle.begin_command_buffer(self.handle, info) };
-        self.logical.check("vkBeginCommandBuffer", begun)
+        self.logical.check("vkBeginCommandBuffer", begun)?;
+        self.see();
+        Ok(())
+    }
+
+    /// What follows sees all that the program has seen to end: it waits for nothing.
+    fn see(&self) {
+        let barriers = [vk::MemoryBarrier::default().dst_access_mask(READS | WRITES)];
+        let (top, none) = (vk::PipelineStageFlags::TOP_OF_PIPE, vk::DependencyFlags::empty());
+        // SAFETY: the list is being recorded.
+        unsafe {
+            self.logical.handle.cmd_pipeline_barrier(self.handle, top, WORK, none, &barriers, &[], &[]);
+        }
     }
 
     /// Ends the list.

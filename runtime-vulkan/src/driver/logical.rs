@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use ash::vk;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::facts::{Facts, Family};
@@ -50,6 +50,8 @@ pub(crate) struct Logical {
     lanes: Vec<Arc<Lane>>,
     transfer_lanes: Vec<Arc<Lane>>,
     lost: OnceLock<Error>,
+    /// The validation layer stops for seconds, and complains of itself, when two threads look at semaphores at once.
+    looks: Mutex<()>,
 }
 
 impl std::fmt::Debug for Logical {
@@ -94,6 +96,7 @@ impl Logical {
             lanes: lanes(compute, MOST_LANES),
             transfer_lanes: transfer.map(|family| lanes(family, MOST_TRANSFER_LANES)).unwrap_or_default(),
             lost: OnceLock::new(),
+            looks: Mutex::new(()),
             facts,
             instance: Arc::clone(instance),
             physical,
@@ -142,6 +145,12 @@ impl Logical {
     /// Whether arguments go into the command buffer.
     pub(crate) fn pushes(&self, bindings: u32) -> bool {
         self.push.is_some() && bindings <= self.facts.pushed_bindings
+    }
+
+    /// Taken to look at a semaphore, under the validation layer only.
+    #[inline]
+    pub(super) fn look(&self) -> Option<MutexGuard<'_, ()>> {
+        self.instance.messenger.is_some().then(|| self.looks.lock())
     }
 
     /// Turns the driver's answer into ours; a loss of the device is remembered.

@@ -62,7 +62,6 @@ pub(crate) struct Instance {
     entry: &'static ash::Entry,
     handle: ash::Instance,
     messenger: Option<Messenger>,
-    log: Log,
 }
 
 impl std::fmt::Debug for Instance {
@@ -90,7 +89,7 @@ impl Instance {
         let handle = create(entry, validated)?;
         let messenger = validated.then(|| Messenger::new(entry, &handle, log)).transpose();
         match messenger {
-            Ok(messenger) => Ok(Arc::new(Self { entry, handle, messenger, log })),
+            Ok(messenger) => Ok(Arc::new(Self { entry, handle, messenger })),
             Err(error) => {
                 // SAFETY: just made, and nothing was made of it.
                 unsafe { handle.destroy_instance(None) };
