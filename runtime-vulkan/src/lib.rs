@@ -39,6 +39,7 @@ mod describe;
 mod device;
 mod driver;
 mod launch;
+mod lending;
 mod memory;
 mod module;
 mod progress;
@@ -46,6 +47,7 @@ mod queue;
 mod record;
 mod ring;
 mod spirv;
+mod staging;
 mod timer;
 
 pub use device::VulkanDevice;
@@ -62,6 +64,7 @@ use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::Context;
 use driver::{Instance, Logical};
+use staging::Tuning;
 
 /// The backend's state.
 #[derive(Debug)]
@@ -96,7 +99,7 @@ impl Backend for Vulkan {
     }
 
     fn options() -> Vec<OptionSpec> {
-        device::options().into_iter().chain(module::options()).collect()
+        device::options().into_iter().chain(staging::options()).chain(module::options()).collect()
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
@@ -134,7 +137,7 @@ impl Backend for Vulkan {
             return Err(Error::new(ErrorKind::Unavailable, format!("{}: {reason}", facts.name)));
         }
         let logical = Logical::open(&instance, physical, facts, device::choices(options))?;
-        let context = Arc::new(Context::new(logical));
+        let context = Arc::new(Context::new(logical, Tuning::of(options)));
         state.open.retain(|(known, _)| *known != index);
         state.open.push((index, Arc::downgrade(&context)));
         self.log.write(Level::Debug, "vulkan", &format!("opened device {index}"));

@@ -54,7 +54,7 @@ impl Space {
 #[derive(Debug)]
 pub struct VulkanBuffer {
     context: Arc<Context>,
-    pub(crate) memory: Memory,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) bytes: u64,
     space: Space,
 }
@@ -71,7 +71,7 @@ impl VulkanBuffer {
         }
         let (bytes, alignment) = (bytes as u64, (alignment as u64).max(ALIGNMENT_BYTES));
         let memory = Memory::allocate(&context.logical, space.home(), bytes, alignment)?;
-        Ok(Self { context: Arc::clone(context), memory, bytes, space })
+        Ok(Self { context: Arc::clone(context), memory: Arc::new(memory), bytes, space })
     }
 
     pub(crate) fn import(context: &Arc<Context>, space: Space, host: &HostBytesMut) -> Result<Self> {
@@ -83,7 +83,7 @@ impl VulkanBuffer {
             Some(start) => Memory::import(&context.logical, start, bytes)?,
             None => Memory::allocate(&context.logical, Home::Pinned, 0, ALIGNMENT_BYTES)?,
         };
-        Ok(Self { context: Arc::clone(context), memory, bytes, space })
+        Ok(Self { context: Arc::clone(context), memory: Arc::new(memory), bytes, space })
     }
 
     /// The device that the memory belongs to.
@@ -91,9 +91,10 @@ impl VulkanBuffer {
         &self.context
     }
 
-    /// Whether the program may look at the memory at any time.
+    /// Whether the program reaches the memory.
+    #[inline]
     pub(crate) fn is_seen(&self) -> bool {
-        self.space != Space::Device
+        self.memory.host().is_some()
     }
 
     /// Checks that a range lies inside.
@@ -118,7 +119,7 @@ impl Buffer for VulkanBuffer {
     }
 
     fn host_pointer(&self) -> *mut u8 {
-        let seen = self.memory.host().filter(|_| self.is_seen());
+        let seen = self.memory.host().filter(|_| self.space != Space::Device);
         seen.map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
 }

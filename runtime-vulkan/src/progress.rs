@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -15,6 +15,9 @@ use crate::timer::Timestamps;
 
 /// How long a wait only looks: the driver's own wait puts the thread to sleep, and what is waited for is often near.
 const LOOK: Duration = Duration::from_micros(20);
+
+/// How long a submission waits at a time for a transfer before it.
+const SETTLE_SLICE: Duration = Duration::from_millis(10);
 
 /// A read: its bytes are in memory that the program reaches when `ticket` has ended on the device.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub(crate) struct Shared {
     tail: AtomicU64,
     submitted: AtomicU64,
     completed: AtomicU64,
+    /// Threads stage a transfer: nothing is handed to the driver before it has ended.
+    staged: AtomicBool,
 }
 
 impl Shared {
@@ -55,6 +60,7 @@ impl Shared {
             tail: AtomicU64::new(0),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
+            staged: AtomicBool::new(false),
         })
     }
 
@@ -89,10 +95,37 @@ impl Shared {
         self.state.lock().failure.get_or_insert((ticket, error));
     }
 
-    /// Says why nothing can be submitted any more.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.context.logical.check_alive()?;
-        self.failure().map_or(Ok(()), Err)
+    /// Notes that threads have a transfer.
+    pub(crate) fn begin_staged(&self) {
+        self.staged.store(true, Ordering::Release);
+    }
+
+    /// Ends the transfer that threads had.
+    pub(crate) fn end_staged(&self, ticket: u64, failure: Option<Error>) {
+        if let Some(error) = failure {
+            self.fail(ticket, error);
+        }
+        // An error means that the device is lost, which everybody is told.
+        let _ = self.semaphore.signal(ticket);
+        self.staged.store(false, Ordering::Release);
+    }
+
+    /// Waits until threads have no transfer: only then may something follow it.
+    #[inline]
+    pub(crate) fn settle(&self) {
+        if self.staged.load(Ordering::Acquire) {
+            self.settle_staged();
+        }
+    }
+
+    #[cold]
+    fn settle_staged(&self) {
+        let ticket = self.submitted.load(Ordering::Acquire);
+        while self.staged.load(Ordering::Acquire) && self.semaphore.wait(ticket, SETTLE_SLICE).is_ok() {}
+        // The semaphore is moved on a moment before the transfer's end is noted.
+        while self.staged.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
     }
 
     /// Why the queue failed.
@@ -107,12 +140,13 @@ impl Shared {
 
     /// The completed prefix now: reads that have ended are with the program.
     pub(crate) fn poll(&self) -> Result<u64> {
-        self.context.logical.check_alive()?;
-        let value = self.semaphore.value()?;
+        let alive = self.context.logical.check_alive().and_then(|()| self.semaphore.value());
+        // Who is told that the device is lost may take back what was lent.
+        let value = alive.inspect_err(|_| self.context.lending.end())?;
         let mut state = self.state.lock();
         while state.landings.front().is_some_and(|landing| landing.ticket <= value) {
-            if let Some(Landing { from, offset, mut destination, .. }) = state.landings.pop_front() {
-                from.read(offset, &mut destination);
+            if let Some(Landing { from, offset, destination, .. }) = state.landings.pop_front() {
+                self.context.lending.copy(|| from.read(offset, &destination, 0, destination.len()));
             }
         }
         let mut completed = value;

@@ -14,10 +14,14 @@ use crate::launch::Packed;
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
 use crate::progress::{Landing, Shared};
-use crate::record::{Keep, Recorder};
+use crate::record::{Keep, RING_PIECE_BYTES, Recorder};
+use crate::staging::{Host, Transfer};
 
 /// Longest time that a submission waits for work of another device.
 const FOREIGN_SLICE: Duration = Duration::from_millis(10);
+
+/// Largest transfer that is made by the submission itself, where the program reaches the memory and the queue is idle.
+const AT_ONCE_BYTES: u64 = 4 << 20;
 
 /// An in-order queue of a device.
 #[derive(Debug)]
@@ -64,8 +68,15 @@ impl Queue for VulkanQueue {
         destination.check("write", offset, bytes)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
+            if destination.is_seen() && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
+                destination.memory.write(offset, &source, 0, source.len());
+                return self.ended(&mut recorder, place.ticket);
+            }
+            if bytes > RING_PIECE_BYTES {
+                return self.stage(&mut recorder, place.ticket, destination, offset, Host::Source(source));
+            }
             let (memory, from) = recorder.upload(bytes, place.ticket)?;
-            memory.write(from, &source);
+            memory.write(from, &source, 0, source.len());
             recorder.commands(place)?.copy((&destination.memory, offset), (&memory, from), bytes);
             recorder.writes_seen(destination.is_seen());
         }
@@ -84,6 +95,14 @@ impl Queue for VulkanQueue {
         source.check("read", offset, bytes)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
+            let direct = source.is_seen() && source.memory.is_cached();
+            if direct && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
+                source.memory.read(offset, &destination, 0, destination.len());
+                return self.ended(&mut recorder, place.ticket);
+            }
+            if bytes > RING_PIECE_BYTES {
+                return self.stage(&mut recorder, place.ticket, source, offset, Host::Destination(destination));
+            }
             let (from, at) = recorder.download(bytes, place.ticket)?;
             recorder.commands(place)?.copy((&from, at), (&source.memory, offset), bytes);
             self.shared.expect(Landing { ticket: place.ticket, from, offset: at, destination });
@@ -105,7 +124,7 @@ impl Queue for VulkanQueue {
         self.check_own("copy: source", source.0)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
-            let (to, from) = ((&destination.0.memory, destination.1), (&source.0.memory, source.1));
+            let (to, from) = ((&*destination.0.memory, destination.1), (&*source.0.memory, source.1));
             recorder.commands(place)?.copy(to, from, bytes);
             recorder.writes_seen(destination.0.is_seen());
         }
@@ -189,6 +208,7 @@ impl Queue for VulkanQueue {
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
         let source = &other.shared;
         if Arc::ptr_eq(&source.context, &self.shared.context) {
+            source.settle();
             if source.poll()? < ticket {
                 self.recorder.lock().wait_for(&source.semaphore, ticket);
             }
@@ -206,6 +226,31 @@ impl Queue for VulkanQueue {
 }
 
 impl VulkanQueue {
+    /// Ends a ticket whose work the program has done.
+    fn ended(&self, recorder: &mut Recorder, ticket: u64) -> Result<()> {
+        recorder.took_from_device(ticket);
+        self.shared.semaphore.signal(ticket)
+    }
+
+    /// Leaves a large transfer to threads.
+    fn stage(
+        &self,
+        recorder: &mut Recorder,
+        ticket: u64,
+        buffer: &VulkanBuffer,
+        offset: u64,
+        host: Host,
+    ) -> Result<()> {
+        self.shared.settle();
+        let staging = self.shared.context.staging();
+        staging.prepare(host.len())?;
+        let before = recorder.before();
+        let transfer = Transfer { host, memory: Arc::clone(&buffer.memory), offset, ticket, before };
+        recorder.took_from_device(ticket);
+        staging.submit(&self.shared, transfer);
+        Ok(())
+    }
+
     fn record_fill(
         &self,
         recorder: &mut Recorder,
@@ -227,7 +272,7 @@ impl VulkanQueue {
             }
             Piece::Wide { at, bytes, words } => {
                 let builtins = self.shared.context.builtins()?;
-                let to = (&buffer.memory, at - start);
+                let to = (&*buffer.memory, at - start);
                 builtins.record_fill(logical, recorder.commands(place)?, to, bytes, words)?;
                 recorder.keep(builtins as Keep);
             }

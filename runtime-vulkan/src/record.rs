@@ -11,7 +11,6 @@ use runtime_core::Result;
 use runtime_core::abi::Place;
 use smallvec::SmallVec;
 
-use crate::context::Context;
 use crate::driver::{Batch, Commands, Home, Lane, Memory, Pool, Semaphore};
 use crate::progress::Shared;
 use crate::ring::Ring;
@@ -110,10 +109,6 @@ impl Recorder {
         })
     }
 
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.shared.context
-    }
-
     /// Commands to record a submission into, behind whatever it depends on.
     #[inline]
     pub(crate) fn commands(&mut self, place: Place) -> Result<&mut Commands> {
@@ -199,6 +194,7 @@ impl Recorder {
         self.seal();
         self.pending = 0;
         let Some(last) = self.sealed.back().map(|segment| segment.last) else { return };
+        self.shared.settle();
         if self.shared.first_failed() != 0 {
             return self.sealed.clear();
         }
@@ -233,6 +229,27 @@ impl Recorder {
         self.waits.push((Arc::clone(semaphore), value));
     }
 
+    /// What must have ended before the next submission, if that is no work of the device; all of it is handed over.
+    pub(crate) fn before(&mut self) -> Vec<(Arc<Semaphore>, u64)> {
+        self.flush();
+        let mut before = vec![(Arc::clone(&self.shared.semaphore), self.tail)];
+        before.extend(std::mem::take(&mut self.waits));
+        before
+    }
+
+    /// Whether nothing is under way, and nothing is waited for.
+    pub(crate) fn is_idle(&self) -> Result<bool> {
+        self.shared.settle();
+        Ok(self.waits.is_empty() && self.tail == self.handed_to && self.shared.is_idle()?)
+    }
+
+    /// Notes that the program itself, or threads, end `ticket`.
+    pub(crate) fn took_from_device(&mut self, ticket: u64) {
+        (self.tail, self.sealed_to, self.handed_to, self.covered) = (ticket, ticket, ticket, ticket);
+        self.shared.took(ticket);
+        self.shared.handed(ticket);
+    }
+
     /// Memory that the program writes and the device reads, until `ticket` has ended: `bytes` bytes at the offset.
     pub(crate) fn upload(&mut self, bytes: u64, ticket: u64) -> Result<(Arc<Memory>, u64)> {
         let (memory, offset, own) = piece(&mut self.uploads, &self.shared, Home::Upload, bytes, ticket)?;
@@ -264,6 +281,7 @@ impl Recorder {
     #[inline]
     fn ready(&mut self) -> Result<()> {
         self.shared.context.logical.check_alive()?;
+        self.shared.settle();
         if self.open.is_some() { Ok(()) } else { self.begin() }
     }
 

@@ -183,22 +183,28 @@ impl Memory {
         self.pointer.map(|pointer| unsafe { pointer.add(start) })
     }
 
-    /// Copies bytes, which the program reaches, into memory of the program.
-    pub(crate) fn read(&self, offset: u64, destination: &mut HostBytesMut) {
+    /// Copies `bytes` bytes, which the program reaches, into memory of the program, from its byte `at` on.
+    pub(crate) fn read(&self, offset: u64, destination: &HostBytesMut, at: usize, bytes: usize) {
         let (Some(host), Ok(offset)) = (self.host(), usize::try_from(offset)) else { return };
+        debug_assert!(at + bytes <= destination.len(), "the piece lies inside");
         // SAFETY: the caller's range lies inside.
         let from = unsafe { host.as_ptr().add(offset) };
+        // SAFETY: the piece lies inside.
+        let to = unsafe { destination.as_ptr().add(at) };
         // SAFETY: both ranges are valid for as many bytes, and the device has ended its work on them.
-        unsafe { std::ptr::copy_nonoverlapping(from, destination.as_ptr(), destination.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
     }
 
-    /// Copies memory of the program into bytes that it reaches.
-    pub(crate) fn write(&self, offset: u64, source: &HostBytes) {
+    /// Copies `bytes` bytes of the program's memory, from its byte `at` on, into bytes that it reaches.
+    pub(crate) fn write(&self, offset: u64, source: &HostBytes, at: usize, bytes: usize) {
         let (Some(host), Ok(offset)) = (self.host(), usize::try_from(offset)) else { return };
+        debug_assert!(at + bytes <= source.len(), "the piece lies inside");
         // SAFETY: the caller's range lies inside.
         let to = unsafe { host.as_ptr().add(offset) };
-        // SAFETY: both ranges are valid for as many bytes, and the device does not use them yet.
-        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), to, source.len()) };
+        // SAFETY: the piece lies inside.
+        let from = unsafe { source.as_ptr().add(at) };
+        // SAFETY: both ranges are valid for as many bytes, and the device does not use them.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
     }
 
     /// Copies a few bytes into bytes that the program reaches.

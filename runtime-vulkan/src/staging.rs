@@ -1,0 +1,470 @@
+//! Large transfers: threads copy pieces of the program's memory, straight into the device's memory where the program
+//! reaches it, else by way of slots in pinned memory, while the device copies other slots.
+
+#![allow(unsafe_code, reason = "threads share memory of the program that core keeps until the ticket ends")]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use runtime_core::backend::{HostBytes, HostBytesMut};
+use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
+
+use crate::driver::{Batch, Commands, Home, Lane, Logical, Memory, Pool, Semaphore};
+use crate::lending::Lending;
+use crate::progress::Shared;
+
+/// Slots of a thread.
+const SLOTS: usize = 3;
+/// How long one thread waits at a time for the work before a transfer.
+const SLICE: Duration = Duration::from_millis(1);
+/// How long closing a device waits for its threads.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// Longest wait for a slot, which the device copies in a moment.
+const SLOT_SLICE: Duration = Duration::from_secs(1);
+const LEAST_PIECE_BYTES: usize = 64 << 10;
+
+/// How transfers are staged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    slot_bytes: usize,
+    threads: usize,
+}
+
+/// The options of a device.
+pub(crate) fn options() -> Vec<OptionSpec> {
+    vec![
+        OptionSpec::device(
+            "staging_slot_kib",
+            1024_i64,
+            "Size of a slot for large transfers, in KiB; the first opening of a device decides.",
+        ),
+        OptionSpec::device(
+            "staging_threads",
+            8_i64,
+            "Threads that copy large transfers, at most one per processor; the first opening of a device decides.",
+        ),
+    ]
+}
+
+impl Tuning {
+    pub(crate) fn of(options: &Options) -> Self {
+        let figure = |key: &str, default: i64, least: i64, most: i64| {
+            let given = options.integer(key).unwrap_or(default).clamp(least, most);
+            usize::try_from(given).unwrap_or(1)
+        };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            slot_bytes: figure("staging_slot_kib", 1024, 64, 64 << 10) << 10,
+            threads: figure("staging_threads", 8, 1, 64).min(processors),
+        }
+    }
+
+    /// Every thread has two pieces of a transfer, if those do not become too small.
+    fn piece_bytes(&self, bytes: usize) -> usize {
+        let even = bytes.div_ceil(2 * self.threads).next_multiple_of(LEAST_PIECE_BYTES);
+        even.clamp(LEAST_PIECE_BYTES, self.slot_bytes)
+    }
+}
+
+/// The program's side of a transfer.
+#[derive(Debug)]
+pub(crate) enum Host {
+    /// It is written to the device.
+    Source(HostBytes),
+    /// It is read from the device.
+    Destination(HostBytesMut),
+}
+
+// SAFETY: threads copy pieces of it that do not overlap, and nobody else touches it until the ticket ends.
+unsafe impl Sync for Host {}
+
+impl Host {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Source(bytes) => bytes.len(),
+            Self::Destination(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// A transfer to stage.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    pub(crate) host: Host,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) offset: u64,
+    pub(crate) ticket: u64,
+    /// What must have come before: the queue's own work, and what it waits for.
+    pub(crate) before: Vec<(Arc<Semaphore>, u64)>,
+}
+
+/// The threads that stage transfers of a device.
+#[derive(Debug)]
+pub(crate) struct Staging(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    logical: Arc<Logical>,
+    lending: Arc<Lending>,
+    tuning: Tuning,
+    list: Mutex<List>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    jobs: Vec<Arc<Job>>,
+    threads: usize,
+    /// A thread waits for the work before a transfer.
+    watched: bool,
+    stop: bool,
+}
+
+#[derive(Debug)]
+struct Job {
+    transfer: Transfer,
+    shared: Arc<Shared>,
+    /// The program reaches the device's memory.
+    direct: bool,
+    piece_bytes: usize,
+    next: AtomicUsize,
+    active: AtomicUsize,
+    started: AtomicBool,
+    failed: AtomicBool,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Staging {
+    pub(crate) fn new(logical: &Arc<Logical>, lending: &Arc<Lending>, tuning: Tuning) -> Self {
+        Self(Arc::new(Inner {
+            logical: Arc::clone(logical),
+            lending: Arc::clone(lending),
+            tuning,
+            list: Mutex::default(),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// Sees to it that there are threads for a transfer of `bytes` bytes.
+    ///
+    /// # Errors
+    /// `OutOfResources` where none can be started.
+    pub(crate) fn prepare(&self, bytes: usize) -> Result<()> {
+        let pieces = bytes.div_ceil(self.0.tuning.piece_bytes(bytes));
+        self.start(&mut self.0.list.lock(), pieces)
+    }
+
+    /// Takes a transfer over; `shared` says when it has ended.
+    pub(crate) fn submit(&self, shared: &Arc<Shared>, transfer: Transfer) {
+        let inner = &self.0;
+        let bytes = transfer.host.len();
+        let direct = match transfer.host {
+            Host::Source(_) => transfer.memory.host().is_some(),
+            Host::Destination(_) => transfer.memory.host().is_some() && transfer.memory.is_cached(),
+        };
+        let piece_bytes = inner.tuning.piece_bytes(bytes);
+        shared.begin_staged();
+        inner.list.lock().jobs.push(Arc::new(Job {
+            transfer,
+            shared: Arc::clone(shared),
+            direct,
+            piece_bytes,
+            next: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            started: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            failure: Mutex::default(),
+        }));
+        inner.changed.notify_all();
+    }
+
+    /// Starts threads until there are `wanted`.
+    fn start(&self, list: &mut List, wanted: usize) -> Result<()> {
+        while list.threads < wanted.min(self.0.tuning.threads) {
+            let inner = Arc::clone(&self.0);
+            let thread = std::thread::Builder::new().name("vulkan-staging".to_owned());
+            match thread.spawn(move || inner.work()) {
+                Ok(_) => list.threads += 1,
+                Err(_) if list.threads > 0 => return Ok(()),
+                Err(error) => {
+                    let message = format!("cannot start a thread for transfers: {error}; end other threads");
+                    return Err(Error::new(ErrorKind::OutOfResources, message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let begin = Instant::now();
+        let mut list = self.0.list.lock();
+        list.stop = true;
+        self.0.changed.notify_all();
+        // A thread of our own may hold the last reference to the device: it cannot wait for itself.
+        let own = std::thread::current().name() == Some("vulkan-staging");
+        while !own && list.threads > 0 && begin.elapsed() < FAREWELL {
+            self.0.changed.wait_for(&mut list, Duration::from_millis(10));
+        }
+    }
+}
+
+impl Inner {
+    /// What a thread does.
+    fn work(&self) {
+        let mut slots = None;
+        let mut list = self.list.lock();
+        while let Some(job) = self.next(&mut list) {
+            MutexGuard::unlocked(&mut list, || {
+                if let Err(error) = self.copy(&job, &mut slots) {
+                    job.fail(error);
+                }
+            });
+            let last = job.active.fetch_sub(1, Ordering::AcqRel) == 1;
+            if last && !job.has_work() {
+                list.jobs.retain(|other| !Arc::ptr_eq(other, &job));
+                MutexGuard::unlocked(&mut list, || job.end());
+            }
+            // The last reference to a device ends with it, which wants the list.
+            MutexGuard::unlocked(&mut list, || drop(job));
+        }
+        MutexGuard::unlocked(&mut list, || drop(slots));
+        list.threads -= 1;
+        self.changed.notify_all();
+    }
+
+    /// A job to join; `None` when the device is closed.
+    fn next(&self, list: &mut MutexGuard<'_, List>) -> Option<Arc<Job>> {
+        loop {
+            let has_room = |job: &&Arc<Job>| job.has_work() && (job.started.load(Ordering::Acquire) || job.is_ready());
+            if let Some(job) = list.jobs.iter().find(has_room).cloned() {
+                job.started.store(true, Ordering::Release);
+                job.active.fetch_add(1, Ordering::AcqRel);
+                return Some(job);
+            }
+            if list.stop {
+                return None;
+            }
+            let waiting = list.jobs.iter().find(|job| !job.started.load(Ordering::Acquire)).cloned();
+            match waiting.filter(|_| !list.watched) {
+                Some(job) => {
+                    list.watched = true;
+                    MutexGuard::unlocked(list, || {
+                        job.wait();
+                        drop(job);
+                    });
+                    list.watched = false;
+                    self.changed.notify_one();
+                }
+                None => self.changed.wait(list),
+            }
+        }
+    }
+
+    fn copy(&self, job: &Job, slots: &mut Option<Slots>) -> Result<()> {
+        if job.direct {
+            return job.copy_direct(&self.lending);
+        }
+        let slots = match slots {
+            Some(slots) => slots,
+            none => none.insert(Slots::new(&self.logical, self.tuning.slot_bytes)?),
+        };
+        match &job.transfer.host {
+            Host::Source(source) => slots.fill(self, job, source),
+            Host::Destination(destination) => slots.empty(self, job, destination),
+        }
+    }
+}
+
+/// What a thread gives up with when the device is lost: the first error is the device's own.
+fn gone(logical: &Logical) -> Error {
+    logical.check_alive().err().unwrap_or_else(|| Error::new(ErrorKind::DeviceLost, "the device is lost; open it again"))
+}
+
+impl Job {
+    fn has_work(&self) -> bool {
+        let next = self.next.load(Ordering::Acquire);
+        !self.failed.load(Ordering::Acquire) && next.saturating_mul(self.piece_bytes) < self.transfer.host.len()
+    }
+
+    /// Whether all that comes before has ended. An error shows again, and is reported, when the first piece is copied.
+    fn is_ready(&self) -> bool {
+        self.transfer.before.iter().all(|(semaphore, value)| semaphore.value().map_or(true, |stands| stands >= *value))
+    }
+
+    /// Waits a moment for what comes before.
+    fn wait(&self) {
+        let open = self.transfer.before.iter().find(|(semaphore, value)| semaphore.value().is_ok_and(|at| at < *value));
+        if let Some((semaphore, value)) = open {
+            let _ = semaphore.wait(*value, SLICE);
+        }
+    }
+
+    /// The next piece: its offset and its length.
+    fn take(&self) -> Option<(usize, usize)> {
+        if self.failed.load(Ordering::Acquire) {
+            return None;
+        }
+        let piece = self.next.fetch_add(1, Ordering::AcqRel);
+        let bytes = self.transfer.host.len();
+        let offset = piece.checked_mul(self.piece_bytes).filter(|&offset| offset < bytes)?;
+        Some((offset, self.piece_bytes.min(bytes - offset)))
+    }
+
+    fn copy_direct(&self, lending: &Lending) -> Result<()> {
+        while let Some((offset, bytes)) = self.take() {
+            let at = self.transfer.offset + offset as u64;
+            let memory = &self.transfer.memory;
+            let allowed = lending.copy(|| match &self.transfer.host {
+                Host::Source(source) => memory.write(at, source, offset, bytes),
+                Host::Destination(destination) => memory.read(at, destination, offset, bytes),
+            });
+            if !allowed {
+                return Err(gone(&self.shared.context.logical));
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&self, error: Error) {
+        self.failure.lock().get_or_insert(error);
+        self.failed.store(true, Ordering::Release);
+    }
+
+    fn end(&self) {
+        self.shared.end_staged(self.transfer.ticket, self.failure.lock().take());
+    }
+}
+
+/// A piece of pinned memory, and the value of the semaphore at which the device is through with it.
+#[derive(Debug)]
+struct Slot {
+    commands: Commands,
+    offset: u64,
+    until: u64,
+}
+
+/// The slots of one thread.
+#[derive(Debug)]
+struct Slots {
+    logical: Arc<Logical>,
+    slots: Vec<Slot>,
+    memory: Memory,
+    semaphore: Semaphore,
+    /// What the semaphore is moved to by the last copy.
+    value: u64,
+    lane: Arc<Lane>,
+    _pool: Pool,
+}
+
+impl Slots {
+    fn new(logical: &Arc<Logical>, slot_bytes: usize) -> Result<Self> {
+        let lane = logical.transfer_lane();
+        let pool = Pool::new(logical, lane.family)?;
+        let bytes = slot_bytes as u64;
+        let slot = |index: usize| {
+            Ok(Slot { commands: pool.commands(false)?, offset: index as u64 * bytes, until: 0 })
+        };
+        let slots = (0..SLOTS).map(slot).collect::<Result<_>>()?;
+        let memory = Memory::allocate(logical, Home::Pinned, SLOTS as u64 * bytes, 16)?;
+        let semaphore = Semaphore::new(logical)?;
+        lane.join();
+        Ok(Self { logical: Arc::clone(logical), slots, memory, semaphore, value: 0, lane, _pool: pool })
+    }
+
+    /// Copies pieces into slots, and has the device copy them on.
+    fn fill(&mut self, inner: &Inner, job: &Job, source: &HostBytes) -> Result<()> {
+        let mut turn = 0;
+        while let Some((offset, bytes)) = job.take() {
+            let index = turn % SLOTS;
+            turn += 1;
+            self.wait(self.slots[index].until)?;
+            let at = self.slots[index].offset;
+            if !inner.lending.copy(|| self.memory.write(at, source, offset, bytes)) {
+                return Err(gone(&self.logical));
+            }
+            self.submit(index, job, offset, bytes)?;
+        }
+        self.wait(self.value)
+    }
+
+    /// Has the device copy pieces into slots, and copies each to the program when it has come.
+    fn empty(&mut self, inner: &Inner, job: &Job, destination: &HostBytesMut) -> Result<()> {
+        let mut coming: VecDeque<(usize, usize, usize)> = VecDeque::with_capacity(SLOTS);
+        let mut turn = 0;
+        loop {
+            while coming.len() < SLOTS
+                && let Some((offset, bytes)) = job.take()
+            {
+                let index = turn % SLOTS;
+                turn += 1;
+                self.submit(index, job, offset, bytes)?;
+                coming.push_back((index, offset, bytes));
+            }
+            let Some((index, offset, bytes)) = coming.pop_front() else { return Ok(()) };
+            self.wait(self.slots[index].until)?;
+            let at = self.slots[index].offset;
+            if !inner.lending.copy(|| self.memory.read(at, destination, offset, bytes)) {
+                return Err(gone(&self.logical));
+            }
+        }
+    }
+
+    /// Submits a copy between a slot and the device.
+    fn submit(&mut self, index: usize, job: &Job, offset: usize, bytes: usize) -> Result<()> {
+        let there = (&*job.transfer.memory, job.transfer.offset + offset as u64);
+        let slot = &mut self.slots[index];
+        let here = (&self.memory, slot.offset);
+        slot.commands.begin()?;
+        match job.transfer.host {
+            Host::Source(_) => slot.commands.copy(there, here, bytes as u64),
+            Host::Destination(_) => {
+                slot.commands.copy(here, there, bytes as u64);
+                slot.commands.publish();
+            }
+        }
+        slot.commands.end()?;
+        let signal = (&self.semaphore, self.value + 1);
+        self.lane.submit(&self.logical, &[Batch { waits: &[], commands: Some(&slot.commands), signal }])?;
+        self.value += 1;
+        slot.until = self.value;
+        Ok(())
+    }
+
+    /// Waits until the device has made so many copies.
+    fn wait(&self, value: u64) -> Result<()> {
+        while !self.semaphore.wait(value, SLOT_SLICE)? {}
+        Ok(())
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // An error means that nothing runs any more.
+        let _ = self.semaphore.wait(self.value, FAREWELL);
+        self.lane.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_two_pieces_of_a_small_transfer() {
+        let tuning = Tuning { slot_bytes: 1 << 20, threads: 4 };
+        assert_eq!(tuning.piece_bytes(1 << 30), 1 << 20);
+        assert_eq!(tuning.piece_bytes(1 << 20), 128 << 10);
+        assert_eq!(tuning.piece_bytes(100_000), 64 << 10);
+    }
+
+    #[test]
+    fn options_are_kept_within_reason() {
+        let tuning = Tuning::of(&Options::new().with("staging_slot_kib", 1_i64).with("staging_threads", -3_i64));
+        assert_eq!((tuning.slot_bytes, tuning.threads), (64 << 10, 1));
+    }
+}
