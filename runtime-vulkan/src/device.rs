@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{Allocate, Device, HostBytesMut, NoGraph, QueueOptions, Source};
+use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, QueueOptions, Source};
 use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result};
 
 use crate::context::Context;
 use crate::driver::Choices;
 use crate::memory::{Space, VulkanBuffer};
-use crate::module::VulkanModule;
+use crate::graph::VulkanGraph;
+use crate::module::{VulkanKernel, VulkanModule};
 use crate::queue::VulkanQueue;
 
 /// An opened device, which all openings of a `Runtime` share.
@@ -51,7 +52,7 @@ impl Device for VulkanDevice {
     type Buffer = VulkanBuffer;
     type Module = VulkanModule;
     type Queue = VulkanQueue;
-    type Graph = NoGraph<VulkanBuffer>;
+    type Graph = VulkanGraph;
 
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
         let logical = &self.context.logical;
@@ -88,5 +89,10 @@ impl Device for VulkanDevice {
 
     fn open_queue(&self, _options: &QueueOptions) -> Result<VulkanQueue> {
         VulkanQueue::open(&self.context)
+    }
+
+    fn instantiate(&self, nodes: &[GraphNode<'_, VulkanBuffer, VulkanKernel>]) -> Result<VulkanGraph> {
+        self.context.logical.check_alive()?;
+        VulkanGraph::new(&self.context, nodes)
     }
 }

@@ -13,10 +13,10 @@ use crate::spirv::Block;
 
 /// Arguments in the driver's form.
 #[derive(Debug, Default)]
-pub(crate) struct Packed<'a> {
+pub(crate) struct Packed {
     bindings: SmallVec<[Binding; 16]>,
     constants: SmallVec<[u8; 128]>,
-    detours: Vec<Detour<'a>>,
+    detours: Vec<Detour>,
     groups: [u32; 3],
     /// It writes memory that the program may look at.
     pub(crate) seen: bool,
@@ -24,22 +24,22 @@ pub(crate) struct Packed<'a> {
 
 /// A view that begins where the device can bind none: the kernel works on a copy, which goes back afterwards.
 #[derive(Debug)]
-struct Detour<'a> {
-    buffer: &'a VulkanBuffer,
+struct Detour {
+    memory: Arc<Memory>,
     offset: u64,
     bytes: u64,
     access: Access,
     copy: Arc<Memory>,
 }
 
-impl<'a> Packed<'a> {
+impl Packed {
     /// Takes the arguments of a launch.
     ///
     /// # Errors
     /// `InvalidArgument` that says which argument does not fit; `OutOfMemory`.
     #[inline]
-    pub(crate) fn new(kernel: &VulkanKernel, launch: &Launch<'a, VulkanBuffer>) -> Result<Self> {
-        let mut packed = Packed { groups: launch.groups(), ..Packed::default() };
+    pub(crate) fn new(kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<Self> {
+        let mut packed = Self { groups: launch.groups(), ..Self::default() };
         let interface = &kernel.interface;
         let mut scalars = Scalars::of(&interface.block, launch);
         let mut tensors = 0;
@@ -80,7 +80,7 @@ impl<'a> Packed<'a> {
         &mut self,
         kernel: &VulkanKernel,
         index: usize,
-        tensor: &TensorArg<'a, VulkanBuffer>,
+        tensor: &TensorArg<'_, VulkanBuffer>,
     ) -> Result<Binding> {
         let (buffer, offset, bytes) = (tensor.buffer(), tensor.byte_offset(), tensor.span_bytes());
         let facts = &kernel.context().logical.facts;
@@ -97,16 +97,17 @@ impl<'a> Packed<'a> {
         let copy = Memory::allocate(&kernel.context().logical, Home::Device, bytes, facts.binding_alignment)?;
         let copy = Arc::new(copy);
         let binding = Binding::new(&copy, 0, bytes);
-        self.detours.push(Detour { buffer, offset, bytes, access: tensor.access(), copy });
+        let memory = Arc::clone(&buffer.memory);
+        self.detours.push(Detour { memory, offset, bytes, access: tensor.access(), copy });
         Ok(binding)
     }
 
     /// A kernel that works on a copy must not see the same bytes by another argument.
-    fn check_detours(&self, kernel: &VulkanKernel, launch: &Launch<'a, VulkanBuffer>) -> Result<()> {
+    fn check_detours(&self, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
         for detour in &self.detours {
             let tensors = launch.args().filter_map(ArgRef::tensor);
             let overlapping = tensors.filter(|tensor| {
-                std::ptr::eq(tensor.buffer(), detour.buffer)
+                Arc::ptr_eq(&tensor.buffer().memory, &detour.memory)
                     && tensor.byte_offset() < detour.offset + detour.bytes
                     && detour.offset < tensor.byte_offset() + tensor.span_bytes()
             });
@@ -131,13 +132,13 @@ impl<'a> Packed<'a> {
             return commands.dispatch(&kernel.pipeline, &self.bindings, &self.constants, self.groups);
         }
         for detour in &self.detours {
-            commands.copy((&detour.copy, 0), (&detour.buffer.memory, detour.offset), detour.bytes);
+            commands.copy((&detour.copy, 0), (&detour.memory, detour.offset), detour.bytes);
         }
         commands.barrier();
         commands.dispatch(&kernel.pipeline, &self.bindings, &self.constants, self.groups)?;
         commands.barrier();
         for detour in self.detours.iter().filter(|detour| detour.access.writes()) {
-            commands.copy((&detour.buffer.memory, detour.offset), (&detour.copy, 0), detour.bytes);
+            commands.copy((&detour.memory, detour.offset), (&detour.copy, 0), detour.bytes);
         }
         Ok(())
     }

@@ -38,6 +38,7 @@ mod convert;
 mod describe;
 mod device;
 mod driver;
+mod graph;
 mod launch;
 mod lending;
 mod memory;
@@ -51,6 +52,7 @@ mod staging;
 mod timer;
 
 pub use device::VulkanDevice;
+pub use graph::VulkanGraph;
 pub use memory::VulkanBuffer;
 pub use module::{VulkanKernel, VulkanModule};
 pub use queue::VulkanQueue;
