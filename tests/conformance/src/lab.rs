@@ -16,6 +16,8 @@ use crate::kernels::{self, Kernels};
 const GROUP: u32 = 64;
 /// How long [`Lab::delay`] keeps a queue busy.
 const DELAY_US: i64 = 5000;
+/// How far portable code counts at most: a driver may end loops after 65535 rounds.
+const FARTHEST: u32 = 60_000 * GROUP * 64;
 /// Binary digits behind the point of a speed.
 const SPEED_BITS: u32 = 10;
 /// Kernels that know how much they work on.
@@ -28,7 +30,7 @@ pub(crate) struct Lab {
     module: OnceLock<Result<Module>>,
     /// Found kernels: to drop one makes the device look at every queue, which some cases would see.
     found: Mutex<HashMap<String, Kernel>>,
-    /// Rounds of portable code's loop in a microsecond, times 2^`SPEED_BITS`, once they are known.
+    /// How far portable code counts in a microsecond, times 2^`SPEED_BITS`, once they are known.
     speed: Mutex<Option<u64>>,
 }
 
@@ -158,8 +160,7 @@ impl Lab {
             args.sort_by_key(|arg| arg.kind() != ArgKind::Tensor);
             if name == "spin" {
                 let microseconds = args.iter().filter_map(Arg::bits);
-                let rounds = microseconds.map(|microseconds| Ok(Arg::scalar(self.rounds(microseconds)?)));
-                return rounds.collect();
+                return microseconds.map(|microseconds| Ok(Arg::scalar(self.count(microseconds)?))).collect();
             }
         }
         if kernels.counted && !UNCOUNTED.contains(&name) {
@@ -168,40 +169,40 @@ impl Lab {
         Ok(args)
     }
 
-    /// Rounds of a loop that take so many microseconds.
-    fn rounds(&self, microseconds: u64) -> Result<u32, Failure> {
+    /// How far portable code counts in so many microseconds, or as far as it may.
+    fn count(&self, microseconds: u64) -> Result<u32, Failure> {
         let mut speed = self.speed.lock().unwrap_or_else(PoisonError::into_inner);
         let speed = match *speed {
             Some(speed) => speed,
             None => *speed.insert(self.measure()?),
         };
-        Ok(u32::try_from(microseconds.saturating_mul(speed) >> SPEED_BITS).unwrap_or(u32::MAX))
+        let count = microseconds.saturating_mul(speed) >> SPEED_BITS;
+        Ok(u32::try_from(count).unwrap_or(u32::MAX).min(FARTHEST))
     }
 
-    /// The rounds of a microsecond, from a loop that takes at least some milliseconds: the best of a few, since the
+    /// How far it counts in a microsecond, from a launch that takes some milliseconds: the best of a few, since the
     /// machine may do something else meanwhile.
     fn measure(&self) -> Result<u64, Failure> {
-        /// No device counts so far in some milliseconds.
-        const LONGEST: u32 = 1 << 30;
         let (queue, kernel) = (self.queue()?, self.kernel("spin")?);
-        let time = |rounds: u32| -> Result<u64> {
+        let time = |count: u32| -> Result<u64> {
             let begin = Instant::now();
-            queue.call(&kernel, &self.geometry(1), &[Arg::scalar(rounds)])?;
+            queue.call(&kernel, &self.geometry(1), &[Arg::scalar(count)])?;
             Ok(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX).max(1))
         };
-        let mut rounds = 1u32 << 10;
+        let mut count = 1u32 << 16;
         // The first call may compile.
-        time(rounds)?;
-        while time(rounds)? < 3000 && rounds < LONGEST {
-            rounds *= 2;
+        time(count)?;
+        loop {
+            let best = time(count)?.min(time(count)?).min(time(count)?);
+            if best >= 2000 {
+                return Ok((u64::from(count) << SPEED_BITS) / best);
+            }
+            if count > FARTHEST / 2 {
+                let reason = format!("to count to {count} takes {best} µs: the loop of `spin` is left out");
+                return Err(Failure::Unsupported(reason));
+            }
+            count *= 2;
         }
-        if rounds == LONGEST {
-            return Err(Failure::Unsupported(
-                "the device's compiler leaves the loop of `spin` out".to_owned(),
-            ));
-        }
-        let best = (0..3).map(|_| time(rounds)).collect::<Result<Vec<_>>>()?;
-        Ok((u64::from(rounds) << SPEED_BITS) / best.into_iter().min().unwrap_or(1))
     }
 
     /// Keeps a queue busy for a few milliseconds, so that what does not wait for it comes too early.

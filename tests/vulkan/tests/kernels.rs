@@ -94,6 +94,6 @@ fn timed(driver: &Driver) -> Result<(), Failed> {
         serde_json::Deserializer::from_str(&ended.text[from..]).into_iter::<serde_json::Value>();
     let document = documents.next().ok_or("no report")??;
     let row = &document["rows"][0];
-    let is_device = row["clock"].as_str().is_some_and(|clock| clock.starts_with("device"));
+    let is_device = row["measurement"]["clock"].as_str().is_some_and(|clock| clock.starts_with("device"));
     if row["status"] == "right" && is_device { Ok(()) } else { Err(format!("{row:#}").into()) }
 }

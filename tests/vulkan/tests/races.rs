@@ -14,10 +14,16 @@ use vulkan_tests::{Messages, VALIDATION, again, end, is_again, lavapipe, layer, 
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Set where the order is taken away.
 const DISORDER: &str = "VULKAN_TESTS_DISORDER";
-const SCALE: &str = "
+/// One kernel writes what the other one only reads: what two kernels write, the layer takes for different elements.
+const PASS_ON: &str = "
     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
-    @compute @workgroup_size(32) fn double(@builtin(global_invocation_id) id: vec3u) {
-        if id.x < arrayLength(&x) { x[id.x] *= 2.0; }
+    @compute @workgroup_size(32) fn count(@builtin(global_invocation_id) id: vec3u) {
+        if id.x < arrayLength(&x) { x[id.x] += 1.0; }
+    }
+    @group(0) @binding(0) var<storage, read> from: array<f32>;
+    @group(0) @binding(1) var<storage, read_write> to: array<f32>;
+    @compute @workgroup_size(32) fn pass(@builtin(global_invocation_id) id: vec3u) {
+        if id.x < arrayLength(&to) { to[id.x] = from[id.x]; }
     }";
 
 type LaunchCall = unsafe extern "C" fn(Handle, Place, Handle, *const Launch) -> Status;
@@ -70,22 +76,25 @@ fn work() -> Result<(), String> {
     let table = if std::env::var_os(DISORDER).is_some() { disordered() } else { runtime_vulkan::backend() };
     let runtime =
         Runtime::builder().discover(false).register(table).lower_with(runtime_kernel::wgsl()).build();
-    double(&runtime).map_err(|error| println!("{error}")).map_err(|()| String::new())?;
+    pass_on(&runtime).map_err(|error| println!("{error}")).map_err(|()| String::new())?;
     drop(runtime);
     let list = messages.list();
     println!("messages: {}\n{}", list.len(), list.join("\n"));
     Ok(())
 }
 
-fn double(runtime: &Runtime) -> runtime_core::Result<()> {
+fn pass_on(runtime: &Runtime) -> runtime_core::Result<()> {
     let device = runtime.open("vulkan:0")?;
-    let kernel = device.load(&ModuleSource::wgsl(SCALE))?.kernel("double")?;
-    let (queue, x) =
-        (device.open_queue(&QueueOptions::default())?, Tensor::from_slice(&*device, &[64], &[1.0f32; 64])?);
+    let module = device.load(&ModuleSource::wgsl(PASS_ON))?;
+    let (count, pass) = (module.kernel("count")?, module.kernel("pass")?);
+    let queue = device.open_queue(&QueueOptions::default())?;
+    let tensor = || Tensor::from_slice(&*device, &[64], &[0.0f32; 64]);
+    let (x, y) = (tensor()?, tensor()?);
     for _ in 0..8 {
-        drop(queue.launch(&kernel, &Geometry::cover(64, 32), &[Arg::read_write(&x)])?);
+        drop(queue.launch(&count, &Geometry::cover(64, 32), &[Arg::read_write(&x)])?);
+        drop(queue.launch(&pass, &Geometry::cover(64, 32), &[Arg::read(&x), Arg::write(&y)])?);
     }
-    x.to_vec::<f32>().map(drop)
+    y.to_vec::<f32>().map(drop)
 }
 
 /// The backend's table, but for launches, which are told that they depend on nothing.

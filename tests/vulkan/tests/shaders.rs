@@ -74,7 +74,7 @@ const WRONG: &[Wrong] = &[
         to: "entry = \"cuont\"",
         words: &["cuont", "count"],
     },
-    Wrong { name: "an_image", shader: "picture", from: "", to: "", words: &["image", "storage buffer"] },
+    Wrong { name: "an_image", shader: "picture", from: "", to: "", words: &["images", "not supported"] },
 ];
 
 fn main() -> ExitCode {

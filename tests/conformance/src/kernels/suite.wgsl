@@ -3,10 +3,10 @@ override X: u32 = 64;
 override Y: u32 = 1;
 override Z: u32 = 1;
 
-struct Rounds { rounds: u32 }
+struct Count { count: u32 }
 struct Value { value: f32 }
 
-var<immediate> of_spin: Rounds;
+var<immediate> of_spin: Count;
 var<immediate> scalar: Value;
 
 @group(0) @binding(0) var<storage, read> in0: array<f32>;
@@ -21,13 +21,29 @@ var<immediate> scalar: Value;
 
 var<workgroup> counter: atomic<u32>;
 
-// A loop that no compiler can leave out: its end hangs on what an atomic operation gives.
+fn count_8() -> u32 {
+    var last = atomicAdd(&counter, 1u);
+    last = max(last, atomicAdd(&counter, 1u));
+    last = max(last, atomicAdd(&counter, 1u));
+    last = max(last, atomicAdd(&counter, 1u));
+    last = max(last, atomicAdd(&counter, 1u));
+    last = max(last, atomicAdd(&counter, 1u));
+    last = max(last, atomicAdd(&counter, 1u));
+    return max(last, atomicAdd(&counter, 1u));
+}
+
+fn count_64() -> u32 {
+    return max(max(max(count_8(), count_8()), max(count_8(), count_8())), max(max(count_8(), count_8()), max(count_8(), count_8())));
+}
+
+// Counts so far, all work-items of a group together: a loop that no compiler can leave out, since its end hangs on what
+// atomic operations give. A round of it is long, since lavapipe (Mesa 22.3) ends the loops of a work-item after 65535 rounds,
+// whatever their conditions say.
 @compute @workgroup_size(X, Y, Z)
 fn spin(@builtin(local_invocation_index) item: u32) {
-    if item == 0u {
-        atomicStore(&counter, 0u);
-        while atomicAdd(&counter, 1u) < of_spin.rounds {}
-    }
+    if item == 0u { atomicStore(&counter, 0u); }
+    workgroupBarrier();
+    while count_64() < of_spin.count {}
 }
 
 @compute @workgroup_size(X, Y, Z)

@@ -13,7 +13,7 @@ const WORDS: &str = "STUB_VULKAN";
 struct Fault {
     function: String,
     code: vk::Result,
-    /// Which of its calls, counted from 1.
+    /// Which of its calls, counted from 1; 0 for all of them.
     call: u64,
     /// From there on nothing works.
     lost: bool,
@@ -22,6 +22,14 @@ struct Fault {
 
 /// Whether the device is lost.
 static LOST: AtomicBool = AtomicBool::new(false);
+
+/// What is called before there is a device.
+const BEFORE: [&str; 4] = [
+    "vkCreateInstance",
+    "vkEnumeratePhysicalDevices",
+    "vkEnumerateDeviceExtensionProperties",
+    "vkCreateDevice",
+];
 
 fn words() -> &'static [(String, String)] {
     static ALL: OnceLock<Vec<(String, String)>> = OnceLock::new();
@@ -66,12 +74,13 @@ fn fault(key: &str, value: &str) -> Option<Fault> {
 
 /// What a call of a function gives instead of what the driver would; `None` where it goes on.
 pub(crate) fn of(function: &str) -> Option<vk::Result> {
-    if LOST.load(Ordering::Acquire) {
+    if LOST.load(Ordering::Acquire) && !BEFORE.contains(&function) {
         return Some(vk::Result::ERROR_DEVICE_LOST);
     }
     let mut given = None;
     for fault in faults().iter().filter(|fault| fault.function == function) {
-        if fault.calls.fetch_add(1, Ordering::AcqRel) + 1 == fault.call {
+        let call = fault.calls.fetch_add(1, Ordering::AcqRel) + 1;
+        if fault.call == 0 || fault.call == call {
             given = Some(fault.code);
             if fault.lost {
                 LOST.store(true, Ordering::Release);

@@ -7,9 +7,11 @@
 //! | `api=1.0` | devices have this version of Vulkan |
 //! | `devices=0` | there are no devices |
 //! | `memory=BYTES` | so many bytes can be allocated, all in all |
-//! | `fail=FUNCTION:CODE:N` | the `N`th call of a function, counted from 1, gives a code |
+//! | `fail=FUNCTION:CODE:N` | the `N`th call of a function, counted from 1, gives a code; all of them, if `N` is 0 |
 //! | `lost=FUNCTION:N` | from the `N`th call of a function on, every call says that the device is lost |
 //! | `lacks=FUNCTION` | the function is not there |
+//!
+//! Before a device is said to be lost, the driver ends what it does: memory of a lost device may be freed at once.
 
 #![allow(unsafe_code, reason = "a driver: it is called by the loader, and calls another driver")]
 #![allow(non_snake_case, reason = "the functions have Vulkan's names")]

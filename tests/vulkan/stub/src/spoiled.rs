@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use ash::vk;
 
@@ -13,7 +14,7 @@ macro_rules! failing {
     ($($function:ident($($arg:ident: $ty:ty),*);)*) => {
         $(unsafe extern "system" fn $function($($arg: $ty),*) -> vk::Result {
             if let Some(code) = faults::of(stringify!($function)) {
-                return code;
+                return spoiled(code);
             }
             let real = real::$function.load(Ordering::Acquire);
             // SAFETY: the driver's function of this name has this type, and was noted before this one was given out.
@@ -41,12 +42,29 @@ macro_rules! failing {
     };
 }
 
+/// The devices that are open.
+static DEVICES: Mutex<Vec<vk::Device>> = Mutex::new(Vec::new());
+
+/// What a function says instead of the driver: that a device is lost only when the driver has nothing left to do.
+fn spoiled(code: vk::Result) -> vk::Result {
+    let real = real::vkDeviceWaitIdle.load(Ordering::Acquire);
+    if code != vk::Result::ERROR_DEVICE_LOST || real.is_null() {
+        return code;
+    }
+    // SAFETY: the driver's function of this name has this type.
+    let wait: vk::PFN_vkDeviceWaitIdle = unsafe { transmute(real) };
+    for device in DEVICES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        // SAFETY: the device is open: it is struck off before it is destroyed.
+        let _ = unsafe { wait(*device) };
+    }
+    code
+}
+
 type Allocator = *const vk::AllocationCallbacks<'static>;
 
 failing! {
     vkCreateInstance(info: *const vk::InstanceCreateInfo<'static>, allocator: Allocator, out: *mut vk::Instance);
     vkEnumerateDeviceExtensionProperties(device: vk::PhysicalDevice, layer: *const c_char, count: *mut u32, out: *mut vk::ExtensionProperties);
-    vkCreateDevice(device: vk::PhysicalDevice, info: *const vk::DeviceCreateInfo<'static>, allocator: Allocator, out: *mut vk::Device);
     vkCreateBuffer(device: vk::Device, info: *const vk::BufferCreateInfo<'static>, allocator: Allocator, out: *mut vk::Buffer);
     vkBindBufferMemory(device: vk::Device, buffer: vk::Buffer, memory: vk::DeviceMemory, offset: u64);
     vkMapMemory(device: vk::Device, memory: vk::DeviceMemory, offset: u64, size: u64, flags: u32, out: *mut *mut c_void);
@@ -77,6 +95,8 @@ static ENUMERATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static PROPERTIES: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static PROPERTIES2: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static ALLOCATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static CREATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static DESTROY: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static DEVICE_FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// What the loader gets for a function of the driver.
@@ -93,6 +113,8 @@ pub(crate) fn instead_of(name: &CStr, driver: Function) -> Function {
         "vkGetPhysicalDeviceProperties" => (&PROPERTIES, properties as *const c_void),
         "vkGetPhysicalDeviceProperties2" => (&PROPERTIES2, properties2 as *const c_void),
         "vkAllocateMemory" => (&ALLOCATE, allocate as *const c_void),
+        "vkCreateDevice" => (&CREATE, create as *const c_void),
+        "vkDestroyDevice" => (&DESTROY, destroy as *const c_void),
         "vkGetDeviceProcAddr" => (&DEVICE_FUNCTION, device_function as *const c_void),
         _ => {
             let spoiled = failing(core, real).unwrap_or(real);
@@ -173,7 +195,7 @@ unsafe extern "system" fn allocate(
     out: *mut vk::DeviceMemory,
 ) -> vk::Result {
     if let Some(code) = faults::of("vkAllocateMemory") {
-        return code;
+        return spoiled(code);
     }
     // SAFETY: the caller's structure.
     if !faults::take(unsafe { (*info).allocation_size }) {
@@ -183,4 +205,32 @@ unsafe extern "system" fn allocate(
     let real: vk::PFN_vkAllocateMemory = unsafe { transmute(ALLOCATE.load(Ordering::Acquire)) };
     // SAFETY: the caller's arguments, passed on.
     unsafe { real(device, info, allocator, out) }
+}
+
+unsafe extern "system" fn create(
+    physical: vk::PhysicalDevice,
+    info: *const vk::DeviceCreateInfo<'static>,
+    allocator: Allocator,
+    out: *mut vk::Device,
+) -> vk::Result {
+    if let Some(code) = faults::of("vkCreateDevice") {
+        return code;
+    }
+    // SAFETY: noted before this function was given out.
+    let real: vk::PFN_vkCreateDevice = unsafe { transmute(CREATE.load(Ordering::Acquire)) };
+    // SAFETY: the caller's arguments, passed on.
+    let code = unsafe { real(physical, info, allocator, out) };
+    if code == vk::Result::SUCCESS {
+        // SAFETY: the driver has written it.
+        DEVICES.lock().unwrap_or_else(PoisonError::into_inner).push(unsafe { *out });
+    }
+    code
+}
+
+unsafe extern "system" fn destroy(device: vk::Device, allocator: Allocator) {
+    DEVICES.lock().unwrap_or_else(PoisonError::into_inner).retain(|open| *open != device);
+    // SAFETY: noted before this function was given out.
+    let real: vk::PFN_vkDestroyDevice = unsafe { transmute(DESTROY.load(Ordering::Acquire)) };
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { real(device, allocator) };
 }
