@@ -69,12 +69,17 @@ impl Lowering for Wgsl {
         let target = device.formats.iter().find_map(|format| writer(format));
         let (format, writer) = target.ok_or_else(|| Error::unsupported("lowering wgsl for this device"))?;
         let program = Program::parse(source.code, source.path, &specialisation(source.options)?)?;
-        fits(&program, device)?;
+        fits(&program, device, writer)?;
         let checks = if source.options.flag("unchecked") { Checks::Unchecked } else { Checks::Bounded };
         let written = write(&program, writer, checks)?;
         let kernels = program.interfaces().iter().map(|interface| written.kernel(interface, writer));
         let kernels = kernels.collect::<Result<_>>()?;
-        Ok(Lowered { format, code: written.code, options: backend_options(writer), kernels })
+        Ok(Lowered {
+            format,
+            code: written.code,
+            options: backend_options(writer, &program, device),
+            kernels,
+        })
     }
 }
 
@@ -85,8 +90,14 @@ fn specialisation(options: &Options) -> Result<Specialisation> {
 }
 
 /// What the backend is told of the code.
-fn backend_options(writer: Writer) -> Options {
+fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Options {
     match writer {
+        // Without a word of the language's version, a compiler takes it for 1.2, which has no subgroups.
+        Writer::C(Dialect::OpenCl) if program.features().contains(&Feature::Subgroups) => {
+            let second =
+                device.properties.text("opencl_version").is_some_and(|of| of.starts_with("OpenCL 2"));
+            Options::new().with("build_options", if second { "-cl-std=CL2.0" } else { "-cl-std=CL3.0" })
+        }
         // Mathematical functions report by their results alone, and nothing looks at exceptions: then they become
         // instructions, and both sides of a branch may be computed.
         Writer::C(Dialect::Host) => Options::new()
@@ -149,9 +160,18 @@ fn params(interface: &Interface) -> Vec<LoweredParam> {
 }
 
 /// Refuses what the device cannot do, before its own compiler says so in other words.
-fn fits(program: &Program, device: &DeviceInfo) -> Result<()> {
-    for (feature, bits) in [(Feature::F16, abi::CAP_F16), (Feature::F64, abi::CAP_F64)] {
-        if program.features().contains(&feature) && !device.capabilities.has(bits) {
+fn fits(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
+    // OpenCL says it in a list of words; one without a list is believed to have everything.
+    let words =
+        (writer == Writer::C(Dialect::OpenCl)).then(|| device.properties.text("extensions")).flatten();
+    let has_subgroups = words.is_none_or(|words| words.contains("_subgroups"));
+    let has = |bits| device.capabilities.has(bits);
+    for (feature, has) in [
+        (Feature::F16, has(abi::CAP_F16)),
+        (Feature::F64, has(abi::CAP_F64)),
+        (Feature::Subgroups, has_subgroups),
+    ] {
+        if program.features().contains(&feature) && !has {
             let message = format!("the kernel uses {feature}, which {} cannot do", device.name);
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
@@ -229,6 +249,27 @@ mod tests {
             let dtypes: Vec<_> = kernel.params.iter().map(|param| param.param.dtype).collect();
             assert_eq!(dtypes, [Some(DType::F32), Some(DType::F32), Some(DType::I32)]);
             assert_eq!(lowered.options.text("convention"), (format == "c").then_some("groups"));
+        }
+    }
+
+    #[test]
+    fn subgroups_take_a_later_version_of_opencl_c() {
+        let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
+                y[i] = subgroupAdd(i);
+            }";
+        for (version, word) in
+            [("OpenCL 2.1 Device", "-cl-std=CL2.0"), ("OpenCL 3.0 Device", "-cl-std=CL3.0")]
+        {
+            let mut device = device(&["opencl-c"]);
+            device.properties.push("opencl_version", version);
+            let options = Options::new();
+            let portable = Portable { code, path: "k.wgsl", options: &options };
+            let lowered = wgsl().lower(&portable, &device).unwrap();
+            assert_eq!(lowered.options.text("build_options"), Some(word));
+            assert_eq!(lower(&device, &options).unwrap().options.text("build_options"), None);
+            device.properties.push("extensions", "cl_khr_fp64 cl_khr_icd");
+            assert_eq!(wgsl().lower(&portable, &device).unwrap_err().kind(), ErrorKind::Unsupported);
         }
     }
 

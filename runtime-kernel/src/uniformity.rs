@@ -14,7 +14,7 @@ use naga::{
     Statement, StorageAccess, TypeInner,
 };
 
-pub(crate) use flow::{Exits, operands};
+pub(crate) use flow::{Exits, assigned, operands};
 pub(crate) use shape::Shape;
 
 /// The shape of every expression of an entry point or function.

@@ -1,18 +1,24 @@
-//! What the conditions around an expression say of it: within `for (var i = 0u; i < 16u; i++) { … }` and
-//! `if i < 16u { … }`, `i` is below 16.
+//! What conditions say of the values that they compare: within `if i < n { … }`, after `if i >= n { return; }` and in
+//! `for (var i = 0u; i < 16u; i++) { … }`, `i` is below the other side.
+//!
+//! A fact is about a value, not about a variable: assignments are numbered, and a load knows the number of the one that
+//! it reads.
 
-use std::collections::HashMap;
+mod facts;
 
+use naga::valid::FunctionInfo;
 use naga::{
-    BinaryOperator, Block, Expression, Function, Handle, LocalVariable, Module, Scalar, Statement, TypeInner,
-    UniqueArena,
+    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Scalar,
+    Statement, SwitchCase, TypeInner, UnaryOperator,
 };
 
-/// Values of unsigned variables, each with what it is less than.
-#[derive(Debug, Default)]
-pub(crate) struct Bounds(HashMap<Handle<Expression>, Handle<Expression>>);
+pub(crate) use self::facts::{Bounds, Fact, Scope};
+use super::plan::Frame;
+use super::range;
+use crate::program::Program;
+use crate::uniformity::{Root, assigned, root};
 
-/// Those of a module's functions and entry points.
+/// What is known of the values of a module's functions and entry points.
 #[derive(Debug)]
 pub(crate) struct AllBounds {
     functions: Vec<Bounds>,
@@ -21,11 +27,20 @@ pub(crate) struct AllBounds {
 
 impl AllBounds {
     /// Reads the conditions of a module.
-    pub(super) fn of(module: &Module) -> Self {
-        let of = |function| Bounds::of(&module.types, function);
+    pub(super) fn of(program: &Program) -> Self {
+        let (module, info) = (&program.module, &program.info);
+        let functions = module.functions.iter();
+        let entries = module.entry_points.iter().enumerate();
         Self {
-            functions: module.functions.iter().map(|(_, function)| of(function)).collect(),
-            entries: module.entry_points.iter().map(|entry| of(&entry.function)).collect(),
+            functions: functions
+                .map(|(handle, function)| Walk::whole(module, function, &info[handle], None))
+                .collect(),
+            entries: entries
+                .map(|(index, point)| {
+                    let info = info.get_entry_point(index);
+                    Walk::whole(module, &point.function, info, Some(point.workgroup_size))
+                })
+                .collect(),
         }
     }
 
@@ -38,116 +53,262 @@ impl AllBounds {
     }
 }
 
-impl Bounds {
-    /// Reads the conditions of a function.
-    fn of(types: &UniqueArena<naga::Type>, function: &Function) -> Self {
-        let mut walk = Walk { types, function, bounds: Self::default() };
-        walk.block(&function.body);
-        walk.bounds
-    }
-
-    /// What `value` is less than, if a condition says so.
-    pub(crate) fn above(&self, value: Handle<Expression>) -> Option<Handle<Expression>> {
-        self.0.get(&value).copied()
-    }
+/// A variable that has the value of `left && right`, or of `left || right`.
+#[derive(Clone, Copy)]
+struct Logical {
+    and: bool,
+    left: Handle<Expression>,
+    right: Handle<Expression>,
 }
 
 struct Walk<'f> {
-    types: &'f UniqueArena<naga::Type>,
+    module: &'f Module,
     function: &'f Function,
+    info: &'f FunctionInfo,
     bounds: Bounds,
+    /// By variable: its latest assignment.
+    latest: Vec<u32>,
+    assignments: u32,
+    /// By assignment.
+    logical: FastHashMap<u32, Logical>,
+    /// What variables are assigned; `None` is anything.
+    stores: Vec<(Handle<LocalVariable>, Option<Handle<Expression>>)>,
 }
 
-impl Walk<'_> {
-    fn block(&mut self, block: &[Statement]) {
+impl<'f> Walk<'f> {
+    fn whole(
+        module: &'f Module,
+        function: &'f Function,
+        info: &'f FunctionInfo,
+        group_size: Option<[u32; 3]>,
+    ) -> Bounds {
+        let mut walk = Self {
+            module,
+            function,
+            info,
+            bounds: Bounds::new(function),
+            latest: vec![1; function.local_variables.len()],
+            assignments: 1,
+            logical: FastHashMap::default(),
+            stores: Vec::new(),
+        };
+        walk.block(&function.body, Scope::default());
+        walk.ceilings(group_size);
+        walk.bounds
+    }
+
+    fn block(&mut self, block: &[Statement], mut scope: Scope) {
         for statement in block {
             match statement {
-                Statement::Block(inner) => self.block(inner),
-                Statement::If { condition, accept, reject } => {
-                    self.guard(*condition, accept);
-                    self.block(accept);
-                    self.block(reject);
-                }
-                Statement::Switch { cases, .. } => cases.iter().for_each(|case| self.block(&case.body)),
-                Statement::Loop { body, continuing, .. } => {
-                    if let Some((condition, rest)) = head(body) {
-                        self.guard(condition, rest);
+                Statement::Emit(range) => {
+                    for handle in range.clone() {
+                        let reads =
+                            self.variable_of(handle).map_or(0, |variable| self.latest[variable.index()]);
+                        self.bounds.note(handle, scope, reads);
                     }
-                    self.block(body);
-                    self.block(continuing);
+                }
+                Statement::Store { pointer, value } => self.store(*pointer, *value),
+                Statement::Call { arguments, .. } => {
+                    for &argument in arguments {
+                        if let Root::Local(variable) = root(self.function, argument) {
+                            self.assign(variable);
+                            self.stores.push((variable, None));
+                        }
+                    }
+                }
+                Statement::Block(inner) => self.block(inner, scope),
+                Statement::If { condition, accept, reject } => {
+                    scope = self.branch(*condition, [accept, reject], scope);
+                }
+                Statement::Switch { cases, .. } => self.switch(cases, scope),
+                Statement::Loop { body, continuing, .. } => {
+                    self.spoil(&[body, continuing]);
+                    self.block(body, scope);
+                    self.spoil(&[body, continuing]);
+                    self.block(continuing, scope);
+                    self.spoil(&[body, continuing]);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Notes what `condition` says of a variable in `block`, which runs only if it holds, and does not change it.
-    fn guard(&mut self, condition: Handle<Expression>, block: &[Statement]) {
-        let Some((variable, bound)) = self.less(condition) else { return };
-        let mut loads = Vec::new();
-        if self.loads(variable, block, &mut loads) {
-            self.bounds.0.extend(loads.into_iter().map(|load| (load, bound)));
+    /// The variable of which an expression is the value.
+    fn variable_of(&self, load: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+        let Expression::Load { pointer } = self.function.expressions[load] else { return None };
+        match self.function.expressions[pointer] {
+            Expression::LocalVariable(variable) => Some(variable),
+            _ => None,
         }
     }
 
-    /// The variable and the bound of `variable < bound` or `bound > variable`, of unsigned numbers.
-    fn less(&self, condition: Handle<Expression>) -> Option<(Handle<LocalVariable>, Handle<Expression>)> {
-        let (value, bound) = match self.function.expressions[condition] {
-            Expression::Binary { op: BinaryOperator::Less, left, right } => (left, right),
-            Expression::Binary { op: BinaryOperator::Greater, left, right } => (right, left),
-            _ => return None,
-        };
-        let Expression::Load { pointer } = self.function.expressions[value] else { return None };
-        let Expression::LocalVariable(variable) = self.function.expressions[pointer] else { return None };
-        let unsigned =
-            self.types[self.function.local_variables[variable].ty].inner == TypeInner::Scalar(Scalar::U32);
-        unsigned.then_some((variable, bound))
+    fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) {
+        let Root::Local(variable) = root(self.function, pointer) else { return };
+        let whole = matches!(self.function.expressions[pointer], Expression::LocalVariable(_));
+        self.assign(variable);
+        self.stores.push((variable, whole.then_some(value)));
     }
 
-    /// Adds the loads of a variable in a block; `false` if the block may change it.
-    fn loads(
-        &self,
-        variable: Handle<LocalVariable>,
-        block: &[Statement],
-        found: &mut Vec<Handle<Expression>>,
-    ) -> bool {
-        let expressions = &self.function.expressions;
-        let is_address =
-            |pointer: Handle<Expression>| expressions[pointer] == Expression::LocalVariable(variable);
-        block.iter().all(|statement| match statement {
-            Statement::Emit(range) => {
-                found.extend(range.clone().filter(|&handle| match expressions[handle] {
-                    Expression::Load { pointer } => is_address(pointer),
-                    _ => false,
-                }));
-                true
+    fn assign(&mut self, variable: Handle<LocalVariable>) {
+        self.assignments += 1;
+        self.latest[variable.index()] = self.assignments;
+    }
+
+    /// Forgets the variables that blocks may assign.
+    fn spoil(&mut self, blocks: &[&Block]) {
+        let mut found = Vec::new();
+        blocks.iter().for_each(|block| assigned(self.function, block, &mut found));
+        found.into_iter().for_each(|variable| self.assign(variable));
+    }
+
+    fn switch(&mut self, cases: &[SwitchCase], scope: Scope) {
+        let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
+        for body in &bodies {
+            self.spoil(&bodies);
+            self.block(body, scope);
+        }
+        self.spoil(&bodies);
+    }
+
+    /// Gives the facts that hold after a branch.
+    fn branch(
+        &mut self,
+        condition: Handle<Expression>,
+        [accept, reject]: [&Block; 2],
+        scope: Scope,
+    ) -> Scope {
+        let holds = self.assume(condition, true, scope);
+        let fails = self.assume(condition, false, scope);
+        let before = self.latest.clone();
+        self.block(accept, holds);
+        let accepted = std::mem::replace(&mut self.latest, before);
+        self.block(reject, fails);
+        match (leaves(accept), leaves(reject)) {
+            (true, _) => fails,
+            (false, true) => {
+                self.latest = accepted;
+                holds
             }
-            Statement::Store { pointer, .. } => !is_address(*pointer),
-            Statement::Call { arguments, .. } => !arguments.iter().any(|&argument| is_address(argument)),
-            Statement::Block(inner) => self.loads(variable, inner, found),
-            Statement::If { accept, reject, .. } => {
-                self.loads(variable, accept, found) && self.loads(variable, reject, found)
+            (false, false) => {
+                for (variable, _) in self.function.local_variables.iter() {
+                    if accepted[variable.index()] != self.latest[variable.index()] {
+                        self.assign(variable);
+                    }
+                }
+                self.note_logical(condition, [accept, reject]);
+                scope
             }
-            Statement::Switch { cases, .. } => {
-                cases.iter().all(|case| self.loads(variable, &case.body, found))
+        }
+    }
+
+    /// naga's front end writes `a && b` as a branch that assigns a variable.
+    fn note_logical(&mut self, left: Handle<Expression>, [accept, reject]: [&Block; 2]) {
+        let lone = |block: &Block| {
+            let mut rest = block.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
+            match (rest.next(), rest.next()) {
+                (Some(&Statement::Store { pointer, value }), None) => Some((pointer, value)),
+                _ => None,
             }
-            Statement::Loop { body, continuing, .. } => {
-                self.loads(variable, body, found) && self.loads(variable, continuing, found)
+        };
+        let (Some((pointer, accepted)), Some((other, rejected))) = (lone(accept), lone(reject)) else {
+            return;
+        };
+        let variable = match (&self.function.expressions[pointer], &self.function.expressions[other]) {
+            (Expression::LocalVariable(a), Expression::LocalVariable(b)) if a == b => *a,
+            _ => return,
+        };
+        let truth = |value| match self.function.expressions[value] {
+            Expression::Literal(Literal::Bool(truth)) => Some(truth),
+            _ => None,
+        };
+        let logical = match (truth(accepted), truth(rejected)) {
+            (_, Some(false)) => Logical { and: true, left, right: accepted },
+            (Some(true), _) => Logical { and: false, left, right: rejected },
+            _ => return,
+        };
+        self.logical.insert(self.latest[variable.index()], logical);
+    }
+
+    /// The facts of `scope`, and those that a condition stands for.
+    fn assume(&mut self, condition: Handle<Expression>, holds: bool, scope: Scope) -> Scope {
+        use BinaryOperator as Op;
+        match self.function.expressions[condition] {
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.assume(expr, !holds, scope),
+            Expression::Binary { op, left, right } => match (op, holds) {
+                (Op::LogicalAnd | Op::And, true) | (Op::LogicalOr | Op::InclusiveOr, false) => {
+                    let scope = self.assume(left, holds, scope);
+                    self.assume(right, holds, scope)
+                }
+                (Op::Less, true) | (Op::GreaterEqual, false) => self.fact(left, right, true, scope),
+                (Op::Greater, true) | (Op::LessEqual, false) => self.fact(right, left, true, scope),
+                (Op::LessEqual, true) | (Op::Greater, false) => self.fact(left, right, false, scope),
+                (Op::GreaterEqual, true) | (Op::Less, false) => self.fact(right, left, false, scope),
+                (Op::Equal, true) | (Op::NotEqual, false) => {
+                    let scope = self.fact(left, right, false, scope);
+                    self.fact(right, left, false, scope)
+                }
+                _ => scope,
+            },
+            Expression::Load { .. } => match self.logical.get(&self.bounds.assignment(condition)).copied() {
+                Some(Logical { and, left, right }) if and == holds => {
+                    let scope = self.assume(left, holds, scope);
+                    self.assume(right, holds, scope)
+                }
+                _ => scope,
+            },
+            _ => scope,
+        }
+    }
+
+    fn fact(
+        &mut self,
+        value: Handle<Expression>,
+        bound: Handle<Expression>,
+        strict: bool,
+        scope: Scope,
+    ) -> Scope {
+        match *self.info[value].ty.inner_with(&self.module.types) {
+            TypeInner::Scalar(Scalar::U32) => self.bounds.add(Fact { value, bound, strict, outer: scope }),
+            _ => scope,
+        }
+    }
+
+    /// Finds the variables that never get greater than what they are first assigned.
+    fn ceilings(&mut self, group_size: Option<[u32; 3]>) {
+        let (module, function, info) = (self.module, self.function, self.info);
+        for (variable, declared) in function.local_variables.iter() {
+            if module.types[declared.ty].inner != TypeInner::Scalar(Scalar::U32) {
+                continue;
             }
-            _ => true,
-        })
+            let stores = self.stores.iter().filter(|(stored, _)| *stored == variable);
+            let Some(values) = stores.map(|(_, value)| *value).collect::<Option<Vec<_>>>() else { continue };
+            let upper = |bounds: &Bounds, value| {
+                let frame = Frame { module, function, info, group_size, bounds };
+                range::upper(frame, bounds.scope(value), value, 0)
+            };
+            let (own, other): (Vec<_>, Vec<_>) =
+                values.into_iter().partition(|&value| range::reads(function, value, variable, 0));
+            let first = declared.init.map_or(Some(0), |init| upper(&self.bounds, init));
+            let greatest = other.iter().map(|&value| upper(&self.bounds, value)).chain([first]);
+            let Some(greatest) = greatest.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max())
+            else {
+                continue;
+            };
+            // Granted that it is below that before an assignment of its own value, it must be so after.
+            self.bounds.set_ceiling(variable, Some(greatest));
+            if own.iter().any(|&value| upper(&self.bounds, value).is_none_or(|after| after > greatest)) {
+                self.bounds.set_ceiling(variable, None);
+            }
+        }
     }
 }
 
-/// The condition that a loop begins with, and the rest of its body, which runs only if it holds.
-fn head(body: &Block) -> Option<(Handle<Expression>, &[Statement])> {
-    let first = body.iter().position(|statement| !matches!(statement, Statement::Emit(_)))?;
-    match &body[first] {
-        Statement::If { condition, accept, reject }
-            if accept.is_empty() && matches!(reject[..], [Statement::Break]) =>
-        {
-            Some((*condition, &body[first + 1..]))
-        }
-        _ => None,
+/// Whether control never comes to the end of a block.
+fn leaves(block: &Block) -> bool {
+    match block.last() {
+        Some(Statement::Return { .. } | Statement::Break | Statement::Continue | Statement::Kill) => true,
+        Some(Statement::Block(inner)) => leaves(inner),
+        Some(Statement::If { accept, reject, .. }) => leaves(accept) && leaves(reject),
+        _ => false,
     }
 }

@@ -4,6 +4,7 @@ use naga::{AddressSpace, Binding, BuiltIn, EntryPoint, Expression, GlobalVariabl
 use runtime_core::Result;
 
 use super::environment::Plain;
+use super::lines::Lines;
 use super::plan::Frame;
 use super::statement::Printer;
 use super::writer::Writer;
@@ -30,17 +31,19 @@ impl Writer<'_> {
         printer.immediate(index, &scalars)?;
         printer.arguments(entry, group_size)?;
         printer.variables()?;
+        let before = std::mem::replace(&mut printer.lines, Lines::at(1)).into_text();
         printer.locals()?;
         printer.body(&entry.function.body)?;
-        let body = printer.lines.into_text();
+        let body = printer.promised_body();
         let [x, y, z] = group_size;
-        let before = match self.dialect {
+        let words = match self.dialect {
             Dialect::OpenCl => format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))"),
             _ => format!("extern \"C\" __global__ __launch_bounds__({})", x * y * z),
         };
         let name = self.names.entry(index).to_owned();
         let parameters = parameters.join(",\n    ");
-        self.functions.extend(["\n", &before, "\nvoid ", &name, "(", &parameters, ")\n{\n", &body, "}\n"]);
+        let head = [&words, "\nvoid ", &name, "(", &parameters, ")\n{\n"].concat();
+        self.functions.extend(["\n", &head, &before, &body, "}\n"]);
         Ok(name)
     }
 

@@ -6,7 +6,7 @@ use runtime_core::{Error, Result};
 use super::environment::Environment;
 use super::form::{Form, level};
 use super::operator::Right;
-use super::range;
+use super::range::{self, Element};
 use super::statement::Printer;
 use super::types::COMPONENTS;
 use super::vector::Shape;
@@ -95,19 +95,20 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// Expressions that are not an operation on their operands, with how tightly they bind.
     fn simple(&mut self, expression: Handle<Expression>) -> Result<(String, u8)> {
         let resolution = &self.frame.info[expression].ty;
+        if !self.frame.is_pointer(expression)
+            && let Some(element) = Element::of(self.frame.function, expression)
+        {
+            return self.element_of_value(element, resolution);
+        }
         match self.frame.function.expressions[expression] {
             Expression::Literal(literal) => self.writer.literal(literal),
             Expression::Constant(constant) => Ok((self.writer.constant(constant)?, level::PRIMARY)),
             Expression::ZeroValue(_) => self.writer.zero(resolution, self.span(expression)),
             Expression::Compose { .. } => Ok((self.compose(expression)?, level::PRIMARY)),
-            Expression::Access { .. } | Expression::AccessIndex { .. }
-                if self.frame.is_pointer(expression) =>
-            {
-                self.address(expression)
-            }
-            Expression::GlobalVariable(_) | Expression::LocalVariable(_) => self.address(expression),
-            Expression::Access { base, index } => self.element_of_value(base, Some(index), 0, resolution),
-            Expression::AccessIndex { base, index } => self.element_of_value(base, None, index, resolution),
+            Expression::Access { .. }
+            | Expression::AccessIndex { .. }
+            | Expression::GlobalVariable(_)
+            | Expression::LocalVariable(_) => self.address(expression),
             Expression::FunctionArgument(index) => {
                 Ok((self.environment.argument(&self.plan, index).into_owned(), level::PRIMARY))
             }
@@ -256,7 +257,8 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
             BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight => Right {
                 divides: false,
-                shifts: range::upper(self.frame, right, 0).is_some_and(|bits| bits < 32),
+                shifts: range::upper(self.frame, self.frame.bounds.scope(right), right, 0)
+                    .is_some_and(|bits| bits < 32),
             },
             _ => Right::default(),
         }

@@ -8,6 +8,7 @@ use runtime_core::Result;
 
 use super::environment::{Environment, Plain};
 use super::plan::Frame;
+use super::promise::Promised;
 use super::statement::Printer;
 use super::writer::Writer;
 use crate::program::Checks;
@@ -107,6 +108,11 @@ impl<'a> Writer<'a> {
         printer.locals()?;
         printer.body(&function.body)?;
         let body = printer.lines.into_text();
+        let promised = printer.promised.filter(|promised| !promised.provisos.is_empty());
+        if let Some(Promised { flag, provisos }) = promised {
+            parameters.push(format!("const bool {flag}"));
+            self.provisos.insert(handle, provisos);
+        }
         let name = self.names.function(handle).to_owned();
         let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
         let before = self.dialect.function();
@@ -129,9 +135,10 @@ impl<'a> Writer<'a> {
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// The arguments for the parameters that a function has for variables of the module.
-    pub(super) fn passed(&self, function: Handle<Function>) -> Vec<String> {
+    pub(super) fn passed(&mut self, function: Handle<Function>) -> Vec<String> {
         let mut arguments = Vec::new();
-        let info = &self.writer.program.info[function];
+        let program = self.writer.program;
+        let info = &program.info[function];
         for variable in self.writer.used_by(info) {
             let home = self.environment.global(self.writer, variable);
             let immediate = self.frame.module.global_variables[variable].space == AddressSpace::Immediate;
@@ -144,6 +151,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 arguments.push(self.environment.length(self.writer, variable).into_owned());
             }
         }
+        arguments.extend(self.promise_of(function));
         arguments
     }
 

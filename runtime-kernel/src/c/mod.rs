@@ -9,7 +9,9 @@
 //! | `types`, `library`, `value` | types on demand; library functions on demand; literals and constants |
 //! | `integer`, `float`, `vector`, `matrix`, `packing`, `convert`, `half` | the library's functions |
 //! | `plan` | which expressions of a function get a name, and which are printed where they are used |
-//! | `place`, `range` | access chains with their bounds checks, and what proves them needless |
+//! | `place`, `index` | access chains with their bounds checks; the arithmetic of indices |
+//! | `bounds`, `range` | what conditions say of values; what proves a check needless |
+//! | `proviso`, `polynomial`, `promise` | checks that are needless if the launch keeps to something: a second body for those that do |
 //! | `expression`, `operator`, `math` | expressions |
 //! | `statement`, `logical`, `looping`, `atomic`, `subgroup` | statements |
 //! | `environment`, `function`, `entry` | what surrounds one invocation; functions; entry points of OpenCL C and CUDA C++ |
@@ -49,6 +51,7 @@ mod form;
 mod function;
 mod group;
 mod half;
+mod index;
 mod integer;
 mod lines;
 mod logical;
@@ -60,6 +63,9 @@ mod operator;
 mod packing;
 mod place;
 mod plan;
+mod polynomial;
+mod promise;
+mod proviso;
 mod range;
 mod reserved;
 mod statement;
@@ -93,7 +99,7 @@ pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Resu
         Dialect::OpenCl | Dialect::Cuda => None,
     };
     let program = prepared.as_ref().unwrap_or(program);
-    let bounds = AllBounds::of(&program.module);
+    let bounds = AllBounds::of(program);
     let mut writer = Writer::new(program, &bounds, dialect, checks);
     let entries = &program.module.entry_points;
     writer.functions(entries.iter().map(|entry| &entry.function))?;

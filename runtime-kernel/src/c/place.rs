@@ -6,7 +6,7 @@ use runtime_core::Result;
 
 use super::environment::Environment;
 use super::form::level;
-use super::range::{self, Limit};
+use super::range::{self, Element, Limit};
 use super::statement::Printer;
 use super::types::COMPONENTS;
 use super::vector::Shape;
@@ -50,7 +50,17 @@ impl Place {
 
     /// All conditions in one.
     pub(crate) fn condition(&self) -> Option<String> {
-        (!self.conditions.is_empty()).then(|| self.conditions.join(" && "))
+        match &self.conditions[..] {
+            [] => None,
+            [condition] => Some(condition.clone()),
+            several => {
+                let tight = several.iter().map(|condition| match condition.contains("||") {
+                    true => format!("({condition})"),
+                    false => condition.clone(),
+                });
+                Some(tight.collect::<Vec<_>>().join(" && "))
+            }
+        }
     }
 
     fn member(&mut self, name: &str) {
@@ -75,9 +85,10 @@ enum Checked {
 impl<E: Environment> Printer<'_, '_, E> {
     /// The place that a pointer points to.
     pub(crate) fn place(&mut self, pointer: Handle<Expression>) -> Result<Place> {
+        if let Some(element) = Element::of(self.frame.function, pointer) {
+            return self.accessed(element);
+        }
         let home = match self.frame.function.expressions[pointer] {
-            Expression::Access { base, index } => return self.accessed(pointer, base, Some(index), 0),
-            Expression::AccessIndex { base, index } => return self.accessed(pointer, base, None, index),
             Expression::LocalVariable(variable) => self.environment.local(&self.plan, variable),
             Expression::GlobalVariable(variable) => self.environment.global(self.writer, variable),
             Expression::FunctionArgument(index) => {
@@ -90,13 +101,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(Place { text, pointer, conditions: Vec::new(), component: None })
     }
 
-    fn accessed(
-        &mut self,
-        access: Handle<Expression>,
-        base: Handle<Expression>,
-        index: Option<Handle<Expression>>,
-        known: u32,
-    ) -> Result<Place> {
+    fn accessed(&mut self, element: Element) -> Result<Place> {
+        let Element { access, base, index, known } = element;
         let mut place = self.place(base)?;
         let pointee = self.frame.pointee(base);
         if let TypeInner::Struct { .. } = pointee {
@@ -121,10 +127,10 @@ impl<E: Environment> Printer<'_, '_, E> {
             self.index(&mut place, pointee, &index)?;
             return Ok(place);
         }
-        let index = match (self.check(&mut place, base, index, known)?, index) {
+        let index = match (self.check(&mut place, element)?, index) {
             (_, None) => known.to_string(),
             (Checked::AsUnsigned, Some(index)) => format!("(u32){}", self.operand(index, level::UNARY)?),
-            (Checked::AsItIs, Some(index)) => self.operand(index, level::ANY)?,
+            (Checked::AsItIs, Some(index)) => self.index_text(access, index)?,
         };
         let index = match place.conditions.pop_if(|_| self.addressing) {
             // A pointer has to point to something: out of range, to the first element.
@@ -137,26 +143,18 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The value of an index that is a constant.
     fn constant_index(&self, index: Handle<Expression>) -> Option<u64> {
-        let constant = matches!(
-            self.frame.function.expressions[index],
-            Expression::Literal(_) | Expression::Constant(_)
-        );
-        if constant { range::upper(self.frame, index, 0) } else { None }
+        range::constant_of(self.frame, index)
     }
 
     /// Adds the condition under which an index is in range.
-    fn check(
-        &mut self,
-        place: &mut Place,
-        base: Handle<Expression>,
-        index: Option<Handle<Expression>>,
-        known: u32,
-    ) -> Result<Checked> {
+    fn check(&mut self, place: &mut Place, element: Element) -> Result<Checked> {
+        let Element { base, index, known, .. } = element;
         if self.writer.checks == Checks::Unchecked {
             return Ok(Checked::AsItIs);
         }
-        let Some(limit) = range::limit(self.frame, base, index, known) else { return Ok(Checked::AsItIs) };
+        let Some(limit) = range::limit(self.frame, element) else { return Ok(Checked::AsItIs) };
         let runtime = matches!(limit, Limit::Runtime(_));
+        let promise = self.promise(element, limit);
         let limit = match limit {
             Limit::Constant(length) => format!("{length}u"),
             Limit::Runtime(Some(variable)) => self.environment.length(self.writer, variable).into_owned(),
@@ -171,7 +169,10 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
             Some(index) => self.operand(index, level::ADD)?,
         };
-        place.conditions.push(format!("{index} < {limit}"));
+        place.conditions.push(match promise {
+            Some(flag) => format!("{flag} || {index} < {limit}"),
+            None => format!("{index} < {limit}"),
+        });
         // An array may have more than 2³¹ elements; then a negative number passes, and must not count backwards.
         Ok(if signed && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
     }
@@ -286,11 +287,10 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// A value's element: the base is no pointer.
     pub(crate) fn element_of_value(
         &mut self,
-        base: Handle<Expression>,
-        index: Option<Handle<Expression>>,
-        known: u32,
+        element: Element,
         result: &TypeResolution,
     ) -> Result<(String, u8)> {
+        let Element { base, index, known, .. } = element;
         let inner = self.frame.inner(base);
         if let (Some(Shape { scalar, size: Some(size) }), Some(index)) = (Shape::of(inner), index) {
             let Some(known) = self.constant_index(index).filter(|known| *known < size as u64) else {
@@ -312,7 +312,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
             TypeInner::Vector { .. } => place.member(component_name(u64::from(known))),
             _ => {
-                self.check(&mut place, base, index, known)?;
+                self.check(&mut place, element)?;
                 let index =
                     index.map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ANY))?;
                 self.index(&mut place, inner, &index)?;

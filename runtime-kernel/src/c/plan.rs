@@ -10,9 +10,10 @@ use naga::{
 };
 
 use super::bounds::Bounds;
+use super::logical;
 use super::names::{LocalNames, Names};
+use super::range::{self, Element};
 use super::writer::Writer;
-use super::{logical, range};
 use crate::program::{Checks, Dialect};
 
 /// The function that is printed.
@@ -324,7 +325,7 @@ impl<'a> Uses<'a> {
                 Some(emitted) if named[index] => (Site::At(emitted.block, emitted.statement), 1),
                 _ => (self.sites[index], self.counts[index]),
             };
-            self.operands(expression, |uses, operand, weight| {
+            self.operands(handle, |uses, operand, weight| {
                 uses.count(operand, site, times.saturating_mul(weight));
             });
         }
@@ -358,9 +359,10 @@ impl<'a> Uses<'a> {
     /// Calls `each` with the operands and how often they are printed.
     fn operands(
         &mut self,
-        expression: &Expression,
+        handle: Handle<Expression>,
         mut each: impl FnMut(&mut Self, Handle<Expression>, u32),
     ) {
+        let expression = &self.frame.function.expressions[handle];
         match *expression {
             Expression::Compose { ref components, .. } => {
                 for component in components {
@@ -372,9 +374,10 @@ impl<'a> Uses<'a> {
                 }
             }
             Expression::Access { base, index } => {
+                let element = Element { access: handle, base, index: Some(index), known: 0 };
                 let checked = self.checks == Checks::Bounded
                     && !self.frame.is_vector_pointer(base)
-                    && range::limit(self.frame, base, Some(index), 0).is_some();
+                    && range::limit(self.frame, element).is_some();
                 each(self, base, 1);
                 each(self, index, if checked { 2 } else { 1 });
             }

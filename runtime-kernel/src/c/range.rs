@@ -2,11 +2,35 @@
 
 use naga::proc::IndexableLength;
 use naga::{
-    BinaryOperator, Binding, BuiltIn, Expression, GlobalVariable, Handle, Literal, MathFunction, Scalar,
-    ScalarKind, TypeInner,
+    BinaryOperator, Binding, BuiltIn, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable,
+    MathFunction, Scalar, ScalarKind, TypeInner,
 };
 
+use super::bounds::{Fact, Scope};
 use super::plan::Frame;
+use crate::uniformity::operands;
+
+/// An element of an array, a matrix or a vector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Element {
+    /// The expression that it is.
+    pub(crate) access: Handle<Expression>,
+    pub(crate) base: Handle<Expression>,
+    /// `None` if `known` is the index.
+    pub(crate) index: Option<Handle<Expression>>,
+    pub(crate) known: u32,
+}
+
+impl Element {
+    /// The element that an expression is.
+    pub(crate) fn of(function: &Function, access: Handle<Expression>) -> Option<Self> {
+        match function.expressions[access] {
+            Expression::Access { base, index } => Some(Self { access, base, index: Some(index), known: 0 }),
+            Expression::AccessIndex { base, index } => Some(Self { access, base, index: None, known: index }),
+            _ => None,
+        }
+    }
+}
 
 /// What an index must be less than.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,30 +43,49 @@ pub(crate) enum Limit {
 /// Chains of operators longer than this prove nothing.
 const DEPTH: u32 = 16;
 
-/// What `index` (or else the constant `known`) has to be checked against; `None` if it is in range for certain.
-pub(crate) fn limit(
-    frame: Frame<'_>,
-    base: Handle<Expression>,
-    index: Option<Handle<Expression>>,
-    known: u32,
-) -> Option<Limit> {
-    let length = match *frame.pointee(base) {
+/// What the index of an element has to be checked against; `None` if it is in range for certain.
+pub(crate) fn limit(frame: Frame<'_>, element: Element) -> Option<Limit> {
+    let length = match *frame.pointee(element.base) {
         TypeInner::Vector { size, .. } => Limit::Constant(size as u32),
         TypeInner::ValuePointer { size: Some(size), .. } => Limit::Constant(size as u32),
         TypeInner::Matrix { columns, .. } => Limit::Constant(columns as u32),
         TypeInner::Array { size, .. } => match size.resolve(frame.module.to_ctx()) {
             Ok(IndexableLength::Known(length)) => Limit::Constant(length),
-            _ => Limit::Runtime(root(frame, base)),
+            _ => Limit::Runtime(root(frame, element.base)),
         },
         _ => return None,
     };
-    let greatest = match index {
-        Some(index) => upper(frame, index, 0),
-        None => Some(u64::from(known)),
+    let certain = match length {
+        Limit::Constant(length) => {
+            let greatest = match element.index {
+                Some(index) => upper(frame, frame.bounds.scope(element.access), index, 0),
+                None => Some(u64::from(element.known)),
+            };
+            greatest.is_some_and(|greatest| greatest < u64::from(length))
+        }
+        Limit::Runtime(Some(variable)) => element.index.is_some_and(|index| {
+            let scope = frame.bounds.scope(element.access);
+            facts(frame, scope, index).any(|fact| fact.strict && is_length(frame, fact.bound, variable))
+        }),
+        Limit::Runtime(None) => false,
     };
-    match (length, greatest) {
-        (Limit::Constant(length), Some(greatest)) if greatest < u64::from(length) => None,
-        _ => Some(length),
+    (!certain).then_some(length)
+}
+
+/// What is known of a value in a place.
+pub(crate) fn facts(
+    frame: Frame<'_>,
+    scope: Scope,
+    value: Handle<Expression>,
+) -> impl Iterator<Item = Fact> + '_ {
+    frame.bounds.facts_of((frame.module, frame.function), scope, value)
+}
+
+/// Whether an expression is the number of elements of the runtime-sized array in a storage buffer.
+fn is_length(frame: Frame<'_>, expression: Handle<Expression>, variable: Handle<GlobalVariable>) -> bool {
+    match frame.function.expressions[expression] {
+        Expression::ArrayLength(array) => root(frame, array) == Some(variable),
+        _ => false,
     }
 }
 
@@ -57,13 +100,42 @@ pub(crate) fn root(frame: Frame<'_>, mut pointer: Handle<Expression>) -> Option<
     }
 }
 
-/// The greatest value that an integer, which is then not negative, can have.
-pub(crate) fn upper(frame: Frame<'_>, expression: Handle<Expression>, depth: u32) -> Option<u64> {
+/// Whether an expression is computed from a variable, or may be.
+pub(super) fn reads(
+    function: &Function,
+    value: Handle<Expression>,
+    variable: Handle<LocalVariable>,
+    depth: u32,
+) -> bool {
+    match function.expressions[value] {
+        Expression::LocalVariable(found) => found == variable,
+        _ if depth > DEPTH => true,
+        ref other => operands(other).any(|operand| reads(function, operand, variable, depth + 1)),
+    }
+}
+
+/// The greatest value that an integer, which is then not negative, can have in a place.
+pub(crate) fn upper(
+    frame: Frame<'_>,
+    scope: Scope,
+    expression: Handle<Expression>,
+    depth: u32,
+) -> Option<u64> {
     if depth > DEPTH {
         return None;
     }
-    let expressions = &frame.function.expressions;
-    match expressions[expression] {
+    let told = facts(frame, scope, expression).filter_map(|fact| {
+        let bound = upper(frame, scope, fact.bound, depth + 4)?;
+        // Where it says that something is below zero, control never comes.
+        Some(bound.saturating_sub(fact.strict.into()))
+    });
+    told.chain(of_itself(frame, scope, expression, depth)).min()
+}
+
+/// The greatest value by what an expression is.
+fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, depth: u32) -> Option<u64> {
+    let upper = |expression| upper(frame, scope, expression, depth + 1);
+    match frame.function.expressions[expression] {
         Expression::Literal(literal) => of_literal(literal),
         Expression::Constant(constant) => {
             match frame.module.global_expressions[frame.module.constants[constant].init] {
@@ -73,12 +145,13 @@ pub(crate) fn upper(frame: Frame<'_>, expression: Handle<Expression>, depth: u32
             }
         }
         Expression::ZeroValue(_) => Some(0),
-        Expression::Binary { op, left, right } => of_binary(frame, op, (left, right), depth + 1),
-        Expression::Select { accept, reject, .. } => {
-            Some(upper(frame, accept, depth + 1)?.max(upper(frame, reject, depth + 1)?))
+        Expression::Binary { op, left, right } => {
+            let constant = constant_of(frame, right);
+            of_binary(frame.inner(left), op, (upper(left), upper(right)), constant)
         }
+        Expression::Select { accept, reject, .. } => Some(upper(accept)?.max(upper(reject)?)),
         Expression::Math { fun: MathFunction::Min, arg, arg1: Some(arg1), .. } if is_unsigned(frame, arg) => {
-            match (upper(frame, arg, depth + 1), upper(frame, arg1, depth + 1)) {
+            match (upper(arg), upper(arg1)) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             }
@@ -86,18 +159,28 @@ pub(crate) fn upper(frame: Frame<'_>, expression: Handle<Expression>, depth: u32
         Expression::Math { fun: MathFunction::Clamp, arg, arg2: Some(high), .. }
             if is_unsigned(frame, arg) =>
         {
-            upper(frame, high, depth + 1)
+            upper(high)
         }
         Expression::As { expr, kind: ScalarKind::Uint | ScalarKind::Sint, .. } => match *frame.inner(expr) {
             TypeInner::Scalar(Scalar { kind: ScalarKind::Bool, .. }) => Some(1),
             TypeInner::Scalar(Scalar { kind: ScalarKind::Uint | ScalarKind::Sint, .. }) => {
-                upper(frame, expr, depth + 1).filter(|greatest| i32::try_from(*greatest).is_ok())
+                upper(expr).filter(|greatest| i32::try_from(*greatest).is_ok())
             }
             _ => None,
         },
-        Expression::Load { .. } => upper(frame, frame.bounds.above(expression)?, depth + 1)?.checked_sub(1),
-        Expression::AccessIndex { base, index } => of_built_in(frame, base, Some(index)),
-        Expression::FunctionArgument(_) => of_built_in(frame, expression, None),
+        Expression::Load { pointer } => match frame.function.expressions[pointer] {
+            Expression::LocalVariable(variable) => frame.bounds.ceiling(variable),
+            _ => None,
+        },
+        Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(frame, expression),
+        _ => None,
+    }
+}
+
+/// The value of a constant.
+pub(crate) fn constant_of(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> {
+    match frame.function.expressions[expression] {
+        Expression::Literal(_) | Expression::Constant(_) => of_itself(frame, Scope::default(), expression, 0),
         _ => None,
     }
 }
@@ -117,18 +200,12 @@ fn is_unsigned(frame: Frame<'_>, expression: Handle<Expression>) -> bool {
 }
 
 fn of_binary(
-    frame: Frame<'_>,
+    inner: &TypeInner,
     operator: BinaryOperator,
-    (left, right): (Handle<Expression>, Handle<Expression>),
-    depth: u32,
+    (a, b): (Option<u64>, Option<u64>),
+    constant: Option<u64>,
 ) -> Option<u64> {
-    let TypeInner::Scalar(scalar) = *frame.inner(left) else { return None };
-    let (a, b) = (upper(frame, left, depth), upper(frame, right, depth));
-    let constant = match frame.function.expressions[right] {
-        Expression::Literal(literal) => of_literal(literal),
-        Expression::Constant(_) => b,
-        _ => None,
-    };
+    let TypeInner::Scalar(scalar) = *inner else { return None };
     let unsigned = scalar.kind == ScalarKind::Uint;
     let greatest = match scalar {
         Scalar::U32 => u64::from(u32::MAX),
@@ -152,9 +229,9 @@ fn of_binary(
 }
 
 /// The greatest value of an invocation's place in its work-group.
-fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>, component: Option<u32>) -> Option<u64> {
+fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> {
     let size = frame.group_size?;
-    let greatest = |built_in: BuiltIn, component: Option<u32>| match (built_in, component) {
+    match built_in(frame, expression)? {
         (BuiltIn::LocalInvocationId, Some(axis)) => {
             Some(u64::from(*size.get(axis as usize)?).saturating_sub(1))
         }
@@ -162,31 +239,37 @@ fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>, component: Opti
             Some(size.iter().map(|extent| u64::from(*extent)).product::<u64>().saturating_sub(1))
         }
         _ => None,
-    };
-    let argument = |index: u32| &frame.function.arguments[index as usize];
-    match frame.function.expressions[expression] {
-        Expression::FunctionArgument(index) => match (&argument(index).binding, component) {
-            (Some(Binding::BuiltIn(built_in)), component) => greatest(*built_in, component),
-            (None, Some(member)) => greatest(member_of(frame, index, member)?, None),
-            _ => None,
-        },
-        Expression::AccessIndex { base, index: member } => match frame.function.expressions[base] {
-            Expression::FunctionArgument(index) if argument(index).binding.is_none() => {
-                greatest(member_of(frame, index, member)?, component)
-            }
-            _ => None,
-        },
-        _ => None,
     }
 }
 
-/// The built-in value that a member of a structure of arguments is.
-fn member_of(frame: Frame<'_>, argument: u32, member: u32) -> Option<BuiltIn> {
-    match &frame.module.types[frame.function.arguments[argument as usize].ty].inner {
-        TypeInner::Struct { members, .. } => match members.get(member as usize)?.binding {
-            Some(Binding::BuiltIn(built_in)) => Some(built_in),
-            _ => None,
+/// The built-in value that an expression is, or the component of one.
+pub(crate) fn built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<(BuiltIn, Option<u32>)> {
+    let (value, component) = match frame.function.expressions[expression] {
+        Expression::AccessIndex { base, index } => match whole(frame, base) {
+            Some(built_in) => return Some((built_in, Some(index))),
+            None => (expression, None),
         },
+        _ => (expression, None),
+    };
+    Some((whole(frame, value)?, component))
+}
+
+/// The built-in value that an argument is, or a member of a structure of them.
+fn whole(frame: Frame<'_>, expression: Handle<Expression>) -> Option<BuiltIn> {
+    let argument = |index: u32| &frame.function.arguments[index as usize];
+    let binding = match frame.function.expressions[expression] {
+        Expression::FunctionArgument(index) => &argument(index).binding,
+        Expression::AccessIndex { base, index: member } => match frame.function.expressions[base] {
+            Expression::FunctionArgument(index) => match &frame.module.types[argument(index).ty].inner {
+                TypeInner::Struct { members, .. } => &members.get(member as usize)?.binding,
+                _ => return None,
+            },
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match binding {
+        Some(Binding::BuiltIn(built_in)) => Some(*built_in),
         _ => None,
     }
 }

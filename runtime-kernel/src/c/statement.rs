@@ -11,6 +11,8 @@ use super::form::level;
 use super::lines::Lines;
 use super::logical::Logical;
 use super::plan::{Frame, Plan};
+use super::promise::Promised;
+use super::proviso::Provisos;
 use super::writer::Writer;
 
 /// Prints the statements and expressions of one function.
@@ -23,6 +25,8 @@ pub(crate) struct Printer<'w, 'a, E> {
     pub(crate) lines: Lines,
     /// What `continue` is in each loop around the statement; `None` is C's own.
     pub(super) labels: Vec<Option<String>>,
+    /// What accesses are promised to be in range by; `None` if all are checked.
+    pub(super) promised: Option<Promised>,
     /// Whether a chain is printed for its address.
     pub(super) addressing: bool,
     /// Whether the function ends after the statement that is printed next.
@@ -34,8 +38,11 @@ pub(crate) struct Printer<'w, 'a, E> {
 impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     /// A printer that has not printed anything yet.
     pub(crate) fn new(writer: &'w mut Writer<'a>, frame: Frame<'a>, environment: E) -> Self {
-        let plan = Plan::new(writer, frame);
+        let mut plan = Plan::new(writer, frame);
         let (lines, labels) = (Lines::at(1), Vec::new());
+        let promised = writer
+            .promises
+            .then(|| Promised { flag: plan.fresh(&writer.names, "in_range"), provisos: Provisos::new() });
         Self {
             writer,
             frame,
@@ -43,6 +50,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             environment,
             lines,
             labels,
+            promised,
             addressing: false,
             tail: false,
             flags: FastHashMap::default(),

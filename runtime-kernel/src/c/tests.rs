@@ -57,19 +57,77 @@ fn conditions_around_an_access_prove_it_in_range() {
         )
     };
     let text = loop_over("4u");
-    assert!(text.contains(" = tile.at[p * 16u + (i & 15u)];"), "{text}");
+    assert!(text.contains(" = tile.at[(i32)p * 16 + (i32)(i & 15u)];"), "{text}");
     for bound in ["5u", "x[0]"] {
         let text = loop_over(bound);
         assert!(text.contains("< 64u ? tile.at["), "{bound}: {text}");
     }
     let text =
         entry("var p = x[0]; if 64u > p { y[i] = tile[p]; p += 1u; y[i] = tile[p]; }", Checks::Bounded);
-    assert_eq!(text.matches("p < 64u ? tile.at[p]").count(), 2, "it changes within: {text}");
+    assert!(text.contains("y[i] = tile.at[p];"), "{text}");
+    assert_eq!(text.matches("p < 64u ? tile.at[p]").count(), 1, "once it has changed: {text}");
     let text =
         entry("var p = x[0]; if 64u > p { y[i] = tile[p]; } else { y[i] = tile[p]; }", Checks::Bounded);
     assert_eq!(text.matches("p < 64u ? tile.at[p]").count(), 1, "only where it holds: {text}");
     let text = entry("for (var p = 0; p < 64; p++) { y[i] = tile[p - 1]; }", Checks::Bounded);
     assert!(text.contains("< 64u ? tile.at["), "signed numbers may be negative: {text}");
+}
+
+#[test]
+fn values_that_were_compared_are_known() {
+    let proven = |body: &str| {
+        let text = entry(body, Checks::Bounded);
+        assert!(!text.contains("64u ?"), "{body}: {text}");
+    };
+    let checked = |body: &str| {
+        let text = entry(body, Checks::Bounded);
+        assert!(text.contains("64u ?"), "{body}: {text}");
+    };
+    proven("let p = x[i]; if p >= 64u { return; } y[i] = tile[p];");
+    proven("let p = x[i]; let q = x[1]; if p < 64u && q <= 9u { y[i] = tile[p] + tile[q + 5u]; }");
+    proven("let p = x[i]; if !(p > 31u || p == i) { y[i] = tile[p * 2u + 1u]; }");
+    proven("for (var half = 32u; half > 0u; half /= 2u) { if i < half { y[i] = tile[i + half]; } }");
+    proven("var p = x[i]; loop { if p > 63u { break; } y[i] = tile[p]; p += 1u; }");
+    proven(
+        "if x[0] + i < 64u { y[i] = tile[x[0] + i]; } let p = x[i]; if p + 3u < 64u { y[i] = tile[p + 3u]; }",
+    );
+    checked("let p = x[i]; if p < 64u || i < 64u { y[i] = tile[p]; }");
+    checked("var p = x[i]; let ok = p < 64u; p += 9u; if ok { y[i] = tile[p]; }");
+    checked("var p = x[i]; if p > 63u { p = 70u; } y[i] = tile[p];");
+    checked(
+        "var p = x[i]; loop { if p > 63u { continue; } p += 1u; continuing { y[i] = tile[p]; break if p > 9u; } }",
+    );
+    checked("for (var p = 1u; p < 100u; p *= 2u) { y[i] = tile[p]; }");
+    checked("var p = 1u; switch x[i] { case 1u: { p = 99u; } default: { p = 2u; } } y[i] = tile[p];");
+    checked("let p = i32(x[i]); if p < 64 { y[i] = tile[p]; }");
+}
+
+#[test]
+fn an_array_that_is_as_long_as_was_asked_is_not_checked_again() {
+    let text = entry("if i < arrayLength(&x) { y[i] = x[i]; }", Checks::Bounded);
+    assert!(text.contains("if (i < y_length) y[i] = x[i];"), "{text}");
+}
+
+#[test]
+fn cuda_has_a_second_body_for_launches_that_keep_in_range() {
+    let code = "struct Scalars { m: u32, k: u32 } var<immediate> s: Scalars;
+        @group(0) @binding(0) var<storage, read> x: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+        fn get(row: u32, column: u32) -> u32 {
+            if row < s.m && column < s.k { return x[row * s.k + column]; } return 0u;
+        }
+        @compute @workgroup_size(64) fn go(@builtin(global_invocation_id) id: vec3<u32>) {
+            y[id.x] = get(id.x, 3u) + x[y[id.x]];
+        }";
+    let text = written(code, Dialect::Cuda, Checks::Bounded).unwrap().text;
+    assert!(text.contains("in_range || t1 < x_length ? x[t1] : 0u"), "{text}");
+    assert!(text.contains("(u64)s.m * s.k <= (u64)x_length"), "{text}");
+    assert!(text.contains("(u64)64 * gridDim.x <= (u64)y_length"), "{text}");
+    assert!(text.contains(", s, in_range);") && text.contains("body(true);"), "{text}");
+    assert_eq!(text.matches("|| ").count(), 3, "the index from memory is checked: {text}");
+    for (dialect, checks) in [(Dialect::Cuda, Checks::Unchecked), (Dialect::OpenCl, Checks::Bounded)] {
+        assert!(!written(code, dialect, checks).unwrap().text.contains("in_range"));
+    }
 }
 
 #[test]
@@ -80,7 +138,7 @@ fn accesses_are_checked_where_nothing_proves_them_in_range() {
     assert!(text.contains("+ tile.at[i] + tile.at[i & 7u] +"), "{text}");
     assert!(text.contains("< 64u ? tile.at["), "{text}");
     let text = entry("y[i] = x[i] + tile[i + 1u];", Checks::Unchecked);
-    assert!(text.contains("y[i] = x[i] + tile.at[i + 1u];"), "{text}");
+    assert!(text.contains("y[i] = x[i] + tile.at[(i32)i + 1];"), "{text}");
     assert!(!text.contains("_length"), "{text}");
 }
 
@@ -109,7 +167,7 @@ fn loops_keep_their_shape() {
     assert!(text.contains("u32 n;") && text.contains("if (k > i) break;"), "{text}");
     let text =
         written(&kernel("loop { if bump() > 9u { break; } }"), Dialect::Cuda, Checks::Bounded).unwrap().text;
-    assert!(text.contains("for (;;) {\n        asm volatile(\"\");"), "{text}");
+    assert!(text.contains("for (;;) {\n            asm volatile(\"\");"), "{text}");
 }
 
 #[test]

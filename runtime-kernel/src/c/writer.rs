@@ -1,11 +1,13 @@
 //! What the whole text shares: types, constants and library functions, printed as they are first used.
 
-use naga::{FastHashSet, Module, Scalar, ScalarKind, Span};
+use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKind, Span};
 use runtime_core::{Error, Result};
 
 use super::bounds::AllBounds;
 use super::half;
 use super::names::Names;
+use super::promise;
+use super::proviso::Provisos;
 use crate::program::{Checks, Dialect, Program};
 
 /// The text as it grows.
@@ -16,6 +18,10 @@ pub(crate) struct Writer<'a> {
     pub(crate) dialect: Dialect,
     pub(crate) checks: Checks,
     pub(crate) names: Names,
+    /// Whether an entry point has a second body, for launches that keep to its provisos.
+    pub(super) promises: bool,
+    /// Of functions whose accesses depend on such.
+    pub(super) provisos: FastHashMap<Handle<Function>, Provisos>,
     /// Names of the types and library functions that stand in the text.
     defined: FastHashSet<String>,
     extensions: Vec<&'static str>,
@@ -34,6 +40,10 @@ impl<'a> Writer<'a> {
             dialect,
             checks,
             names: Names::new(&program.module),
+            promises: dialect == Dialect::Cuda
+                && checks == Checks::Bounded
+                && promise::is_worth_it(&program.module),
+            provisos: FastHashMap::default(),
             defined: FastHashSet::default(),
             extensions: Vec::new(),
             types: String::new(),

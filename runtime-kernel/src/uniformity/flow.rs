@@ -1,6 +1,6 @@
 //! The walk over the statements.
 
-use naga::{Block, Expression, Handle, LocalVariable, Statement};
+use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
 
 use super::{Analysis, Root, Shape, is_read_only, root};
 
@@ -223,7 +223,7 @@ impl Walk<'_, '_> {
     fn assigned(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
         let mut found = Vec::new();
         for block in blocks {
-            collect(self.analysis, block, &mut found);
+            assigned(self.analysis.function, block, &mut found);
         }
         found
     }
@@ -323,8 +323,9 @@ fn spread(mut state: Vec<Shape>, assigned: Vec<Handle<LocalVariable>>, choice: S
     state
 }
 
-fn collect(analysis: &Analysis<'_>, block: &Block, found: &mut Vec<Handle<LocalVariable>>) {
-    let local = |pointer| match root(analysis.function, pointer) {
+/// Adds the local variables that a block may assign.
+pub(crate) fn assigned(function: &Function, block: &Block, found: &mut Vec<Handle<LocalVariable>>) {
+    let local = |pointer| match root(function, pointer) {
         Root::Local(variable) => Some(variable),
         _ => None,
     };
@@ -334,17 +335,14 @@ fn collect(analysis: &Analysis<'_>, block: &Block, found: &mut Vec<Handle<LocalV
                 found.extend(local(*pointer));
             }
             Statement::Call { arguments, .. } => found.extend(arguments.iter().copied().filter_map(local)),
-            Statement::Block(block) => collect(analysis, block, found),
-            Statement::If { accept, reject, .. } => {
-                collect(analysis, accept, found);
-                collect(analysis, reject, found);
-            }
-            Statement::Loop { body, continuing, .. } => {
-                collect(analysis, body, found);
-                collect(analysis, continuing, found);
+            Statement::Block(block) => assigned(function, block, found),
+            Statement::If { accept: first, reject: second, .. }
+            | Statement::Loop { body: first, continuing: second, .. } => {
+                assigned(function, first, found);
+                assigned(function, second, found);
             }
             Statement::Switch { cases, .. } => {
-                cases.iter().for_each(|case| collect(analysis, &case.body, found));
+                cases.iter().for_each(|case| assigned(function, &case.body, found));
             }
             _ => {}
         }

@@ -16,6 +16,7 @@ const ANNOTATED: &[(&str, &str)] = &[
     ("control_flow", include_str!("../programs/control_flow.wgsl")),
     ("memory", include_str!("../programs/memory.wgsl")),
     ("groups", include_str!("../programs/groups.wgsl")),
+    ("ranges", include_str!("../programs/ranges.wgsl")),
 ];
 
 /// The programs of each table and file.

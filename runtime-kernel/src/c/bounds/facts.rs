@@ -1,0 +1,137 @@
+//! Facts about values, and when two expressions are the same value.
+
+use naga::{AddressSpace, Expression, Function, Handle, LocalVariable, Module};
+
+/// `value < bound`, or `value <= bound`, of unsigned numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fact {
+    pub(crate) value: Handle<Expression>,
+    pub(crate) bound: Handle<Expression>,
+    pub(crate) strict: bool,
+    /// What holds besides.
+    pub(crate) outer: Scope,
+}
+
+/// The facts that hold in a place: the last of them, which leads to the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scope(u32);
+
+/// What is known of a function's values.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    facts: Vec<Fact>,
+    /// By expression: the facts that hold where it is evaluated.
+    scopes: Vec<Scope>,
+    /// By expression: the assignment that a load of a variable reads, from 1.
+    assignments: Vec<u32>,
+    /// By variable: a value that it never exceeds.
+    ceilings: Vec<Option<u64>>,
+}
+
+/// Expressions that are nested deeper are not compared.
+const DEPTH: u32 = 6;
+
+impl Bounds {
+    pub(super) fn new(function: &Function) -> Self {
+        let expressions = function.expressions.len();
+        Self {
+            facts: Vec::new(),
+            scopes: vec![Scope::default(); expressions],
+            assignments: vec![0; expressions],
+            ceilings: vec![None; function.local_variables.len()],
+        }
+    }
+
+    pub(super) fn note(&mut self, expression: Handle<Expression>, scope: Scope, assignment: u32) {
+        self.scopes[expression.index()] = scope;
+        self.assignments[expression.index()] = assignment;
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "texts are smaller than 4 GiB")]
+    pub(super) fn add(&mut self, fact: Fact) -> Scope {
+        self.facts.push(fact);
+        Scope(self.facts.len() as u32)
+    }
+
+    pub(super) fn set_ceiling(&mut self, variable: Handle<LocalVariable>, ceiling: Option<u64>) {
+        self.ceilings[variable.index()] = ceiling;
+    }
+
+    pub(super) fn assignment(&self, load: Handle<Expression>) -> u32 {
+        self.assignments[load.index()]
+    }
+
+    /// The facts that hold where an expression is evaluated.
+    pub(crate) fn scope(&self, expression: Handle<Expression>) -> Scope {
+        self.scopes[expression.index()]
+    }
+
+    /// A value that a variable never exceeds.
+    pub(crate) fn ceiling(&self, variable: Handle<LocalVariable>) -> Option<u64> {
+        self.ceilings[variable.index()]
+    }
+
+    /// What holds of a value in a place.
+    pub(crate) fn facts_of<'a>(
+        &'a self,
+        (module, function): (&'a Module, &'a Function),
+        scope: Scope,
+        value: Handle<Expression>,
+    ) -> impl Iterator<Item = Fact> + 'a {
+        let fact = |Scope(last): Scope| self.facts.get((last as usize).checked_sub(1)?).copied();
+        std::iter::successors(fact(scope), move |inner| fact(inner.outer))
+            .filter(move |fact| self.same(module, function, (fact.value, value), DEPTH))
+    }
+
+    /// Whether two expressions have the same value wherever both are evaluated.
+    fn same(
+        &self,
+        module: &Module,
+        function: &Function,
+        (a, b): (Handle<Expression>, Handle<Expression>),
+        depth: u32,
+    ) -> bool {
+        use Expression as E;
+        if a == b || depth == 0 {
+            return a == b;
+        }
+        let same = |a, b| self.same(module, function, (a, b), depth - 1);
+        match (&function.expressions[a], &function.expressions[b]) {
+            (E::Load { pointer: p }, E::Load { pointer: q }) => match &function.expressions[*p] {
+                E::LocalVariable(_) => {
+                    same(*p, *q) && self.assignment(a) != 0 && self.assignment(a) == self.assignment(b)
+                }
+                _ => is_immediate(module, function, *p) && same(*p, *q),
+            },
+            (E::AccessIndex { base, index }, E::AccessIndex { base: other, index: second }) => {
+                index == second && same(*base, *other)
+            }
+            (E::Binary { op, left, right }, E::Binary { op: second, left: other, right: last }) => {
+                op == second && same(*left, *other) && same(*right, *last)
+            }
+            (E::As { expr, kind, convert }, E::As { expr: other, kind: second, convert: last }) => {
+                kind == second && convert == last && same(*expr, *other)
+            }
+            (E::ArrayLength(array), E::ArrayLength(other)) => same(*array, *other),
+            (E::Literal(_), E::Literal(_))
+            | (E::Constant(_), E::Constant(_))
+            | (E::FunctionArgument(_), E::FunctionArgument(_))
+            | (E::LocalVariable(_), E::LocalVariable(_))
+            | (E::GlobalVariable(_), E::GlobalVariable(_)) => {
+                function.expressions[a] == function.expressions[b]
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a pointer leads to the scalars of the launch.
+fn is_immediate(module: &Module, function: &Function, pointer: Handle<Expression>) -> bool {
+    match function.expressions[pointer] {
+        Expression::GlobalVariable(variable) => {
+            module.global_variables[variable].space == AddressSpace::Immediate
+        }
+        Expression::AccessIndex { base, .. } => is_immediate(module, function, base),
+        _ => false,
+    }
+}

@@ -1,0 +1,141 @@
+//! Sums of products of numbers that are the same for a whole launch.
+
+use std::collections::BTreeMap;
+
+use naga::{GlobalVariable, Handle};
+
+/// A number, from 0 to 2³² − 1, that is the same for a whole launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Atom {
+    /// A member of the structure of scalars, as an unsigned number.
+    Scalar(Handle<GlobalVariable>, u32),
+    /// The number of elements of a buffer's runtime-sized array.
+    Length(Handle<GlobalVariable>),
+    /// The number of work-groups along an axis.
+    Groups(u32),
+}
+
+/// A polynomial of such numbers: products, each with its factor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Polynomial(BTreeMap<Vec<Atom>, i128>);
+
+/// More products than this nobody computes.
+const MOST: usize = 8;
+
+/// Factors are smaller than this.
+const LARGEST: i128 = 1 << 64;
+
+impl Polynomial {
+    pub(crate) fn constant(value: u64) -> Self {
+        Self::of(Vec::new(), value.into())
+    }
+
+    pub(crate) fn atom(atom: Atom) -> Self {
+        Self::of(vec![atom], 1)
+    }
+
+    fn of(product: Vec<Atom>, factor: i128) -> Self {
+        Self(if factor == 0 { BTreeMap::new() } else { BTreeMap::from([(product, factor)]) })
+    }
+
+    /// The sum; `None` if that is too long.
+    pub(crate) fn plus(mut self, other: &Self) -> Option<Self> {
+        for (product, factor) in &other.0 {
+            let sum = self.0.entry(product.clone()).or_insert(0);
+            *sum += factor;
+            if *sum == 0 {
+                self.0.remove(product);
+            }
+        }
+        self.is_handy().then_some(self)
+    }
+
+    pub(crate) fn minus(self, other: &Self) -> Option<Self> {
+        self.plus(&Self(other.0.iter().map(|(product, factor)| (product.clone(), -factor)).collect()))
+    }
+
+    /// The product; `None` if that is too long.
+    pub(crate) fn times(&self, other: &Self) -> Option<Self> {
+        let mut sum = Self::default();
+        for (left, factor) in &self.0 {
+            for (right, times) in &other.0 {
+                let mut product = [&left[..], right].concat();
+                product.sort_unstable();
+                sum = sum.plus(&Self::of(product, factor.checked_mul(*times)?))?;
+            }
+        }
+        Some(sum)
+    }
+
+    fn is_handy(&self) -> bool {
+        self.0.len() <= MOST && self.0.values().all(|factor| factor.abs() < LARGEST)
+    }
+
+    /// The value of a polynomial of no numbers.
+    pub(crate) fn value(&self) -> Option<i128> {
+        match self.0.len() {
+            0 => Some(0),
+            1 => self.0.get(&Vec::new()).copied(),
+            _ => None,
+        }
+    }
+
+    /// The sides of `left <= right` that says that it is at most zero, in 64 bits; `None` if they can overflow.
+    /// `atom` prints a number.
+    pub(crate) fn at_most_zero(&self, atom: impl Fn(Atom) -> String) -> Option<String> {
+        let (mut sides, mut most) = ([String::new(), String::new()], [0u128; 2]);
+        for (product, factor) in &self.0 {
+            let side = usize::from(*factor < 0);
+            let mut largest = factor.unsigned_abs();
+            for _ in product {
+                largest = largest.checked_mul(u32::MAX.into())?;
+            }
+            most[side] = most[side].checked_add(largest)?;
+            let number =
+                (factor.unsigned_abs() != 1 || product.is_empty()).then(|| factor.unsigned_abs().to_string());
+            let factors = number.into_iter().chain(product.iter().map(|&factor| atom(factor)));
+            let text = factors.collect::<Vec<_>>().join(" * ");
+            let sign = if sides[side].is_empty() { "" } else { " + " };
+            sides[side].extend([sign, "(u64)", &text]);
+        }
+        let fits = most.into_iter().all(|most| most <= u64::MAX.into());
+        let [left, right] = sides.map(|side| if side.is_empty() { "0".to_owned() } else { side });
+        fits.then(|| format!("{left} <= {right}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(polynomial: &Polynomial) -> Option<String> {
+        polynomial.at_most_zero(|atom| match atom {
+            Atom::Groups(axis) => ["x", "y", "z"][axis as usize].to_owned(),
+            _ => "n".to_owned(),
+        })
+    }
+
+    #[test]
+    fn terms_meet_and_go_to_their_side() {
+        let [x, y, z] = [0, 1, 2].map(|axis| Polynomial::atom(Atom::Groups(axis)));
+        let one = Polynomial::constant(1);
+        let less = |p: &Polynomial| p.clone().minus(&one).unwrap();
+        // (x − 1) · y + (y − 1) < z
+        let last = less(&x).times(&y).unwrap().plus(&less(&y)).unwrap();
+        let claim = last.plus(&one).unwrap().minus(&z).unwrap();
+        assert_eq!(text(&claim).as_deref(), Some("(u64)x * y <= (u64)z"));
+        let squares = less(&x).times(&less(&x)).unwrap();
+        assert_eq!(text(&squares).as_deref(), Some("(u64)1 + (u64)x * x <= (u64)2 * x"));
+        assert_eq!(less(&one).value(), Some(0));
+        assert_eq!(x.minus(&y).unwrap().value(), None);
+    }
+
+    #[test]
+    fn what_may_overflow_is_not_said() {
+        let x = Polynomial::atom(Atom::Groups(0));
+        let square = x.times(&x).unwrap();
+        assert!(text(&square).is_some());
+        assert_eq!(text(&square.times(&x).unwrap()), None);
+        assert_eq!(text(&square.times(&Polynomial::constant(2)).unwrap()), None);
+    }
+}

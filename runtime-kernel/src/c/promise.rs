@@ -1,0 +1,96 @@
+//! A second body of an entry point: for the launches by whose scalars and sizes accesses are in range anyway.
+//!
+//! ```text
+//! auto body = [&](const bool in_range) { … (in_range || i < x_length) ? x[i] : 0.0f … };
+//! if ((u64)scalars.n <= (u64)x_length) body(true); else body(false);
+//! ```
+//!
+//! Where `in_range` is true no check is left, and loads can be made before others have arrived.
+
+use naga::{Function, Handle, Module, Scalar, TypeInner};
+
+use super::environment::{Environment, Plain};
+use super::polynomial::Atom;
+use super::proviso::{self, Provisos};
+use super::range::{Element, Limit};
+use super::statement::Printer;
+
+/// How accesses are promised to be in range.
+#[derive(Debug)]
+pub(crate) struct Promised {
+    /// The name of what tells whether the promise holds.
+    pub(crate) flag: String,
+    /// What a launch has to keep to.
+    pub(crate) provisos: Provisos,
+}
+
+/// Expressions of a module beyond which it has no second body.
+const LARGE: usize = 3000;
+
+/// Conditions on a launch at most.
+const MOST: usize = 24;
+
+/// Whether a module is small enough.
+pub(super) fn is_worth_it(module: &Module) -> bool {
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
+    all.map(|function| function.expressions.len()).sum::<usize>() <= LARGE
+}
+
+impl<E: Environment> Printer<'_, '_, E> {
+    /// The name of what promises that an element is in range, if the launch alone can.
+    pub(super) fn promise(&mut self, element: Element, limit: Limit) -> Option<String> {
+        let promised = self.promised.as_mut()?;
+        let proviso = proviso::of(self.frame, element, limit)?;
+        if promised.provisos.len() >= MOST && !promised.provisos.contains(&proviso) {
+            return None;
+        }
+        promised.provisos.insert(proviso);
+        Some(promised.flag.clone())
+    }
+
+    /// The argument for what a function promises.
+    pub(super) fn promise_of(&mut self, function: Handle<Function>) -> Option<String> {
+        let theirs = self.writer.provisos.get(&function)?;
+        let promised = self.promised.as_mut()?;
+        promised.provisos.extend(theirs.iter().cloned());
+        Some(promised.flag.clone())
+    }
+}
+
+impl Printer<'_, '_, Plain> {
+    /// The lines that were printed: twice, if some launches make checks needless.
+    pub(super) fn promised_body(mut self) -> String {
+        let body = std::mem::take(&mut self.lines).into_text();
+        let Some(Promised { flag, provisos }) = self.promised.take() else { return body };
+        if provisos.is_empty() {
+            return body;
+        }
+        let name = self.plan.fresh(&self.writer.names, "body");
+        let conditions = provisos.iter().filter_map(|proviso| proviso.at_most_zero(|atom| self.atom(atom)));
+        let conditions = conditions.collect::<Vec<_>>().join("\n        && ");
+        let body = body.trim_end().replace('\n', "\n    ");
+        format!(
+            "    auto {name} = [&](const bool {flag}) __attribute__((always_inline)) {{\n    {body}\n    }};\n    \
+             if ({conditions})\n        {name}(true);\n    else\n        {name}(false);\n"
+        )
+    }
+
+    /// A number of the launch, as an unsigned one.
+    fn atom(&self, atom: Atom) -> String {
+        let (module, names) = (self.frame.module, &self.writer.names);
+        match atom {
+            Atom::Length(variable) => names.length(variable).to_owned(),
+            Atom::Groups(axis) => format!("gridDim.{}", ["x", "y", "z"][axis as usize % 3]),
+            Atom::Scalar(variable, index) => {
+                let ty = module.global_variables[variable].ty;
+                let member = match &module.types[ty].inner {
+                    TypeInner::Struct { members, .. } => &module.types[members[index as usize].ty].inner,
+                    other => other,
+                };
+                let cast = if *member == TypeInner::Scalar(Scalar::U32) { "" } else { "(u32)" };
+                format!("{cast}{}.{}", names.global(variable), names.member(ty, index))
+            }
+        }
+    }
+}

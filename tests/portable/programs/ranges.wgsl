@@ -1,0 +1,132 @@
+// Conditions that keep an index in range, and some that only seem to: what is out of range reads zero and writes nothing.
+// A buffer of eight is the whole of what may be touched.
+
+//# condition_goes_stale: a condition says nothing of a variable that has been assigned since
+//= read u32: 7*8
+//= write u32: 9*4 -> 0 0 7 0
+@group(0) @binding(0) var<storage, read> condition_goes_stale_x: array<u32, 8>;
+@group(0) @binding(1) var<storage, read_write> condition_goes_stale_r: array<u32>;
+@compute @workgroup_size(4)
+fn condition_goes_stale(@builtin(local_invocation_index) l: u32) {
+    var i = l;
+    let ok = i < 8u;
+    let both = i < 8u && l < 8u;
+    let near = i < 4u;
+    i += 1000u;
+    if (l == 0u) { if (ok) { condition_goes_stale_r[l] = condition_goes_stale_x[i]; } }
+    if (l == 1u) { if (both) { condition_goes_stale_r[l] = condition_goes_stale_x[i]; } }
+    i = l;
+    if (l == 2u) { if (near) { condition_goes_stale_r[l] = condition_goes_stale_x[i]; } }
+    if (l == 3u) {
+        for (var k = 0u; k < 2u; k++) {
+            if (i < 8u) { i += 100u; condition_goes_stale_r[l] = condition_goes_stale_x[i]; }
+        }
+    }
+}
+
+//# early_return: after `if i >= n { return; }` i is below n, and n may be more than there is
+//= read u32: 1 2 3 4 5
+//= write u32: 9*8 -> 2 3 4 5 6 1 9 9
+//= scalar u32: 6
+struct EarlyReturn { n: u32 }
+@group(0) @binding(0) var<storage, read> early_return_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> early_return_r: array<u32>;
+var<immediate> early_return_s: EarlyReturn;
+@compute @workgroup_size(16)
+fn early_return(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= early_return_s.n) { return; }
+    early_return_r[id.x] = early_return_x[id.x] + 1u;
+}
+
+//# scalar_lies: m · k is more than there is, or wraps to less: the rows that are there are right
+//= read u32: 1 2 3 4 5 6 7
+//= write u32: 9*12 -> 1 2 3 4 5 6 7 0 0 9 9 9
+//= write u32: 9*4 -> 1 1 1 1
+//= scalar u32: 3
+//= scalar u32: 3
+//= scalar u32: 65536
+struct ScalarLies { m: u32, k: u32, wide: u32 }
+@group(0) @binding(0) var<storage, read> scalar_lies_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> scalar_lies_r: array<u32>;
+@group(0) @binding(2) var<storage, read_write> scalar_lies_t: array<u32>;
+var<immediate> scalar_lies_s: ScalarLies;
+fn scalar_lies_at(row: u32, column: u32) -> u32 {
+    if (row < scalar_lies_s.m && column < scalar_lies_s.k) {
+        return scalar_lies_x[row * scalar_lies_s.k + column];
+    }
+    return 0u;
+}
+@compute @workgroup_size(4, 4)
+fn scalar_lies(@builtin(local_invocation_id) l: vec3<u32>) {
+    if (l.y < scalar_lies_s.m && l.x < scalar_lies_s.k) {
+        scalar_lies_r[l.y * scalar_lies_s.k + l.x] = scalar_lies_at(l.y, l.x);
+    }
+    // 65536² is 0 in 32 bits.
+    if (l.y < scalar_lies_s.wide && l.x < scalar_lies_s.wide && l.y == 0u) {
+        scalar_lies_t[l.y * scalar_lies_s.wide + l.x] = scalar_lies_x[(l.y + 65536u) * scalar_lies_s.wide + (l.x & 0u)];
+    }
+}
+
+//# launch_too_large: a group beyond the end of what the groups write
+//= read u32: 5 6 7
+//= write u32: 9*2 -> 5 6
+//= groups 3
+@group(0) @binding(0) var<storage, read> launch_too_large_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> launch_too_large_r: array<u32>;
+@compute @workgroup_size(1)
+fn launch_too_large(@builtin(workgroup_id) g: vec3<u32>) {
+    launch_too_large_r[g.x] = launch_too_large_x[g.x];
+}
+
+//# halving: a variable that only shrinks stays below what it began with
+//= read u32: 1 2 3 4 5 6 7 8
+//= write u32: 0 -> 36
+@group(0) @binding(0) var<storage, read> halving_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> halving_r: array<u32>;
+var<workgroup> halving_w: array<u32, 8>;
+@compute @workgroup_size(8)
+fn halving(@builtin(local_invocation_index) l: u32) {
+    halving_w[l] = halving_x[l];
+    workgroupBarrier();
+    for (var half = 4u; half > 0u; half /= 2u) {
+        if (l < half) { halving_w[l] += halving_w[l + half]; }
+        workgroupBarrier();
+    }
+    if (l == 0u) { halving_r[0] = halving_w[0]; }
+}
+
+//# growing: a variable that grows does not, nor does one that is assigned from it
+//= read u32: 1 1 1 1 1 1 1 1
+//= write u32: 9*3 -> 8 8 0
+@group(0) @binding(0) var<storage, read> growing_x: array<u32, 8>;
+@group(0) @binding(1) var<storage, read_write> growing_r: array<u32>;
+@compute @workgroup_size(1)
+fn growing() {
+    var sum = 0u;
+    for (var i = 0u; i < 100u; i++) { sum += growing_x[i]; }
+    growing_r[0] = sum;
+    var i = 0u;
+    var other = 0u;
+    sum = 0u;
+    loop {
+        sum += growing_x[other];
+        i += 1u;
+        other = i;
+        if (i > 50u) { break; }
+    }
+    growing_r[1] = sum;
+    if (i < 8u || other > 8u) { growing_r[2] = growing_x[i]; }
+}
+
+//# index_near_the_top: a sum that wraps counts as what it wraps to
+//= read u32: 1 2 3 4
+//= write u32: 9*3 -> 2 0 3
+@group(0) @binding(0) var<storage, read> index_near_the_top_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> index_near_the_top_r: array<u32>;
+@compute @workgroup_size(1)
+fn index_near_the_top(@builtin(num_workgroups) n: vec3<u32>) {
+    let top = 4294967295u * n.x;
+    index_near_the_top_r[0] = index_near_the_top_x[top + 2u];
+    if (top < 4294967295u || n.x == 1u) { index_near_the_top_r[1] = index_near_the_top_x[top]; }
+    if (top >= 7u) { index_near_the_top_r[2] = index_near_the_top_x[(top + 2u) * 2u]; }
+}
