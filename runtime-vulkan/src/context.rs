@@ -26,7 +26,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(logical: Arc<Logical>, tuning: Tuning) -> Self {
         let bits = logical.facts.compute_family().map_or(0, |family| family.stamp_bits);
-        let clock = Clock::new(bits, logical.facts.tick_ns);
+        let clock = Clock::new(bits, logical.facts.tick_ns, logical.calibrate().unwrap_or((0, 0)));
         Self {
             builtins: Mutex::default(),
             staging: OnceLock::new(),

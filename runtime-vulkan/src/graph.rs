@@ -109,7 +109,7 @@ impl VulkanGraph {
     fn step(&self, start: u64, piece: Piece) -> Result<Step> {
         Ok(match piece {
             Piece::Bytes { at, bytes, data } => {
-                let from = Memory::allocate(&self.context.logical, Home::Upload, 16, 16)?;
+                let from = Memory::allocate(&self.context.logical, Home::Pinned, 16, 16)?;
                 from.put(0, &data);
                 Step::Copied { at: at - start, bytes, from }
             }

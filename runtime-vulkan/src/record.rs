@@ -19,7 +19,7 @@ use crate::ring::Ring;
 const FULL: u32 = 256;
 /// Segments that are handed over without an allocation.
 const INLINE: usize = 8;
-/// Bytes of a ring for small transfers, each way; what is larger than a part of it gets memory of its own.
+/// Bytes of a ring for small transfers, each way, and of the largest that goes through it.
 const RING_BYTES: u64 = 4 << 20;
 pub(crate) const RING_PIECE_BYTES: u64 = RING_BYTES / 8;
 /// Segments under way before the oldest is looked at for commands to use again.
@@ -36,7 +36,7 @@ type Waits = SmallVec<[(Arc<Semaphore>, u64); 2]>;
 struct Segment {
     commands: Option<Commands>,
     waits: Waits,
-    keeps: Vec<Keep>,
+    _keeps: Vec<Keep>,
     /// The last ticket in it.
     last: u64,
 }
@@ -178,7 +178,7 @@ impl Recorder {
         self.sealed.push_back(Segment {
             commands,
             waits: std::mem::take(&mut self.waits),
-            keeps: std::mem::take(&mut self.keeps),
+            _keeps: std::mem::take(&mut self.keeps),
             last: self.tail,
         });
         self.sealed_to = self.tail;
@@ -252,8 +252,9 @@ impl Recorder {
 
     /// Memory that the program writes and the device reads, until `ticket` has ended: `bytes` bytes at the offset.
     pub(crate) fn upload(&mut self, bytes: u64, ticket: u64) -> Result<(Arc<Memory>, u64)> {
-        let (memory, offset, own) = piece(&mut self.uploads, &self.shared, Home::Upload, bytes, ticket)?;
-        if own {
+        let (memory, offset) = piece(&mut self.uploads, &self.shared, bytes, ticket)?;
+        // A block of its own ends with the ticket.
+        if self.uploads.as_ref().is_none_or(|block| !Arc::ptr_eq(&block.memory, &memory)) {
             self.keep(Arc::clone(&memory) as Keep);
         }
         Ok((memory, offset))
@@ -261,12 +262,8 @@ impl Recorder {
 
     /// Memory that the device writes and the program reads, until `ticket` has ended.
     pub(crate) fn download(&mut self, bytes: u64, ticket: u64) -> Result<(Arc<Memory>, u64)> {
-        let (memory, offset, own) = piece(&mut self.downloads, &self.shared, Home::Pinned, bytes, ticket)?;
-        if own {
-            self.keep(Arc::clone(&memory) as Keep);
-        }
         self.seen = true;
-        Ok((memory, offset))
+        piece(&mut self.downloads, &self.shared, bytes, ticket)
     }
 
     #[inline]
@@ -319,30 +316,22 @@ impl Drop for Recorder {
     }
 }
 
-/// A piece of a block, or, where it has no room, memory of its own, which is then for the caller to keep.
-fn piece(
-    block: &mut Option<Block>,
-    shared: &Shared,
-    home: Home,
-    bytes: u64,
-    ticket: u64,
-) -> Result<(Arc<Memory>, u64, bool)> {
+/// A piece of a block, or, where it has no room, memory of its own.
+fn piece(block: &mut Option<Block>, shared: &Shared, bytes: u64, ticket: u64) -> Result<(Arc<Memory>, u64)> {
     let logical = &shared.context.logical;
-    if bytes <= RING_PIECE_BYTES {
-        let block = match block {
-            Some(block) => block,
-            none => {
-                let memory = Memory::allocate(logical, home, RING_BYTES, 16)?;
-                none.insert(Block { memory: Arc::new(memory), ring: Ring::new(RING_BYTES) })
-            }
-        };
-        if let Some(offset) = block.ring.take(bytes, ticket) {
-            return Ok((Arc::clone(&block.memory), offset, false));
+    let block = match block {
+        Some(block) => block,
+        none => {
+            let memory = Memory::allocate(logical, Home::Pinned, RING_BYTES, 16)?;
+            none.insert(Block { memory: Arc::new(memory), ring: Ring::new(RING_BYTES) })
         }
-        block.ring.give_back(shared.poll()?);
-        if let Some(offset) = block.ring.take(bytes, ticket) {
-            return Ok((Arc::clone(&block.memory), offset, false));
-        }
+    };
+    if let Some(offset) = block.ring.take(bytes, ticket) {
+        return Ok((Arc::clone(&block.memory), offset));
     }
-    Ok((Arc::new(Memory::allocate(logical, home, bytes, 16)?), 0, true))
+    block.ring.give_back(shared.poll()?);
+    match block.ring.take(bytes, ticket) {
+        Some(offset) => Ok((Arc::clone(&block.memory), offset)),
+        None => Ok((Arc::new(Memory::allocate(logical, Home::Pinned, bytes, 16)?), 0)),
+    }
 }

@@ -21,17 +21,20 @@ pub(crate) struct Clock {
     tick: u128,
     /// The latest time that was seen, in ticks, with the rounds that the counter has made.
     latest: Mutex<u64>,
+    /// A moment in ticks, and its time.
+    reference: (u64, u64),
 }
 
 impl Clock {
-    pub(crate) fn new(bits: u32, tick_ns: f32) -> Self {
+    /// A clock of so many bits; `reference` is a moment in ticks, and its time in nanoseconds.
+    pub(crate) fn new(bits: u32, tick_ns: f32, reference: (u64, u64)) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a length, below 2^40 ns"
         )]
         let tick = (f64::from(tick_ns) * (1_u64 << FRACTION) as f64) as u128;
-        Self { bits, tick, latest: Mutex::new(0) }
+        Self { bits, tick, latest: Mutex::new(reference.0), reference }
     }
 
     /// The time of a counter's value: the one nearest to the latest that was seen.
@@ -39,7 +42,12 @@ impl Clock {
         let mut latest = self.latest.lock();
         let ticks = unwrapped(*latest, counter, self.bits);
         *latest = ticks.max(*latest);
-        u64::try_from((u128::from(ticks) * self.tick) >> FRACTION).unwrap_or(u64::MAX)
+        let (moment, moment_ns) = self.reference;
+        let ns = |ticks: u64| u64::try_from((u128::from(ticks) * self.tick) >> FRACTION).unwrap_or(u64::MAX);
+        match ticks.checked_sub(moment) {
+            Some(since) => moment_ns.saturating_add(ns(since)),
+            None => moment_ns.saturating_sub(ns(moment - ticks)),
+        }
     }
 }
 
@@ -127,14 +135,14 @@ mod tests {
 
     #[test]
     fn a_counter_that_begins_again_goes_on() {
-        let clock = Clock::new(8, 2.0);
+        let clock = Clock::new(8, 2.0, (0, 0));
         let times: Vec<u64> = [100, 200, 250, 4, 90, 200, 10].map(|ticks| clock.time_ns(ticks)).into();
         assert_eq!(times, [200, 400, 500, 520, 692, 912, 1044]);
     }
 
     #[test]
     fn an_older_timestamp_that_is_read_late_stays_older() {
-        let clock = Clock::new(8, 1.0);
+        let clock = Clock::new(8, 1.0, (0, 0));
         assert_eq!(clock.time_ns(250), 250);
         assert_eq!(clock.time_ns(5), 261);
         assert_eq!(clock.time_ns(252), 252);
@@ -142,15 +150,21 @@ mod tests {
 
     #[test]
     fn bits_beyond_the_valid_ones_are_ignored() {
-        assert_eq!(Clock::new(36, 1.0).time_ns(1 << 40 | 7), 7);
-        assert_eq!(Clock::new(64, 1.0).time_ns(u64::MAX - 1), u64::MAX - 1);
+        assert_eq!(Clock::new(36, 1.0, (0, 0)).time_ns(1 << 40 | 7), 7);
+        assert_eq!(Clock::new(64, 1.0, (0, 0)).time_ns(u64::MAX - 1), u64::MAX - 1);
+    }
+
+    #[test]
+    fn times_are_of_the_clock_that_it_was_compared_with() {
+        let clock = Clock::new(8, 2.0, (0x3_f0, 1_000_000));
+        assert_eq!([0xf0, 0xe0, 0x10].map(|ticks| clock.time_ns(ticks)), [1_000_000, 999_968, 1_000_064]);
     }
 
     #[test]
     fn a_tick_is_not_a_whole_nanosecond() {
         let day_ns = 86_400_000_000_000_u64;
         let ticks = day_ns * 10 / 521;
-        let time = Clock::new(64, 52.1).time_ns(ticks);
+        let time = Clock::new(64, 52.1, (0, 0)).time_ns(ticks);
         assert!(time.abs_diff(day_ns) < day_ns / 1_000_000, "{time}");
     }
 }

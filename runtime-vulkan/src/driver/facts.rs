@@ -35,6 +35,8 @@ pub(crate) struct Facts {
     /// The driver's id, name and version, in its own words.
     pub(crate) driver: (i32, String, String),
     pub(crate) uuid: [u8; 16],
+    /// Compute units, where the driver tells; else 0.
+    pub(crate) units: u32,
     /// `dddd:bb:dd.f`, where the driver tells.
     pub(crate) pci_address: String,
     pub(crate) groups: [u32; 3],
@@ -83,14 +85,12 @@ pub(crate) struct Heap {
     pub(crate) on_device: bool,
 }
 
-/// A type of memory, which is of one heap.
+/// A type of memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MemoryKind {
-    pub(crate) heap: usize,
     pub(crate) on_device: bool,
     /// The program reaches it, and nobody needs to flush.
     pub(crate) on_host: bool,
-    pub(crate) cached: bool,
 }
 
 /// A family of queues.

@@ -19,7 +19,6 @@ const INLINE: usize = 8;
 pub(crate) struct Lane {
     handle: Mutex<vk::Queue>,
     pub(crate) family: u32,
-    pub(crate) stamp_bits: u32,
     users: AtomicUsize,
 }
 
@@ -38,7 +37,6 @@ impl Lane {
         Self {
             handle: Mutex::new(handle),
             family: family.index,
-            stamp_bits: family.stamp_bits,
             users: AtomicUsize::new(0),
         }
     }
@@ -48,7 +46,7 @@ impl Lane {
         self.users.load(Ordering::Relaxed)
     }
 
-    /// Notes one more user, or one less.
+    /// Notes one user more.
     pub(crate) fn join(&self) {
         self.users.fetch_add(1, Ordering::Relaxed);
     }

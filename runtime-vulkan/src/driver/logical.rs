@@ -14,6 +14,14 @@ use super::lane::Lane;
 use super::physical::has;
 use super::{Instance, Physical, status};
 
+/// What is called without asking whether it is there: a driver that lacks one of them is broken.
+const REQUIRED: [&CStr; 5] = [
+    c"vkGetSemaphoreCounterValue",
+    c"vkWaitSemaphores",
+    c"vkSignalSemaphore",
+    c"vkCreateDescriptorUpdateTemplate",
+    c"vkUpdateDescriptorSetWithTemplate",
+];
 /// Most queues of the driver that are opened.
 const MOST_LANES: u32 = 8;
 /// Most queues of the driver that only copy.
@@ -40,7 +48,7 @@ pub(crate) struct Logical {
     pub(super) push: Option<ash::khr::push_descriptor::Device>,
     pub(super) import: Option<ash::ext::external_memory_host::Device>,
     pub(super) figures: Option<ash::khr::pipeline_executable_properties::Device>,
-    pub(super) calibrated: Option<ash::ext::calibrated_timestamps::Device>,
+    calibrated: Option<ash::ext::calibrated_timestamps::Device>,
     fault: Option<ash::ext::device_fault::Device>,
     /// `None` only while it is closed.
     pub(super) allocator: Mutex<Option<Allocator>>,
@@ -185,6 +193,15 @@ impl Logical {
         self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
+    /// The same moment by the device's clock, in ticks, and by the host's monotonic clock, in nanoseconds.
+    pub(crate) fn calibrate(&self) -> Option<(u64, u64)> {
+        let domains = [vk::TimeDomainKHR::DEVICE, vk::TimeDomainKHR::CLOCK_MONOTONIC];
+        let infos = domains.map(|domain| vk::CalibratedTimestampInfoKHR::default().time_domain(domain));
+        // SAFETY: the device has the extension, and both clocks, as `physical` has asked.
+        let told = unsafe { self.calibrated.as_ref()?.get_calibrated_timestamps(&infos) };
+        told.ok().and_then(|(times, _)| Some((*times.first()?, *times.get(1)?)))
+    }
+
     /// What the driver tells of a fault.
     fn fault_words(&self) -> Option<String> {
         let calls = self.fault.as_ref()?;
@@ -273,7 +290,16 @@ fn create(
     info = if features.device_fault { info.push_next(&mut faults) } else { info };
     // SAFETY: the device is of this instance and has what is asked for; the chain lives during the call.
     let made = unsafe { instance.handle.create_device(physical.0, &info, None) };
-    made.map_err(|code| status::error("vkCreateDevice", code))
+    let made = made.map_err(|code| status::error("vkCreateDevice", code))?;
+    let lacking = REQUIRED.into_iter().find(|name| {
+        // SAFETY: the device was just made, and the name is terminated.
+        unsafe { instance.handle.get_device_proc_addr(made.handle(), name.as_ptr()) }.is_none()
+    });
+    let Some(lacking) = lacking else { return Ok(made) };
+    // SAFETY: just made, and nothing was made of it.
+    unsafe { made.destroy_device(None) };
+    let lacking = lacking.to_string_lossy();
+    Err(Error::new(ErrorKind::Unavailable, format!("the driver lacks {lacking}: it is broken; reinstall it")))
 }
 
 /// Extensions that are used where they are there.

@@ -21,8 +21,6 @@ pub(crate) enum Home {
     Pinned,
     /// On the device, where the program reaches it.
     Shared,
-    /// In the host's memory, which the program only writes.
-    Upload,
 }
 
 /// A buffer with memory of its own.
@@ -102,7 +100,7 @@ impl Memory {
             location: match home {
                 Home::Device => MemoryLocation::GpuOnly,
                 Home::Pinned => MemoryLocation::GpuToCpu,
-                Home::Shared | Home::Upload => MemoryLocation::CpuToGpu,
+                Home::Shared => MemoryLocation::CpuToGpu,
             },
             linear: true,
             allocation_scheme: AllocationScheme::GpuAllocatorManaged,

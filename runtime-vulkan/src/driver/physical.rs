@@ -71,10 +71,8 @@ impl Physical {
             })
             .collect();
         let kinds = memory.memory_types_as_slice().iter().map(|kind| MemoryKind {
-            heap: kind.heap_index as usize,
             on_device: kind.property_flags.contains(Flags::DEVICE_LOCAL),
             on_host: kind.property_flags.contains(Flags::HOST_VISIBLE | Flags::HOST_COHERENT),
-            cached: kind.property_flags.contains(Flags::HOST_CACHED),
         });
         facts.memory = kinds.collect();
     }
@@ -115,15 +113,22 @@ impl Physical {
         let mut host = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
         let mut sizes = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
         let mut four = vk::PhysicalDeviceMaintenance4Properties::default();
+        let (nvidia, amd) = (has(ash::nv::shader_sm_builtins::NAME), has(ash::amd::shader_core_properties::NAME));
+        let mut multiprocessors = vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV::default();
+        let mut cores = vk::PhysicalDeviceShaderCorePropertiesAMD::default();
         let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut v11).push_next(&mut v12);
         all = if pci { all.push_next(&mut bus) } else { all };
         all = if push { all.push_next(&mut pushed) } else { all };
         all = if import { all.push_next(&mut host) } else { all };
         all = if sized { all.push_next(&mut sizes) } else { all };
         all = if large { all.push_next(&mut four) } else { all };
+        all = if nvidia { all.push_next(&mut multiprocessors) } else { all };
+        all = if amd { all.push_next(&mut cores) } else { all };
         // SAFETY: the device is of this instance, and knows every structure of the chain.
         unsafe { instance.handle.get_physical_device_properties2(self.0, &mut all) };
         facts.uuid = v11.device_uuid;
+        let units = cores.shader_engine_count * cores.shader_arrays_per_engine_count;
+        facts.units = multiprocessors.shader_sm_count.max(units * cores.compute_units_per_shader_array);
         facts.driver = (v12.driver_id.as_raw(), text(&v12.driver_name), text(&v12.driver_info));
         facts.allocation_bytes = v11.max_memory_allocation_size;
         if large && four.max_buffer_size != 0 {
@@ -190,8 +195,17 @@ impl Physical {
             host_import: facts.import_alignment > 0,
             executable_properties: on(executable.pipeline_executable_info),
             device_fault: on(faults.device_fault),
-            calibrated: has(ash::ext::calibrated_timestamps::NAME),
+            calibrated: has(ash::ext::calibrated_timestamps::NAME) && self.has_host_clock(instance),
         };
+    }
+
+    /// Whether the driver compares its clock with the host's.
+    fn has_host_clock(self, instance: &Instance) -> bool {
+        let calls = ash::ext::calibrated_timestamps::Instance::new(instance.entry, &instance.handle);
+        // SAFETY: the device is of this instance and has the extension.
+        let domains = unsafe { calls.get_physical_device_calibrateable_time_domains(self.0) };
+        let wanted = [vk::TimeDomainKHR::DEVICE, vk::TimeDomainKHR::CLOCK_MONOTONIC];
+        domains.is_ok_and(|domains| wanted.iter().all(|one| domains.contains(one)))
     }
 
     fn matrices(self, instance: &Instance, facts: &mut Facts) {

@@ -251,3 +251,110 @@ fn dtype(ty: &Type) -> Option<DType> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spirv::words;
+
+    /// An instruction.
+    fn op(operation: u32, operands: &[u32]) -> Vec<u32> {
+        let length = u32::try_from(operands.len() + 1).unwrap();
+        [&[length << 16 | operation], operands].concat()
+    }
+
+    /// An instruction with a name at its end.
+    fn named(operation: u32, operands: &[u32], name: &str) -> Vec<u32> {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.resize(name.len() / 4 * 4 + 4, 0);
+        let words = bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+        op(operation, &operands.iter().copied().chain(words).collect::<Vec<_>>())
+    }
+
+    /// Two entry points, `a` (90) and `b` (91), with buffers of their own (30 and 31) at binding 0; `b` also has one
+    /// (32) at binding 2, which it only stores to through a function that it calls (92).
+    fn two_entries() -> Code {
+        let mut code = vec![0x0723_0203, 0x0001_0300, 0, 100, 0];
+        let decorate = |target, rest: &[u32]| op(71, &[&[target], rest].concat());
+        let function = |id: u32, body: &[Vec<u32>]| -> Vec<u32> {
+            [op(54, &[2, id, 0, 3]), op(248, &[id + 100]), body.concat(), op(253, &[]), op(56, &[])].concat()
+        };
+        let element = |result: u32, variable: u32| op(65, &[14, result, variable, 20, 20]);
+        let text = [
+            op(17, &[1]),
+            named(15, &[5, 90], "a"),
+            named(15, &[5, 91], "b"),
+            op(16, &[90, 17, 8, 4, 1]),
+            op(331, &[91, 38, 40, 20, 21]),
+            named(5, &[40], "WIDTH"),
+            decorate(40, &[1, 7]),
+            decorate(10, &[2]),
+            decorate(11, &[6, 4]),
+            op(72, &[10, 0, 35, 0]),
+            decorate(30, &[24]),
+            [30, 31, 32].map(|id| decorate(id, &[34, 0])).concat(),
+            [(30, 0), (31, 0), (32, 2)].map(|(id, binding)| decorate(id, &[33, binding])).concat(),
+            op(19, &[2]),
+            op(33, &[3, 2]),
+            op(22, &[4, 32]),
+            op(21, &[5, 32, 0]),
+            op(29, &[11, 4]),
+            op(30, &[10, 11]),
+            op(32, &[12, 12, 10]),
+            op(32, &[14, 12, 4]),
+            op(28, &[15, 4, 40]),
+            op(32, &[16, 4, 15]),
+            op(43, &[5, 20, 0]),
+            op(43, &[5, 21, 1]),
+            op(50, &[5, 40, 16]),
+            [30, 31, 32].map(|id| op(59, &[12, id, 12])).concat(),
+            op(59, &[16, 33, 4]),
+            function(90, &[element(50, 30), op(61, &[4, 51, 50])]),
+            function(91, &[element(52, 31), op(61, &[4, 53, 52]), op(62, &[52, 53]), op(57, &[2, 54, 92])]),
+            function(92, &[element(55, 32), op(62, &[55, 53]), op(65, &[14, 56, 33, 20])]),
+        ];
+        code.extend(text.concat());
+        Code::read(&code).unwrap()
+    }
+
+    #[test]
+    fn each_entry_point_has_its_own_buffers() {
+        let code = two_entries();
+        assert_eq!(code.entry_names(), ["a", "b"]);
+        let a = code.interface("a", &[]).unwrap();
+        assert_eq!((a.slots.len(), a.used, a.group_size, a.shared_bytes), (1, 1, [8, 4, 1], 0));
+        assert_eq!(a.slots[0], Slot { access: Access::Read, dtype: Some(DType::F32) });
+        let b = code.interface("b", &[]).unwrap();
+        let accesses: Vec<_> = b.slots.iter().map(|slot| slot.access).collect();
+        assert_eq!(accesses, [Access::ReadWrite, Access::Read, Access::Write], "the middle one is never touched");
+        assert_eq!(code.interface("c", &[]).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn constants_make_the_size_of_a_group_and_of_its_memory() {
+        let code = two_entries();
+        let plain = code.interface("b", &[]).unwrap();
+        assert_eq!((plain.group_size, plain.shared_bytes), ([16, 0, 1], 64));
+        for given in ["WIDTH=32", "7=32"] {
+            let special = [code.specialise(given).unwrap()];
+            assert_eq!(special, [(7, vec![32, 0, 0, 0])]);
+            let special = code.interface("b", &special).unwrap();
+            assert_eq!((special.group_size, special.shared_bytes), ([32, 0, 1], 128));
+        }
+        for (given, said) in [("WIDHT=3", "did you mean"), ("WIDTH", "write NAME=VALUE"), ("WIDTH=-1", "no value")] {
+            let error = code.specialise(given).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn push_constants_are_read_from_a_compilers_code() {
+        let code = Code::read(&words(include_bytes!("../builtin/fill.spv")).unwrap()).unwrap();
+        let fill = code.interface("main", &[]).unwrap();
+        assert_eq!((fill.block.bytes, fill.group_size, fill.used), (24, [256, 1, 1], 1));
+        assert_eq!(fill.slots, [Slot { access: Access::Write, dtype: None }], "words may stand for anything");
+        let offsets: Vec<_> = fill.block.members.iter().map(|member| (member.offset, member.bytes)).collect();
+        assert_eq!(offsets, [(0, 4), (4, 4), (8, 4), (12, 4), (16, 4), (20, 4)]);
+        assert!(fill.block.members.iter().all(|member| member.dtype == Some(DType::U32)));
+    }
+}
