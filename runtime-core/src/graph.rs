@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::graves::Remains;
 use crate::queue::RawLaunch;
 use crate::submit::{Plan, Submitted, Uses};
-use crate::{Access, Arg, DType, Error, Geometry, Kernel, Queue, Result, Tensor};
+use crate::{Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, Queue, Result, Tensor};
 
 /// What has been recorded so far.
 #[derive(Debug, Default)]
@@ -186,10 +186,13 @@ impl Queue {
                 "instantiate",
             ));
         }
-        let native = if self.device.info.capabilities.has(abi::CAP_GRAPHS) {
-            Some(build(&self.device, &graph.nodes)?)
-        } else {
-            None
+        let native = match self.device.info.capabilities.has(abi::CAP_GRAPHS) {
+            true => match build(&self.device, &graph.nodes) {
+                // A device may have graphs of some work only.
+                Err(error) if error.kind() == ErrorKind::Unsupported => None,
+                built => Some(built?),
+            },
+            false => None,
         };
         let (nodes, device) = (graph.nodes.clone(), self.device.clone());
         let mut made =

@@ -129,6 +129,7 @@ fn capabilities(driver: &Driver, device: Raw, facts: &Facts) -> Capabilities {
             | abi::CAP_GROUPS
             | abi::CAP_ROWS
             | has(facts.has_compiler, abi::CAP_EMPTY_KERNEL)
+            | has(facts.command_buffers.is_some(), abi::CAP_GRAPHS)
             | has(lent, abi::CAP_IMPORT)
             | has(doubles, abi::CAP_F64)
             | has(facts.has("cl_khr_fp16"), abi::CAP_F16),

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{Allocate, Device, HostBytesMut, NoGraph, QueueOptions, Source};
+use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, QueueOptions, Source};
 use runtime_core::{Error, Result};
 
 use crate::context::Primary;
 use crate::driver::Raw;
+use crate::graph::OpenClGraph;
+use crate::kernel::OpenClKernel;
 use crate::memory::{OpenClBuffer, Space};
 use crate::module::OpenClModule;
 use crate::queue::OpenClQueue;
@@ -39,7 +41,7 @@ impl Device for OpenClDevice {
     type Buffer = OpenClBuffer;
     type Module = OpenClModule;
     type Queue = OpenClQueue;
-    type Graph = NoGraph<OpenClBuffer>;
+    type Graph = OpenClGraph;
 
     fn allocate(&self, request: &Allocate<'_, OpenClQueue>) -> Result<OpenClBuffer> {
         self.primary.check_alive()?;
@@ -66,6 +68,11 @@ impl Device for OpenClDevice {
 
     fn load(&self, source: &Source<'_>) -> Result<OpenClModule> {
         OpenClModule::load(&self.primary, self.raw(), source)
+    }
+
+    fn instantiate(&self, nodes: &[GraphNode<'_, OpenClBuffer, OpenClKernel>]) -> Result<OpenClGraph> {
+        self.primary.check_alive()?;
+        OpenClGraph::new(&self.primary, self.raw(), nodes)
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<OpenClQueue> {

@@ -1,17 +1,18 @@
 //! What a device has that this backend decides by.
 
-use cl3::device::{
-    CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IL_VERSION,
-    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_SVM_CAPABILITIES,
-    CL_DEVICE_VERSION,
+use cl3::ext::{
+    CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION,
+    CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IL_VERSION, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
+    CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION,
 };
 use cl3::ext::{
     CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
 };
 
 use crate::catalog::Entry;
-use crate::driver::Driver;
-use crate::driver::extensions::Usm;
+use crate::driver::extensions::{CommandBuffers, Usm};
+use crate::driver::{Driver, Raw, number, written};
+use crate::graph;
 use crate::memory::Space;
 use crate::select::{CPU, Quirks};
 
@@ -19,6 +20,10 @@ use crate::select::{CPU, Quirks};
 const FINE_GRAIN: u64 = 1 << 1;
 /// `CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL`.
 const ACCESS: u64 = 1;
+/// The extension of command buffers.
+const COMMAND_BUFFER: &str = "cl_khr_command_buffer";
+/// Bytes of a `cl_name_version`: the version, and the name in 64 bytes.
+const NAME_VERSION_BYTES: usize = 68;
 /// Alignment of every allocation, at least.
 pub(crate) const LEAST_ALIGNMENT: usize = 128;
 
@@ -36,6 +41,9 @@ pub(crate) struct Facts {
     /// Shared virtual memory that kernels and program use at a time, where that is the device's own memory.
     pub(crate) svm: bool,
     pub(crate) usm: Option<Usm>,
+    pub(crate) command_buffers: Option<CommandBuffers>,
+    /// Command buffers take copies and fills as they are called here.
+    pub(crate) records_copies: bool,
     pub(crate) has_compiler: bool,
     pub(crate) takes_spirv: bool,
     pub(crate) spaces: Vec<Space>,
@@ -66,6 +74,8 @@ impl Facts {
             allocation_bytes: number(CL_DEVICE_MAX_MEM_ALLOC_SIZE),
             svm: svm && unified,
             usm,
+            command_buffers: if has(COMMAND_BUFFER) { graph::support(driver, entry) } else { None },
+            records_copies: extension_version(driver, device, COMMAND_BUFFER) >= (0, 9, 5),
             has_compiler: number(CL_DEVICE_COMPILER_AVAILABLE) != 0,
             takes_spirv: driver.device_text(device, CL_DEVICE_IL_VERSION).contains("SPIR-V"),
             extensions,
@@ -83,6 +93,14 @@ fn version(text: &str) -> (u32, u32) {
     let mut numbers = text.trim_start_matches("OpenCL ").split([' ', '.']).map(str::parse::<u32>);
     let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
     (next(), next())
+}
+
+/// The version of an extension; all zero if the driver does not tell.
+fn extension_version(driver: &Driver, device: Raw, name: &str) -> (u32, u32, u32) {
+    let list = driver.device_info(device, CL_DEVICE_EXTENSIONS_WITH_VERSION).unwrap_or_default();
+    let named = list.chunks_exact(NAME_VERSION_BYTES).find(|entry| written(&entry[4..]) == name);
+    let version = named.and_then(|entry| number(&entry[..4])).and_then(|word| u32::try_from(word).ok());
+    version.map_or((0, 0, 0), |word| (word >> 22, word >> 12 & 0x3ff, word & 0xfff))
 }
 
 #[cfg(test)]

@@ -56,6 +56,11 @@ impl OpenClKernel {
         Ok(Self { loaded: Arc::clone(loaded), name, function, count, params, id, slot })
     }
 
+    /// The same entry point once more.
+    pub(crate) fn share(&self) -> Result<Self> {
+        Self::find(&self.loaded, self.name.clone())
+    }
+
     #[inline]
     pub(crate) fn primary(&self) -> &Primary {
         &self.loaded.primary

@@ -35,22 +35,31 @@ fn refusal(launch: &Launch<'_, OpenClBuffer>) -> Error {
     })
 }
 
+/// Dimensions, work-items in all and work-items of a group.
+#[inline]
+pub(crate) fn shape([groups, group_size]: [[u32; 3]; 2]) -> (u32, [usize; 3], [usize; 3]) {
+    let local = group_size.map(|size| size as usize);
+    let global: [usize; 3] = std::array::from_fn(|axis| groups[axis] as usize * local[axis]);
+    // As many dimensions as are used: `get_work_dim` tells the kernel.
+    let dimensions = match global {
+        [_, 1, 1] => 1,
+        [_, _, 1] => 2,
+        _ => 3,
+    };
+    (dimensions, global, local)
+}
+
 /// Submits a kernel whose arguments are set.
 #[inline]
 pub(crate) fn submit(
     primary: &Primary,
     queue: Raw,
     function: Raw,
-    [groups, group_size]: [[u32; 3]; 2],
+    geometry: [[u32; 3]; 2],
 ) -> Result<Owned<Event>> {
-    let local = group_size.map(|size| size as usize);
-    let global: [usize; 3] = std::array::from_fn(|axis| groups[axis] as usize * local[axis]);
-    // As many dimensions as are used: `get_work_dim` tells the kernel.
-    let dimensions = (1..=3).rev().find(|&axis| global[axis - 1] > 1).unwrap_or(1);
+    let (dimensions, global, local) = shape(geometry);
     primary.enqueue("clEnqueueNDRangeKernel", |calls, event| {
-        let none = std::ptr::null();
-        let (global, local) = (global.as_ptr(), local.as_ptr());
-        let dimensions = u32::try_from(dimensions).unwrap_or(3);
+        let (none, global, local) = (std::ptr::null(), global.as_ptr(), local.as_ptr());
         // SAFETY: the arguments are set, and core keeps what they refer to until the ticket has ended; what the code does
         // with them is vouched for by whoever loaded it.
         Some(unsafe {

@@ -45,6 +45,7 @@ mod describe;
 mod device;
 mod driver;
 mod facts;
+mod graph;
 mod kernel;
 mod launch;
 mod memory;
@@ -57,6 +58,7 @@ mod timer;
 mod views;
 
 pub use device::OpenClDevice;
+pub use graph::OpenClGraph;
 pub use kernel::OpenClKernel;
 pub use memory::OpenClBuffer;
 pub use module::OpenClModule;

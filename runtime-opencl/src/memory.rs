@@ -199,6 +199,12 @@ impl OpenClBuffer {
         }
     }
 
+    /// Where the memory is, for a processor that is the device; null where it has no address.
+    #[inline]
+    pub(crate) fn memory(&self) -> *mut u8 {
+        self.start
+    }
+
     /// Where the memory is in the address space of kernels; null where they take an object only.
     #[inline]
     pub(crate) fn pointer(&self) -> *mut u8 {

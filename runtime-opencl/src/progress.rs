@@ -30,6 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(200);
 struct Pending {
     ticket: u64,
     event: Owned<Event>,
+    /// A wait for another queue, in front of the ticket: it fails where that one fails, which core carries over.
+    waits: bool,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,7 @@ impl Progress {
         if state.pending.len() >= MANY && ticket.is_multiple_of(OFTEN) {
             self.reap(&mut state);
         }
-        state.pending.push_back(Pending { ticket, event });
+        state.pending.push_back(Pending { ticket, event, waits: false });
         drop(state);
         self.tail.store(ticket, Ordering::Release);
         idle
@@ -77,9 +79,23 @@ impl Progress {
     /// Notes that the driver has taken all commands of `ticket`, however many.
     pub(crate) fn took_all(&self, ticket: u64, events: impl IntoIterator<Item = Owned<Event>>) {
         let mut state = self.state.lock();
-        state.pending.extend(events.into_iter().map(|event| Pending { ticket, event }));
+        state.pending.extend(events.into_iter().map(|event| Pending { ticket, event, waits: false }));
         drop(state);
         self.tail.store(ticket, Ordering::Release);
+    }
+
+    /// Notes that the next ticket waits for another queue.
+    pub(crate) fn waits(&self, event: Owned<Event>) {
+        let ticket = self.tail.load(Ordering::Acquire) + 1;
+        self.state.lock().pending.push_back(Pending { ticket, event, waits: true });
+    }
+
+    /// Whether nothing is in flight, nor waited for.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        let mut state = self.state.lock();
+        self.reap(&mut state);
+        state.pending.is_empty()
     }
 
     /// Fails a ticket that the driver has taken in part.
@@ -122,10 +138,10 @@ impl Progress {
                 break;
             }
             let Some(ended) = state.pending.pop_front() else { break };
-            if status < 0 {
-                self.note_failure(state, ended.ticket, status);
-            } else {
-                last = Some(ended.event);
+            match status {
+                0 => last = Some(ended.event),
+                _ if ended.waits => {}
+                _ => self.note_failure(state, ended.ticket, status),
             }
         }
         if let Some(last) = last {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cl3::ext::{CL_FALSE, CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES};
 use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress as Reached};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, NoGraph, Queue, QueueOptions, RowCopy};
+use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
 use runtime_core::{Error, Result};
 
 use crate::builtin;
@@ -17,12 +17,15 @@ use crate::context::Primary;
 use crate::convert;
 use crate::driver::Raw;
 use crate::driver::handle::{CommandQueue, Event, Function, Owned};
+use crate::graph::OpenClGraph;
 use crate::kernel::{Bound, OpenClKernel};
 use crate::launch;
 use crate::memory::{OpenClBuffer, Reach};
 use crate::progress::Progress;
 use crate::timer::{self, Timestamps};
 
+/// Bytes up to which an idle queue copies at once what the program sees, too: to hand it to another thread takes longer.
+const AT_ONCE: usize = 1 << 20;
 /// Submissions after which the driver is told to begin, if nobody has asked for that.
 const BATCH: u32 = 32;
 /// `CL_QUEUE_PRIORITY_HIGH_KHR`, medium and low.
@@ -43,7 +46,7 @@ pub struct OpenClQueue {
     pub(crate) primary: Arc<Primary>,
     device: usize,
     queue: Owned<CommandQueue>,
-    profiled: bool,
+    options: QueueOptions,
     submitting: Mutex<Submitting>,
     progress: Progress,
     timestamps: Mutex<Timestamps>,
@@ -58,7 +61,7 @@ impl OpenClQueue {
             primary: Arc::clone(primary),
             device: device.expose_provenance(),
             queue: command_queue(primary, device, options)?,
-            profiled: options.timestamps,
+            options: *options,
             submitting: Mutex::default(),
             progress: Progress::new(Arc::clone(primary)),
             timestamps: Mutex::default(),
@@ -97,6 +100,12 @@ impl OpenClQueue {
             // What it refuses is refused again to whoever waits.
             let _ = self.flush();
         }
+    }
+
+    /// Where a small piece of a buffer is, if it can be copied on this thread, now.
+    fn at_once(&self, buffer: &OpenClBuffer, offset: usize, bytes: usize) -> Option<*mut u8> {
+        let seen = bytes <= AT_ONCE && self.primary.facts.is_processor && !buffer.memory().is_null();
+        (seen && self.progress.is_idle()).then(|| buffer.memory().wrapping_add(offset))
     }
 
     /// Submits the copy of host memory to a buffer.
@@ -290,7 +299,11 @@ fn origin(offset: usize, pitch: usize) -> [usize; 3] {
     [offset % pitch, offset / pitch, 0]
 }
 
-fn command_queue(primary: &Primary, device: Raw, options: &QueueOptions) -> Result<Owned<CommandQueue>> {
+pub(crate) fn command_queue(
+    primary: &Primary,
+    device: Raw,
+    options: &QueueOptions,
+) -> Result<Owned<CommandQueue>> {
     let (driver, context) = (primary.driver, primary.context.raw());
     let flags = if options.timestamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
     let raw = if primary.facts.version >= (2, 0) {
@@ -322,7 +335,7 @@ fn command_queue(primary: &Primary, device: Raw, options: &QueueOptions) -> Resu
 impl Queue for OpenClQueue {
     type Buffer = OpenClBuffer;
     type Kernel = OpenClKernel;
-    type Graph = NoGraph<OpenClBuffer>;
+    type Graph = OpenClGraph;
 
     #[inline]
     fn launch(&self, place: Place, kernel: &OpenClKernel, launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
@@ -348,6 +361,12 @@ impl Queue for OpenClQueue {
             self.took_all(place, None);
             return Ok(());
         }
+        if let Some(to) = self.at_once(destination, offset, bytes) {
+            // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
+            unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), to, bytes) };
+            self.took_all(place, None);
+            return Ok(());
+        }
         self.took(place, self.submit_write(destination, offset, bytes, source.as_ptr())?);
         Ok(())
     }
@@ -361,6 +380,12 @@ impl Queue for OpenClQueue {
     ) -> Result<()> {
         let (offset, bytes) = source.range("read", offset, destination.len() as u64)?;
         if bytes == 0 {
+            self.took_all(place, None);
+            return Ok(());
+        }
+        if let Some(from) = self.at_once(source, offset, bytes) {
+            // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
+            unsafe { std::ptr::copy_nonoverlapping(from, destination.as_ptr(), bytes) };
             self.took_all(place, None);
             return Ok(());
         }
@@ -476,7 +501,7 @@ impl Queue for OpenClQueue {
     }
 
     fn timestamp(&self, place: Place) -> Result<()> {
-        if !self.profiled {
+        if !self.options.timestamps {
             return Err(Error::unsupported("a timestamp of a queue opened without `timestamps`"));
         }
         let event = self.submit_marker()?;
@@ -494,6 +519,11 @@ impl Queue for OpenClQueue {
         }
         drop(timestamps);
         timer::end(&self.primary, &event)
+    }
+
+    fn replay(&self, place: Place, graph: &OpenClGraph) -> Result<()> {
+        self.took(place, graph.enqueue(self.raw(), self.options)?);
+        Ok(())
     }
 
     fn flush(&self) -> Result<()> {
@@ -522,12 +552,12 @@ impl Queue for OpenClQueue {
         }
         let Some(event) = other.progress.event(ticket)? else { return Ok(()) };
         let raw = event.raw();
-        self.primary.check("clEnqueueBarrierWithWaitList", |calls| {
+        let barrier = self.primary.enqueue("clEnqueueBarrierWithWaitList", |calls, barrier| {
             // SAFETY: queue and event are alive and of one context.
-            Some(unsafe {
-                (calls.clEnqueueBarrierWithWaitList?)(self.raw(), 1, &raw const raw, std::ptr::null_mut())
-            })
-        })
+            Some(unsafe { (calls.clEnqueueBarrierWithWaitList?)(self.raw(), 1, &raw const raw, barrier) })
+        })?;
+        self.progress.waits(barrier);
+        Ok(())
     }
 
     fn failure(&self) -> Option<Error> {

@@ -2,45 +2,55 @@
 
 #![allow(unsafe_code, reason = "takes functions of a platform by their names")]
 
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_void};
+
+use cl3::ext::{
+    clCommandCopyBufferKHR_fn, clCommandFillBufferKHR_fn, clCommandNDRangeKernelKHR_fn,
+    clCreateCommandBufferKHR_fn, clCreateProgramWithILKHR_fn, clEnqueueCommandBufferKHR_fn,
+    clEnqueueMemFillINTEL_fn, clEnqueueMemcpyINTEL_fn, clFinalizeCommandBufferKHR_fn, clHostMemAllocINTEL_fn,
+    clMemFreeINTEL_fn, clReleaseCommandBufferKHR_fn, clSetKernelArgMemPointerINTEL_fn,
+    clSharedMemAllocINTEL_fn,
+};
 
 use super::{Driver, Raw};
+
+/// A function that is there, of its type in `opencl-sys`, where it may be missing.
+pub(crate) trait Present {
+    type Function;
+}
+
+impl<F> Present for Option<F> {
+    type Function = F;
+}
+
+type Function<T> = <T as Present>::Function;
 
 /// Unified shared memory, `cl_intel_unified_shared_memory`.
 #[expect(non_snake_case, reason = "the driver's names")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usm {
-    pub(crate) clHostMemAllocINTEL:
-        unsafe extern "C" fn(Raw, *const u64, usize, c_uint, *mut c_int) -> *mut c_void,
-    pub(crate) clSharedMemAllocINTEL:
-        unsafe extern "C" fn(Raw, Raw, *const u64, usize, c_uint, *mut c_int) -> *mut c_void,
-    pub(crate) clMemFreeINTEL: unsafe extern "C" fn(Raw, *mut c_void) -> c_int,
-    pub(crate) clSetKernelArgMemPointerINTEL: unsafe extern "C" fn(Raw, c_uint, *const c_void) -> c_int,
-    pub(crate) clEnqueueMemFillINTEL: unsafe extern "C" fn(
-        Raw,
-        *mut c_void,
-        *const c_void,
-        usize,
-        usize,
-        c_uint,
-        *const Raw,
-        *mut Raw,
-    ) -> c_int,
-    pub(crate) clEnqueueMemcpyINTEL: unsafe extern "C" fn(
-        Raw,
-        c_uint,
-        *mut c_void,
-        *const c_void,
-        usize,
-        c_uint,
-        *const Raw,
-        *mut Raw,
-    ) -> c_int,
+    pub(crate) clHostMemAllocINTEL: Function<clHostMemAllocINTEL_fn>,
+    pub(crate) clSharedMemAllocINTEL: Function<clSharedMemAllocINTEL_fn>,
+    pub(crate) clMemFreeINTEL: Function<clMemFreeINTEL_fn>,
+    pub(crate) clSetKernelArgMemPointerINTEL: Function<clSetKernelArgMemPointerINTEL_fn>,
+    pub(crate) clEnqueueMemFillINTEL: Function<clEnqueueMemFillINTEL_fn>,
+    pub(crate) clEnqueueMemcpyINTEL: Function<clEnqueueMemcpyINTEL_fn>,
 }
 
-/// Programs of SPIR-V on a platform older than OpenCL 2.1, `cl_khr_il_program`.
-pub(crate) type CreateProgramWithIl =
-    unsafe extern "C" fn(Raw, *const c_void, usize, *mut c_int) -> *mut c_void;
+/// Command buffers, `cl_khr_command_buffer`.
+#[expect(non_snake_case, reason = "the driver's names")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandBuffers {
+    pub(crate) clCreateCommandBufferKHR: Function<clCreateCommandBufferKHR_fn>,
+    pub(crate) clFinalizeCommandBufferKHR: Function<clFinalizeCommandBufferKHR_fn>,
+    pub(crate) clReleaseCommandBufferKHR: Function<clReleaseCommandBufferKHR_fn>,
+    pub(crate) clEnqueueCommandBufferKHR: Function<clEnqueueCommandBufferKHR_fn>,
+    pub(crate) clCommandNDRangeKernelKHR: Function<clCommandNDRangeKernelKHR_fn>,
+    /// Called as versions from 0.9.5 on have it.
+    pub(crate) clCommandCopyBufferKHR: Function<clCommandCopyBufferKHR_fn>,
+    /// The same.
+    pub(crate) clCommandFillBufferKHR: Function<clCommandFillBufferKHR_fn>,
+}
 
 /// Fields of a table of functions, all found or none.
 macro_rules! find {
@@ -83,10 +93,27 @@ impl Driver {
         )
     }
 
+    /// Command buffers of a platform.
+    pub(crate) fn command_buffers(&self, platform: Raw) -> Option<CommandBuffers> {
+        find!(
+            self,
+            platform,
+            CommandBuffers {
+                clCreateCommandBufferKHR,
+                clFinalizeCommandBufferKHR,
+                clReleaseCommandBufferKHR,
+                clEnqueueCommandBufferKHR,
+                clCommandNDRangeKernelKHR,
+                clCommandCopyBufferKHR,
+                clCommandFillBufferKHR,
+            }
+        )
+    }
+
     /// The extension's way to make programs of SPIR-V.
-    pub(crate) fn il_program(&self, platform: Raw) -> Option<CreateProgramWithIl> {
+    pub(crate) fn il_program(&self, platform: Raw) -> clCreateProgramWithILKHR_fn {
         let address = self.extension_function(platform, c"clCreateProgramWithILKHR")?;
         // SAFETY: the extension defines the function with this type.
-        Some(unsafe { std::mem::transmute::<*mut c_void, CreateProgramWithIl>(address) })
+        unsafe { std::mem::transmute::<*mut c_void, clCreateProgramWithILKHR_fn>(address) }
     }
 }
