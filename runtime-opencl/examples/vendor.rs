@@ -1,0 +1,45 @@
+//! A backend of one vendor on this crate: its own name, a selection of devices, and what their driver does differently.
+//!
+//! Here the vendor is PoCL, with as little as an old driver for accelerators has: one thread at a time, small groups, and no
+//! memory but buffers. `runtime conformance target/debug/examples/libvendor.so` tests the ways that only such a driver takes.
+
+use runtime_core::backend::{Backend, Log};
+use runtime_core::{DeviceInfo, OptionSpec, Options, Result};
+use runtime_opencl::{OpenCl, OpenClDevice, Partition, Quirks, Selection};
+
+/// The vendor's devices.
+#[derive(Debug)]
+pub struct Vendor(OpenCl);
+
+impl Backend for Vendor {
+    const NAME: &'static str = "vendor";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Device = OpenClDevice;
+
+    fn open(log: Log) -> Result<Self> {
+        let selection = Selection { platform: Some("Portable".to_owned()), ..Selection::default() };
+        let quirks = Quirks {
+            serial: true,
+            svm: false,
+            usm: false,
+            group_items: Some(256),
+            partition: Partition::Equally(1),
+            ..Quirks::default()
+        };
+        Ok(Self(OpenCl::with(selection, quirks, log)))
+    }
+
+    fn options() -> Vec<OptionSpec> {
+        OpenCl::options()
+    }
+
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        self.0.devices()
+    }
+
+    fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<OpenClDevice> {
+        self.0.open_device(index, sub, options)
+    }
+}
+
+runtime_core::export_backend!(Vendor);
