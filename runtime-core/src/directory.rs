@@ -1,6 +1,7 @@
 //! Finds a queue's timeline by its id: what a hazard of one device says of a queue of another.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,11 +10,31 @@ use parking_lot::Mutex;
 use crate::Error;
 use crate::timeline::Timeline;
 
+/// Hashes an id by one multiplication, which spreads it over all bits: ids count up, and nobody chooses them.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
+
 /// All timelines of one `Runtime`, and the failures of those that are gone.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
-    live: Mutex<HashMap<u64, Arc<Timeline>>>,
-    failed: Mutex<HashMap<u64, (u64, Error)>>,
+    live: Mutex<ById<Arc<Timeline>>>,
+    failed: Mutex<ById<(u64, Error)>>,
 }
 
 /// What became of a queue.

@@ -12,7 +12,7 @@ use crate::graves::Remains;
 use crate::lowering::LoweredKernel;
 use crate::module::Module;
 use crate::queue::RawLaunch;
-use crate::{Access, Arg, ArgKind, DType, Error, Geometry, Occupancy, Result};
+use crate::{Access, Arg, ArgKind, DType, Error, Geometry, Occupancy, Result, Tensor};
 
 /// An entry point of a module. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -111,14 +111,11 @@ impl Kernel {
     ///
     /// # Errors
     /// `InvalidArgument` that says which argument.
-    #[inline]
     pub(crate) fn check_args(&self, device: &Device, args: &[Arg<'_>]) -> Result<()> {
         let mut local_bytes = 0u64;
         for (index, arg) in args.iter().enumerate() {
             match arg.value {
-                Value::Tensor(tensor, _) if !std::ptr::eq(Arc::as_ptr(tensor.device()), device) => {
-                    return Err(self.misplaced(index, tensor.device(), device));
-                }
+                Value::Tensor(tensor, _) => self.check_place(index, tensor, device)?,
                 Value::Local(bytes) => local_bytes = local_bytes.saturating_add(bytes),
                 _ => {}
             }
@@ -126,6 +123,22 @@ impl Kernel {
         if local_bytes != 0 {
             self.check_local(local_bytes, device)?;
         }
+        self.check_signature(args)
+    }
+
+    /// The part of [`Kernel::check_args`] that tells where an argument is.
+    #[inline]
+    pub(crate) fn check_place(&self, index: usize, tensor: &Tensor, device: &Device) -> Result<()> {
+        if std::ptr::eq(Arc::as_ptr(tensor.device()), device) {
+            Ok(())
+        } else {
+            Err(self.misplaced(index, tensor.device(), device))
+        }
+    }
+
+    /// The part of [`Kernel::check_args`] that asks for the kernel's parameters.
+    #[inline]
+    pub(crate) fn check_signature(&self, args: &[Arg<'_>]) -> Result<()> {
         if let Some(params) = &self.0.info.params {
             self.check_params(params, args)?;
         }
@@ -137,7 +150,7 @@ impl Kernel {
 
     /// Checks work-group memory that arguments ask for, together with what the code has.
     #[cold]
-    fn check_local(&self, bytes: u64, device: &Device) -> Result<()> {
+    pub(crate) fn check_local(&self, bytes: u64, device: &Device) -> Result<()> {
         let (own, limit) = (self.0.info.shared_bytes.unwrap_or(0), device.info.limits.shared_bytes);
         if bytes.saturating_add(u64::from(own)) <= limit {
             return Ok(());

@@ -2,13 +2,18 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use crate::{DType, Error, Result};
+
+/// Extents or strides; as a rule there are few, and then they cost no allocation.
+pub(crate) type Extents<T = i64> = SmallVec<[T; 4]>;
 
 /// Extents and strides in elements, and the offset of the first element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    pub(crate) shape: Vec<i64>,
-    pub(crate) strides: Vec<i64>,
+    pub(crate) shape: Extents,
+    pub(crate) strides: Extents,
     /// Offset of the first element in elements.
     pub(crate) offset: usize,
 }
@@ -16,7 +21,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// Row-major without gaps.
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Self> {
-        let extents = shape.iter().map(|&n| i64::try_from(n)).collect::<Result<Vec<_>, _>>();
+        let extents = shape.iter().map(|&n| i64::try_from(n)).collect::<Result<Extents, _>>();
         let shape = extents.map_err(|_| Error::invalid(format!("shape {shape:?} is too large")))?;
         let strides = row_major(&shape);
         Ok(Self { shape, strides, offset: 0 })
@@ -35,7 +40,7 @@ impl Layout {
         checked_elements(shape)?;
         // A view without elements lies anywhere.
         let offset = if shape.contains(&0) { 0 } else { offset };
-        let layout = Self { strides: strides.to_vec(), offset, ..Self::contiguous(shape)? };
+        let layout = Self { strides: Extents::from_slice(strides), offset, ..Self::contiguous(shape)? };
         layout.check_within(capacity)?;
         Ok(layout)
     }
@@ -150,8 +155,8 @@ impl Layout {
     }
 }
 
-fn row_major(shape: &[i64]) -> Vec<i64> {
-    let mut strides = vec![1i64; shape.len()];
+fn row_major(shape: &[i64]) -> Extents {
+    let mut strides: Extents = SmallVec::from_elem(1, shape.len());
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis].saturating_mul(shape[axis].max(1));
     }

@@ -169,21 +169,13 @@ impl Queue {
     ) -> Result<Option<Submitted>> {
         self.check_launch(kernel, geometry, args).map_err(|error| self.name(error, "launch"))?;
         if self.recording.load(Ordering::Relaxed) {
+            kernel.check_args(&self.device, args).map_err(|error| self.name(error, "launch"))?;
             return self.record_launch(kernel, geometry, args).map(|()| None);
         }
-        let mut uses = Uses::default();
-        if tracked {
-            for (index, arg) in args.iter().enumerate() {
-                if let Value::Tensor(tensor, access) = arg.value {
-                    let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
-                    used.map_err(|error| {
-                        self.name(error.with_note(format_args!("argument {index}")), "launch")
-                    })?;
-                }
-            }
-        }
-        let mut raw = RawLaunch::default();
-        raw.fill(kernel, args).map_err(|error| self.name(error, "launch"))?;
+        let (mut uses, mut raw) = (Uses::default(), RawLaunch::default());
+        self.use_args(kernel, args, tracked.then_some(&mut uses))
+            .and_then(|()| raw.fill(kernel, args))
+            .map_err(|error| self.name(error, "launch"))?;
         let launch = &raw.pointed(geometry);
         let submitted = self.submit(&uses, plan, |calls, queue, mut place| {
             if !tracked {
@@ -198,6 +190,26 @@ impl Queue {
             Submitted::Queued(ticket) => return Ok(Some(Submitted::Queued(ticket))),
         }
         Ok(Some(Submitted::Claimed(self.timeline.tail())))
+    }
+
+    /// Checks where the arguments are, and notes how they are used.
+    #[inline]
+    fn use_args<'a>(&self, kernel: &Kernel, args: &[Arg<'a>], mut uses: Option<&mut Uses<'a>>) -> Result<()> {
+        let mut local_bytes = 0u64;
+        for (index, arg) in args.iter().enumerate() {
+            match arg.value {
+                Value::Tensor(tensor, access) => {
+                    kernel.check_place(index, tensor, &self.device)?;
+                    if let Some(uses) = &mut uses {
+                        let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
+                        used.map_err(|error| error.with_note(format_args!("argument {index}")))?;
+                    }
+                }
+                Value::Local(bytes) => local_bytes = local_bytes.saturating_add(bytes),
+                _ => {}
+            }
+        }
+        if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) }
     }
 
     /// Runs a claimed launch on this thread, without any lock.
@@ -221,7 +233,7 @@ impl Queue {
             );
             return Err(Error::invalid(message));
         }
-        kernel.check_args(&self.device, args)?;
+        kernel.check_signature(args)?;
         geometry.check(&self.device.info, kernel.info())
     }
 

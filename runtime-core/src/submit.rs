@@ -14,7 +14,7 @@ use crate::abi::{self, Handle, Place, QueueCalls, Status};
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::directory::Found;
-use crate::hazards::{Dependencies, Hazards, Use};
+use crate::hazards::{Dependencies, Use};
 use crate::timeline::Timeline;
 use crate::{Access, Error, ErrorKind, Queue, Result};
 
@@ -33,49 +33,82 @@ impl<'a> Uses<'a> {
             // Final content needs no order: it is skipped, so that threads share it without contention.
             return if access.writes() { check_writable(buffer) } else { Ok(()) };
         }
-        let address = std::ptr::from_ref(buffer);
-        let known = self.0.as_mut_slice();
-        let after = known.iter().rev().take_while(|(other, _)| std::ptr::from_ref(*other) > address).count();
-        let at = known.len() - after;
-        match known[..at].last_mut() {
-            Some((same, before)) if std::ptr::eq(*same, buffer) => {
-                *before = Access::from_bits(before.bits() | access.bits());
+        match self.0.last() {
+            Some((last, _)) if std::ptr::from_ref(*last) >= std::ptr::from_ref(buffer) => {
+                self.insert(buffer, access);
             }
-            _ if after == 0 => self.0.push((buffer, access)),
-            _ => self.0.insert(at, (buffer, access)),
+            _ => self.0.push((buffer, access)),
         }
         Ok(())
     }
 
-    /// Locks the hazards of all buffers.
-    #[inline]
-    fn lock(&self) -> Locked<'_, 'a> {
-        for (buffer, _) in &self.0 {
-            // `Locked` unlocks; a vector of guards would cost more than the locks.
-            std::mem::forget(buffer.hazards.lock());
+    /// Adds a use of a buffer that does not lie behind all others.
+    fn insert(&mut self, buffer: &'a Buffer, access: Access) {
+        let address = std::ptr::from_ref(buffer);
+        let at = self.0.partition_point(|(other, _)| std::ptr::from_ref(*other) < address);
+        match self.0.get_mut(at) {
+            Some((same, before)) if std::ptr::eq(*same, buffer) => {
+                *before = Access::from_bits(before.bits() | access.bits());
+            }
+            _ => self.0.insert(at, (buffer, access)),
         }
-        Locked(self)
     }
 }
 
-/// The locked hazards of a submission's buffers.
-struct Locked<'u, 'a>(&'u Uses<'a>);
+/// The hazards of a submission's buffers, as far as they are locked.
+struct Locked<'u, 'a> {
+    uses: &'u [(&'a Buffer, Access)],
+    /// So many of `uses`, from the first on.
+    locked: usize,
+}
 
-impl Locked<'_, '_> {
+impl<'u, 'a> Locked<'u, 'a> {
     #[inline]
-    fn for_each(&mut self, mut visit: impl FnMut(&mut Hazards, &Buffer, Access) -> Result<()>) -> Result<()> {
-        self.0.0.iter().try_for_each(|(buffer, access)| {
-            // SAFETY: `Uses::lock` locked it, each buffer stands in the list once, and `self` is borrowed mutably.
-            visit(unsafe { &mut *buffer.hazards.data_ptr() }, buffer, *access)
-        })
+    fn none(uses: &'u Uses<'a>) -> Self {
+        Self { uses: &uses.0, locked: 0 }
+    }
+
+    /// Locks all, and says what a submission of `queue` waits for: into `foreign`, and as the returned ticket of `queue`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a use that a host view or final content forbids.
+    #[inline]
+    fn lock(&mut self, queue: u64, foreign: &mut Dependencies) -> Result<u64> {
+        let mut after = 0;
+        for (buffer, access) in self.uses {
+            // The drop unlocks; a vector of guards would cost more than the locks.
+            std::mem::forget(buffer.hazards.lock());
+            self.locked += 1;
+            // SAFETY: locked just now, and each buffer stands in the list once.
+            let hazards = unsafe { &*buffer.hazards.data_ptr() };
+            hazards.check_unmapped(*access)?;
+            if access.writes() {
+                // It may have been frozen since it was added.
+                check_writable(buffer)?;
+            }
+            after = after.max(hazards.before(*access, queue, foreign));
+        }
+        Ok(after)
+    }
+
+    /// Records the submission on all, which are locked, and unlocks them.
+    #[inline]
+    fn record(self, by: Use) {
+        for (buffer, access) in self.uses {
+            // SAFETY: `lock` locked it, and each buffer stands in the list once.
+            unsafe { &mut *buffer.hazards.data_ptr() }.record(*access, by);
+            // SAFETY: `lock` locked it and forgot the guard.
+            unsafe { buffer.hazards.force_unlock() };
+        }
+        std::mem::forget(self);
     }
 }
 
 impl Drop for Locked<'_, '_> {
     #[inline]
     fn drop(&mut self) {
-        for (buffer, _) in &self.0.0 {
-            // SAFETY: `Uses::lock` locked it and forgot the guard.
+        for (buffer, _) in &self.uses[..self.locked] {
+            // SAFETY: `lock` locked it and forgot the guard.
             unsafe { buffer.hazards.force_unlock() };
         }
     }
@@ -139,18 +172,9 @@ impl Queue {
         self.device.check()?;
         self.device.reap();
         loop {
-            let mut hazards = uses.lock();
+            let mut hazards = Locked::none(uses);
             let mut foreign = Dependencies::new();
-            let mut after = 0;
-            hazards.for_each(|hazards, buffer, access| {
-                hazards.check_unmapped(access)?;
-                if access.writes() {
-                    // It may have been frozen since it was added.
-                    check_writable(buffer)?;
-                }
-                after = after.max(hazards.before(access, self.timeline.id, &mut foreign));
-                Ok(())
-            })?;
+            let after = hazards.lock(self.timeline.id, &mut foreign)?;
             let mut joins = None;
             if !foreign.is_empty() {
                 match self.resolve(&foreign, plan.inline)? {
@@ -184,10 +208,7 @@ impl Queue {
                 self.push_edges(joins, ticket);
             }
             timeline.advance(ticket);
-            hazards.for_each(|hazards, _, access| {
-                hazards.record(access, Use { queue: timeline.id, ticket });
-                Ok(())
-            })?;
+            hazards.record(Use { queue: timeline.id, ticket });
             if claimed {
                 return Ok(Submitted::Claimed(ticket));
             }

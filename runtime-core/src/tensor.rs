@@ -9,7 +9,7 @@ use crate::array::HostArray;
 use crate::buffer::{Buffer, Placement};
 use crate::common_runtime::CommonRuntime;
 use crate::device::{Device, with_exclusive};
-use crate::layout::{Layout, checked_bytes, checked_elements};
+use crate::layout::{Extents, Layout, checked_bytes, checked_elements};
 use crate::rows::Rows;
 use crate::transfer;
 use crate::{Access, DType, DeviceId, Element, Error, ErrorKind, Queue, Result};
@@ -40,8 +40,8 @@ struct Inner {
     dtype: DType,
     layout: Layout,
     /// The shape as Rust counts.
-    extents: Vec<usize>,
-    /// What a launch hands to the backend; points into `layout`.
+    extents: Extents<usize>,
+    /// What a launch hands to the backend; points into `layout` beside it.
     raw: abi::TensorArg,
 }
 
@@ -121,11 +121,16 @@ impl Tensor {
             byte_offset,
             span_bytes: span,
             dtype: dtype.0,
-            shape: layout.shape.as_ptr(),
-            strides: layout.strides.as_ptr(),
+            shape: std::ptr::null(),
+            strides: std::ptr::null(),
         };
         let extents = layout.shape.iter().map(|&extent| usize::try_from(extent).unwrap_or(0)).collect();
-        Self(Arc::new(Inner { storage, dtype, layout, extents, raw }))
+        let mut inner = Arc::new(Inner { storage, dtype, layout, extents, raw });
+        // Only here does the layout lie where it stays.
+        if let Some(Inner { layout, raw, .. }) = Arc::get_mut(&mut inner) {
+            (raw.shape, raw.strides) = (layout.shape.as_ptr(), layout.strides.as_ptr());
+        }
+        Self(inner)
     }
 
     /// Makes a row-major tensor from a slice, in the device's default memory space.

@@ -82,6 +82,7 @@ pub(crate) struct Timeline {
     completed: AtomicU64,
     first_failed: AtomicU64,
     held: AtomicU64,
+    released: AtomicU64,
     mark_all: AtomicBool,
     abandoned: AtomicBool,
     end: AtomicU8,
@@ -112,6 +113,7 @@ impl Timeline {
             completed: AtomicU64::new(0),
             first_failed: AtomicU64::new(NONE),
             held: AtomicU64::new(0),
+            released: AtomicU64::new(0),
             mark_all: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             end: AtomicU8::new(OPEN),
@@ -362,7 +364,8 @@ impl Timeline {
     #[inline]
     pub(crate) fn mark_held(&self) -> Result<()> {
         let tail = self.tail.load(Ordering::Relaxed);
-        if tail != 0 && self.held.load(Ordering::Relaxed) == tail { self.mark_tail() } else { Ok(()) }
+        let held = self.held.load(Ordering::Relaxed) == tail && self.released.load(Ordering::Relaxed) != tail;
+        if tail != 0 && held { self.mark_tail() } else { Ok(()) }
     }
 
     /// Marks a submission just made if it is a transfer or others wait on this queue; only under the submission lock.
@@ -546,8 +549,8 @@ impl Timeline {
     #[inline]
     pub(crate) fn release(&self, ticket: u64) {
         if self.held.load(Ordering::Relaxed) == ticket {
-            // A submission in between has set another ticket: that one stays held.
-            let _ = self.held.compare_exchange(ticket, 0, Ordering::Relaxed, Ordering::Relaxed);
+            // A submission in between has set another ticket, whose own release this may hide: that only costs a mark.
+            self.released.store(ticket, Ordering::Relaxed);
         }
     }
 

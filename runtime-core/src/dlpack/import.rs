@@ -188,7 +188,7 @@ impl Memory {
         let mut layout = Layout::contiguous(&shape)?;
         // SAFETY: the caller promises `ndim` strides, if any.
         if let Some(strides) = unsafe { numbers("strides", tensor.strides, ndim) }? {
-            layout.strides = strides;
+            layout.strides = strides.into();
         }
         let on_host = tensor.device.device_type == DLDevice::CPU;
         let mut memory = Self { space, on_host, start: tensor.data, bytes: 0, dtype, layout };
