@@ -18,7 +18,7 @@ pub(crate) fn device(index: u32, facts: &Facts) -> DeviceInfo {
     info.driver_version = [name.as_str(), version.as_str()].join(" ").trim().to_owned();
     info.dlpack_type = DLPACK_VULKAN;
     info.uuid = facts.uuid;
-    info.compute_units = facts.units;
+    info.compute_units = facts.units.max(1);
     info.pci_address.clone_from(&facts.pci_address);
     info.unusable.clone_from(&facts.unusable);
     info.formats = FORMATS.map(str::to_owned).to_vec();

@@ -34,7 +34,7 @@ struct Node {
 
 #[derive(Debug)]
 enum Work {
-    Launch { kernel: VulkanKernel, packed: Packed },
+    Launch { kernel: VulkanKernel, packed: Box<Packed> },
     Copy { to: (Arc<Memory>, u64), from: (Arc<Memory>, u64), bytes: u64 },
     Fill { to: Arc<Memory>, steps: Vec<Step> },
 }
@@ -86,7 +86,7 @@ impl VulkanGraph {
     fn work(&self, work: &GraphWork<'_, VulkanBuffer, VulkanKernel>) -> Result<Work> {
         Ok(match work {
             GraphWork::Launch { kernel, launch } => {
-                Work::Launch { kernel: (*kernel).clone(), packed: Packed::new(kernel, launch)? }
+                Work::Launch { kernel: (*kernel).clone(), packed: Box::new(Packed::new(kernel, launch)?) }
             }
             GraphWork::Copy { destination, source, bytes } => {
                 destination.0.check("copy: destination", destination.1, *bytes)?;
@@ -197,7 +197,7 @@ impl Graph for VulkanGraph {
         let Some(Node { work: Work::Launch { kernel, packed }, .. }) = self.nodes.get_mut(node as usize) else {
             return Err(Error::invalid(format!("node {node} is no launch")));
         };
-        let replaced = std::mem::replace(packed, Packed::new(kernel, launch)?);
+        let replaced = std::mem::replace(&mut **packed, Packed::new(kernel, launch)?);
         if let Some(recording) = self.recordings.get_mut().last_mut() {
             recording.replaced.push(replaced);
             recording.stale = true;

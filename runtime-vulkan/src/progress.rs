@@ -121,9 +121,9 @@ impl Shared {
     #[cold]
     fn settle_staged(&self) {
         let ticket = self.submitted.load(Ordering::Acquire);
-        while self.staged.load(Ordering::Acquire) && self.semaphore.wait(ticket, SETTLE_SLICE).is_ok() {}
-        // The semaphore is moved on a moment before the transfer's end is noted.
         while self.staged.load(Ordering::Acquire) {
+            // The semaphore is moved on a moment before the transfer's end is noted; an error shows again elsewhere.
+            let _ = self.semaphore.wait(ticket, SETTLE_SLICE);
             std::thread::yield_now();
         }
     }

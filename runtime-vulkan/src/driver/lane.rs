@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ash::vk;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use runtime_core::Result;
 use smallvec::SmallVec;
 
@@ -39,6 +39,11 @@ impl Lane {
             family: family.index,
             users: AtomicUsize::new(0),
         }
+    }
+
+    /// Keeps others from handing anything over.
+    pub(super) fn lock(&self) -> MutexGuard<'_, vk::Queue> {
+        self.handle.lock()
     }
 
     /// How many use it.

@@ -12,7 +12,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::facts::{Facts, Family};
 use super::lane::Lane;
 use super::physical::has;
-use super::{Instance, Physical, status};
+use super::{Instance, Physical, farewell, status};
 
 /// What is called without asking whether it is there: a driver that lacks one of them is broken.
 const REQUIRED: [&CStr; 5] = [
@@ -111,7 +111,11 @@ impl Logical {
             handle,
         };
         // On an error the drop closes what was made so far.
-        opened.prepare().map(Arc::new)
+        let opened = opened.prepare().map(Arc::new)?;
+        if instance.messenger.is_some() {
+            farewell::before_exit(&opened);
+        }
+        Ok(opened)
     }
 
     /// Makes the allocator and the cache of compiled code.
@@ -148,6 +152,14 @@ impl Logical {
     pub(crate) fn transfer_lane(&self) -> Arc<Lane> {
         let least = self.transfer_lanes.iter().min_by_key(|lane| lane.users());
         least.map_or_else(|| self.pick_lane(), Arc::clone)
+    }
+
+    /// Waits until the driver has no work, and keeps others from giving it more meanwhile.
+    pub(super) fn wait_idle(&self) {
+        let all = self.lanes.iter().chain(&self.transfer_lanes);
+        let _locked: Vec<_> = all.map(|lane| lane.lock()).collect();
+        // SAFETY: the device is open, and its queues are locked. An error means that nothing runs any more.
+        let _ = unsafe { self.handle.device_wait_idle() };
     }
 
     /// Whether arguments go into the command buffer.
@@ -238,8 +250,8 @@ impl Logical {
 
 impl Drop for Logical {
     fn drop(&mut self) {
-        // SAFETY: whatever was made of the device holds it, so nothing is left but what runs on.
-        let _ = unsafe { self.handle.device_wait_idle() };
+        // Whatever was made of the device holds it, so nothing is left but what runs on.
+        self.wait_idle();
         drop(self.allocator.get_mut().take());
         // SAFETY: ours; no pipeline is being made any more.
         unsafe { self.handle.destroy_pipeline_cache(self.cache, None) };

@@ -4,6 +4,7 @@
 
 mod commands;
 mod facts;
+mod farewell;
 mod lane;
 mod logical;
 mod memory;

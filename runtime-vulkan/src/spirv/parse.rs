@@ -196,7 +196,7 @@ mod tests {
         cut[0] = MAGIC.to_le_bytes();
         cut[5] = (3_u32 << 16 | 17).to_le_bytes();
         refused(cut.as_flattened(), "an instruction of 3 words, of which 2 are there");
-        cut[5] = (0_u32 << 16 | 17).to_le_bytes();
+        cut[5] = 17_u32.to_le_bytes();
         refused(cut.as_flattened(), "an instruction of 0 words");
         cut[5] = (1_u32 << 16 | 17).to_le_bytes();
         refused(cut.as_flattened(), "instruction 17 has 0 operands");
