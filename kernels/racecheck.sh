@@ -1,0 +1,43 @@
+#!/bin/sh
+# Every portable kernel of this folder once, small, under compute-sanitizer's racecheck: sh kernels/racecheck.sh [DEVICE]
+# RUNTIME names the command; by default it is the one of the bundle that this folder lies in. TOOL is another tool, e.g. memcheck.
+set -u
+folder=$(dirname "$0")
+runtime=${RUNTIME:-$folder/../bin/runtime}
+device=${1:-cuda:0}
+tool=${TOOL:-racecheck}
+failed=""
+
+check() {
+    kernel=$1
+    shift
+    changes=""
+    for change in "$@"; do changes="$changes --set $change"; done
+    echo "== $kernel $*"
+    # shellcheck disable=SC2086 # Words, not one word.
+    compute-sanitizer --tool "$tool" --error-exitcode 9 "$runtime" run "$folder/$kernel.toml" --device "$device" $changes ||
+        failed="$failed $kernel"
+}
+
+check convolution height=100 width=150
+check histogram n=100000
+check layer_norm rows=20 columns=1000
+check mandelbrot width=200 height=150
+check matmul m=130 n=140 k=150
+check n_body n=1000
+check reduction n=100000
+check saxpy n=10000
+check scan n=100000
+check scan_offset n=100000
+check softmax rows=20 columns=1000
+check transpose rows=100 columns=130
+check vector_add n=10000
+
+for spec in "$folder"/*.toml; do
+    grep -q "^check $(basename "$spec" .toml) " "$0" || failed="$failed $(basename "$spec" .toml)-is-not-checked"
+done
+if [ -n "$failed" ]; then
+    echo "FAILED:$failed"
+    exit 1
+fi
+echo "$tool: all kernels pass"
