@@ -1,7 +1,9 @@
 //! An opened device: its functions, its queues, its allocator, and what becomes of a loss.
 
+use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use ash::vk;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
@@ -29,6 +31,10 @@ const MOST_TRANSFER_LANES: u32 = 2;
 /// First and largest size of a block that memory is handed out of.
 const DEVICE_BLOCK_BYTES: [u64; 2] = [32 << 20, 256 << 20];
 const HOST_BLOCK_BYTES: [u64; 2] = [16 << 20, 64 << 20];
+
+/// How long a semaphore that nobody uses any more is kept, and how many are.
+const RETIREMENT: Duration = Duration::from_secs(1);
+const MOST_RETIRED: usize = 4096;
 
 /// What the first opening of a device decides.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +64,8 @@ pub(crate) struct Logical {
     lanes: Vec<Arc<Lane>>,
     transfer_lanes: Vec<Arc<Lane>>,
     lost: OnceLock<Error>,
+    /// Semaphores that nobody uses any more, and since when.
+    retired: Mutex<VecDeque<(Instant, vk::Semaphore)>>,
     /// The validation layer stops for seconds, and complains of itself, when two threads look at semaphores at once.
     looks: Mutex<()>,
 }
@@ -104,6 +112,7 @@ impl Logical {
             lanes: lanes(compute, MOST_LANES),
             transfer_lanes: transfer.map(|family| lanes(family, MOST_TRANSFER_LANES)).unwrap_or_default(),
             lost: OnceLock::new(),
+            retired: Mutex::default(),
             looks: Mutex::new(()),
             facts,
             instance: Arc::clone(instance),
@@ -248,10 +257,30 @@ impl Logical {
     }
 }
 
+impl Logical {
+    /// Destroys a semaphore when no driver can be busy with it. Mesa's threads still look at one for a moment after the
+    /// work that waits for it, or moves it, is seen to have ended.
+    pub(super) fn retire(&self, semaphore: vk::Semaphore) {
+        let (mut retired, now) = (self.retired.lock(), Instant::now());
+        while retired.len() > MOST_RETIRED
+            || retired.front().is_some_and(|(since, _)| now.duration_since(*since) > RETIREMENT)
+        {
+            let Some((_, old)) = retired.pop_front() else { break };
+            // SAFETY: ours; the work that names it ended some time ago.
+            unsafe { self.handle.destroy_semaphore(old, None) };
+        }
+        retired.push_back((now, semaphore));
+    }
+}
+
 impl Drop for Logical {
     fn drop(&mut self) {
         // Whatever was made of the device holds it, so nothing is left but what runs on.
         self.wait_idle();
+        for (_, semaphore) in self.retired.get_mut().drain(..) {
+            // SAFETY: ours, and the device is idle.
+            unsafe { self.handle.destroy_semaphore(semaphore, None) };
+        }
         drop(self.allocator.get_mut().take());
         // SAFETY: ours; no pipeline is being made any more.
         unsafe { self.handle.destroy_pipeline_cache(self.cache, None) };

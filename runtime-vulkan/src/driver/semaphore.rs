@@ -80,7 +80,6 @@ impl Semaphore {
 
 impl Drop for Semaphore {
     fn drop(&mut self) {
-        // SAFETY: ours; whoever submits work that names it keeps it until that work has ended.
-        unsafe { self.logical.handle.destroy_semaphore(self.handle, None) };
+        self.logical.retire(self.handle);
     }
 }
