@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches NVIDIA's run-time compiler for the tests of this package, and prints the path of its library, for
 # RUNTIME_TEST_NVRTC: install.sh FOLDER. Needs python3 with venv; no GPU. The other tools are Debian's: spirv-tools,
-# clang, pocl-opencl-icd with ocl-icd-libopencl1, valgrind.
+# clang, valgrind.
 set -euo pipefail
 
 folder=$1

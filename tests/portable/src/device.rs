@@ -13,8 +13,8 @@ use crate::batch::{Failure, Machine};
 use crate::program::{Buffer, Outputs, Program, join};
 use crate::required;
 
-/// No program takes this long; one that does hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// No program takes this long, with what is compiled when it first runs; one that does hangs.
+const PATIENCE: Duration = Duration::from_secs(180);
 /// Bytes in front of and behind a tensor that no program may touch.
 const GUARD_BYTES: usize = 256;
 const GUARD: u8 = 0xa5;

@@ -3,7 +3,7 @@
 //! - [`table`] and [`annotated`]: expressions and kernels with the values that the specification demands; a § in them
 //!   is the anchor of a section of the WGSL specification.
 //! - [`tree`] and [`lockstep`]: random expressions and random kernels with barriers, and interpreters for them.
-//! - [`device`], [`opencl`], [`tool`]: what runs and compiles the lowered code.
+//! - [`device`], [`tool`]: what runs and compiles the lowered code.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -19,7 +19,6 @@ pub mod lockstep;
 pub mod minimise;
 pub mod module;
 pub mod nvrtc;
-pub mod opencl;
 pub mod program;
 pub mod programs;
 pub mod properties;

@@ -30,7 +30,7 @@ pub struct Amount {
 /// For a device: 2000 expressions, 100 kernels.
 pub const MANY: Amount = Amount { expressions: 8, kernels: (5, 20) };
 /// For a compiler that takes long.
-pub const FEW: Amount = Amount { expressions: 1, kernels: (1, 5) };
+pub const FEW: Amount = Amount { expressions: 1, kernels: (1, 4) };
 
 /// The trials of a machine.
 #[must_use]
