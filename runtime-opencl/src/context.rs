@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cl3::ext::{CL_CONTEXT_PLATFORM, cl_context_properties, cl_int};
 use parking_lot::Mutex;
+use runtime_core::backend::QueueOptions;
 use runtime_core::{Error, Result};
 
 use crate::catalog::Entry;
-use crate::driver::handle::{Context, Event, Owned};
+use crate::driver::handle::{CommandQueue, Context, Event, Owned};
 use crate::driver::{Calls, Driver, Raw, is_sticky};
 use crate::facts::Facts;
+use crate::queue;
 use crate::select::Quirks;
 
 /// A context, with what its openings share.
@@ -25,6 +27,8 @@ pub(crate) struct Primary {
     pub(crate) quirks: Quirks,
     ids: AtomicU64,
     slots: Mutex<Slots>,
+    /// Maps memory.
+    service: OnceLock<Owned<CommandQueue>>,
     lost: OnceLock<Error>,
 }
 
@@ -61,6 +65,7 @@ impl Primary {
             quirks: quirks.clone(),
             ids: AtomicU64::new(1),
             slots: Mutex::default(),
+            service: OnceLock::new(),
             lost: OnceLock::new(),
         })
     }
@@ -68,6 +73,15 @@ impl Primary {
     /// A number that nothing else of this context has.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A queue for what no queue of the program asks for.
+    pub(crate) fn service(&self) -> Result<Raw> {
+        if let Some(service) = self.service.get() {
+            return Ok(service.raw());
+        }
+        let made = queue::command_queue(self, self.entry.device, &QueueOptions::default())?;
+        Ok(self.service.get_or_init(|| made).raw())
     }
 
     /// A small number that no other living kernel has.

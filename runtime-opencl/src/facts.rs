@@ -64,7 +64,11 @@ impl Facts {
         let host = reaches(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL);
         let shared = reaches(CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL);
         let mut spaces = vec![Space::Device];
-        spaces.extend((host || svm && unified).then_some(if host { Space::UsmHost } else { Space::SvmHost }));
+        spaces.push(match (host, svm && unified) {
+            (true, _) => Space::UsmHost,
+            (false, true) => Space::SvmHost,
+            (false, false) => Space::Mapped,
+        });
         spaces.extend((shared || svm).then_some(if shared { Space::UsmShared } else { Space::Svm }));
         let bits = usize::try_from(number(CL_DEVICE_MEM_BASE_ADDR_ALIGN)).unwrap_or(0);
         Self {

@@ -221,7 +221,7 @@ impl Bound {
         for (index, arg) in args.enumerate() {
             let value = match arg {
                 ArgRef::Tensor(tensor) => match View::of(&tensor)? {
-                    View::Misaligned => {
+                    View::Apart => {
                         kernel.check(index, &arg)?;
                         complete = false;
                         continue;

@@ -10,8 +10,9 @@ use crate::context::Primary;
 use crate::driver::Raw;
 use crate::driver::handle::{Event, Memory, Owned};
 use crate::kernel::{Bound, OpenClKernel};
-use crate::memory::{OpenClBuffer, Reach, object};
+use crate::memory::{OpenClBuffer, object};
 use crate::queue::OpenClQueue;
+use crate::transfer::End;
 use crate::views::{View, check_apart};
 
 /// Refuses what OpenCL has no launch for.
@@ -78,11 +79,10 @@ pub(crate) fn submit(
     })
 }
 
-/// A view that the device does not take, and its copy.
+/// A view that the kernel gets a copy of.
 struct Copied<'a> {
     tensor: TensorArg<'a, OpenClBuffer>,
-    object: Raw,
-    offset: usize,
+    end: End,
     bytes: usize,
     copy: Owned<Memory>,
 }
@@ -98,18 +98,16 @@ pub(crate) fn submit_copied(
 ) -> Result<()> {
     let copies = copies(queue, kernel, bound, launch)?;
     let mut events = Vec::with_capacity(2 * copies.len() + 1);
-    for copied in &copies {
+    for copied in copies.iter().filter(|copied| copied.bytes > 0) {
         // What is only written, too: the kernel need not write all of it.
-        let from = (copied.object, copied.offset);
-        events.push(queue.submit_copy((copied.copy.raw(), 0), from, copied.bytes)?);
+        events.extend(queue.lane().copy(End::Object(copied.copy.raw(), 0), copied.end, copied.bytes)?);
     }
     let shape = [launch.groups(), launch.group_size()];
     let event = submit(&queue.primary, queue.raw(), bound.function(), shape);
     events.push(event.map_err(|error| kernel.named(error))?);
-    for copied in copies.iter().filter(|copied| copied.tensor.access().writes()) {
-        let to = (copied.object, copied.offset);
-        match queue.submit_copy(to, (copied.copy.raw(), 0), copied.bytes) {
-            Ok(event) => events.push(event),
+    for copied in copies.iter().filter(|copied| copied.bytes > 0 && copied.tensor.access().writes()) {
+        match queue.lane().copy(copied.end, End::Object(copied.copy.raw(), 0), copied.bytes) {
+            Ok(more) => events.extend(more),
             Err(error) => {
                 queue.progress().fail(place.ticket, error);
                 break;
@@ -130,30 +128,29 @@ fn copies<'a>(
     let mut copies: Vec<Copied<'a>> = Vec::new();
     let tensors = || launch.args().enumerate().filter_map(|(index, arg)| Some((index, arg.tensor()?)));
     for (index, tensor) in tensors() {
-        let (View::Misaligned, Reach::Object(object)) = (View::of(&tensor)?, tensor.buffer().reach()) else {
+        if View::of(&tensor)? != View::Apart {
             continue;
-        };
-        let (offset, bytes) = tensor.buffer().range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
-        let same =
-            copies.iter().find(|known| (known.object, known.offset, known.bytes) == (object, offset, bytes));
-        if let Some(same) = same.map(|known| known.copy.raw()) {
-            bound.set_copy(kernel, index, same)?;
+        }
+        if let Some(known) = copies.iter_mut().find(|known| is_same(&known.tensor, &tensor)) {
+            bound.set_copy(kernel, index, known.copy.raw())?;
             // It is copied back if any of them is written.
-            if let Some(known) = copies.iter_mut().find(|known| known.copy.raw() == same)
-                && tensor.access().writes()
-            {
+            if tensor.access().writes() {
                 known.tensor = tensor;
             }
             continue;
         }
-        let exact = |other: &TensorArg<'_, OpenClBuffer>| {
-            (other.byte_offset(), other.span_bytes()) == (tensor.byte_offset(), tensor.span_bytes())
-        };
-        let mut others = tensors().filter(|(other, view)| *other != index && !exact(view));
+        let mut others = tensors().filter(|(_, other)| !is_same(other, &tensor));
         others.try_for_each(|(other, view)| check_apart((index, &tensor), (other, &view)))?;
-        let copy = self::object(&queue.primary, 0, bytes, std::ptr::null_mut())?;
+        let (offset, bytes) = tensor.buffer().range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
+        let copy = object(&queue.primary, 0, bytes.max(1), std::ptr::null_mut())?;
         bound.set_copy(kernel, index, copy.raw())?;
-        copies.push(Copied { tensor, object, offset, bytes, copy });
+        copies.push(Copied { tensor, end: tensor.buffer().end(offset), bytes, copy });
     }
     Ok(copies)
+}
+
+/// Whether two arguments are the same bytes.
+fn is_same(a: &TensorArg<'_, OpenClBuffer>, b: &TensorArg<'_, OpenClBuffer>) -> bool {
+    std::ptr::eq(a.buffer(), b.buffer())
+        && (a.byte_offset(), a.span_bytes()) == (b.byte_offset(), b.span_bytes())
 }

@@ -11,7 +11,7 @@
 //! | space | what it is |
 //! | --- | --- |
 //! | `device` | buffers of the driver |
-//! | `pinned` | host memory that the device reads in place, where it has unified shared memory, or is the host's processor |
+//! | `pinned` | host memory: what the device reads in place where it has unified shared memory, or is the processor; else a buffer that is mapped for good, fast to copy, which kernels get a copy of |
 //! | `shared` | memory that both use: unified shared memory, or fine-grained shared virtual memory |
 //!
 //! A tensor that does not begin where its buffer does is passed as a pointer where the memory has one, else as a sub-buffer
@@ -55,6 +55,7 @@ mod progress;
 mod queue;
 mod select;
 mod timer;
+mod transfer;
 mod views;
 
 pub use device::OpenClDevice;

@@ -5,7 +5,10 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cl3::ext::{CL_MEM_READ_WRITE, CL_MEM_SVM_FINE_GRAIN_BUFFER, CL_MEM_USE_HOST_PTR, cl_mem_flags};
+use cl3::ext::{
+    CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, CL_MEM_SVM_FINE_GRAIN_BUFFER,
+    CL_MEM_USE_HOST_PTR, CL_TRUE, cl_mem_flags,
+};
 use parking_lot::Mutex;
 use runtime_core::backend::{Buffer, HostBytesMut};
 use runtime_core::{Error, ErrorKind, Result};
@@ -13,6 +16,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::context::Primary;
 use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
+use crate::transfer::End;
 use crate::views::Part;
 
 /// `CL_INVALID_BUFFER_SIZE`.
@@ -27,6 +31,8 @@ pub(crate) enum Space {
     UsmHost,
     /// The same: shared virtual memory of a device whose memory is the host's.
     SvmHost,
+    /// A buffer that the driver has mapped for good: fast to copy, and kernels get a copy.
+    Mapped,
     /// Memory that moves to whoever touches it: unified shared memory.
     UsmShared,
     /// The same: shared virtual memory.
@@ -37,7 +43,7 @@ impl Space {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Device => "device",
-            Self::UsmHost | Self::SvmHost => "pinned",
+            Self::UsmHost | Self::SvmHost | Self::Mapped => "pinned",
             Self::UsmShared | Self::Svm => "shared",
         }
     }
@@ -54,6 +60,8 @@ enum Origin {
     Nobody,
     Svm,
     Usm,
+    /// The driver, with the buffer that it has mapped.
+    Map,
 }
 
 /// How kernels and the driver's functions take a buffer's memory.
@@ -65,6 +73,8 @@ pub(crate) enum Reach {
     Svm(*mut u8),
     /// As a pointer to unified shared memory.
     Usm(*mut u8),
+    /// Not: it is mapped.
+    Mapped,
 }
 
 /// An allocation, or memory of the program.
@@ -122,6 +132,7 @@ impl OpenClBuffer {
             Space::UsmHost | Space::UsmShared => {
                 buffer.take_pointer(Origin::Usm, space, wanted, alignment)?;
             }
+            Space::Mapped => buffer.take_pointer(Origin::Map, space, wanted, alignment)?,
         }
         Ok(buffer)
     }
@@ -160,6 +171,10 @@ impl OpenClBuffer {
         let size = bytes.checked_add(slack).ok_or_else(|| out_of_memory(bytes, 0))?;
         let memory = match origin {
             Origin::Usm => usm(&self.primary, space, size, own)?,
+            Origin::Map => {
+                let object = object(&self.primary, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
+                map(&self.primary, self.object.insert(object), size)?
+            }
             _ => svm(&self.primary, size)?,
         };
         self.base = memory.cast();
@@ -193,10 +208,27 @@ impl OpenClBuffer {
     #[inline]
     pub(crate) fn reach(&self) -> Reach {
         match (&self.object, self.origin) {
+            (_, Origin::Map) => Reach::Mapped,
             (Some(object), _) => Reach::Object(object.raw()),
             (None, Origin::Usm) => Reach::Usm(self.start),
             (None, _) => Reach::Svm(self.start),
         }
+    }
+
+    /// Where the bytes from `offset` on are, for moves.
+    pub(crate) fn end(&self, offset: usize) -> End {
+        match self.reach() {
+            Reach::Object(object) => End::Object(object, offset),
+            Reach::Svm(start) => End::Svm(start.wrapping_add(offset)),
+            Reach::Usm(start) => End::Usm(start.wrapping_add(offset)),
+            Reach::Mapped => End::Host(self.start.wrapping_add(offset)),
+        }
+    }
+
+    /// Whether it is a buffer that is mapped for good.
+    #[inline]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.origin == Origin::Map
     }
 
     /// Where the memory is, for a processor that is the device; null where it has no address.
@@ -208,7 +240,10 @@ impl OpenClBuffer {
     /// Where the memory is in the address space of kernels; null where they take an object only.
     #[inline]
     pub(crate) fn pointer(&self) -> *mut u8 {
-        if self.origin == Origin::Nobody { std::ptr::null_mut() } else { self.start }
+        match self.origin {
+            Origin::Nobody | Origin::Map => std::ptr::null_mut(),
+            Origin::Svm | Origin::Usm => self.start,
+        }
     }
 
     /// Checks a range.
@@ -243,6 +278,9 @@ impl Buffer for OpenClBuffer {
 impl Drop for OpenClBuffer {
     fn drop(&mut self) {
         self.parts.get_mut().clear();
+        if let (Some(object), Origin::Map) = (&self.object, self.origin) {
+            unmap(&self.primary, object, self.base.cast());
+        }
         // Before the memory that it stands on.
         self.object = None;
         let (primary, memory) = (&self.primary, self.base.cast::<c_void>());
@@ -312,6 +350,38 @@ fn usm(primary: &Primary, space: Space, bytes: usize, alignment: usize) -> Resul
         code
     })?;
     if memory.is_null() { Err(out_of_memory(bytes, primary.facts.allocation_bytes)) } else { Ok(memory) }
+}
+
+/// Maps a whole buffer.
+fn map(primary: &Primary, object: &Owned<Memory>, bytes: usize) -> Result<*mut c_void> {
+    let (queue, flags) = (primary.service()?, CL_MAP_READ | CL_MAP_WRITE);
+    let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
+    primary.driver.make("clEnqueueMapBuffer", |calls, code| {
+        // SAFETY: queue and buffer are of one context, the range is the whole, and the call waits.
+        Some(unsafe {
+            (calls.clEnqueueMapBuffer?)(
+                queue,
+                object.raw(),
+                CL_TRUE,
+                flags,
+                0,
+                bytes,
+                0,
+                none,
+                no_event,
+                code,
+            )
+        })
+    })
+}
+
+fn unmap(primary: &Primary, object: &Owned<Memory>, memory: *mut c_void) {
+    let Ok(queue) = primary.service() else { return };
+    let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
+    let _ = primary.driver.call("clEnqueueUnmapMemObject", |calls| {
+        // SAFETY: mapped once, and used by nobody any more.
+        Some(unsafe { (calls.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
+    });
 }
 
 #[cold]

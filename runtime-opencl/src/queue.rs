@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use cl3::ext::{CL_FALSE, CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES};
+use cl3::ext::{CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES};
 use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress as Reached};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
@@ -20,11 +20,12 @@ use crate::driver::handle::{CommandQueue, Event, Function, Owned};
 use crate::graph::OpenClGraph;
 use crate::kernel::{Bound, OpenClKernel};
 use crate::launch;
-use crate::memory::{OpenClBuffer, Reach};
+use crate::memory::OpenClBuffer;
 use crate::progress::Progress;
 use crate::timer::{self, Timestamps};
+use crate::transfer::{End, Lane};
 
-/// Bytes up to which an idle queue copies at once what the program sees, too: to hand it to another thread takes longer.
+/// Bytes up to which an idle queue copies at once what a processor sees, too: to hand it to another thread takes longer.
 const AT_ONCE: usize = 1 << 20;
 /// Submissions after which the driver is told to begin, if nobody has asked for that.
 const BATCH: u32 = 32;
@@ -102,153 +103,16 @@ impl OpenClQueue {
         }
     }
 
-    /// Where a small piece of a buffer is, if it can be copied on this thread, now.
+    #[inline]
+    pub(crate) fn lane(&self) -> Lane<'_> {
+        Lane { primary: &self.primary, queue: self.raw() }
+    }
+
+    /// Where memory that the program sees is, if it can be copied on this thread, now.
     fn at_once(&self, buffer: &OpenClBuffer, offset: usize, bytes: usize) -> Option<*mut u8> {
-        let seen = bytes <= AT_ONCE && self.primary.facts.is_processor && !buffer.memory().is_null();
-        (seen && self.progress.is_idle()).then(|| buffer.memory().wrapping_add(offset))
-    }
-
-    /// Submits the copy of host memory to a buffer.
-    fn submit_write(
-        &self,
-        to: &OpenClBuffer,
-        offset: usize,
-        bytes: usize,
-        from: *const u8,
-    ) -> Result<Owned<Event>> {
-        match to.reach() {
-            Reach::Object(object) => self.primary.enqueue("clEnqueueWriteBuffer", |calls, event| {
-                let (queue, none) = (self.raw(), std::ptr::null());
-                // SAFETY: the range was checked, and core keeps both ends until the ticket has ended.
-                Some(unsafe {
-                    (calls.clEnqueueWriteBuffer?)(
-                        queue,
-                        object,
-                        CL_FALSE,
-                        offset,
-                        bytes,
-                        from.cast(),
-                        0,
-                        none,
-                        event,
-                    )
-                })
-            }),
-            Reach::Svm(start) | Reach::Usm(start) => {
-                self.submit_move(to, start.wrapping_add(offset), from, bytes)
-            }
-        }
-    }
-
-    /// Submits the copy of a buffer to host memory.
-    fn submit_read(
-        &self,
-        from: &OpenClBuffer,
-        offset: usize,
-        bytes: usize,
-        to: *mut u8,
-    ) -> Result<Owned<Event>> {
-        match from.reach() {
-            Reach::Object(object) => self.primary.enqueue("clEnqueueReadBuffer", |calls, event| {
-                let (queue, none) = (self.raw(), std::ptr::null());
-                // SAFETY: the range was checked, and core keeps both ends until the ticket has ended.
-                Some(unsafe {
-                    (calls.clEnqueueReadBuffer?)(
-                        queue,
-                        object,
-                        CL_FALSE,
-                        offset,
-                        bytes,
-                        to.cast(),
-                        0,
-                        none,
-                        event,
-                    )
-                })
-            }),
-            Reach::Svm(start) | Reach::Usm(start) => {
-                self.submit_move(from, to, start.wrapping_add(offset), bytes)
-            }
-        }
-    }
-
-    /// Submits a copy between addresses, one of them `buffer`'s.
-    fn submit_move(
-        &self,
-        buffer: &OpenClBuffer,
-        to: *mut u8,
-        from: *const u8,
-        bytes: usize,
-    ) -> Result<Owned<Event>> {
-        let (queue, none) = (self.raw(), std::ptr::null());
-        match (buffer.reach(), self.primary.facts.usm) {
-            (Reach::Usm(_), Some(usm)) => self.primary.enqueue("clEnqueueMemcpyINTEL", |_, event| {
-                // SAFETY: the ranges were checked, and core keeps both ends until the ticket has ended.
-                Some(unsafe {
-                    (usm.clEnqueueMemcpyINTEL)(queue, CL_FALSE, to.cast(), from.cast(), bytes, 0, none, event)
-                })
-            }),
-            _ => self.primary.enqueue("clEnqueueSVMMemcpy", |calls, event| {
-                // SAFETY: as above.
-                Some(unsafe {
-                    (calls.clEnqueueSVMMemcpy?)(
-                        queue,
-                        CL_FALSE,
-                        to.cast(),
-                        from.cast(),
-                        bytes,
-                        0,
-                        none,
-                        event,
-                    )
-                })
-            }),
-        }
-    }
-
-    /// Submits one fill that the driver takes.
-    fn submit_piece(&self, to: &OpenClBuffer, piece: &convert::Piece) -> Result<Owned<Event>> {
-        let (queue, none) = (self.raw(), std::ptr::null());
-        let (pattern, unit, bytes) = (piece.pattern.as_ptr().cast(), piece.unit, piece.bytes);
-        let offset = piece.offset;
-        match (to.reach(), self.primary.facts.usm) {
-            (Reach::Object(object), _) => self.primary.enqueue("clEnqueueFillBuffer", |calls, event| {
-                // SAFETY: the range was checked, core keeps it until the ticket has ended, and the pattern is copied.
-                Some(unsafe {
-                    (calls.clEnqueueFillBuffer?)(queue, object, pattern, unit, offset, bytes, 0, none, event)
-                })
-            }),
-            (Reach::Usm(start), Some(usm)) => self.primary.enqueue("clEnqueueMemFillINTEL", |_, event| {
-                let to = start.wrapping_add(offset).cast();
-                // SAFETY: as above.
-                Some(unsafe { (usm.clEnqueueMemFillINTEL)(queue, to, pattern, unit, bytes, 0, none, event) })
-            }),
-            (Reach::Usm(start) | Reach::Svm(start), _) => {
-                self.primary.enqueue("clEnqueueSVMMemFill", |calls, event| {
-                    let to = start.wrapping_add(offset).cast();
-                    // SAFETY: as above.
-                    Some(unsafe {
-                        (calls.clEnqueueSVMMemFill?)(queue, to, pattern, unit, bytes, 0, none, event)
-                    })
-                })
-            }
-        }
-    }
-
-    /// Submits a copy between memory objects.
-    pub(crate) fn submit_copy(
-        &self,
-        (to, to_offset): (Raw, usize),
-        (from, from_offset): (Raw, usize),
-        bytes: usize,
-    ) -> Result<Owned<Event>> {
-        self.primary.enqueue("clEnqueueCopyBuffer", |calls, event| {
-            let (queue, none) = (self.raw(), std::ptr::null());
-            // SAFETY: the ranges were checked, and both objects live until the command has ended.
-            Some(unsafe {
-                (calls.clEnqueueCopyBuffer?)(queue, from, to, from_offset, to_offset, bytes, 0, none, event)
-            })
-        })
+        let small = bytes <= AT_ONCE && self.primary.facts.is_processor;
+        let here = (small || buffer.is_mapped()) && !buffer.memory().is_null();
+        (here && self.progress.is_idle()).then(|| buffer.memory().wrapping_add(offset))
     }
 
     /// Calls `submit` with the kernel bound to this queue.
@@ -277,6 +141,13 @@ impl OpenClQueue {
         launch::submit(&self.primary, self.raw(), function, [[1; 3], [1; 3]])
     }
 
+    fn check_own(&self, buffers: [&OpenClBuffer; 2]) -> Result<()> {
+        if buffers.iter().all(|buffer| Arc::ptr_eq(buffer.primary(), &self.primary)) {
+            return Ok(());
+        }
+        Err(Error::unsupported("a copy on the device between devices that share no context"))
+    }
+
     fn submit_marker(&self) -> Result<Owned<Event>> {
         self.primary.enqueue("clEnqueueMarkerWithWaitList", |calls, event| {
             // SAFETY: the queue is alive; an empty list waits for everything before.
@@ -292,11 +163,6 @@ fn bind<'a>(bound: &'a mut Vec<Option<Bound>>, kernel: &OpenClKernel) -> Result<
     }
     let place = &mut bound[kernel.slot()];
     Ok(place.insert(Bound::new(kernel)?))
-}
-
-/// Column, row and slice of an offset.
-fn origin(offset: usize, pitch: usize) -> [usize; 3] {
-    [offset % pitch, offset / pitch, 0]
 }
 
 pub(crate) fn command_queue(
@@ -357,17 +223,17 @@ impl Queue for OpenClQueue {
 
     fn write(&self, place: Place, destination: &OpenClBuffer, offset: u64, source: HostBytes) -> Result<()> {
         let (offset, bytes) = destination.range("write", offset, source.len() as u64)?;
-        if bytes == 0 {
-            self.took_all(place, None);
-            return Ok(());
-        }
-        if let Some(to) = self.at_once(destination, offset, bytes) {
-            // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
-            unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), to, bytes) };
-            self.took_all(place, None);
-            return Ok(());
-        }
-        self.took(place, self.submit_write(destination, offset, bytes, source.as_ptr())?);
+        let from = source.as_ptr();
+        let events = match self.at_once(destination, offset, bytes) {
+            _ if bytes == 0 => Vec::new(),
+            Some(to) => {
+                // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+                Vec::new()
+            }
+            None => self.lane().copy(destination.end(offset), End::Host(from.cast_mut()), bytes)?,
+        };
+        self.took_all(place, events);
         Ok(())
     }
 
@@ -379,17 +245,17 @@ impl Queue for OpenClQueue {
         destination: HostBytesMut,
     ) -> Result<()> {
         let (offset, bytes) = source.range("read", offset, destination.len() as u64)?;
-        if bytes == 0 {
-            self.took_all(place, None);
-            return Ok(());
-        }
-        if let Some(from) = self.at_once(source, offset, bytes) {
-            // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
-            unsafe { std::ptr::copy_nonoverlapping(from, destination.as_ptr(), bytes) };
-            self.took_all(place, None);
-            return Ok(());
-        }
-        self.took(place, self.submit_read(source, offset, bytes, destination.as_ptr())?);
+        let to = destination.as_ptr();
+        let events = match self.at_once(source, offset, bytes) {
+            _ if bytes == 0 => Vec::new(),
+            Some(from) => {
+                // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+                Vec::new()
+            }
+            None => self.lane().copy(End::Host(to), source.end(offset), bytes)?,
+        };
+        self.took_all(place, events);
         Ok(())
     }
 
@@ -400,69 +266,27 @@ impl Queue for OpenClQueue {
         source: (&OpenClBuffer, u64),
         bytes: u64,
     ) -> Result<()> {
-        let ((to, to_offset), (from, from_offset)) = (destination, source);
-        let (to_offset, bytes) = to.range("copy: destination", to_offset, bytes)?;
-        let (from_offset, _) = from.range("copy: source", from_offset, bytes as u64)?;
-        if !Arc::ptr_eq(to.primary(), &self.primary) || !Arc::ptr_eq(from.primary(), &self.primary) {
-            return Err(Error::unsupported("a copy on the device between devices that share no context"));
-        }
-        if bytes == 0 {
-            self.took_all(place, None);
-            return Ok(());
-        }
-        let event = match (to.reach(), from.reach()) {
-            (Reach::Object(object), Reach::Object(other)) => {
-                self.submit_copy((object, to_offset), (other, from_offset), bytes)?
-            }
-            (Reach::Object(_), Reach::Svm(start) | Reach::Usm(start)) => {
-                self.submit_write(to, to_offset, bytes, start.wrapping_add(from_offset))?
-            }
-            (Reach::Svm(start) | Reach::Usm(start), _) => {
-                self.submit_read(from, from_offset, bytes, start.wrapping_add(to_offset))?
-            }
+        let ((to, at), (from, of)) = (destination, source);
+        let (at, bytes) = to.range("copy: destination", at, bytes)?;
+        let (of, _) = from.range("copy: source", of, bytes as u64)?;
+        self.check_own([to, from])?;
+        let events = match bytes {
+            0 => Vec::new(),
+            _ => self.lane().copy(to.end(at), from.end(of), bytes)?,
         };
-        self.took(place, event);
+        self.took_all(place, events);
         Ok(())
     }
 
     fn copy_rows(&self, place: Place, rows: &RowCopy<'_, OpenClBuffer>) -> Result<()> {
-        let ((to, to_offset), (from, from_offset)) = (rows.destination, rows.source);
-        let to_span = rows.span_bytes(rows.destination_pitch);
-        let (to_offset, _) = to.range("copy: destination", to_offset, to_span)?;
-        let from_span = rows.span_bytes(rows.source_pitch);
-        let (from_offset, _) = from.range("copy: source", from_offset, from_span)?;
-        let own = [to, from].iter().all(|buffer| Arc::ptr_eq(buffer.primary(), &self.primary));
-        let (Reach::Object(object), Reach::Object(other), true) = (to.reach(), from.reach(), own) else {
-            return Err(Error::unsupported("rows of memory that is no buffer of this device's context"));
+        let ((to, at), (from, of)) = (rows.destination, rows.source);
+        let (at, _) = to.range("copy: destination", at, rows.span_bytes(rows.destination_pitch))?;
+        let (of, _) = from.range("copy: source", of, rows.span_bytes(rows.source_pitch))?;
+        self.check_own([to, from])?;
+        let (End::Object(to, at), End::Object(from, of)) = (to.end(at), from.end(of)) else {
+            return Err(Error::unsupported("a copy of rows of memory that is no buffer of the driver"));
         };
-        // Within the buffers, so all fit the address space.
-        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let region = [size(rows.row_bytes), size(rows.rows), 1];
-        let (to_pitch, from_pitch) = (size(rows.destination_pitch), size(rows.source_pitch));
-        let (to_origin, from_origin) = (origin(to_offset, to_pitch), origin(from_offset, from_pitch));
-        let event = self.primary.enqueue("clEnqueueCopyBufferRect", |calls, event| {
-            let (from_origin, to_origin, region) =
-                (from_origin.as_ptr(), to_origin.as_ptr(), region.as_ptr());
-            // SAFETY: both rectangles lie within their buffers, which live until the command has ended.
-            Some(unsafe {
-                (calls.clEnqueueCopyBufferRect?)(
-                    self.raw(),
-                    other,
-                    object,
-                    from_origin,
-                    to_origin,
-                    region,
-                    from_pitch,
-                    0,
-                    to_pitch,
-                    0,
-                    0,
-                    std::ptr::null(),
-                    event,
-                )
-            })
-        })?;
-        self.took(place, event);
+        self.took(place, self.lane().copy_rows((to, at), (from, of), rows)?);
         Ok(())
     }
 
@@ -482,8 +306,8 @@ impl Queue for OpenClQueue {
         })?;
         let mut events = Vec::new();
         for piece in pieces {
-            match self.submit_piece(destination.0, &piece) {
-                Ok(event) => events.push(event),
+            match self.lane().fill(destination.0.end(piece.offset), &piece) {
+                Ok(more) => events.extend(more),
                 Err(error) if events.is_empty() => return Err(error),
                 Err(error) => {
                     self.progress.fail(place.ticket, error);

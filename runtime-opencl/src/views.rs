@@ -35,7 +35,7 @@ pub(crate) enum View {
     /// A pointer to unified shared memory.
     Usm(*mut u8, u64),
     /// None of these: it must be copied.
-    Misaligned,
+    Apart,
 }
 
 // SAFETY: it is only compared, or passed to the driver, which any thread may call.
@@ -56,6 +56,7 @@ impl View {
             Reach::Object(raw) => Self::within(buffer, raw, offset, bytes)?,
             Reach::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id()),
             Reach::Usm(start) => Self::Usm(start.wrapping_add(offset), buffer.id()),
+            Reach::Mapped => Self::Apart,
         })
     }
 
@@ -64,7 +65,7 @@ impl View {
             return Ok(Self::Svm(buffer.pointer().wrapping_add(offset), buffer.id()));
         }
         if !offset.is_multiple_of(buffer.primary().facts.alignment_bytes) {
-            return Ok(Self::Misaligned);
+            return Ok(Self::Apart);
         }
         let mut parts = buffer.parts().lock();
         if let Some(part) = parts.iter().find(|part| part.origin == offset && part.bytes == bytes) {
@@ -115,8 +116,8 @@ pub(crate) fn check_apart(
         return Ok(());
     }
     let message = format!(
-        "arguments {} and {} share memory, one of them is written, and one begins at byte {} of its buffer, which this \
-         device takes no views at; put the tensor in space `shared` or `pinned`, or pass a copy",
+        "arguments {} and {} share memory, one of them is written, and the kernel gets a copy of the first, whose offset is \
+         {} bytes; pass a copy of the tensor, or one in a space with addresses (`shared`, where there is one)",
         copied.0,
         other.0,
         a.byte_offset()

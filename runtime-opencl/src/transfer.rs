@@ -1,0 +1,190 @@
+//! Moves and fills between whatever ends memory has: objects of the driver, and addresses of three sorts.
+
+#![allow(unsafe_code, reason = "submits through the driver")]
+
+use std::ptr::null;
+
+use cl3::ext::CL_FALSE;
+use runtime_core::Result;
+use runtime_core::backend::RowCopy;
+
+use crate::context::Primary;
+use crate::convert::Piece;
+use crate::driver::Raw;
+use crate::driver::handle::{Event, Owned};
+use crate::memory::{OpenClBuffer, object};
+
+/// Where bytes come from or go to, from its first byte on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    /// A memory object, from a byte on.
+    Object(Raw, usize),
+    /// Shared virtual memory.
+    Svm(*mut u8),
+    /// Unified shared memory.
+    Usm(*mut u8),
+    /// Memory of the program, or memory that is mapped.
+    Host(*mut u8),
+}
+
+/// The commands of one submission.
+pub(crate) type Events = Vec<Owned<Event>>;
+
+/// A queue of the driver, and what it is of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane<'a> {
+    pub(crate) primary: &'a Primary,
+    pub(crate) queue: Raw,
+}
+
+impl Lane<'_> {
+    /// Submits a move of `bytes` bytes, more than 0; both ends live until it has ended.
+    pub(crate) fn copy(self, to: End, from: End, bytes: usize) -> Result<Events> {
+        let event = match (to, from) {
+            (End::Object(to, at), End::Object(from, of)) => self.copy_objects((to, at), (from, of), bytes)?,
+            (End::Object(to, at), End::Svm(from) | End::Usm(from) | End::Host(from)) => {
+                self.write((to, at), from, bytes)?
+            }
+            (End::Svm(to) | End::Usm(to) | End::Host(to), End::Object(from, of)) => {
+                self.read(to, (from, of), bytes)?
+            }
+            (End::Usm(to), End::Svm(from) | End::Usm(from) | End::Host(from))
+            | (End::Svm(to) | End::Host(to), End::Usm(from)) => self.copy_usm(to, from, bytes)?,
+            (End::Svm(to), End::Svm(from) | End::Host(from)) | (End::Host(to), End::Svm(from)) => {
+                self.copy_svm(to, from, bytes)?
+            }
+            (End::Host(to), End::Host(from)) => {
+                // The driver has no command for it: by way of the device. It keeps the object until that has ended.
+                let between = object(self.primary, 0, bytes, std::ptr::null_mut())?;
+                let written = self.write((between.raw(), 0), from, bytes)?;
+                return Ok(vec![written, self.read(to, (between.raw(), 0), bytes)?]);
+            }
+        };
+        Ok(vec![event])
+    }
+
+    fn write(self, (to, at): (Raw, usize), from: *const u8, bytes: usize) -> Result<Owned<Event>> {
+        let (queue, from) = (self.queue, from.cast());
+        self.primary.enqueue("clEnqueueWriteBuffer", |calls, event| {
+            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            Some(unsafe {
+                (calls.clEnqueueWriteBuffer?)(queue, to, CL_FALSE, at, bytes, from, 0, null(), event)
+            })
+        })
+    }
+
+    fn read(self, to: *mut u8, (from, of): (Raw, usize), bytes: usize) -> Result<Owned<Event>> {
+        let (queue, to) = (self.queue, to.cast());
+        self.primary.enqueue("clEnqueueReadBuffer", |calls, event| {
+            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            Some(unsafe {
+                (calls.clEnqueueReadBuffer?)(queue, from, CL_FALSE, of, bytes, to, 0, null(), event)
+            })
+        })
+    }
+
+    fn copy_objects(
+        self,
+        (to, at): (Raw, usize),
+        (from, of): (Raw, usize),
+        bytes: usize,
+    ) -> Result<Owned<Event>> {
+        self.primary.enqueue("clEnqueueCopyBuffer", |calls, event| {
+            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            Some(unsafe {
+                (calls.clEnqueueCopyBuffer?)(self.queue, from, to, of, at, bytes, 0, null(), event)
+            })
+        })
+    }
+
+    fn copy_usm(self, to: *mut u8, from: *const u8, bytes: usize) -> Result<Owned<Event>> {
+        let (queue, to, from) = (self.queue, to.cast(), from.cast());
+        self.primary.enqueue("clEnqueueMemcpyINTEL", |_, event| {
+            let copy = self.primary.facts.usm?.clEnqueueMemcpyINTEL;
+            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            Some(unsafe { copy(queue, CL_FALSE, to, from, bytes, 0, null(), event) })
+        })
+    }
+
+    fn copy_svm(self, to: *mut u8, from: *const u8, bytes: usize) -> Result<Owned<Event>> {
+        let (queue, to, from) = (self.queue, to.cast(), from.cast());
+        self.primary.enqueue("clEnqueueSVMMemcpy", |calls, event| {
+            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            Some(unsafe { (calls.clEnqueueSVMMemcpy?)(queue, CL_FALSE, to, from, bytes, 0, null(), event) })
+        })
+    }
+
+    /// Submits a fill of a piece that begins where `to` does.
+    pub(crate) fn fill(self, to: End, piece: &Piece) -> Result<Events> {
+        let (queue, pattern, unit, bytes) =
+            (self.queue, piece.pattern.as_ptr().cast(), piece.unit, piece.bytes);
+        let event = match to {
+            End::Object(object, at) => self.primary.enqueue("clEnqueueFillBuffer", |calls, event| {
+                // SAFETY: the range was checked and lives until the command has ended, and the pattern is copied.
+                Some(unsafe {
+                    (calls.clEnqueueFillBuffer?)(queue, object, pattern, unit, at, bytes, 0, null(), event)
+                })
+            })?,
+            End::Usm(to) => self.primary.enqueue("clEnqueueMemFillINTEL", |_, event| {
+                let fill = self.primary.facts.usm?.clEnqueueMemFillINTEL;
+                // SAFETY: as above.
+                Some(unsafe { fill(queue, to.cast(), pattern, unit, bytes, 0, null(), event) })
+            })?,
+            End::Svm(to) => self.primary.enqueue("clEnqueueSVMMemFill", |calls, event| {
+                let to = to.cast();
+                // SAFETY: as above.
+                Some(unsafe {
+                    (calls.clEnqueueSVMMemFill?)(queue, to, pattern, unit, bytes, 0, null(), event)
+                })
+            })?,
+            End::Host(to) => {
+                let between = object(self.primary, 0, bytes, std::ptr::null_mut())?;
+                let mut events = self.fill(End::Object(between.raw(), 0), piece)?;
+                events.push(self.read(to, (between.raw(), 0), bytes)?);
+                return Ok(events);
+            }
+        };
+        Ok(vec![event])
+    }
+
+    /// Submits a copy of rows between memory objects.
+    pub(crate) fn copy_rows(
+        self,
+        (to, at): (Raw, usize),
+        (from, of): (Raw, usize),
+        rows: &RowCopy<'_, OpenClBuffer>,
+    ) -> Result<Owned<Event>> {
+        // Within the buffers, so all fit the address space.
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let region = [size(rows.row_bytes), size(rows.rows), 1];
+        let (to_pitch, from_pitch) = (size(rows.destination_pitch), size(rows.source_pitch));
+        let (to_origin, from_origin) = (origin(at, to_pitch), origin(of, from_pitch));
+        self.primary.enqueue("clEnqueueCopyBufferRect", |calls, event| {
+            let (from_origin, to_origin, region) =
+                (from_origin.as_ptr(), to_origin.as_ptr(), region.as_ptr());
+            // SAFETY: both rectangles lie within their buffers, which live until the command has ended.
+            Some(unsafe {
+                (calls.clEnqueueCopyBufferRect?)(
+                    self.queue,
+                    from,
+                    to,
+                    from_origin,
+                    to_origin,
+                    region,
+                    from_pitch,
+                    0,
+                    to_pitch,
+                    0,
+                    0,
+                    null(),
+                    event,
+                )
+            })
+        })
+    }
+}
+
+/// Column, row and slice of an offset.
+fn origin(offset: usize, pitch: usize) -> [usize; 3] {
+    [offset % pitch, offset / pitch, 0]
+}
