@@ -78,8 +78,10 @@ impl Geometry {
         if self.is_single() && self.plain() && kernel.group_size.is_none() {
             return Ok(());
         }
-        self.check_capabilities(info)?;
-        self.check_range()?;
+        if !self.plain() || !info.capabilities.has(abi::CAP_GROUPS) {
+            self.check_capabilities(info)?;
+            self.check_range()?;
+        }
         let limits = &info.limits;
         for axis in 0..3 {
             let (groups, size) = (self.groups[axis], self.group_size[axis]);

@@ -31,11 +31,42 @@ const READERS: usize = 4;
 /// The program itself, whose accesses are over when they return: no queue has this id, and nobody is displaced.
 pub(crate) const HOST: u64 = 0;
 
+/// The readers since the last write, in the order in which their queues came.
+#[derive(Clone, Copy, Debug)]
+struct Readers {
+    uses: [Use; READERS],
+    count: usize,
+}
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self { uses: [Use { queue: HOST, ticket: 0 }; READERS], count: 0 }
+    }
+}
+
+impl Readers {
+    #[inline]
+    fn as_slice(&self) -> &[Use] {
+        &self.uses[..self.count]
+    }
+
+    /// Adds the reader of a queue that is not there yet; the first one goes if there is no room.
+    #[inline]
+    fn push(&mut self, reader: Use) {
+        if self.count == READERS {
+            self.uses.rotate_left(1);
+            self.count -= 1;
+        }
+        self.uses[self.count] = reader;
+        self.count += 1;
+    }
+}
+
 /// Uses of one buffer that later submissions must respect.
 #[derive(Debug, Default)]
 pub(crate) struct Hazards {
     writer: Option<Use>,
-    readers: SmallVec<[Use; READERS]>,
+    readers: Readers,
     /// Number of read views of the host, or -1 for a write view.
     mapped: i32,
 }
@@ -56,12 +87,12 @@ impl Hazards {
             depend(writer, true);
         }
         if access.writes() {
-            self.readers.iter().for_each(|&reader| depend(reader, false));
-        } else if self.readers.len() == READERS
+            self.readers.as_slice().iter().for_each(|&reader| depend(reader, false));
+        } else if self.readers.count == READERS
             && queue != HOST
-            && !self.readers.iter().any(|reader| reader.queue == queue)
+            && !self.readers.as_slice().iter().any(|reader| reader.queue == queue)
         {
-            depend(self.readers[0], false);
+            depend(self.readers.uses[0], false);
         }
         after
     }
@@ -83,29 +114,25 @@ impl Hazards {
     pub(crate) fn record(&mut self, access: Access, by: Use) {
         if access.writes() {
             self.writer = Some(by);
-            self.readers.clear();
+            self.readers.count = 0;
             return;
         }
-        if let Some(reader) = self.readers.iter_mut().find(|reader| reader.queue == by.queue) {
-            reader.ticket = by.ticket;
-            return;
+        match self.readers.as_slice().iter().position(|reader| reader.queue == by.queue) {
+            Some(known) => self.readers.uses[known].ticket = by.ticket,
+            // `before` made this submission wait for the one that is displaced.
+            None => self.readers.push(by),
         }
-        if self.readers.len() == READERS {
-            // `before` made this submission wait for the displaced one.
-            self.readers.remove(0);
-        }
-        self.readers.push(by);
     }
 
     /// Every use in flight, settled ones included.
     pub(crate) fn uses(&self) -> impl Iterator<Item = Use> {
-        self.writer.into_iter().chain(self.readers.iter().copied())
+        self.writer.into_iter().chain(self.readers.as_slice().iter().copied())
     }
 
     /// Forgets all uses: they have ended.
     pub(crate) fn clear_uses(&mut self) {
         self.writer = None;
-        self.readers.clear();
+        self.readers.count = 0;
     }
 
     /// Begins a host view.
