@@ -47,7 +47,7 @@ impl Raw {
     pub(crate) fn open(uuid: [u8; 16], code: &[u32], entry_point: &CStr) -> Option<Self> {
         // SAFETY: the system's loader may be loaded at any time.
         let entry = unsafe { ash::Entry::load() }.ok()?;
-        let about = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_2);
+        let about = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
         // SAFETY: the structure is complete.
         let instance = unsafe {
             entry.create_instance(&vk::InstanceCreateInfo::default().application_info(&about), None)
