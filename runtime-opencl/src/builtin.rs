@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
-use cl3::ext::cl_int;
+use parking_lot::Mutex;
 use runtime_core::Result;
 
 use crate::context::Primary;
@@ -11,8 +11,33 @@ use crate::driver::handle::{Function, Owned, Program};
 
 const CODE: &str = "kernel void empty(void) {}";
 
-/// A kernel that does nothing, for a device of the context.
-pub(crate) fn empty(primary: &Primary, device: Raw) -> Result<Owned<Function>> {
+/// Programs of [`CODE`], by the device that they are built for.
+#[derive(Debug, Default)]
+pub(crate) struct Builtins(Mutex<Vec<(usize, Owned<Program>)>>);
+
+impl Builtins {
+    /// A kernel that does nothing, for a device of the context.
+    pub(crate) fn empty(&self, primary: &Primary, device: Raw) -> Result<Owned<Function>> {
+        let mut programs = self.0.lock();
+        let known = programs.iter().position(|(known, _)| *known == device.addr());
+        let at = match known {
+            Some(at) => at,
+            None => {
+                programs.push((device.addr(), build(primary, device)?));
+                programs.len() - 1
+            }
+        };
+        let program = &programs[at].1;
+        let raw = primary.driver.make("clCreateKernel", |calls, code| {
+            // SAFETY: the program is built, and the name terminated.
+            Some(unsafe { (calls.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
+        })?;
+        // SAFETY: it was just made.
+        Ok(unsafe { Owned::new(primary.driver, raw) })
+    }
+}
+
+fn build(primary: &Primary, device: Raw) -> Result<Owned<Program>> {
     let (driver, context) = (primary.driver, primary.context.raw());
     let (mut text, length, none) = (CODE.as_ptr().cast(), CODE.len(), std::ptr::null_mut());
     let raw = driver.make("clCreateProgramWithSource", |calls, code| {
@@ -23,16 +48,11 @@ pub(crate) fn empty(primary: &Primary, device: Raw) -> Result<Owned<Function>> {
     })?;
     // SAFETY: it was just made.
     let program = unsafe { Owned::<Program>::new(driver, raw) };
-    driver.check("clBuildProgram", |calls| -> Option<cl_int> {
+    driver.check("clBuildProgram", |calls| {
         // SAFETY: program and device are of one context, there are no options, and nobody is called back.
         Some(unsafe {
             (calls.clBuildProgram?)(program.raw(), 1, &raw const device, std::ptr::null(), None, none)
         })
     })?;
-    let raw = driver.make("clCreateKernel", |calls, code| {
-        // SAFETY: the program is built, and the name terminated.
-        Some(unsafe { (calls.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
-    })?;
-    // SAFETY: it was just made; it keeps the program.
-    Ok(unsafe { Owned::new(driver, raw) })
+    Ok(program)
 }

@@ -200,15 +200,15 @@ fn cut(driver: &Driver, device: Raw, properties: &[isize]) -> Vec<Raw> {
 
 impl Driver {
     pub(crate) fn platform_info(&self, platform: Raw, key: u32) -> Option<Vec<u8>> {
-        // SAFETY: the platform is one of the driver's, and there is room as told.
         self.ask(|calls, size, value, needed| {
+            // SAFETY: the platform is one of the driver's, and there is room as told.
             Some(unsafe { (calls.clGetPlatformInfo?)(platform, key, size, value, needed) })
         })
     }
 
     pub(crate) fn device_info(&self, device: Raw, key: u32) -> Option<Vec<u8>> {
-        // SAFETY: the device is one of the driver's, and there is room as told.
         self.ask(|calls, size, value, needed| {
+            // SAFETY: the device is one of the driver's, and there is room as told.
             Some(unsafe { (calls.clGetDeviceInfo?)(device, key, size, value, needed) })
         })
     }

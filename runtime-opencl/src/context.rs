@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use runtime_core::backend::QueueOptions;
 use runtime_core::{Error, Result};
 
+use crate::builtin::Builtins;
 use crate::catalog::Entry;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
 use crate::driver::{Calls, Driver, Raw, is_sticky};
@@ -25,6 +26,7 @@ pub(crate) struct Primary {
     pub(crate) entry: Entry,
     pub(crate) facts: Facts,
     pub(crate) quirks: Quirks,
+    pub(crate) builtins: Builtins,
     ids: AtomicU64,
     slots: Mutex<Slots>,
     /// Maps memory.
@@ -63,6 +65,7 @@ impl Primary {
             entry,
             facts,
             quirks: quirks.clone(),
+            builtins: Builtins::default(),
             ids: AtomicU64::new(1),
             slots: Mutex::default(),
             service: OnceLock::new(),

@@ -24,7 +24,7 @@ const ACCESS: u64 = 1;
 const COMMAND_BUFFER: &str = "cl_khr_command_buffer";
 /// Bytes of a `cl_name_version`: the version, and the name in 64 bytes.
 const NAME_VERSION_BYTES: usize = 68;
-/// Alignment of every allocation, at least.
+/// What every driver aligns memory to: its largest type.
 pub(crate) const LEAST_ALIGNMENT: usize = 128;
 
 /// What a device has.

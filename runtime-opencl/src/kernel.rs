@@ -40,8 +40,8 @@ impl OpenClKernel {
     pub(crate) fn find(loaded: &Arc<Loaded>, name: CString) -> Result<Self> {
         let primary = &loaded.primary;
         let function = make(loaded, &name)?;
-        // SAFETY: the kernel is alive, and there is room as told.
         let count = primary.driver.ask(|calls, size, value, needed| {
+            // SAFETY: the kernel is alive, and there is room as told.
             Some(unsafe { (calls.clGetKernelInfo?)(function.raw(), CL_KERNEL_NUM_ARGS, size, value, needed) })
         });
         let count = count.and_then(|bytes| number(&bytes)).and_then(|count| u32::try_from(count).ok());
@@ -78,8 +78,8 @@ impl OpenClKernel {
 
     fn group_info(&self, key: u32) -> Option<Vec<u8>> {
         let (kernel, device) = (self.function.raw(), self.loaded.device());
-        // SAFETY: the kernel is built for the device, and there is room as told.
         self.primary().driver.ask(|calls, size, value, needed| {
+            // SAFETY: the kernel is built for the device, and there is room as told.
             Some(unsafe { (calls.clGetKernelWorkGroupInfo?)(kernel, device, key, size, value, needed) })
         })
     }

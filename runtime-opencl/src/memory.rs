@@ -16,6 +16,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::context::Primary;
 use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
+use crate::facts::LEAST_ALIGNMENT;
 use crate::transfer::End;
 use crate::views::Part;
 
@@ -165,12 +166,11 @@ impl OpenClBuffer {
 
     /// Allocates memory with an address.
     fn take_pointer(&mut self, origin: Origin, space: Space, bytes: usize, alignment: usize) -> Result<()> {
-        let own = self.primary.facts.alignment_bytes;
         // What the driver aligns to is enough as a rule.
-        let slack = if alignment > own { alignment } else { 0 };
+        let slack = if alignment > LEAST_ALIGNMENT { alignment } else { 0 };
         let size = bytes.checked_add(slack).ok_or_else(|| out_of_memory(bytes, 0))?;
         let memory = match origin {
-            Origin::Usm => usm(&self.primary, space, size, own)?,
+            Origin::Usm => usm(&self.primary, space, size)?,
             Origin::Map => {
                 let object = object(&self.primary, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
                 map(&self.primary, self.object.insert(object), size)?
@@ -182,7 +182,7 @@ impl OpenClBuffer {
         let address = memory.addr();
         self.start = memory.cast::<u8>().wrapping_add(address.next_multiple_of(alignment.max(1)) - address);
         if self.start.addr() - address > slack {
-            let message = format!("memory at {address:#x} is aligned to less than {own} bytes");
+            let message = format!("memory at {address:#x} is aligned to less than {LEAST_ALIGNMENT} bytes");
             return Err(Error::new(ErrorKind::Driver, message));
         }
         Ok(())
@@ -288,7 +288,8 @@ impl Drop for OpenClBuffer {
             (Origin::Svm, _) => {
                 let _ = primary.driver.call("clSVMFree", |calls| {
                     // SAFETY: allocated in this context, freed once, and used by nobody any more.
-                    Some(unsafe { (calls.clSVMFree?)(primary.context.raw(), memory) })
+                    unsafe { (calls.clSVMFree?)(primary.context.raw(), memory) };
+                    Some(())
                 });
             }
             (Origin::Usm, Some(usm)) => {
@@ -332,10 +333,10 @@ fn svm(primary: &Primary, bytes: usize) -> Result<*mut c_void> {
     if memory.is_null() { Err(out_of_memory(bytes, primary.facts.allocation_bytes)) } else { Ok(memory) }
 }
 
-fn usm(primary: &Primary, space: Space, bytes: usize, alignment: usize) -> Result<*mut c_void> {
+fn usm(primary: &Primary, space: Space, bytes: usize) -> Result<*mut c_void> {
     let usm = primary.facts.usm.ok_or_else(|| Error::unsupported("unified shared memory"))?;
     let (context, none) = (primary.context.raw(), std::ptr::null());
-    let alignment = u32::try_from(alignment).unwrap_or(0);
+    let alignment = u32::try_from(LEAST_ALIGNMENT).unwrap_or(0);
     let mut memory = std::ptr::null_mut();
     let mut code = 0;
     primary.driver.extension("clMemAllocINTEL", || {

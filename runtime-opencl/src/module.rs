@@ -19,18 +19,14 @@ use crate::driver::{Raw, code_text, numbers, written};
 use crate::facts::Facts;
 use crate::kernel::OpenClKernel;
 
-/// Accepted formats, preferred first, and whether a device takes them.
-const FORMATS: [(&str, fn(&Facts) -> bool); 3] = [
-    ("opencl-binary", |_| true),
-    ("spirv-kernel", |facts| facts.takes_spirv),
-    ("opencl-c", |facts| facts.has_compiler),
-];
 /// First word of SPIR-V.
 const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
 /// The formats that a device takes, preferred first.
 pub(crate) fn formats(facts: &Facts) -> Vec<String> {
-    FORMATS.iter().filter(|(_, takes)| takes(facts)).map(|(format, _)| (*format).to_owned()).collect()
+    let known =
+        [("opencl-binary", true), ("spirv-kernel", facts.takes_spirv), ("opencl-c", facts.has_compiler)];
+    known.iter().filter(|(_, taken)| *taken).map(|(format, _)| (*format).to_owned()).collect()
 }
 
 /// The load options.
@@ -162,8 +158,8 @@ impl Module for OpenClModule {
 
 /// What the driver tells of a program; empty if it does not.
 fn tell(primary: &Primary, program: Raw, key: u32) -> Vec<u8> {
-    // SAFETY: the program is alive, and there is room as told.
     let told = primary.driver.ask(|calls, size, value, needed| {
+        // SAFETY: the program is alive, and there is room as told.
         Some(unsafe { (calls.clGetProgramInfo?)(program, key, size, value, needed) })
     });
     told.unwrap_or_default()

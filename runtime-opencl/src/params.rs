@@ -63,8 +63,8 @@ impl Parameter {
 
     fn ask(driver: &Driver, kernel: Raw, index: u32) -> Option<Self> {
         let tell = |key| {
-            // SAFETY: the kernel is alive, and there is room as told.
             driver.ask(|calls, size, value, needed| {
+                // SAFETY: the kernel is alive, and there is room as told.
                 Some(unsafe { (calls.clGetKernelArgInfo?)(kernel, index, key, size, value, needed) })
             })
         };

@@ -101,8 +101,7 @@ impl Progress {
     /// Fails a ticket that the driver has taken in part.
     #[cold]
     pub(crate) fn fail(&self, ticket: u64, error: Error) {
-        self.state.lock().failure.get_or_insert((ticket, error));
-        self.failed.fetch_max(ticket, Ordering::Release);
+        self.set_failure(&mut self.state.lock(), ticket, error);
     }
 
     /// The completed prefix as it was last seen.
@@ -185,6 +184,11 @@ impl Progress {
             let message = "the command ended with an error; open another queue to go on";
             Error::new(ErrorKind::Failed, message).with_driver(code_text(status), i64::from(status))
         };
+        self.set_failure(state, ticket, error);
+    }
+
+    /// The first failure stays.
+    fn set_failure(&self, state: &mut State, ticket: u64, error: Error) {
         if state.failure.is_none() {
             state.failure = Some((ticket, error));
             self.failed.store(ticket, Ordering::Release);

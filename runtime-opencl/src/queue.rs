@@ -12,7 +12,6 @@ use runtime_core::abi::{Place, Progress as Reached};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
 use runtime_core::{Error, Result};
 
-use crate::builtin;
 use crate::context::Primary;
 use crate::convert;
 use crate::driver::Raw;
@@ -135,7 +134,7 @@ impl OpenClQueue {
             Some(function) => function.raw(),
             None => {
                 let device = std::ptr::with_exposed_provenance_mut(self.device);
-                submitting.empty.insert(builtin::empty(&self.primary, device)?).raw()
+                submitting.empty.insert(self.primary.builtins.empty(&self.primary, device)?).raw()
             }
         };
         launch::submit(&self.primary, self.raw(), function, [[1; 3], [1; 3]])

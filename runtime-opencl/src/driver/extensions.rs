@@ -54,14 +54,13 @@ pub(crate) struct CommandBuffers {
 
 /// Fields of a table of functions, all found or none.
 macro_rules! find {
-    ($driver:expr, $platform:expr, $table:ident { $($function:ident),* $(,)? }) => {{
-        let find = |name: &CStr| $driver.extension_function($platform, name);
+    ($driver:expr, $platform:expr, $table:ident { $($function:ident: $ty:ident),* $(,)? }) => {{
         Some($table {$(
-            // SAFETY: the extension defines the function with this type.
-            $function: unsafe {
-                std::mem::transmute::<*mut c_void, _>(find(
-                    CStr::from_bytes_with_nul(concat!(stringify!($function), "\0").as_bytes()).ok()?,
-                )?)
+            $function: {
+                let name = CStr::from_bytes_with_nul(concat!(stringify!($function), "\0").as_bytes()).ok()?;
+                let address = $driver.extension_function($platform, name)?;
+                // SAFETY: the extension defines the function with this type.
+                unsafe { std::mem::transmute::<*mut c_void, $ty>(address) }?
             },
         )*})
     }};
@@ -83,12 +82,12 @@ impl Driver {
             self,
             platform,
             Usm {
-                clHostMemAllocINTEL,
-                clSharedMemAllocINTEL,
-                clMemFreeINTEL,
-                clSetKernelArgMemPointerINTEL,
-                clEnqueueMemFillINTEL,
-                clEnqueueMemcpyINTEL,
+                clHostMemAllocINTEL: clHostMemAllocINTEL_fn,
+                clSharedMemAllocINTEL: clSharedMemAllocINTEL_fn,
+                clMemFreeINTEL: clMemFreeINTEL_fn,
+                clSetKernelArgMemPointerINTEL: clSetKernelArgMemPointerINTEL_fn,
+                clEnqueueMemFillINTEL: clEnqueueMemFillINTEL_fn,
+                clEnqueueMemcpyINTEL: clEnqueueMemcpyINTEL_fn,
             }
         )
     }
@@ -99,13 +98,13 @@ impl Driver {
             self,
             platform,
             CommandBuffers {
-                clCreateCommandBufferKHR,
-                clFinalizeCommandBufferKHR,
-                clReleaseCommandBufferKHR,
-                clEnqueueCommandBufferKHR,
-                clCommandNDRangeKernelKHR,
-                clCommandCopyBufferKHR,
-                clCommandFillBufferKHR,
+                clCreateCommandBufferKHR: clCreateCommandBufferKHR_fn,
+                clFinalizeCommandBufferKHR: clFinalizeCommandBufferKHR_fn,
+                clReleaseCommandBufferKHR: clReleaseCommandBufferKHR_fn,
+                clEnqueueCommandBufferKHR: clEnqueueCommandBufferKHR_fn,
+                clCommandNDRangeKernelKHR: clCommandNDRangeKernelKHR_fn,
+                clCommandCopyBufferKHR: clCommandCopyBufferKHR_fn,
+                clCommandFillBufferKHR: clCommandFillBufferKHR_fn,
             }
         )
     }
