@@ -3,10 +3,12 @@
 //!
 //! The loader reads its environment when an instance is made: whoever is to see another driver is a process of its own.
 
+mod glsl;
 mod log;
 mod machine;
 mod process;
 
+pub use glsl::{compile_glsl, glslang};
 pub use log::Messages;
 pub use machine::{Driver, beside, lavapipe, layer, required, stub};
 pub use process::{Ended, VALIDATION, again, end, is_again, on, watched};

@@ -1,0 +1,6 @@
+#version 450
+// One more in each element.
+layout(local_size_x = 32) in;
+layout(set = 0, binding = 0) buffer X { uint x[]; };
+
+void main() { x[gl_GlobalInvocationID.x] += 1; }
