@@ -7,8 +7,8 @@ use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result};
 
 use crate::context::Context;
 use crate::driver::Choices;
-use crate::memory::{Space, VulkanBuffer};
 use crate::graph::VulkanGraph;
+use crate::memory::{Space, VulkanBuffer};
 use crate::module::{VulkanKernel, VulkanModule};
 use crate::queue::VulkanQueue;
 

@@ -59,7 +59,10 @@ struct Recording {
 }
 
 impl VulkanGraph {
-    pub(crate) fn new(context: &Arc<Context>, nodes: &[GraphNode<'_, VulkanBuffer, VulkanKernel>]) -> Result<Self> {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        nodes: &[GraphNode<'_, VulkanBuffer, VulkanKernel>],
+    ) -> Result<Self> {
         let mut made = Self {
             recordings: Mutex::default(),
             nodes: Vec::with_capacity(nodes.len()),
@@ -194,7 +197,8 @@ impl Graph for VulkanGraph {
     type Buffer = VulkanBuffer;
 
     fn update(&mut self, node: u32, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
-        let Some(Node { work: Work::Launch { kernel, packed }, .. }) = self.nodes.get_mut(node as usize) else {
+        let Some(Node { work: Work::Launch { kernel, packed }, .. }) = self.nodes.get_mut(node as usize)
+        else {
             return Err(Error::invalid(format!("node {node} is no launch")));
         };
         let replaced = std::mem::replace(&mut **packed, Packed::new(kernel, launch)?);

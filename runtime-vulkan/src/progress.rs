@@ -42,9 +42,11 @@ pub(crate) struct Shared {
     pub(crate) timestamps: Mutex<Timestamps>,
     pub(crate) semaphore: Arc<Semaphore>,
     pub(crate) context: Arc<Context>,
-    /// The last ticket that was taken, and the last one that was handed to the driver.
+    /// The last ticket that was taken, and the last one that the device will move the semaphore to.
     tail: AtomicU64,
     submitted: AtomicU64,
+    /// The last ticket that the program itself has ended, all before it having ended: the semaphore knows nothing of it.
+    ended_here: AtomicU64,
     completed: AtomicU64,
     /// Threads stage a transfer: nothing is handed to the driver before it has ended.
     staged: AtomicBool,
@@ -59,6 +61,7 @@ impl Shared {
             context: Arc::clone(context),
             tail: AtomicU64::new(0),
             submitted: AtomicU64::new(0),
+            ended_here: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             staged: AtomicBool::new(false),
         })
@@ -75,6 +78,13 @@ impl Shared {
         self.submitted.store(ticket, Ordering::Release);
     }
 
+    /// Notes that the program itself has ended `ticket`, all before it having ended.
+    pub(crate) fn ended(&self, ticket: u64) {
+        self.took(ticket);
+        self.ended_here.store(ticket, Ordering::Release);
+        self.completed.fetch_max(ticket, Ordering::AcqRel);
+    }
+
     /// The completed prefix as it was last seen.
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
@@ -82,7 +92,8 @@ impl Shared {
 
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> Result<bool> {
-        Ok(self.semaphore.value()? >= self.submitted.load(Ordering::Acquire))
+        Ok(self.completed() == self.tail.load(Ordering::Acquire)
+            || self.semaphore.value()? >= self.submitted.load(Ordering::Acquire))
     }
 
     /// Copies a read to the program when its ticket has ended.
@@ -140,16 +151,21 @@ impl Shared {
 
     /// The completed prefix now: reads that have ended are with the program.
     pub(crate) fn poll(&self) -> Result<u64> {
-        let alive = self.context.logical.check_alive().and_then(|()| self.semaphore.value());
+        let completed = self.completed();
+        let alive = self.context.logical.check_alive();
+        if alive.is_ok() && completed == self.tail.load(Ordering::Acquire) {
+            return Ok(completed);
+        }
         // Who is told that the device is lost may take back what was lent.
-        let value = alive.inspect_err(|_| self.context.lending.end())?;
+        let value =
+            alive.and_then(|()| self.semaphore.value()).inspect_err(|_| self.context.lending.end())?;
         let mut state = self.state.lock();
         while state.landings.front().is_some_and(|landing| landing.ticket <= value) {
             if let Some(Landing { from, offset, destination, .. }) = state.landings.pop_front() {
                 self.context.lending.copy(|| from.read(offset, &destination, 0, destination.len()));
             }
         }
-        let mut completed = value;
+        let mut completed = value.max(self.ended_here.load(Ordering::Acquire));
         if state.failure.is_some() && value >= self.submitted.load(Ordering::Acquire) {
             // The rest never reached the driver.
             state.landings.clear();

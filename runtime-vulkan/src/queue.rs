@@ -71,7 +71,8 @@ impl Queue for VulkanQueue {
         if bytes > 0 {
             if destination.is_seen() && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
                 destination.memory.write(offset, &source, 0, source.len());
-                return self.ended(&mut recorder, place.ticket);
+                recorder.ended(place.ticket);
+                return Ok(());
             }
             if bytes > RING_PIECE_BYTES {
                 return self.stage(&mut recorder, place.ticket, destination, offset, Host::Source(source));
@@ -99,10 +100,17 @@ impl Queue for VulkanQueue {
             let direct = source.is_seen() && source.memory.is_cached();
             if direct && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
                 source.memory.read(offset, &destination, 0, destination.len());
-                return self.ended(&mut recorder, place.ticket);
+                recorder.ended(place.ticket);
+                return Ok(());
             }
             if bytes > RING_PIECE_BYTES {
-                return self.stage(&mut recorder, place.ticket, source, offset, Host::Destination(destination));
+                return self.stage(
+                    &mut recorder,
+                    place.ticket,
+                    source,
+                    offset,
+                    Host::Destination(destination),
+                );
             }
             let (from, at) = recorder.download(bytes, place.ticket)?;
             recorder.commands(place)?.copy((&from, at), (&source.memory, offset), bytes);
@@ -176,6 +184,7 @@ impl Queue for VulkanQueue {
         let commands = recorder.commands(place)?;
         let logical = &self.shared.context.logical;
         self.shared.timestamps.lock().record(logical, commands, place.ticket, ended)?;
+        recorder.stamp(place.ticket);
         recorder.took(place.ticket);
         Ok(())
     }
@@ -197,7 +206,7 @@ impl Queue for VulkanQueue {
 
     #[inline]
     fn mark(&self, _ticket: u64) -> Result<()> {
-        self.recorder.lock().seal();
+        self.recorder.lock().mark();
         Ok(())
     }
 
@@ -236,12 +245,6 @@ impl Queue for VulkanQueue {
 }
 
 impl VulkanQueue {
-    /// Ends a ticket whose work the program has done.
-    fn ended(&self, recorder: &mut Recorder, ticket: u64) -> Result<()> {
-        recorder.took_from_device(ticket);
-        self.shared.semaphore.signal(ticket)
-    }
-
     /// Leaves a large transfer to threads.
     fn stage(
         &self,
@@ -253,10 +256,10 @@ impl VulkanQueue {
     ) -> Result<()> {
         self.shared.settle();
         let staging = self.shared.context.staging();
-        staging.prepare(host.len())?;
+        staging.prepare(&host, &buffer.memory)?;
         let before = recorder.before();
         let transfer = Transfer { host, memory: Arc::clone(&buffer.memory), offset, ticket, before };
-        recorder.took_from_device(ticket);
+        recorder.staged(ticket);
         staging.submit(&self.shared, transfer);
         Ok(())
     }

@@ -63,6 +63,8 @@ pub(crate) struct Recorder {
     handed_to: u64,
     /// Every ticket up to this one lies before a barrier.
     covered: u64,
+    /// The last timestamp.
+    stamped: u64,
     /// The program may look at memory that was written since the last segment ended.
     seen: bool,
     /// Submissions since the last that were handed over, and how many are gathered until the device is looked at.
@@ -101,6 +103,7 @@ impl Recorder {
             sealed_to: 0,
             handed_to: 0,
             covered: 0,
+            stamped: 0,
             seen: false,
             pending: 0,
             gathered: 1,
@@ -161,8 +164,20 @@ impl Recorder {
         self.gathered = gathered;
     }
 
-    /// Ends the segment, so that `ticket`, the last one, is seen to end by itself.
-    pub(crate) fn seal(&mut self) {
+    /// Ends the segment, so that its last ticket is seen to end by itself. A timestamp is not worth that: what it takes
+    /// would be measured. It is seen to end with what follows it in its batch.
+    pub(crate) fn mark(&mut self) {
+        if self.stamped != self.tail {
+            self.seal();
+        }
+    }
+
+    /// Notes that the next ticket is a timestamp.
+    pub(crate) fn stamp(&mut self, ticket: u64) {
+        self.stamped = ticket;
+    }
+
+    fn seal(&mut self) {
         if self.tail == self.sealed_to {
             return;
         }
@@ -232,7 +247,7 @@ impl Recorder {
     /// What must have ended before the next submission, if that is no work of the device; all of it is handed over.
     pub(crate) fn before(&mut self) -> Vec<(Arc<Semaphore>, u64)> {
         self.flush();
-        let mut before = vec![(Arc::clone(&self.shared.semaphore), self.tail)];
+        let mut before = vec![(Arc::clone(&self.shared.semaphore), self.handed_to)];
         before.extend(std::mem::take(&mut self.waits));
         before
     }
@@ -240,11 +255,20 @@ impl Recorder {
     /// Whether nothing is under way, and nothing is waited for.
     pub(crate) fn is_idle(&self) -> Result<bool> {
         self.shared.settle();
-        Ok(self.waits.is_empty() && self.tail == self.handed_to && self.shared.is_idle()?)
+        Ok(self.waits.is_empty()
+            && self.tail == self.sealed_to
+            && self.sealed.is_empty()
+            && self.shared.is_idle()?)
     }
 
-    /// Notes that the program itself, or threads, end `ticket`.
-    pub(crate) fn took_from_device(&mut self, ticket: u64) {
+    /// Notes that the program itself has ended `ticket`, all before it having ended.
+    pub(crate) fn ended(&mut self, ticket: u64) {
+        (self.tail, self.sealed_to, self.covered) = (ticket, ticket, ticket);
+        self.shared.ended(ticket);
+    }
+
+    /// Notes that threads will end `ticket`.
+    pub(crate) fn staged(&mut self, ticket: u64) {
         (self.tail, self.sealed_to, self.handed_to, self.covered) = (ticket, ticket, ticket, ticket);
         self.shared.took(ticket);
         self.shared.handed(ticket);

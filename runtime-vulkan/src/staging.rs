@@ -25,6 +25,8 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// Longest wait for a slot, which the device copies in a moment.
 const SLOT_SLICE: Duration = Duration::from_secs(1);
 const LEAST_PIECE_BYTES: usize = 64 << 10;
+/// Least piece without a slot: so much at once is copied past the caches.
+const DIRECT_PIECE_BYTES: usize = 32 << 20;
 
 /// How transfers are staged.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +64,11 @@ impl Tuning {
         }
     }
 
-    /// Every thread has two pieces of a transfer, if those do not become too small.
-    fn piece_bytes(&self, bytes: usize) -> usize {
+    /// Every thread has two pieces of a transfer, if those do not become too small; or, of one without slots, a large one.
+    fn piece_bytes(&self, bytes: usize, direct: bool) -> usize {
+        if direct {
+            return bytes.div_ceil(self.threads).next_multiple_of(LEAST_PIECE_BYTES).max(DIRECT_PIECE_BYTES);
+        }
         let even = bytes.div_ceil(2 * self.threads).next_multiple_of(LEAST_PIECE_BYTES);
         even.clamp(LEAST_PIECE_BYTES, self.slot_bytes)
     }
@@ -82,11 +87,16 @@ pub(crate) enum Host {
 unsafe impl Sync for Host {}
 
 impl Host {
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match self {
             Self::Source(bytes) => bytes.len(),
             Self::Destination(bytes) => bytes.len(),
         }
+    }
+
+    /// Whether the program reaches the device's memory, at a speed that makes sense.
+    pub(crate) fn is_direct(&self, memory: &Memory) -> bool {
+        memory.host().is_some() && (matches!(self, Self::Source(_)) || memory.is_cached())
     }
 }
 
@@ -148,24 +158,20 @@ impl Staging {
         }))
     }
 
-    /// Sees to it that there are threads for a transfer of `bytes` bytes.
+    /// Sees to it that there are threads for a transfer.
     ///
     /// # Errors
     /// `OutOfResources` where none can be started.
-    pub(crate) fn prepare(&self, bytes: usize) -> Result<()> {
-        let pieces = bytes.div_ceil(self.0.tuning.piece_bytes(bytes));
+    pub(crate) fn prepare(&self, host: &Host, memory: &Memory) -> Result<()> {
+        let pieces = host.len().div_ceil(self.0.tuning.piece_bytes(host.len(), host.is_direct(memory)));
         self.start(&mut self.0.list.lock(), pieces)
     }
 
     /// Takes a transfer over; `shared` says when it has ended.
     pub(crate) fn submit(&self, shared: &Arc<Shared>, transfer: Transfer) {
         let inner = &self.0;
-        let bytes = transfer.host.len();
-        let direct = match transfer.host {
-            Host::Source(_) => transfer.memory.host().is_some(),
-            Host::Destination(_) => transfer.memory.host().is_some() && transfer.memory.is_cached(),
-        };
-        let piece_bytes = inner.tuning.piece_bytes(bytes);
+        let direct = transfer.host.is_direct(&transfer.memory);
+        let piece_bytes = inner.tuning.piece_bytes(transfer.host.len(), direct);
         shared.begin_staged();
         inner.list.lock().jobs.push(Arc::new(Job {
             transfer,
@@ -240,7 +246,8 @@ impl Inner {
     /// A job to join; `None` when the device is closed.
     fn next(&self, list: &mut MutexGuard<'_, List>) -> Option<Arc<Job>> {
         loop {
-            let has_room = |job: &&Arc<Job>| job.has_work() && (job.started.load(Ordering::Acquire) || job.is_ready());
+            let has_room =
+                |job: &&Arc<Job>| job.has_work() && (job.started.load(Ordering::Acquire) || job.is_ready());
             if let Some(job) = list.jobs.iter().find(has_room).cloned() {
                 job.started.store(true, Ordering::Release);
                 job.active.fetch_add(1, Ordering::AcqRel);
@@ -282,23 +289,34 @@ impl Inner {
 
 /// What a thread gives up with when the device is lost: the first error is the device's own.
 fn gone(logical: &Logical) -> Error {
-    logical.check_alive().err().unwrap_or_else(|| Error::new(ErrorKind::DeviceLost, "the device is lost; open it again"))
+    logical
+        .check_alive()
+        .err()
+        .unwrap_or_else(|| Error::new(ErrorKind::DeviceLost, "the device is lost; open it again"))
 }
 
 impl Job {
     fn has_work(&self) -> bool {
         let next = self.next.load(Ordering::Acquire);
-        !self.failed.load(Ordering::Acquire) && next.saturating_mul(self.piece_bytes) < self.transfer.host.len()
+        !self.failed.load(Ordering::Acquire)
+            && next.saturating_mul(self.piece_bytes) < self.transfer.host.len()
     }
 
     /// Whether all that comes before has ended. An error shows again, and is reported, when the first piece is copied.
     fn is_ready(&self) -> bool {
-        self.transfer.before.iter().all(|(semaphore, value)| semaphore.value().map_or(true, |stands| stands >= *value))
+        self.transfer
+            .before
+            .iter()
+            .all(|(semaphore, value)| semaphore.value().map_or(true, |stands| stands >= *value))
     }
 
     /// Waits a moment for what comes before.
     fn wait(&self) {
-        let open = self.transfer.before.iter().find(|(semaphore, value)| semaphore.value().is_ok_and(|at| at < *value));
+        let open = self
+            .transfer
+            .before
+            .iter()
+            .find(|(semaphore, value)| semaphore.value().is_ok_and(|at| at < *value));
         if let Some((semaphore, value)) = open {
             let _ = semaphore.wait(*value, SLICE);
         }
@@ -457,14 +475,17 @@ mod tests {
     #[test]
     fn every_thread_has_two_pieces_of_a_small_transfer() {
         let tuning = Tuning { slot_bytes: 1 << 20, threads: 4 };
-        assert_eq!(tuning.piece_bytes(1 << 30), 1 << 20);
-        assert_eq!(tuning.piece_bytes(1 << 20), 128 << 10);
-        assert_eq!(tuning.piece_bytes(100_000), 64 << 10);
+        assert_eq!(tuning.piece_bytes(1 << 30, false), 1 << 20);
+        assert_eq!(tuning.piece_bytes(1 << 20, false), 128 << 10);
+        assert_eq!(tuning.piece_bytes(100_000, false), 64 << 10);
+        assert_eq!(tuning.piece_bytes(1 << 30, true), 256 << 20);
+        assert_eq!(tuning.piece_bytes(5 << 20, true), 32 << 20);
     }
 
     #[test]
     fn options_are_kept_within_reason() {
-        let tuning = Tuning::of(&Options::new().with("staging_slot_kib", 1_i64).with("staging_threads", -3_i64));
+        let tuning =
+            Tuning::of(&Options::new().with("staging_slot_kib", 1_i64).with("staging_threads", -3_i64));
         assert_eq!((tuning.slot_bytes, tuning.threads), (64 << 10, 1));
     }
 }

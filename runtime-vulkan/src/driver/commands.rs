@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ash::vk;
 use runtime_core::Result;
+use smallvec::SmallVec;
 
 use super::pipeline::{Binding, Pipeline};
 use super::{Logical, Memory};
@@ -36,8 +37,23 @@ pub(crate) struct Commands {
     logical: Arc<Logical>,
     pub(super) handle: vk::CommandBuffer,
     sets: Sets,
-    /// What was bound last.
-    bound: vk::Pipeline,
+    bound: Bound,
+}
+
+/// What was bound last, so that it is not bound again.
+#[derive(Debug, Default)]
+struct Bound {
+    pipeline: vk::Pipeline,
+    bindings: SmallVec<[Binding; 16]>,
+    constants: SmallVec<[u8; 128]>,
+}
+
+impl Bound {
+    fn forget(&mut self) {
+        self.pipeline = vk::Pipeline::null();
+        self.bindings.clear();
+        self.constants.clear();
+    }
 }
 
 /// Descriptor sets, for drivers that take no arguments in the commands themselves.
@@ -77,7 +93,7 @@ impl Pool {
         let made = unsafe { self.logical.handle.allocate_command_buffers(&info) };
         let made = self.logical.check("vkAllocateCommandBuffers", made)?;
         let handle = made.first().copied().unwrap_or_default();
-        let (sets, bound) = (Sets::default(), vk::Pipeline::null());
+        let (sets, bound) = (Sets::default(), Bound::default());
         Ok(Commands { logical: Arc::clone(&self.logical), handle, sets, bound })
     }
 }
@@ -114,7 +130,7 @@ impl Commands {
     }
 
     fn begin_with(&mut self, info: &vk::CommandBufferBeginInfo<'_>) -> Result<()> {
-        self.bound = vk::Pipeline::null();
+        self.bound.forget();
         self.sets.clear(&self.logical)?;
         // SAFETY: the list's earlier work has ended, so that it is reset here.
         let begun = unsafe { self.logical.handle.begin_command_buffer(self.handle, info) };
@@ -176,21 +192,27 @@ impl Commands {
         [x, y, z]: [u32; 3],
     ) -> Result<()> {
         let device = &self.logical.handle;
-        if self.bound != pipeline.handle {
+        if self.bound.pipeline != pipeline.handle {
             // SAFETY: the list is being recorded, and the pipeline lives until its work has ended.
             unsafe {
                 device.cmd_bind_pipeline(self.handle, vk::PipelineBindPoint::COMPUTE, pipeline.handle);
             }
-            self.bound = pipeline.handle;
+            // Another kernel's layout disturbs what was bound for this one.
+            self.bound.forget();
+            self.bound.pipeline = pipeline.handle;
         }
-        if !bindings.is_empty() {
+        if bindings != self.bound.bindings.as_slice() {
             self.bind(pipeline, bindings)?;
+            self.bound.bindings.clear();
+            self.bound.bindings.extend_from_slice(bindings);
         }
         let device = &self.logical.handle;
-        if !constants.is_empty() {
+        if constants != self.bound.constants.as_slice() {
             let stage = vk::ShaderStageFlags::COMPUTE;
             // SAFETY: the list is being recorded, and the layout has room for as many bytes.
             unsafe { device.cmd_push_constants(self.handle, pipeline.layout, stage, 0, constants) };
+            self.bound.constants.clear();
+            self.bound.constants.extend_from_slice(constants);
         }
         // SAFETY: everything that the kernel takes is bound; what it does with it is vouched for by whoever loaded it.
         unsafe { device.cmd_dispatch(self.handle, x, y, z) };
@@ -244,7 +266,7 @@ impl Commands {
         // SAFETY: the other list was ended, and may be part of several at once.
         unsafe { self.logical.handle.cmd_execute_commands(self.handle, &[other.handle]) };
         // It leaves behind what nobody knows.
-        self.bound = vk::Pipeline::null();
+        self.bound.forget();
     }
 }
 

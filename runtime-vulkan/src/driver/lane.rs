@@ -34,11 +34,7 @@ impl Lane {
     pub(super) fn new(device: &ash::Device, family: Family, index: u32) -> Self {
         // SAFETY: the device was opened with this queue.
         let handle = unsafe { device.get_device_queue(family.index, index) };
-        Self {
-            handle: Mutex::new(handle),
-            family: family.index,
-            users: AtomicUsize::new(0),
-        }
+        Self { handle: Mutex::new(handle), family: family.index, users: AtomicUsize::new(0) }
     }
 
     /// Keeps others from handing anything over.

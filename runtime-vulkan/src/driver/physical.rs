@@ -113,7 +113,8 @@ impl Physical {
         let mut host = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
         let mut sizes = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
         let mut four = vk::PhysicalDeviceMaintenance4Properties::default();
-        let (nvidia, amd) = (has(ash::nv::shader_sm_builtins::NAME), has(ash::amd::shader_core_properties::NAME));
+        let (nvidia, amd) =
+            (has(ash::nv::shader_sm_builtins::NAME), has(ash::amd::shader_core_properties::NAME));
         let mut multiprocessors = vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV::default();
         let mut cores = vk::PhysicalDeviceShaderCorePropertiesAMD::default();
         let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut v11).push_next(&mut v12);

@@ -44,6 +44,13 @@ pub(crate) struct Figures {
     pub(crate) spilled_bytes: Option<u32>,
 }
 
+impl PartialEq for Binding {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        (self.0.buffer, self.0.offset, self.0.range) == (other.0.buffer, other.0.offset, other.0.range)
+    }
+}
+
 impl Binding {
     /// `bytes` bytes from `offset` on, which counts from the first byte that counts.
     #[inline]

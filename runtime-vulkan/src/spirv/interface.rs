@@ -326,7 +326,11 @@ mod tests {
         assert_eq!(a.slots[0], Slot { access: Access::Read, dtype: Some(DType::F32) });
         let b = code.interface("b", &[]).unwrap();
         let accesses: Vec<_> = b.slots.iter().map(|slot| slot.access).collect();
-        assert_eq!(accesses, [Access::ReadWrite, Access::Read, Access::Write], "the middle one is never touched");
+        assert_eq!(
+            accesses,
+            [Access::ReadWrite, Access::Read, Access::Write],
+            "the middle one is never touched"
+        );
         assert_eq!(code.interface("c", &[]).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
@@ -341,7 +345,9 @@ mod tests {
             let special = code.interface("b", &special).unwrap();
             assert_eq!((special.group_size, special.shared_bytes), ([32, 0, 1], 128));
         }
-        for (given, said) in [("WIDHT=3", "did you mean"), ("WIDTH", "write NAME=VALUE"), ("WIDTH=-1", "no value")] {
+        for (given, said) in
+            [("WIDHT=3", "did you mean"), ("WIDTH", "write NAME=VALUE"), ("WIDTH=-1", "no value")]
+        {
             let error = code.specialise(given).unwrap_err();
             assert!(error.to_string().contains(said), "{error}");
         }
