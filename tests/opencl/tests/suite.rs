@@ -3,23 +3,14 @@
 use std::process::ExitCode;
 
 use opencl::Driver;
-use runtime_conformance::{Exception, Expectation, Selection};
-
-/// What the driver does by itself.
-const KNOWN: &[Exception] = &[Exception {
-    backend: "opencl",
-    pattern: "process::a_forked_child_is_refused_and_its_parent_goes_on",
-    expectation: Expectation::Unsupported,
-    reason: "with this driver a forked child does not come out of `exit`, also when the program calls the driver by itself",
-}];
+use runtime_conformance::Selection;
 
 fn main() -> ExitCode {
     opencl::each(&[Driver::Intel], |_, arguments| {
         let Ok(backend) = opencl::backend() else { return ExitCode::FAILURE };
         let backends = vec![backend.to_string_lossy().into_owned()];
         // What is required of the machine is required of other tests: here is this backend, and nothing else.
-        let selection =
-            Selection { required: vec!["opencl".to_owned()], exceptions: KNOWN, ..Selection::new(backends) };
+        let selection = Selection { required: vec!["opencl".to_owned()], ..Selection::new(backends) };
         runtime_conformance::run(&selection, arguments)
     })
 }
