@@ -22,6 +22,7 @@ impl Backend for Vendor {
             serial: true,
             svm: false,
             usm: false,
+            fails_for_good: true,
             group_items: Some(256),
             partition: Partition::Equally(1),
             ..Quirks::default()

@@ -44,6 +44,8 @@ pub(crate) struct Facts {
     pub(crate) command_buffers: Option<CommandBuffers>,
     /// Command buffers take copies and fills as they are called here.
     pub(crate) records_copies: bool,
+    /// What fails ends everything behind it.
+    pub(crate) fails_for_good: bool,
     pub(crate) has_compiler: bool,
     pub(crate) takes_spirv: bool,
     pub(crate) spaces: Vec<Space>,
@@ -80,6 +82,8 @@ impl Facts {
             usm,
             command_buffers: if has(COMMAND_BUFFER) { graph::support(driver, entry) } else { None },
             records_copies: extension_version(driver, device, COMMAND_BUFFER) >= (0, 9, 5),
+            // A kernel's fault ends the driver's whole context.
+            fails_for_good: quirks.fails_for_good || entry.identity.platform == "NVIDIA CUDA",
             has_compiler: number(CL_DEVICE_COMPILER_AVAILABLE) != 0,
             takes_spirv: driver.device_text(device, CL_DEVICE_IL_VERSION).contains("SPIR-V"),
             extensions,

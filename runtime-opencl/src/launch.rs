@@ -2,18 +2,21 @@
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 
+use cl3::ext::cl_int;
 use runtime_core::abi::Place;
 use runtime_core::backend::{Launch, TensorArg};
 use runtime_core::{Error, Result};
 
 use crate::context::Primary;
-use crate::driver::Raw;
 use crate::driver::handle::{Event, Memory, Owned};
+use crate::driver::{Calls, Raw};
 use crate::kernel::{Bound, OpenClKernel};
 use crate::memory::{OpenClBuffer, object};
 use crate::queue::OpenClQueue;
 use crate::transfer::End;
 use crate::views::{View, check_apart};
+
+const ENQUEUE: &str = "clEnqueueNDRangeKernel";
 
 /// Refuses what OpenCL has no launch for.
 ///
@@ -58,24 +61,35 @@ pub(crate) fn submit(
     function: Raw,
     geometry: [[u32; 3]; 2],
 ) -> Result<Owned<Event>> {
+    primary.enqueue(ENQUEUE, |calls, event| call(calls, queue, function, geometry, event))
+}
+
+/// Submits a kernel whose arguments are set, without an event.
+#[inline]
+pub(crate) fn submit_unseen(
+    primary: &Primary,
+    queue: Raw,
+    function: Raw,
+    geometry: [[u32; 3]; 2],
+) -> Result<()> {
+    primary.check(ENQUEUE, |calls| call(calls, queue, function, geometry, std::ptr::null_mut()))
+}
+
+#[inline]
+fn call(
+    calls: &Calls,
+    queue: Raw,
+    function: Raw,
+    geometry: [[u32; 3]; 2],
+    event: *mut Raw,
+) -> Option<cl_int> {
     let (dimensions, global, local) = shape(geometry);
-    primary.enqueue("clEnqueueNDRangeKernel", |calls, event| {
-        let (none, global, local) = (std::ptr::null(), global.as_ptr(), local.as_ptr());
-        // SAFETY: the arguments are set, and core keeps what they refer to until the ticket has ended; what the code does
-        // with them is vouched for by whoever loaded it.
-        Some(unsafe {
-            (calls.clEnqueueNDRangeKernel?)(
-                queue,
-                function,
-                dimensions,
-                none,
-                global,
-                local,
-                0,
-                std::ptr::null(),
-                event,
-            )
-        })
+    let (none, global, local) = (std::ptr::null(), global.as_ptr(), local.as_ptr());
+    let no_events = std::ptr::null();
+    // SAFETY: the arguments are set, and core keeps what they refer to until the ticket has ended; what the code does with
+    // them is vouched for by whoever loaded it.
+    Some(unsafe {
+        (calls.clEnqueueNDRangeKernel?)(queue, function, dimensions, none, global, local, 0, no_events, event)
     })
 }
 

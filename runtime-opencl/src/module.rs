@@ -19,6 +19,8 @@ use crate::driver::{Raw, code_text, numbers, written};
 use crate::facts::Facts;
 use crate::kernel::OpenClKernel;
 
+/// Makes the driver tell the parameters of kernels.
+const ARG_INFO: &str = "-cl-kernel-arg-info";
 /// First word of SPIR-V.
 const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
@@ -94,7 +96,13 @@ impl OpenClModule {
             "spirv-kernel" => with_il(primary, code)?,
             _ => with_source(primary, code)?,
         };
-        build(primary, &program, device, &build_options(primary, source))?;
+        let options = build_options(primary, source);
+        // With it NVIDIA's compiler makes wrong code of a kernel without parameters.
+        let told = source.format == "opencl-c"
+            && build(primary, &program, device, &format!("{ARG_INFO} {options}")).is_ok();
+        if !told {
+            build(primary, &program, device, &options)?;
+        }
         let module = Self {
             symbols: symbols(primary, &program),
             loaded: Arc::new(Loaded {
@@ -255,7 +263,6 @@ fn with_binary(primary: &Primary, device: Raw, code: &[u8]) -> Result<Owned<Prog
 fn build_options(primary: &Primary, source: &Source<'_>) -> String {
     let mut words = vec![primary.quirks.build_options.clone()];
     if source.format == "opencl-c" {
-        words.push("-cl-kernel-arg-info".to_owned());
         let folder = Path::new(source.path).parent().unwrap_or(Path::new("")).to_path_buf();
         let own = (!source.path.is_empty() && !folder.as_os_str().is_empty()).then(|| folder.clone());
         let given = source.options.texts("include").filter(|path| !path.is_empty());

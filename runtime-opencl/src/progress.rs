@@ -1,6 +1,8 @@
 //! How far a queue is: the events of its commands, as one completed prefix.
 //!
-//! Every command has an event, since a command that fails says so nowhere else: the next one of its queue succeeds.
+//! Every command has an event, since a command that fails says so nowhere else: the next one of its queue succeeds. Where a
+//! failure ends everything behind it, launches have none, which is faster: then marks, which are markers of the driver, cover
+//! the tickets up to their own.
 
 #![allow(unsafe_code, reason = "asks the driver")]
 
@@ -18,8 +20,8 @@ use crate::driver::handle::{Event, Owned};
 use crate::driver::{Raw, code_text, is_sticky};
 
 /// Commands in flight from which on a submission looks whether some have ended, and how often it does.
-const MANY: usize = 64;
-const OFTEN: u64 = 16;
+const MANY: usize = 1024;
+const OFTEN: u64 = 64;
 /// How long a wait looks without sleeping.
 const AWAKE: Duration = Duration::from_millis(2);
 /// Longest sleep between two looks.
@@ -28,16 +30,26 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(200);
 /// A command in flight.
 #[derive(Debug)]
 struct Pending {
-    ticket: u64,
     event: Owned<Event>,
-    /// A wait for another queue, in front of the ticket: it fails where that one fails, which core carries over.
+    /// The latest ticket that has ended when all commands in front of this one have.
+    after: u64,
+    /// A wait for another queue: it fails where that one fails, which core carries over.
     waits: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     pending: VecDeque<Pending>,
+    /// The latest ticket that has ended when everything pending has.
+    covered: u64,
     failure: Option<(u64, Error)>,
+}
+
+impl State {
+    /// The latest ticket that has ended.
+    fn ended(&self) -> u64 {
+        self.pending.front().map_or(self.covered, |first| first.after)
+    }
 }
 
 /// The progress of a queue.
@@ -70,7 +82,8 @@ impl Progress {
         if state.pending.len() >= MANY && ticket.is_multiple_of(OFTEN) {
             self.reap(&mut state);
         }
-        state.pending.push_back(Pending { ticket, event, waits: false });
+        let after = std::mem::replace(&mut state.covered, ticket);
+        state.pending.push_back(Pending { event, after, waits: false });
         drop(state);
         self.tail.store(ticket, Ordering::Release);
         idle
@@ -79,15 +92,49 @@ impl Progress {
     /// Notes that the driver has taken all commands of `ticket`, however many.
     pub(crate) fn took_all(&self, ticket: u64, events: impl IntoIterator<Item = Owned<Event>>) {
         let mut state = self.state.lock();
-        state.pending.extend(events.into_iter().map(|event| Pending { ticket, event, waits: false }));
+        let (after, before) = (state.covered, state.pending.len());
+        state.pending.extend(events.into_iter().map(|event| Pending { event, after, waits: false }));
+        if state.pending.len() > before || after + 1 == ticket {
+            state.covered = ticket;
+        }
         drop(state);
         self.tail.store(ticket, Ordering::Release);
     }
 
+    /// Notes that the driver has taken a command of `ticket` that has no event.
+    #[inline]
+    pub(crate) fn took_unseen(&self, ticket: u64) {
+        self.tail.store(ticket, Ordering::Release);
+    }
+
+    /// Whether the end of `ticket` shows by itself.
+    #[inline]
+    pub(crate) fn is_covered(&self, ticket: u64) -> bool {
+        self.state.lock().covered >= ticket
+    }
+
+    /// The last ticket, if nothing pending tells of its end.
+    pub(crate) fn uncovered(&self) -> Option<u64> {
+        let tail = self.tail.load(Ordering::Acquire);
+        let state = self.state.lock();
+        (state.pending.is_empty() && state.covered < tail).then_some(tail)
+    }
+
+    /// Notes a marker that was submitted behind `ticket`.
+    pub(crate) fn cover(&self, ticket: u64, event: Owned<Event>) {
+        let mut state = self.state.lock();
+        let after = state.covered;
+        if after < ticket {
+            state.covered = ticket;
+            state.pending.push_back(Pending { event, after, waits: false });
+        }
+    }
+
     /// Notes that the next ticket waits for another queue.
     pub(crate) fn waits(&self, event: Owned<Event>) {
-        let ticket = self.tail.load(Ordering::Acquire) + 1;
-        self.state.lock().pending.push_back(Pending { ticket, event, waits: true });
+        let mut state = self.state.lock();
+        let after = state.covered;
+        state.pending.push_back(Pending { event, after, waits: true });
     }
 
     /// Whether nothing is in flight, nor waited for.
@@ -95,7 +142,7 @@ impl Progress {
     pub(crate) fn is_idle(&self) -> bool {
         let mut state = self.state.lock();
         self.reap(&mut state);
-        state.pending.is_empty()
+        state.pending.is_empty() && state.covered >= self.tail.load(Ordering::Acquire)
     }
 
     /// Fails a ticket that the driver has taken in part.
@@ -113,7 +160,6 @@ impl Progress {
     /// Looks how far the queue is.
     #[inline]
     pub(crate) fn poll(&self) -> Result<u64> {
-        // Before the events are looked at: what is submitted meanwhile is not part of the answer.
         let tail = self.tail.load(Ordering::Acquire);
         if self.completed() >= tail {
             return Ok(tail);
@@ -121,7 +167,8 @@ impl Progress {
         self.primary.check_alive()?;
         let mut state = self.state.lock();
         self.reap(&mut state);
-        let ended = state.pending.front().map_or(tail, |first| first.ticket - 1);
+        // What is submitted meanwhile is not part of the answer.
+        let ended = state.ended().min(tail);
         drop(state);
         self.primary.check_alive()?;
         self.completed.fetch_max(ended, Ordering::AcqRel);
@@ -140,7 +187,7 @@ impl Progress {
             match status {
                 0 => last = Some(ended.event),
                 _ if ended.waits => {}
-                _ => self.note_failure(state, ended.ticket, status),
+                _ => self.note_failure(state, ended.after + 1, status),
             }
         }
         if let Some(last) = last {
@@ -224,8 +271,12 @@ impl Progress {
             return Ok(None);
         }
         let state = self.state.lock();
-        let after = state.pending.partition_point(|pending| pending.ticket <= ticket);
-        let last = after.checked_sub(1).and_then(|index| state.pending.get(index));
+        if state.covered < ticket {
+            return Err(Error::unsupported("a wait on the device for what is not marked"));
+        }
+        // All in front of the first that comes after the ticket.
+        let count = state.pending.partition_point(|pending| pending.after < ticket);
+        let last = count.checked_sub(1).and_then(|index| state.pending.get(index));
         last.map(|pending| pending.event.share()).transpose()
     }
 }

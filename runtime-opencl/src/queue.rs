@@ -94,8 +94,7 @@ impl OpenClQueue {
 
     #[inline]
     fn begin(&self, idle: bool) {
-        let unflushed = self.unflushed.load(Ordering::Relaxed) + 1;
-        self.unflushed.store(unflushed, Ordering::Relaxed);
+        let unflushed = self.unflushed.fetch_add(1, Ordering::Relaxed) + 1;
         if idle || unflushed >= BATCH {
             // What it refuses is refused again to whoever waits.
             let _ = self.flush();
@@ -213,6 +212,13 @@ impl Queue for OpenClQueue {
         self.with_bound(kernel, |bound| {
             if !bound.set_all(kernel, launch.args())? {
                 return launch::submit_copied(self, place, kernel, bound, launch);
+            }
+            if self.primary.facts.fails_for_good {
+                let taken = launch::submit_unseen(&self.primary, self.raw(), bound.function(), shape);
+                taken.map_err(|error| kernel.named(error))?;
+                self.progress.took_unseen(place.ticket);
+                self.begin(false);
+                return Ok(());
             }
             let event = launch::submit(&self.primary, self.raw(), bound.function(), shape);
             self.took(place, event.map_err(|error| kernel.named(error))?);
@@ -349,6 +355,13 @@ impl Queue for OpenClQueue {
         Ok(())
     }
 
+    fn mark(&self, ticket: u64) -> Result<()> {
+        if !self.progress.is_covered(ticket) {
+            self.progress.cover(ticket, self.submit_marker()?);
+        }
+        Ok(())
+    }
+
     fn flush(&self) -> Result<()> {
         if self.unflushed.swap(0, Ordering::Relaxed) == 0 {
             return Ok(());
@@ -358,6 +371,14 @@ impl Queue for OpenClQueue {
     }
 
     fn poll(&self) -> Result<Reached> {
+        if self.primary.facts.fails_for_good
+            && let Some(tail) = self.progress.uncovered()
+        {
+            // Nobody marks it, and memory waits for its end.
+            self.progress.cover(tail, self.submit_marker()?);
+            self.unflushed.fetch_add(1, Ordering::Relaxed);
+            self.flush()?;
+        }
         let completed = self.progress.poll()?;
         Ok(Reached { completed, first_failed: self.progress.first_failed() })
     }

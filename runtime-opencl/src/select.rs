@@ -85,6 +85,8 @@ pub struct Quirks {
     pub svm: bool,
     /// Its unified shared memory works.
     pub usm: bool,
+    /// What fails ends everything behind it, so that launches need no event each to be watched.
+    pub fails_for_good: bool,
     /// Most work-items of a group, where the driver claims more than work.
     pub group_items: Option<u32>,
     /// How devices are cut into sub-devices.
@@ -99,6 +101,7 @@ impl Default for Quirks {
             serial: false,
             svm: true,
             usm: true,
+            fails_for_good: false,
             group_items: None,
             partition: Partition::default(),
             build_options: String::new(),
