@@ -37,9 +37,19 @@ impl Packed {
     ///
     /// # Errors
     /// `InvalidArgument` that says which argument does not fit; `OutOfMemory`.
-    #[inline]
     pub(crate) fn new(kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<Self> {
-        let mut packed = Self { groups: launch.groups(), ..Self::default() };
+        let mut packed = Self::default();
+        packed.fill(kernel, launch)?;
+        Ok(packed)
+    }
+
+    /// Takes the arguments of a launch into an empty one in place, since moving it costs as much as filling it.
+    ///
+    /// # Errors
+    /// As [`Packed::new`].
+    #[inline]
+    pub(crate) fn fill(&mut self, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
+        self.groups = launch.groups();
         let interface = &kernel.interface;
         let mut scalars = Scalars::of(&interface.block, launch);
         let mut tensors = 0;
@@ -47,16 +57,16 @@ impl Packed {
             match arg {
                 ArgRef::Tensor(tensor) => {
                     if tensors < interface.used {
-                        let binding = packed.bind(kernel, index, &tensor)?;
-                        packed.bindings.push(binding);
+                        let binding = self.bind(kernel, index, &tensor)?;
+                        self.bindings.push(binding);
                     }
-                    packed.seen |= tensor.access().writes() && tensor.buffer().is_seen();
+                    self.seen |= tensor.access().writes() && tensor.buffer().is_seen();
                     tensors += 1;
                 }
                 ArgRef::Scalar { dtype, bits } => {
-                    scalars.push(&mut packed.constants, &bits.to_le_bytes()[..dtype.bytes().min(8)]);
+                    scalars.push(&mut self.constants, &bits.to_le_bytes()[..dtype.bytes().min(8)]);
                 }
-                ArgRef::Bytes(bytes) => scalars.push(&mut packed.constants, bytes),
+                ArgRef::Bytes(bytes) => scalars.push(&mut self.constants, bytes),
                 ArgRef::Local(_) => return Err(local(kernel, index)),
                 _ => return Err(unknown(index)),
             }
@@ -67,12 +77,11 @@ impl Packed {
         if launch.group_size() != interface.group_size {
             return Err(wrong_size(kernel, launch.group_size()));
         }
-        if packed.constants.len().next_multiple_of(4) != interface.block.bytes as usize {
-            return Err(mismatch(kernel, packed.constants.len()));
+        if self.constants.len().next_multiple_of(4) != interface.block.bytes as usize {
+            return Err(mismatch(kernel, self.constants.len()));
         }
-        packed.constants.resize(interface.block.bytes as usize, 0);
-        packed.check_detours(kernel, launch)?;
-        Ok(packed)
+        self.constants.resize(interface.block.bytes as usize, 0);
+        if self.detours.is_empty() { Ok(()) } else { self.check_detours(kernel, launch) }
     }
 
     #[inline]

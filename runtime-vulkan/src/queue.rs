@@ -53,7 +53,8 @@ impl Queue for VulkanQueue {
 
     #[inline]
     fn launch(&self, place: Place, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
-        let packed = Packed::new(kernel, launch)?;
+        let mut packed = Packed::default();
+        packed.fill(kernel, launch)?;
         let mut recorder = self.recorder.lock();
         packed.record(kernel, recorder.commands(place)?)?;
         recorder.writes_seen(packed.seen);
@@ -178,13 +179,10 @@ impl Queue for VulkanQueue {
 
     fn timestamp(&self, place: Place) -> Result<()> {
         let mut recorder = self.recorder.lock();
-        recorder.commands(place)?;
-        recorder.order(place.ticket);
         let ended = self.shared.completed();
-        let commands = recorder.commands(place)?;
         let logical = &self.shared.context.logical;
+        let commands = recorder.stamp(place.ticket)?;
         self.shared.timestamps.lock().record(logical, commands, place.ticket, ended)?;
-        recorder.stamp(place.ticket);
         recorder.took(place.ticket);
         Ok(())
     }

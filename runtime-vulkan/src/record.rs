@@ -116,21 +116,21 @@ impl Recorder {
     #[inline]
     pub(crate) fn commands(&mut self, place: Place) -> Result<&mut Commands> {
         self.ready()?;
-        if place.after > self.covered {
-            self.order(place.ticket);
+        // What comes after a timestamp begins after what came before it.
+        if place.after.max(self.stamped.saturating_sub(1)) > self.covered
+            && let Some(open) = &self.open
+        {
+            open.barrier();
+            self.covered = place.ticket - 1;
         }
         self.open()
     }
 
-    /// Orders `ticket` behind everything before it, and everything behind that.
-    #[inline]
-    pub(crate) fn order(&mut self, ticket: u64) {
-        if let Some(open) = &self.open
-            && self.covered < ticket - 1
-        {
-            open.barrier();
-            self.covered = ticket - 1;
-        }
+    /// Commands to record a timestamp into, which is taken when all before it has ended.
+    pub(crate) fn stamp(&mut self, ticket: u64) -> Result<&mut Commands> {
+        self.ready()?;
+        self.stamped = ticket;
+        self.open()
     }
 
     /// Notes that the next ticket writes memory that the program may look at.
@@ -170,11 +170,6 @@ impl Recorder {
         if self.stamped != self.tail {
             self.seal();
         }
-    }
-
-    /// Notes that the next ticket is a timestamp.
-    pub(crate) fn stamp(&mut self, ticket: u64) {
-        self.stamped = ticket;
     }
 
     fn seal(&mut self) {
@@ -312,6 +307,8 @@ impl Recorder {
             Some(commands) => commands,
             None => self.pool.commands(false)?,
         };
+        // What has ended by now is seen by all that is recorded from here on.
+        self.covered = self.covered.max(self.shared.completed());
         commands.begin()?;
         self.open = Some(commands);
         Ok(())

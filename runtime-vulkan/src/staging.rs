@@ -67,7 +67,9 @@ impl Tuning {
     /// Every thread has two pieces of a transfer, if those do not become too small; or, of one without slots, a large one.
     fn piece_bytes(&self, bytes: usize, direct: bool) -> usize {
         if direct {
-            return bytes.div_ceil(self.threads).next_multiple_of(LEAST_PIECE_BYTES).max(DIRECT_PIECE_BYTES);
+            // Half of the threads are as fast as the memory, and others have work too.
+            let threads = self.threads.div_ceil(2);
+            return bytes.div_ceil(threads).next_multiple_of(LEAST_PIECE_BYTES).max(DIRECT_PIECE_BYTES);
         }
         let even = bytes.div_ceil(2 * self.threads).next_multiple_of(LEAST_PIECE_BYTES);
         even.clamp(LEAST_PIECE_BYTES, self.slot_bytes)
@@ -478,7 +480,7 @@ mod tests {
         assert_eq!(tuning.piece_bytes(1 << 30, false), 1 << 20);
         assert_eq!(tuning.piece_bytes(1 << 20, false), 128 << 10);
         assert_eq!(tuning.piece_bytes(100_000, false), 64 << 10);
-        assert_eq!(tuning.piece_bytes(1 << 30, true), 256 << 20);
+        assert_eq!(tuning.piece_bytes(1 << 30, true), 512 << 20);
         assert_eq!(tuning.piece_bytes(5 << 20, true), 32 << 20);
     }
 

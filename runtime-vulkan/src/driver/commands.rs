@@ -141,6 +141,9 @@ impl Commands {
 
     /// What follows sees all that the program has seen to end: it waits for nothing.
     fn see(&self) {
+        if self.logical.shares_memory {
+            return;
+        }
         let barriers = [vk::MemoryBarrier::default().dst_access_mask(READS | WRITES)];
         let (top, none) = (vk::PipelineStageFlags::TOP_OF_PIPE, vk::DependencyFlags::empty());
         // SAFETY: the list is being recorded.
@@ -167,6 +170,9 @@ impl Commands {
 
     /// The program sees all that came before, once it knows that this has ended.
     pub(crate) fn publish(&self) {
+        if self.logical.shares_memory {
+            return;
+        }
         self.order(vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
     }
 

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The kind of a device that is a processor.
+pub(super) const CPU: &str = "cpu";
+
 /// A version of Vulkan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version {
@@ -157,6 +160,11 @@ impl Features {
 }
 
 impl Facts {
+    /// Whether the device is a processor of this machine, which needs its time itself.
+    pub(crate) fn is_processor(&self) -> bool {
+        self.kind == CPU
+    }
+
     /// The family whose queues run kernels: one without graphics, where there is one.
     pub(crate) fn compute_family(&self) -> Option<Family> {
         let compute = || self.families.iter().filter(|family| family.compute);

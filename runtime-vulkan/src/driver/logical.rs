@@ -11,7 +11,7 @@ use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
 use parking_lot::{Mutex, MutexGuard};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::facts::{Facts, Family};
+use super::facts::{CPU, Facts, Family};
 use super::lane::Lane;
 use super::physical::has;
 use super::{Instance, Physical, farewell, status};
@@ -59,6 +59,9 @@ pub(crate) struct Logical {
     /// `None` only while it is closed.
     pub(super) allocator: Mutex<Option<Allocator>>,
     pub(super) cache: vk::PipelineCache,
+    /// The device is a processor of this machine, which sees what the program sees: that takes no commands, each of which
+    /// would stop its threads.
+    pub(super) shares_memory: bool,
     /// Families that share buffers; one needs no sharing.
     pub(super) sharing: Vec<u32>,
     lanes: Vec<Arc<Lane>>,
@@ -108,6 +111,7 @@ impl Logical {
             fault: features.device_fault.then(|| ash::ext::device_fault::Device::new(calls, &handle)),
             allocator: Mutex::new(None),
             cache: vk::PipelineCache::null(),
+            shares_memory: facts.kind == CPU,
             sharing: std::iter::once(compute).chain(transfer).map(|family| family.index).collect(),
             lanes: lanes(compute, MOST_LANES),
             transfer_lanes: transfer.map(|family| lanes(family, MOST_TRANSFER_LANES)).unwrap_or_default(),

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use ash::vk;
 
-use super::facts::{Facts, Family, Features, Heap, MemoryKind, SubGroup, Version};
+use super::facts::{CPU, Facts, Family, Features, Heap, MemoryKind, SubGroup, Version};
 use super::{FLOOR, Instance};
 
 /// A device of a driver.
@@ -261,7 +261,7 @@ const fn kind(kind: vk::PhysicalDeviceType) -> &'static str {
         vk::PhysicalDeviceType::DISCRETE_GPU => "discrete",
         vk::PhysicalDeviceType::INTEGRATED_GPU => "integrated",
         vk::PhysicalDeviceType::VIRTUAL_GPU => "virtual",
-        vk::PhysicalDeviceType::CPU => "cpu",
+        vk::PhysicalDeviceType::CPU => CPU,
         _ => "other",
     }
 }
