@@ -4,17 +4,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use runtime_core::{
-    CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Evaluation, Measurement, Options, Result,
-    Runtime,
+    CommonRuntime, DeviceInfo, Error, ErrorKind, Evaluation, Measurement, Options, Result, Runtime,
 };
-use tokio::task::JoinSet;
 
 use crate::arguments::EvalArguments;
 use crate::output::{self, Destination};
 use crate::prepare::{Job, Prepared};
 use crate::progress::Progress;
 use crate::registry;
-use crate::report::{self, KernelIdentity, Outcome, Report, Row};
+use crate::report::{self, Code, KernelIdentity, Outcome, Report, Row};
 use crate::settings::Settings;
 use crate::spec::Spec;
 
@@ -46,12 +44,12 @@ fn measure(arguments: &EvalArguments, specs: Vec<Spec>) -> Result<Report> {
     let options = arguments.open.options();
     let devices = choose(&runtime, &arguments.devices, &options)?;
     let progress = Progress::new(specs.len() * devices.len());
-    let executor = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(devices.len())
-        .build()
-        .map_err(|error| Error::new(ErrorKind::OutOfResources, format!("cannot start threads: {error}")))?;
+    let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
+        Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
+    })?;
     let mut rows = Vec::new();
-    // Spec by spec, so that only one spec's data are in memory, and no reference runs beside a measurement.
+    // Spec by spec, so that only one spec's data are in memory. Device by device: several may be one chip (a GPU by CUDA, by
+    // OpenCL and by Vulkan), and all share the host.
     for spec in specs {
         let settings = arguments.settings.settings().or(spec.settings);
         let mut job = Job::new(spec);
@@ -59,22 +57,23 @@ fn measure(arguments: &EvalArguments, specs: Vec<Spec>) -> Result<Report> {
             progress.say(format!("reference of {}", job.spec.name));
             job.find_expected(&runtime);
         }
-        let work = Arc::new(Work { job, settings, progress: progress.clone() });
-        rows.extend(executor.block_on(rows_of(&work, &devices)));
+        let work = Work { job, settings, progress: &progress };
+        for device in &devices {
+            rows.push(executor.block_on(row_of(&work, device)));
+        }
     }
     progress.finish();
     Ok(Report { rows, options })
 }
 
-/// What the tasks of all devices share.
-struct Work {
+/// What is measured on every device.
+struct Work<'p> {
     job: Job,
     settings: Settings,
-    progress: Progress,
+    progress: &'p Progress,
 }
 
 /// A device to evaluate on; or why it cannot be opened.
-#[derive(Clone)]
 struct Candidate {
     name: String,
     info: Option<DeviceInfo>,
@@ -86,10 +85,6 @@ impl Candidate {
         let format = spec.kernel.format.as_str();
         let takes = |info: &DeviceInfo| info.formats.iter().any(|accepted| accepted == format);
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
-    }
-
-    fn is_host(&self) -> bool {
-        self.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host)
     }
 }
 
@@ -121,24 +116,7 @@ fn candidate(runtime: &Runtime, known: &[DeviceInfo], name: String, options: &Op
     }
 }
 
-/// One task per device; the hosts alone, after the others, since all of them would disturb each other there.
-async fn rows_of(work: &Arc<Work>, devices: &[Candidate]) -> Vec<Row> {
-    let (hosts, others): (Vec<_>, Vec<_>) =
-        devices.iter().cloned().enumerate().partition(|(_, device)| device.is_host());
-    let mut tasks = JoinSet::new();
-    for (position, device) in others {
-        let work = work.clone();
-        tasks.spawn(async move { (position, row_of(&work, device).await) });
-    }
-    let mut rows = tasks.join_all().await;
-    for (position, device) in hosts {
-        rows.push((position, row_of(work, device).await));
-    }
-    rows.sort_by_key(|(position, _)| *position);
-    rows.into_iter().map(|(_, row)| row).collect()
-}
-
-async fn row_of(work: &Work, device: Candidate) -> Row {
+async fn row_of(work: &Work<'_>, device: &Candidate) -> Row {
     let Work { job, settings, progress } = work;
     progress.say(format!("{} on {}", job.spec.name, device.name));
     let measured = match &device.opened {
@@ -146,18 +124,27 @@ async fn row_of(work: &Work, device: Candidate) -> Row {
         Err(error) => Err(error.clone()),
     };
     progress.advance();
+    let (code, measured) = match measured {
+        Ok((code, measurement)) => (Some(code), Ok(measurement)),
+        Err(error) => (None, Err(error)),
+    };
     Row {
         spec: job.spec.path.clone(),
         kernel: KernelIdentity::of(&job.spec),
-        device: device.name,
-        info: device.info,
+        device: device.name.clone(),
+        info: device.info.clone(),
         settings: *settings,
         names: job.spec.args.iter().map(|arg| arg.name.clone()).collect(),
+        code,
         outcome: Outcome::from(measured),
     }
 }
 
-async fn measure_one(device: &dyn CommonRuntime, job: &Job, settings: &Settings) -> Result<Measurement> {
+async fn measure_one(
+    device: &dyn CommonRuntime,
+    job: &Job,
+    settings: &Settings,
+) -> Result<(Code, Measurement)> {
     let spec = &job.spec;
     let prepared = Prepared::new(device, job, &spec.kernel)?;
     let mut evaluation = Evaluation::new(&prepared.kernel, spec.geometry, prepared.evaluation_args(spec));
@@ -168,5 +155,6 @@ async fn measure_one(device: &dyn CommonRuntime, job: &Job, settings: &Settings)
     if evaluation.validate {
         evaluation.reference = job.expected.clone()?;
     }
-    device.evaluate(&mut evaluation).await
+    let code = Code::of(&prepared.kernel, &spec.geometry);
+    device.evaluate(&mut evaluation).await.map(|measurement| (code, measurement))
 }

@@ -3,7 +3,7 @@
 use runtime_core::{Measurement, Mismatch, Statistics, Validation};
 use serde_json::{Value, json};
 
-use super::{KernelIdentity, Outcome, Report, Row, describe};
+use super::{Code, KernelIdentity, Outcome, Report, Row, describe};
 
 /// The whole report.
 pub(crate) fn json(report: &Report) -> String {
@@ -28,6 +28,7 @@ fn row(row: &Row) -> Value {
         "kernel": kernel(&row.kernel),
         "device": row.device,
         "device_info": row.info.as_ref().map(describe::device),
+        "code": row.code.as_ref().map(Code::json),
         "settings": row.settings.describe(),
         "status": row.outcome.status(),
         "reason": row.outcome.reason(),

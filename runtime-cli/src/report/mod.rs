@@ -1,5 +1,6 @@
 //! Rows: what became of each kernel on each device, for people and for programs. `docs/output.md` has every field.
 
+mod code;
 mod csv;
 pub(crate) mod describe;
 pub(crate) mod figure;
@@ -13,6 +14,7 @@ use runtime_core::{DeviceInfo, Error, ErrorKind, Measurement, Options, Result, V
 use crate::settings::Settings;
 use crate::spec::Spec;
 
+pub(crate) use code::Code;
 pub(crate) use csv::csv;
 pub(crate) use json::json;
 pub(crate) use table::table;
@@ -37,6 +39,8 @@ pub(crate) struct Row {
     pub(crate) settings: Settings,
     /// Names of the arguments.
     pub(crate) names: Vec<String>,
+    /// What the driver says of the code, if it was loaded and ran.
+    pub(crate) code: Option<Code>,
     pub(crate) outcome: Outcome,
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use runtime_core::{Measurement, Validation};
 
 use super::figure::{duration, significant, uncertainty};
-use super::{Outcome, Report, Row};
+use super::{Code, Outcome, Report, Row};
 use crate::table::Table;
 
 const HEADER: [&str; 9] =
@@ -96,5 +96,6 @@ fn note(row: &Row) -> Option<String> {
     if let Some(transfer) = &measurement.transfer {
         notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
     }
+    notes.extend(row.code.as_ref().and_then(Code::note));
     (!notes.is_empty()).then(|| notes.join("; "))
 }

@@ -1,0 +1,45 @@
+//! What the driver says of the code that was measured.
+
+use runtime_core::{Geometry, Kernel, KernelInfo, Occupancy};
+use serde_json::{Value, json};
+
+/// The figures of a kernel, and how it fills the device with the geometry of the spec.
+#[derive(Debug)]
+pub(crate) struct Code {
+    info: KernelInfo,
+    occupancy: Option<Occupancy>,
+}
+
+impl Code {
+    pub(crate) fn of(kernel: &Kernel, geometry: &Geometry) -> Self {
+        Self { info: kernel.info().clone(), occupancy: kernel.occupancy(geometry).ok() }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let occupancy = self.occupancy.map(|occupancy| {
+            json!({
+                "groups": occupancy.groups,
+                "sub_groups": occupancy.sub_groups,
+                "max_sub_groups": occupancy.max_sub_groups,
+                "fraction": occupancy.fraction(),
+            })
+        });
+        json!({
+            "registers": self.info.registers,
+            "spilled_bytes": self.info.spilled_bytes,
+            "private_bytes": self.info.private_bytes,
+            "shared_bytes": self.info.shared_bytes,
+            "max_group_items": self.info.max_group_items,
+            "preferred_multiple": self.info.preferred_multiple,
+            "binary_version": self.info.binary_version,
+            "virtual_version": self.info.virtual_version,
+            "occupancy": occupancy,
+        })
+    }
+
+    /// What makes it slow, if anything does.
+    pub(crate) fn note(&self) -> Option<String> {
+        let spilled = self.info.spilled_bytes.filter(|bytes| *bytes > 0)?;
+        Some(format!("{spilled} bytes of each work-item are spilled to memory"))
+    }
+}
