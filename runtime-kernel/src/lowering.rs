@@ -104,6 +104,11 @@ fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Op
             .with("convention", "groups")
             .with("cache", true)
             .with("flags", "-fno-math-errno -fno-trapping-math"),
+        // WGSL asks for 2.5 units in the last place of a quotient, and not much more of a root: OpenCL and Vulkan give that
+        // by themselves.
+        Writer::C(Dialect::Cuda) => {
+            Options::new().with("options", "--prec-div=false").with("options", "--prec-sqrt=false")
+        }
         _ => Options::new(),
     }
 }

@@ -53,11 +53,12 @@ impl AllBounds {
     }
 }
 
-/// A variable that has the value of `left && right`, or of `left || right`.
+/// A variable that has the value of `left && right` or `left || right`: if it `is` so, `left` is as said, and `right` as
+/// the variable.
 #[derive(Clone, Copy)]
 struct Logical {
-    and: bool,
-    left: Handle<Expression>,
+    is: bool,
+    left: (Handle<Expression>, bool),
     right: Handle<Expression>,
 }
 
@@ -222,8 +223,8 @@ impl<'f> Walk<'f> {
             _ => None,
         };
         let logical = match (truth(accepted), truth(rejected)) {
-            (_, Some(false)) => Logical { and: true, left, right: accepted },
-            (Some(true), _) => Logical { and: false, left, right: rejected },
+            (_, Some(other)) => Logical { is: !other, left: (left, true), right: accepted },
+            (Some(other), _) => Logical { is: !other, left: (left, false), right: rejected },
             _ => return,
         };
         self.logical.insert(self.latest[variable.index()], logical);
@@ -250,8 +251,8 @@ impl<'f> Walk<'f> {
                 _ => scope,
             },
             Expression::Load { .. } => match self.logical.get(&self.bounds.assignment(condition)).copied() {
-                Some(Logical { and, left, right }) if and == holds => {
-                    let scope = self.assume(left, holds, scope);
+                Some(Logical { is, left: (left, is_left), right }) if is == holds => {
+                    let scope = self.assume(left, is_left, scope);
                     self.assume(right, holds, scope)
                 }
                 _ => scope,

@@ -52,6 +52,11 @@ pub(crate) trait Environment {
         None
     }
 
+    /// The lvalue that stands for an access in this place.
+    fn moved(&self, _: Handle<Expression>) -> Option<&str> {
+        None
+    }
+
     /// The index of an access (`Access` or `AccessIndex`) that is known to be in range in this place.
     fn proven(&self, _: Handle<Expression>) -> Option<&str> {
         None

@@ -23,6 +23,7 @@ const NATIVE: &[(&str, &str, usize)] = &[
     ("exp", "exp", 1),
     ("exp2", "exp2", 1),
     ("floor", "floor", 1),
+    ("inverseSqrt", "rsqrt", 1),
     ("log", "log", 1),
     ("log2", "log2", 1),
     ("max", "fmax", 2),
@@ -42,12 +43,13 @@ const NATIVE: &[(&str, &str, usize)] = &[
 /// Name, what it calls itself, definition; see the integers' templates. `$S` is the suffix of a literal.
 type Template = (&'static str, &'static [&'static str], &'static str);
 
-/// Instead of C's functions, which a compiler for the host calls, these become instructions on vectors. A NaN gives way to
-/// the other operand, as WGSL has it.
+/// Instead of C's functions, which a compiler for the host calls or C has not, these become instructions on vectors. A NaN gives
+/// way to the other operand, as WGSL has it.
 const HOST: &[Template] = &[
     ("min", &[], "$T $N($T a, $T b) { return b < a || a != a ? b : a; }"),
     ("max", &[], "$T $N($T a, $T b) { return a < b || a != a ? b : a; }"),
     ("fma", &[], "$T $N($T a, $T b, $T c) { return a * b + c; }"),
+    ("inverseSqrt", &["sqrt"], "$T $N($T a) { return 1.0$S / $T_sqrt(a); }"),
 ];
 
 const ANY: &[Template] = &[
@@ -56,7 +58,6 @@ const ANY: &[Template] = &[
     ("degrees", &[], "$T $N($T a) { return a * 57.29577951308232$S; }"),
     ("radians", &[], "$T $N($T a) { return a * 0.017453292519943295$S; }"),
     ("fract", &["floor"], "$T $N($T a) { return a - $T_floor(a); }"),
-    ("inverseSqrt", &["sqrt"], "$T $N($T a) { return 1.0$S / $T_sqrt(a); }"),
     ("mix", &[], "$T $N($T a, $T b, $T t) { return a * (1.0$S - t) + b * t; }"),
     ("sign", &[], "$T $N($T a) { return a > 0.0$S ? 1.0$S : a < 0.0$S ? -1.0$S : 0.0$S; }"),
     (

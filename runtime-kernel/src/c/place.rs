@@ -103,6 +103,10 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     fn accessed(&mut self, element: Element) -> Result<Place> {
         let Element { access, base, index, known } = element;
+        if let Some(text) = self.environment.moved(access) {
+            let text = text.to_owned();
+            return Ok(Place { text, pointer: false, conditions: Vec::new(), component: None });
+        }
         let mut place = self.place(base)?;
         let pointee = self.frame.pointee(base);
         if let TypeInner::Struct { .. } = pointee {

@@ -33,6 +33,10 @@ pub(super) struct Claimed {
     pub(super) conditions: FastHashMap<Handle<Expression>, &'static str>,
     /// Accesses that are in range, with their index in 64 bits.
     pub(super) indices: FastHashMap<Handle<Expression>, String>,
+    /// Their index for the first of the row.
+    pub(super) firsts: FastHashMap<Handle<Expression>, String>,
+    /// Accesses that are to another place for now.
+    pub(super) moved: FastHashMap<Handle<Expression>, String>,
 }
 
 /// A comparison of integers that are linear along x.

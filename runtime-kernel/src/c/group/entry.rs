@@ -43,6 +43,10 @@ pub(super) struct Entry<'w, 'a, 'p> {
     /// The label of the end of a row.
     pub(super) row_end: String,
     bytes: u64,
+    /// Which of the module's entry points it is.
+    pub(super) index: usize,
+    /// Whether it has stores that go past the caches.
+    pub(super) streams: bool,
     /// Labels of the loops of the group around what is printed.
     loops: Vec<String>,
 }
@@ -85,6 +89,8 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
         width: point.workgroup_size[0],
         row_end: String::new(),
         bytes: 0,
+        index,
+        streams: false,
         loops: Vec::new(),
     };
     entry.write(index)
@@ -108,6 +114,9 @@ impl Entry<'_, '_, '_> {
         self.group()?;
         self.line("next_group:;");
         self.close("}");
+        if self.streams {
+            self.line("stream_end_();");
+        }
         self.close("}");
         self.line("");
         self.open(&format!("void {symbol}(const unsigned long long *args_, {range}) {{"));

@@ -171,6 +171,10 @@ impl Environment for Lanes {
         self.claimed.conditions.get(&expression).copied()
     }
 
+    fn moved(&self, access: Handle<Expression>) -> Option<&str> {
+        self.claimed.moved.get(&access).map(String::as_str)
+    }
+
     fn proven(&self, access: Handle<Expression>) -> Option<&str> {
         self.claimed.indices.get(&access).map(String::as_str)
     }

@@ -158,10 +158,10 @@ impl Entry<'_, '_, '_> {
         self.printer.environment.claimed = claimed;
         let full = format!("for (int x_ = 0; x_ < {width}; x_++) {{");
         if claims.bounds.is_empty() {
-            self.copy(index, &full)?;
+            self.whole_row(index, &full, &claims)?;
         } else {
             self.open(&format!("if (from_ == 0 && to_ == {width}) {{"));
-            self.copy(index, &full)?;
+            self.whole_row(index, &full, &claims)?;
             self.printer.lines.reopen("} else {");
             self.copy(index, "for (int x_ = from_; x_ < to_; x_++) {")?;
             if claims.returns && self.homes.masked {
@@ -192,7 +192,8 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    fn copy(&mut self, index: usize, open: &str) -> Result<()> {
+    /// A loop over a row, or a part of one.
+    pub(super) fn copy(&mut self, index: usize, open: &str) -> Result<()> {
         self.unordered(index);
         self.open(open);
         self.body(index)?;
@@ -247,6 +248,7 @@ impl Entry<'_, '_, '_> {
             let length = self.length(access)?;
             conditions.extend(in_range(index, &first, &length, (&from, &last)));
             claimed.indices.insert(access, along(&first, index.slope, "x_"));
+            claimed.firsts.insert(access, first);
         }
         conditions.sort();
         conditions.dedup();

@@ -3,6 +3,7 @@
 //! ```text
 //! inline ── Plan (names) ── Uniformity ── once (what runs once) ── steps (cut into regions) ── homes (where values live)
 //!        ── entry (the function, and what runs once) ── lanes (a region: loops over z, y and x) ── claims (its fast copy)
+//!        ── streams (a copy of that for much memory)
 //! ```
 //!
 //! A work-group is run by one thread: a region after the other, each for all invocations. So a barrier is the end of a
@@ -17,6 +18,7 @@ mod once;
 mod preamble;
 mod rows;
 mod steps;
+mod streams;
 mod uses;
 
 use naga::Module;

@@ -1,0 +1,190 @@
+//! Rows of output that go past the caches.
+//!
+//! A store into memory that no cache has fetches the line first, only to overwrite it. Where a launch has more memory
+//! than caches hold, a whole row of a tensor that the kernel never reads is written to a small array, and from there by
+//! stores that fetch nothing.
+
+use std::collections::BTreeMap;
+
+use naga::{
+    AddressSpace, BinaryOperator as Op, Block, Expression, GlobalVariable, Handle, Scalar, Statement,
+    TypeInner, UnaryOperator,
+};
+use runtime_core::{Access, Result};
+
+use super::claims::Claims;
+use super::entry::Entry;
+use super::uses::Skip;
+
+/// What is printed once: `stream_` copies a row, `STREAMED_` is the memory of a launch from which on that pays.
+const LIBRARY: &str = "\
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#define STREAMED_ (64ULL << 20)
+#define stream_end_() _mm_sfence()
+static inline void stream_(void *to, const void *from, long bytes)
+{
+    if ((__UINTPTR_TYPE__)to % 16 != 0) {
+        __builtin_memcpy(to, from, (unsigned long)bytes);
+        return;
+    }
+    for (long at = 0; at < bytes; at += 16)
+        _mm_stream_si128((__m128i *)((char *)to + at), _mm_load_si128((const __m128i *)((const char *)from + at)));
+}
+#else
+#define STREAMED_ (~0ULL)
+#define stream_end_() ((void)0)
+#define stream_(to, from, bytes) __builtin_memcpy(to, from, bytes)
+#endif
+";
+
+/// A row is whole lines of a cache.
+const LINE_BYTES: u32 = 64;
+
+/// Expressions of an entry point beyond which it has no copy for this.
+const LARGE: usize = 1000;
+
+/// A store that every invocation of a row makes, to the element beside its neighbour's.
+#[derive(Clone, Copy)]
+struct Stream {
+    access: Handle<Expression>,
+    variable: Handle<GlobalVariable>,
+    scalar: Scalar,
+}
+
+/// By variable: the one such store; `None` if there are others.
+type Found = BTreeMap<Handle<GlobalVariable>, Option<Stream>>;
+
+impl Entry<'_, '_, '_> {
+    /// The loop over a whole row, with a copy for launches of much memory.
+    pub(super) fn whole_row(&mut self, index: usize, open: &str, claims: &Claims) -> Result<()> {
+        let streams = self.streams(index, claims);
+        if streams.is_empty() {
+            return self.copy(index, open);
+        }
+        if self.printer.writer.first("stream_") {
+            self.printer.writer.types.push_str(LIBRARY);
+        }
+        self.streams = true;
+        let names = &self.printer.writer.names;
+        let sizes: Vec<_> = self.printer.writer.program.interfaces[self.index]
+            .tensors
+            .iter()
+            .map(|t| names.size(t.variable))
+            .collect();
+        let head = format!("if ({} >= STREAMED_) {{", sizes.join(" + "));
+        self.open(&head);
+        let mut copies = Vec::new();
+        for stream in streams {
+            let type_name = self.printer.writer.scalar(stream.scalar)?;
+            let tensor = self.printer.writer.names.global(stream.variable).to_owned();
+            let row = self.printer.plan.fresh(&self.printer.writer.names, &format!("{tensor}_row"));
+            self.line(&format!("{type_name} {row}[{}] __attribute__((aligned({LINE_BYTES})));", self.width));
+            let claimed = &mut self.printer.environment.claimed;
+            let first = claimed.firsts.get(&stream.access).cloned().unwrap_or_default();
+            copies.push(format!("stream_({tensor} + {first}, {row}, sizeof {row});"));
+            claimed.moved.insert(stream.access, format!("{row}[x_]"));
+        }
+        self.copy(index, open)?;
+        copies.iter().for_each(|copy| self.line(copy));
+        self.printer.environment.claimed.moved.clear();
+        self.printer.lines.reopen("} else {");
+        self.copy(index, open)?;
+        self.close("}");
+        Ok(())
+    }
+
+    /// The stores of a region that make whole rows, while what is claimed holds.
+    fn streams(&self, index: usize, claims: &Claims) -> Vec<Stream> {
+        let region = &self.steps.regions[index];
+        let mut found = Found::new();
+        let straight = region.skips == Skip::No
+            && self.function.expressions.len() <= LARGE
+            && self.scan(&region.body, true, claims, &mut found);
+        if straight { found.into_values().flatten().collect() } else { Vec::new() }
+    }
+
+    /// Finds stores; `certain` if every invocation comes to the block. `false` if some may not come to its end.
+    fn scan(&self, block: &Block, certain: bool, claims: &Claims, found: &mut Found) -> bool {
+        block.iter().all(|statement| match statement {
+            Statement::Store { pointer, .. } => {
+                if let Some(variable) = self.written(*pointer) {
+                    let stream = if certain { self.stream(*pointer, variable, claims) } else { None };
+                    found.entry(variable).and_modify(|other| *other = None).or_insert(stream);
+                }
+                true
+            }
+            Statement::Block(inner) => self.scan(inner, certain, claims, found),
+            Statement::If { condition, accept, reject } => {
+                if self.is_certain(*condition, true) {
+                    self.scan(accept, certain, claims, found)
+                } else if self.is_certain(*condition, false) {
+                    self.scan(reject, certain, claims, found)
+                } else {
+                    self.scan(accept, false, claims, found) && self.scan(reject, false, claims, found)
+                }
+            }
+            Statement::Loop { body, continuing, .. } => {
+                self.scan(body, false, claims, found) && self.scan(continuing, false, claims, found)
+            }
+            Statement::Switch { cases, .. } => {
+                cases.iter().all(|case| self.scan(&case.body, false, claims, found))
+            }
+            Statement::Break | Statement::Continue => !certain,
+            Statement::Return { .. }
+            | Statement::Kill
+            | Statement::Call { .. }
+            | Statement::Atomic { .. } => false,
+            _ => true,
+        })
+    }
+
+    /// Whether a condition comes out so for all invocations, by what is claimed of the row.
+    fn is_certain(&self, condition: Handle<Expression>, holds: bool) -> bool {
+        match self.function.expressions[condition] {
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.is_certain(expr, !holds),
+            Expression::Binary { op, left, right }
+                if (op == Op::LogicalAnd && holds) || (op == Op::LogicalOr && !holds) =>
+            {
+                self.is_certain(left, holds) && self.is_certain(right, holds)
+            }
+            _ => {
+                let known = self.printer.environment.claimed.conditions.get(&condition);
+                known == Some(&if holds { "1" } else { "0" })
+            }
+        }
+    }
+
+    /// The storage buffer that a pointer leads into.
+    fn written(&self, pointer: Handle<Expression>) -> Option<Handle<GlobalVariable>> {
+        match crate::uniformity::root(self.function, pointer) {
+            crate::uniformity::Root::Global(variable) => {
+                let space = self.module.global_variables[variable].space;
+                matches!(space, AddressSpace::Storage { .. }).then_some(variable)
+            }
+            _ => None,
+        }
+    }
+
+    fn stream(
+        &self,
+        access: Handle<Expression>,
+        variable: Handle<GlobalVariable>,
+        claims: &Claims,
+    ) -> Option<Stream> {
+        let Expression::Access { base, .. } = self.function.expressions[access] else { return None };
+        let TypeInner::Array { base: element, .. } =
+            self.module.types[self.module.global_variables[variable].ty].inner
+        else {
+            return None;
+        };
+        let TypeInner::Scalar(scalar) = self.module.types[element].inner else { return None };
+        let tensors = &self.printer.writer.program.interfaces[self.index].tensors;
+        let only_written =
+            tensors.iter().any(|tensor| tensor.variable == variable && tensor.access == Access::Write);
+        let beside = claims.accesses.get(&access).is_some_and(|index| index.slope == 1);
+        let direct = matches!(self.function.expressions[base], Expression::GlobalVariable(_));
+        let lines = (self.width * u32::from(scalar.width)).is_multiple_of(LINE_BYTES);
+        (only_written && beside && direct && lines).then_some(Stream { access, variable, scalar })
+    }
+}
