@@ -55,6 +55,7 @@ fn capabilities(facts: &Facts) -> Capabilities {
             | abi::CAP_EMPTY_KERNEL
             | abi::CAP_GROUPS
             | abi::CAP_GRAPHS
+            | abi::CAP_ROWS
             | has(stamps && features.host_reset, abi::CAP_TIMESTAMPS)
             | has(features.host_import, abi::CAP_IMPORT)
             | has(features.f16, abi::CAP_F16)

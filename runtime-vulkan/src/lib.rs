@@ -47,6 +47,7 @@ mod progress;
 mod queue;
 mod record;
 mod ring;
+mod slots;
 mod spirv;
 mod staging;
 mod timer;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress};
-use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue};
+use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, RowCopy};
 use runtime_core::{Error, Result};
 
 use crate::context::Context;
@@ -138,6 +138,24 @@ impl Queue for VulkanQueue {
             recorder.commands(place)?.copy(to, from, bytes);
             recorder.writes_seen(destination.0.is_seen());
         }
+        recorder.took(place.ticket);
+        Ok(())
+    }
+
+    fn copy_rows(&self, place: Place, rows: &RowCopy<'_, VulkanBuffer>) -> Result<()> {
+        let (to, from) = (rows.destination, rows.source);
+        to.0.check("copy_rows: destination", to.1, rows.span_bytes(rows.destination_pitch))?;
+        from.0.check("copy_rows: source", from.1, rows.span_bytes(rows.source_pitch))?;
+        self.check_own("copy_rows: destination", to.0)?;
+        self.check_own("copy_rows: source", from.0)?;
+        let mut recorder = self.recorder.lock();
+        recorder.commands(place)?.copy_rows(
+            ((&*to.0.memory, to.1), rows.destination_pitch),
+            ((&*from.0.memory, from.1), rows.source_pitch),
+            rows.row_bytes,
+            rows.rows,
+        );
+        recorder.writes_seen(to.0.is_seen());
         recorder.took(place.ticket);
         Ok(())
     }

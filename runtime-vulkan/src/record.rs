@@ -16,7 +16,9 @@ use crate::progress::Shared;
 use crate::ring::Ring;
 
 /// Submissions that are handed over together at most.
-const FULL: u32 = 256;
+const FULL: u32 = 512;
+/// How much more is gathered each time until the device is looked at.
+const GROWTH: u32 = 8;
 /// Segments that are handed over without an allocation.
 const INLINE: usize = 8;
 /// Bytes of a ring for small transfers, each way, and of the largest that goes through it.
@@ -130,6 +132,8 @@ impl Recorder {
     pub(crate) fn stamp(&mut self, ticket: u64) -> Result<&mut Commands> {
         self.ready()?;
         self.stamped = ticket;
+        // What is timed is handed over as one, so that the program's own time is not in it.
+        self.gathered = FULL;
         self.open()
     }
 
@@ -157,7 +161,7 @@ impl Recorder {
 
     /// Each look costs a call of the driver, and each handing over costs many: a burst has few of both.
     fn look(&mut self) {
-        let gathered = (self.gathered * 2).min(FULL);
+        let gathered = (self.gathered * GROWTH).min(FULL);
         if self.pending >= FULL || self.shared.is_idle().unwrap_or(true) {
             self.hand_over();
         }

@@ -3,7 +3,6 @@
 
 #![allow(unsafe_code, reason = "threads share memory of the program that core keeps until the ticket ends")]
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,18 +11,15 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use runtime_core::backend::{HostBytes, HostBytesMut};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
-use crate::driver::{Batch, Commands, Home, Lane, Logical, Memory, Pool, Semaphore};
+use crate::driver::{Logical, Memory, Semaphore};
 use crate::lending::Lending;
 use crate::progress::Shared;
+use crate::slots::{Slots, gone};
 
-/// Slots of a thread.
-const SLOTS: usize = 3;
 /// How long one thread waits at a time for the work before a transfer.
 const SLICE: Duration = Duration::from_millis(1);
 /// How long closing a device waits for its threads.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// Longest wait for a slot, which the device copies in a moment.
-const SLOT_SLICE: Duration = Duration::from_secs(1);
 const LEAST_PIECE_BYTES: usize = 64 << 10;
 /// Least piece without a slot: so much at once is copied past the caches.
 const DIRECT_PIECE_BYTES: usize = 32 << 20;
@@ -135,9 +131,10 @@ struct List {
     stop: bool,
 }
 
+/// A transfer that threads have.
 #[derive(Debug)]
-struct Job {
-    transfer: Transfer,
+pub(crate) struct Job {
+    pub(crate) transfer: Transfer,
     shared: Arc<Shared>,
     /// The program reaches the device's memory.
     direct: bool,
@@ -283,18 +280,10 @@ impl Inner {
             none => none.insert(Slots::new(&self.logical, self.tuning.slot_bytes)?),
         };
         match &job.transfer.host {
-            Host::Source(source) => slots.fill(self, job, source),
-            Host::Destination(destination) => slots.empty(self, job, destination),
+            Host::Source(source) => slots.fill(&self.lending, job, source),
+            Host::Destination(destination) => slots.empty(&self.lending, job, destination),
         }
     }
-}
-
-/// What a thread gives up with when the device is lost: the first error is the device's own.
-fn gone(logical: &Logical) -> Error {
-    logical
-        .check_alive()
-        .err()
-        .unwrap_or_else(|| Error::new(ErrorKind::DeviceLost, "the device is lost; open it again"))
 }
 
 impl Job {
@@ -325,7 +314,7 @@ impl Job {
     }
 
     /// The next piece: its offset and its length.
-    fn take(&self) -> Option<(usize, usize)> {
+    pub(crate) fn take(&self) -> Option<(usize, usize)> {
         if self.failed.load(Ordering::Acquire) {
             return None;
         }
@@ -357,116 +346,6 @@ impl Job {
 
     fn end(&self) {
         self.shared.end_staged(self.transfer.ticket, self.failure.lock().take());
-    }
-}
-
-/// A piece of pinned memory, and the value of the semaphore at which the device is through with it.
-#[derive(Debug)]
-struct Slot {
-    commands: Commands,
-    offset: u64,
-    until: u64,
-}
-
-/// The slots of one thread.
-#[derive(Debug)]
-struct Slots {
-    logical: Arc<Logical>,
-    slots: Vec<Slot>,
-    memory: Memory,
-    semaphore: Semaphore,
-    /// What the semaphore is moved to by the last copy.
-    value: u64,
-    lane: Arc<Lane>,
-    _pool: Pool,
-}
-
-impl Slots {
-    fn new(logical: &Arc<Logical>, slot_bytes: usize) -> Result<Self> {
-        let lane = logical.transfer_lane();
-        let pool = Pool::new(logical, lane.family)?;
-        let bytes = slot_bytes as u64;
-        let slot = |index: usize| {
-            Ok(Slot { commands: pool.commands(false)?, offset: index as u64 * bytes, until: 0 })
-        };
-        let slots = (0..SLOTS).map(slot).collect::<Result<_>>()?;
-        let memory = Memory::allocate(logical, Home::Pinned, SLOTS as u64 * bytes, 16)?;
-        let semaphore = Semaphore::new(logical)?;
-        lane.join();
-        Ok(Self { logical: Arc::clone(logical), slots, memory, semaphore, value: 0, lane, _pool: pool })
-    }
-
-    /// Copies pieces into slots, and has the device copy them on.
-    fn fill(&mut self, inner: &Inner, job: &Job, source: &HostBytes) -> Result<()> {
-        let mut turn = 0;
-        while let Some((offset, bytes)) = job.take() {
-            let index = turn % SLOTS;
-            turn += 1;
-            self.wait(self.slots[index].until)?;
-            let at = self.slots[index].offset;
-            if !inner.lending.copy(|| self.memory.write(at, source, offset, bytes)) {
-                return Err(gone(&self.logical));
-            }
-            self.submit(index, job, offset, bytes)?;
-        }
-        self.wait(self.value)
-    }
-
-    /// Has the device copy pieces into slots, and copies each to the program when it has come.
-    fn empty(&mut self, inner: &Inner, job: &Job, destination: &HostBytesMut) -> Result<()> {
-        let mut coming: VecDeque<(usize, usize, usize)> = VecDeque::with_capacity(SLOTS);
-        let mut turn = 0;
-        loop {
-            while coming.len() < SLOTS
-                && let Some((offset, bytes)) = job.take()
-            {
-                let index = turn % SLOTS;
-                turn += 1;
-                self.submit(index, job, offset, bytes)?;
-                coming.push_back((index, offset, bytes));
-            }
-            let Some((index, offset, bytes)) = coming.pop_front() else { return Ok(()) };
-            self.wait(self.slots[index].until)?;
-            let at = self.slots[index].offset;
-            if !inner.lending.copy(|| self.memory.read(at, destination, offset, bytes)) {
-                return Err(gone(&self.logical));
-            }
-        }
-    }
-
-    /// Submits a copy between a slot and the device.
-    fn submit(&mut self, index: usize, job: &Job, offset: usize, bytes: usize) -> Result<()> {
-        let there = (&*job.transfer.memory, job.transfer.offset + offset as u64);
-        let slot = &mut self.slots[index];
-        let here = (&self.memory, slot.offset);
-        slot.commands.begin()?;
-        match job.transfer.host {
-            Host::Source(_) => slot.commands.copy(there, here, bytes as u64),
-            Host::Destination(_) => {
-                slot.commands.copy(here, there, bytes as u64);
-                slot.commands.publish();
-            }
-        }
-        slot.commands.end()?;
-        let signal = (&self.semaphore, self.value + 1);
-        self.lane.submit(&self.logical, &[Batch { waits: &[], commands: Some(&slot.commands), signal }])?;
-        self.value += 1;
-        slot.until = self.value;
-        Ok(())
-    }
-
-    /// Waits until the device has made so many copies.
-    fn wait(&self, value: u64) -> Result<()> {
-        while !self.semaphore.wait(value, SLOT_SLICE)? {}
-        Ok(())
-    }
-}
-
-impl Drop for Slots {
-    fn drop(&mut self) {
-        // An error means that nothing runs any more.
-        let _ = self.semaphore.wait(self.value, FAREWELL);
-        self.lane.leave();
     }
 }
 

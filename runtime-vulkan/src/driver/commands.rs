@@ -14,6 +14,9 @@ use super::{Logical, Memory};
 const POOL_SETS: u32 = 64;
 const POOL_BINDINGS: u32 = 512;
 
+/// Rows that one command copies.
+const MOST_REGIONS: usize = 4096;
+
 const WORK: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
     vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
 );
@@ -258,6 +261,29 @@ impl Commands {
             vk::BufferCopy { src_offset: from.0.start + from.1, dst_offset: to.0.start + to.1, size: bytes };
         // SAFETY: the list is being recorded, both ranges lie within their buffers, and those live until the work has ended.
         unsafe { self.logical.handle.cmd_copy_buffer(self.handle, from.0.buffer, to.0.buffer, &[region]) };
+    }
+
+    /// Copies rows of `row_bytes` bytes, which lie a pitch apart on each side.
+    pub(crate) fn copy_rows(
+        &self,
+        (to, to_pitch): ((&Memory, u64), u64),
+        (from, from_pitch): ((&Memory, u64), u64),
+        row_bytes: u64,
+        rows: u64,
+    ) {
+        let region = |row: u64| vk::BufferCopy {
+            src_offset: from.0.start + from.1 + row * from_pitch,
+            dst_offset: to.0.start + to.1 + row * to_pitch,
+            size: row_bytes,
+        };
+        for first in (0..rows).step_by(MOST_REGIONS) {
+            let last = rows.min(first + MOST_REGIONS as u64);
+            let regions: Vec<_> = (first..last).map(region).collect();
+            // SAFETY: as for a plain copy, for every row.
+            unsafe {
+                self.logical.handle.cmd_copy_buffer(self.handle, from.0.buffer, to.0.buffer, &regions);
+            }
+        }
     }
 
     /// Fills whole words.

@@ -14,6 +14,7 @@ mod pipeline;
 mod semaphore;
 mod stamps;
 mod status;
+mod wanted;
 
 pub(crate) use commands::{Commands, Pool};
 pub(crate) use facts::{Facts, Features, Version};
