@@ -166,8 +166,8 @@ impl OpenClBuffer {
 
     /// Allocates memory with an address.
     fn take_pointer(&mut self, origin: Origin, space: Space, bytes: usize, alignment: usize) -> Result<()> {
-        // What the driver promises to align to is enough; but some align shared virtual memory as `malloc` does.
-        let promised = origin != Origin::Svm && alignment <= LEAST_ALIGNMENT;
+        // What the driver promises to align to is enough; but some align what they share and what they map as `malloc` does.
+        let promised = origin == Origin::Usm && alignment <= LEAST_ALIGNMENT;
         let slack = if promised { 0 } else { alignment };
         let size = bytes.checked_add(slack).ok_or_else(|| out_of_memory(bytes, 0))?;
         let memory = match origin {

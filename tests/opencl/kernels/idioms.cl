@@ -100,13 +100,12 @@ __kernel void count_bytes(__global const uchar *data, __global uint *bins, const
 
 /* A level of a breadth-first search: flags in bytes, and whether anything is left to do. */
 __kernel void level(__global const int *first, __global const int *edges, __global char *frontier, __global char *next,
-                    __global int *cost, __global char *is_more, int nodes) {
+                    __global int *cost, __global char *is_more, int nodes, int depth) {
     const int node = get_global_id(0);
     if (node >= nodes || !frontier[node]) return;
     frontier[node] = 0;
     for (int edge = first[node]; edge < first[node + 1]; edge++)
-        if (cost[edges[edge]] < 0) {
-            cost[edges[edge]] = cost[node] + 1;
+        if (atomic_cmpxchg(&cost[edges[edge]], -1, depth) == -1) {
             next[edges[edge]] = 1;
             *is_more = 1;
         }

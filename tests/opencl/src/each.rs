@@ -39,9 +39,11 @@ pub fn each(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments) -> ExitC
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Whether this program succeeds with one driver. What it says goes where this one's words go.
+/// Whether this program succeeds with one driver, without a report of Oclgrind's. What it says goes where this one's words go.
 fn one(driver: Driver, vendors: &Vendors) -> Result<bool, String> {
     let mut command = vendors.command(again()?)?;
     command.args(std::env::args_os().skip(1)).env(HERE, driver.name());
-    Ok(command.status().map_err(|error| error.to_string())?.success())
+    let succeeds = command.status().map_err(|error| error.to_string())?.success();
+    let report = vendors.report();
+    if report.is_empty() { Ok(succeeds) } else { Err(report) }
 }

@@ -1,7 +1,7 @@
 //! A folder that tells the loader of OpenCL which drivers there are.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Driver;
@@ -12,6 +12,9 @@ const FOREIGN: [&str; 5] =
 
 /// Of `RUNTIME_REQUIRE` what such a process looks for itself: it sees nothing else.
 const REQUIRED: [&str; 3] = ["clang", "llvm-spirv", "opencl"];
+
+/// What Oclgrind is to look at. It starts a thread per core for each launch, and mixes up the reports of several.
+const WATCHFUL: [(&str, &str); 2] = [("OCLGRIND_DATA_RACES", "1"), ("OCLGRIND_NUM_THREADS", "1")];
 
 /// A folder with a file for each driver.
 #[derive(Debug)]
@@ -48,6 +51,16 @@ impl Vendors {
         self.0.path()
     }
 
+    fn log(&self) -> PathBuf {
+        self.path().join("report")
+    }
+
+    /// What Oclgrind has reported of the commands that have ended.
+    #[must_use]
+    pub fn report(&self) -> String {
+        std::fs::read_to_string(self.log()).unwrap_or_default().trim().to_owned()
+    }
+
     /// A command that sees these drivers, and of the backends only OpenCL's.
     ///
     /// # Errors
@@ -58,6 +71,7 @@ impl Vendors {
         FOREIGN.into_iter().chain(["RUNTIME_BACKEND_PATH", "LD_LIBRARY_PATH"]).for_each(|name| {
             command.env_remove(name);
         });
+        command.envs(WATCHFUL).env("OCLGRIND_LOG", self.log());
         let required: Vec<_> = REQUIRED.into_iter().filter(|name| crate::required(name)).collect();
         command.env("RUNTIME_REQUIRE", required.join(","));
         Ok(command)

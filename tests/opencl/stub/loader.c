@@ -95,8 +95,9 @@ static void spoil(const struct entry *entry, const word *a) {
 static void status(const word *a, word *answer) {
     if (a[1] != EXECUTION_STATUS || !a[3] || *answer) return;
     if (is_said("never")) *(int *)a[3] = SUBMITTED;
+    /* Not before it has ended: until then its memory is in use. */
     int ended = status_of(a[0]);
-    if (ended) *(int *)a[3] = ended;
+    if (ended && *(int *)a[3] == 0) *(int *)a[3] = ended;
 }
 
 static void waited(const word *a, word *answer) {
@@ -106,17 +107,21 @@ static void waited(const word *a, word *answer) {
 
 static int is(const struct entry *entry, const char *name) { return strcmp(entry->name, name) == 0; }
 
+/* The number of platforms, or of devices. */
+static void counted(const struct entry *entry, unsigned *count) {
+    char start[64];
+    snprintf(start, sizeof start, "count=%s:", entry->name);
+    if (is_said(start) && count) *count = (unsigned)strtoul(strstr(getenv("STUB_OPENCL"), start) + strlen(start), NULL, 10);
+}
+
 static void change(const struct entry *entry, int call, const word *a, word *answer) {
     int number = told("event", entry, call);
     if (number && entry->event >= 0 && *answer == 0 && a[entry->event]) fail(*(word *)a[entry->event], number);
     if (is(entry, "clGetEventInfo")) status(a, answer);
     if (is(entry, "clWaitForEvents")) waited(a, answer);
+    if (is(entry, "clGetPlatformIDs")) counted(entry, (unsigned *)a[2]);
+    if (is(entry, "clGetDeviceIDs")) counted(entry, (unsigned *)a[4]);
     if (strncmp(entry->name, "clGet", 5) == 0 && strstr(entry->name, "Info")) spoil(entry, a);
-    char counted[64];
-    snprintf(counted, sizeof counted, "count=%s:", entry->name);
-    const char *at = is_said(counted) ? strstr(getenv("STUB_OPENCL"), counted) : NULL;
-    unsigned *count = (unsigned *)(is(entry, "clGetPlatformIDs") ? a[2] : a[4]);
-    if (at && count) *count = (unsigned)strtoul(at + strlen(counted), NULL, 10);
 }
 
 /* Without a place for the code. */

@@ -154,7 +154,7 @@ fn a_breadth_first_search(lab: &Lab) -> Result<()> {
     costs[0] = 0;
     let (mut frontier, mut next, cost) = (lab.tensor(&start)?, lab.zeros::<i8>(40)?, lab.tensor(&costs)?);
     let is_more = lab.zeros::<i8>(1)?;
-    for _ in 0..40 {
+    for depth in 1..40i32 {
         is_more.fill(&[0])?;
         let args = [
             Arg::read(&starts),
@@ -164,6 +164,7 @@ fn a_breadth_first_search(lab: &Lab) -> Result<()> {
             Arg::read_write(&cost),
             Arg::read_write(&is_more),
             Arg::scalar(nodes),
+            Arg::scalar(depth),
         ];
         lab.run("level", &Geometry::cover(40, 16), &args)?;
         if is_more.to_vec::<i8>()? == [0] {
