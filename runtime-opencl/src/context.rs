@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cl3::ext::{CL_CONTEXT_PLATFORM, cl_context_properties, cl_int};
+use cl3::ext::{CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, cl_context_properties, cl_int};
 use parking_lot::Mutex;
 use runtime_core::backend::QueueOptions;
 use runtime_core::{Error, Result};
@@ -127,6 +127,34 @@ impl Primary {
             0 => Ok(()),
             code => Err(self.fail(function, code)),
         }
+    }
+
+    /// Status of a command: 0 if it has ended, positive before, negative if it failed.
+    #[inline]
+    pub(crate) fn status(&self, event: Raw) -> cl_int {
+        let mut status: cl_int = 0;
+        let asked = self.driver.call("clGetEventInfo", |calls| {
+            let (size, value) = (size_of::<cl_int>(), (&raw mut status).cast());
+            let key = CL_EVENT_COMMAND_EXECUTION_STATUS;
+            // SAFETY: the event is alive, and the status is of that size.
+            Some(unsafe { (calls.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
+        });
+        if matches!(asked, Ok(0)) {
+            return status;
+        }
+        // A driver that cannot say what became of its command has lost it; but what the command uses is freed once it counts
+        // as ended, so it must not run any more.
+        self.synchronise(event);
+        asked.ok().filter(|code| *code < 0).unwrap_or(-1)
+    }
+
+    /// Makes what ended commands wrote visible: to ask for their status alone does not promise that.
+    #[inline]
+    pub(crate) fn synchronise(&self, ended: Raw) {
+        let _ = self.driver.call("clWaitForEvents", |calls| {
+            // SAFETY: the event is alive, and has ended.
+            Some(unsafe { (calls.clWaitForEvents?)(1, &raw const ended) })
+        });
     }
 
     /// The error behind a code. After a sticky one every error is the first one.

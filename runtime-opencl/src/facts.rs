@@ -44,6 +44,8 @@ pub(crate) struct Facts {
     pub(crate) command_buffers: Option<CommandBuffers>,
     /// Command buffers take copies and fills as they are called here.
     pub(crate) records_copies: bool,
+    /// Memory of the program gets to the device by way of mapped buffers.
+    pub(crate) stages: bool,
     /// What fails ends everything behind it.
     pub(crate) fails_for_good: bool,
     pub(crate) has_compiler: bool,
@@ -82,6 +84,7 @@ impl Facts {
             usm,
             command_buffers: if has(COMMAND_BUFFER) { graph::support(driver, entry) } else { None },
             records_copies: extension_version(driver, device, COMMAND_BUFFER) >= (0, 9, 5),
+            stages: spaces.contains(&Space::Mapped),
             // A kernel's fault ends the driver's whole context.
             fails_for_good: quirks.fails_for_good || entry.identity.platform == "NVIDIA CUDA",
             has_compiler: number(CL_DEVICE_COMPILER_AVAILABLE) != 0,

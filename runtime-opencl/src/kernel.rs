@@ -151,7 +151,10 @@ impl Kernel for OpenClKernel {
         let most = self.figure(CL_KERNEL_WORK_GROUP_SIZE);
         KernelInfo {
             spilled_bytes: self.figure(SPILLED),
-            shared_bytes: self.figure(CL_KERNEL_LOCAL_MEM_SIZE),
+            // NVIDIA's driver says 1 of a kernel that has none.
+            shared_bytes: self
+                .figure(CL_KERNEL_LOCAL_MEM_SIZE)
+                .map(|bytes| if bytes == 1 { 0 } else { bytes }),
             max_group_items: most
                 .map(|most| self.primary().quirks.group_items.map_or(most, |own| own.min(most))),
             group_size,

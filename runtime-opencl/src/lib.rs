@@ -14,6 +14,8 @@
 //! | `pinned` | host memory: what the device reads in place where it has unified shared memory, or is the processor; else a buffer that is mapped for good, fast to copy, which kernels get a copy of |
 //! | `shared` | memory that both use: unified shared memory, or fine-grained shared virtual memory |
 //!
+//! Where `pinned` is such a buffer, threads copy large pieces of the program's own memory through others of that sort.
+//!
 //! A tensor that does not begin where its buffer does is passed as a pointer where the memory has one, else as a sub-buffer
 //! where its offset is aligned (`view_alignment_bytes`), else as a copy, made in front of the launch and written back behind it.
 //!
@@ -54,6 +56,7 @@ mod params;
 mod progress;
 mod queue;
 mod select;
+mod staging;
 mod timer;
 mod transfer;
 mod views;

@@ -4,24 +4,24 @@
 //! failure ends everything behind it, launches have none, which is faster: then marks, which are markers of the driver, cover
 //! the tickets up to their own.
 
-#![allow(unsafe_code, reason = "asks the driver")]
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cl3::ext::{CL_EVENT_COMMAND_EXECUTION_STATUS, cl_int};
+use cl3::ext::cl_int;
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::Primary;
 use crate::driver::handle::{Event, Owned};
-use crate::driver::{Raw, code_text, is_sticky};
+use crate::driver::{code_text, is_sticky};
 
 /// Commands in flight from which on a submission looks whether some have ended, and how often it does.
 const MANY: usize = 1024;
 const OFTEN: u64 = 64;
+/// How long a wait for another processor only looks.
+const SPIN: Duration = Duration::from_micros(50);
 /// How long a wait looks without sleeping.
 const AWAKE: Duration = Duration::from_millis(2);
 /// Longest sleep between two looks.
@@ -179,7 +179,7 @@ impl Progress {
     fn reap(&self, state: &mut State) {
         let mut last = None;
         while let Some(first) = state.pending.front() {
-            let status = self.status(first.event.raw());
+            let status = self.primary.status(first.event.raw());
             if status > 0 {
                 break;
             }
@@ -191,36 +191,8 @@ impl Progress {
             }
         }
         if let Some(last) = last {
-            self.synchronise(last.raw());
+            self.primary.synchronise(last.raw());
         }
-    }
-
-    /// Status of a command: 0 if it has ended, positive before, negative if it failed.
-    #[inline]
-    fn status(&self, event: Raw) -> cl_int {
-        let mut status: cl_int = 0;
-        let asked = self.primary.driver.call("clGetEventInfo", |calls| {
-            let (size, value) = (size_of::<cl_int>(), (&raw mut status).cast());
-            let key = CL_EVENT_COMMAND_EXECUTION_STATUS;
-            // SAFETY: the event is alive, and the status is of that size.
-            Some(unsafe { (calls.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
-        });
-        if matches!(asked, Ok(0)) {
-            return status;
-        }
-        // A driver that cannot say what became of its command has lost it; but what the command uses is freed once it counts
-        // as ended, so it must not run any more.
-        self.synchronise(event);
-        asked.ok().filter(|code| *code < 0).unwrap_or(-1)
-    }
-
-    /// Makes what ended commands wrote visible: to ask for their status alone does not promise that.
-    #[inline]
-    fn synchronise(&self, ended: Raw) {
-        let _ = self.primary.driver.call("clWaitForEvents", |calls| {
-            // SAFETY: the event is alive, and has ended.
-            Some(unsafe { (calls.clWaitForEvents?)(1, &raw const ended) })
-        });
     }
 
     #[cold]
@@ -260,7 +232,7 @@ impl Progress {
             if elapsed >= slice {
                 break;
             }
-            pause(elapsed);
+            pause(elapsed, self.primary.facts.is_processor);
         }
         Ok(())
     }
@@ -281,9 +253,11 @@ impl Progress {
     }
 }
 
-/// Lets others run between two looks: on a processor's own device they are what is waited for.
-fn pause(elapsed: Duration) {
-    if elapsed < AWAKE {
+/// Lets others run between two looks: on a processor they are what is waited for.
+fn pause(elapsed: Duration, is_processor: bool) {
+    if elapsed < SPIN && !is_processor {
+        std::hint::spin_loop();
+    } else if elapsed < AWAKE {
         std::thread::yield_now();
     } else {
         std::thread::sleep((elapsed / 32).min(LONGEST_PAUSE));

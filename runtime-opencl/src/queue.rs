@@ -21,6 +21,7 @@ use crate::kernel::{Bound, OpenClKernel};
 use crate::launch;
 use crate::memory::OpenClBuffer;
 use crate::progress::Progress;
+use crate::staging::{LARGE, Staging, Transfer, Way};
 use crate::timer::{self, Timestamps};
 use crate::transfer::{End, Lane};
 
@@ -50,6 +51,7 @@ pub struct OpenClQueue {
     submitting: Mutex<Submitting>,
     progress: Progress,
     timestamps: Mutex<Timestamps>,
+    staging: Staging,
     /// Submissions since the last flush.
     unflushed: AtomicU32,
 }
@@ -65,6 +67,7 @@ impl OpenClQueue {
             submitting: Mutex::default(),
             progress: Progress::new(Arc::clone(primary)),
             timestamps: Mutex::default(),
+            staging: Staging::default(),
             unflushed: AtomicU32::new(0),
         })
     }
@@ -137,6 +140,24 @@ impl OpenClQueue {
             }
         };
         launch::submit(&self.primary, self.raw(), function, [[1; 3], [1; 3]])
+    }
+
+    /// Carries a large transfer of pageable memory out by threads, if that is faster; says whether it did.
+    fn stage(&self, place: Place, way: Way, host: *mut u8, end: End, bytes: usize) -> bool {
+        let End::Object(object, at) = end else { return false };
+        if bytes < LARGE || !self.primary.facts.stages || !self.progress.is_idle() {
+            return false;
+        }
+        let transfer = Transfer { queue: self.raw(), way, host, object: (object, at), bytes };
+        let (events, outcome) = self.staging.run(&self.primary, transfer);
+        match outcome {
+            // Nothing was begun.
+            Err(_) if events.is_empty() => return false,
+            Err(error) => self.progress.fail(place.ticket, error),
+            Ok(()) => {}
+        }
+        self.took_all(place, events);
+        true
     }
 
     fn check_own(&self, buffers: [&OpenClBuffer; 2]) -> Result<()> {
@@ -236,7 +257,13 @@ impl Queue for OpenClQueue {
                 unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
                 Vec::new()
             }
-            None => self.lane().copy(destination.end(offset), End::Host(from.cast_mut()), bytes)?,
+            None => {
+                let (to, from) = (destination.end(offset), from.cast_mut());
+                if self.stage(place, Way::ToDevice, from, to, bytes) {
+                    return Ok(());
+                }
+                self.lane().copy(to, End::Host(from), bytes)?
+            }
         };
         self.took_all(place, events);
         Ok(())
@@ -258,7 +285,13 @@ impl Queue for OpenClQueue {
                 unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
                 Vec::new()
             }
-            None => self.lane().copy(End::Host(to), source.end(offset), bytes)?,
+            None => {
+                let from = source.end(offset);
+                if self.stage(place, Way::ToHost, to, from, bytes) {
+                    return Ok(());
+                }
+                self.lane().copy(End::Host(to), from, bytes)?
+            }
         };
         self.took_all(place, events);
         Ok(())

@@ -1,0 +1,170 @@
+//! Large transfers of pageable memory: threads copy it through mapped buffers, which the device reaches at full speed, while the
+//! device copies. Only on an idle queue, and until the last byte is copied here: the driver's own way blocks as long.
+
+#![allow(unsafe_code, reason = "copies to and from memory that core keeps until the ticket ends")]
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::context::Primary;
+use crate::driver::Raw;
+use crate::driver::handle::{Event, Owned};
+use crate::facts::LEAST_ALIGNMENT;
+use crate::memory::{OpenClBuffer, Space};
+use crate::transfer::{End, Events, Lane};
+
+/// Bytes of a slot.
+const SLOT_BYTES: usize = 4 << 20;
+/// Threads, each with two slots in turn.
+const THREADS: usize = 4;
+/// Bytes from which on threads are worth it.
+pub(crate) const LARGE: usize = 4 * SLOT_BYTES;
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    ToDevice,
+    ToHost,
+}
+
+/// A transfer between memory of the program and an object, on a queue of the driver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    pub(crate) queue: Raw,
+    pub(crate) way: Way,
+    pub(crate) host: *mut u8,
+    pub(crate) object: (Raw, usize),
+    pub(crate) bytes: usize,
+}
+
+// SAFETY: any thread may use the driver's objects; the threads touch disjoint pieces of the program's memory, which core keeps,
+// and end before the call does.
+unsafe impl Send for Transfer {}
+// SAFETY: as above.
+unsafe impl Sync for Transfer {}
+
+/// The slots of a queue, made when they are first used.
+#[derive(Debug, Default)]
+pub(crate) struct Staging(Mutex<Vec<[OpenClBuffer; 2]>>);
+
+impl Staging {
+    /// Carries a transfer out on an idle queue; answers the commands that may still run, and what went wrong.
+    pub(crate) fn run(&self, primary: &Arc<Primary>, transfer: Transfer) -> (Events, Result<()>) {
+        let mut pairs = self.0.lock();
+        while pairs.len() < THREADS {
+            let slot = || OpenClBuffer::allocate(primary, Space::Mapped, SLOT_BYTES, LEAST_ALIGNMENT);
+            match slot().and_then(|first| Ok([first, slot()?])) {
+                Ok(pair) => pairs.push(pair),
+                Err(error) => return (Events::new(), Err(error)),
+            }
+        }
+        let (mut events, mut outcome) = (Events::new(), Ok(()));
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = pairs
+                .iter()
+                .enumerate()
+                .map(|(thread, slots)| scope.spawn(move || Worker { primary, slots, thread }.run(transfer)))
+                .collect();
+            for thread in threads {
+                let broken = || Err(Error::new(ErrorKind::Internal, "a thread of a transfer panicked"));
+                let (more, result) = thread.join().unwrap_or_else(|_| (Events::new(), broken()));
+                events.extend(more);
+                outcome = std::mem::replace(&mut outcome, Ok(())).and(result);
+            }
+        });
+        (events, outcome)
+    }
+}
+
+/// A thread of a transfer: every piece of its number modulo [`THREADS`], through two slots in turn.
+struct Worker<'a> {
+    primary: &'a Arc<Primary>,
+    slots: &'a [OpenClBuffer; 2],
+    thread: usize,
+}
+
+impl Worker<'_> {
+    fn run(&self, transfer: Transfer) -> (Events, Result<()>) {
+        let mut events = Events::new();
+        let outcome = match transfer.way {
+            Way::ToDevice => self.send(transfer, &mut events),
+            Way::ToHost => self.fetch(transfer, &mut events),
+        };
+        (events, outcome)
+    }
+
+    /// Offsets and lengths of the pieces of this thread.
+    fn pieces(&self, bytes: usize) -> impl Iterator<Item = (usize, usize)> {
+        let first = self.thread * SLOT_BYTES;
+        let step = THREADS * SLOT_BYTES;
+        (first..bytes).step_by(step).map(move |offset| (offset, SLOT_BYTES.min(bytes - offset)))
+    }
+
+    /// Begins the device's part of a piece.
+    fn begin(
+        &self,
+        transfer: Transfer,
+        number: usize,
+        (offset, bytes): (usize, usize),
+    ) -> Result<Owned<Event>> {
+        let queue = transfer.queue;
+        let lane = Lane { primary: self.primary, queue };
+        let (object, at) = transfer.object;
+        let there = End::Object(object, at + offset);
+        let here = End::Host(self.slots[number % 2].memory());
+        let mut events = match transfer.way {
+            Way::ToDevice => lane.copy(there, here, bytes)?,
+            Way::ToHost => lane.copy(here, there, bytes)?,
+        };
+        // SAFETY: the queue is alive.
+        self.primary.check("clFlush", |calls| Some(unsafe { (calls.clFlush?)(queue) }))?;
+        events.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "a copy without a command"))
+    }
+
+    /// Copies piece after piece into a slot that the device has read.
+    fn send(&self, transfer: Transfer, events: &mut Events) -> Result<()> {
+        for (number, piece) in self.pieces(transfer.bytes).enumerate() {
+            if let Some(before) = number.checked_sub(2) {
+                self.wait(&events[before])?;
+            }
+            let (from, to) = (transfer.host.wrapping_add(piece.0), self.slots[number % 2].memory());
+            // SAFETY: the piece lies within the program's memory, the slot is as large, and the device has let go of it.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, piece.1) };
+            events.push(self.begin(transfer, number, piece)?);
+        }
+        Ok(())
+    }
+
+    /// Copies piece after piece from a slot that the device has written; the next two are on their way meanwhile.
+    fn fetch(&self, transfer: Transfer, events: &mut Events) -> Result<()> {
+        let pieces: Vec<_> = self.pieces(transfer.bytes).collect();
+        for (number, piece) in pieces.iter().enumerate().take(2) {
+            events.push(self.begin(transfer, number, *piece)?);
+        }
+        for (number, (offset, bytes)) in pieces.iter().enumerate() {
+            self.wait(&events[number])?;
+            let (from, to) = (self.slots[number % 2].memory(), transfer.host.wrapping_add(*offset));
+            // SAFETY: the piece lies within the program's memory, and the device has written the slot.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, *bytes) };
+            if let Some(next) = pieces.get(number + 2) {
+                events.push(self.begin(transfer, number + 2, *next)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a command that nothing is in front of.
+    fn wait(&self, event: &Owned<Event>) -> Result<()> {
+        loop {
+            match self.primary.status(event.raw()) {
+                1.. => std::thread::yield_now(),
+                0 => break,
+                code => return Err(self.primary.fail("a piece of a transfer", code)),
+            }
+        }
+        self.primary.synchronise(event.raw());
+        Ok(())
+    }
+}
