@@ -52,12 +52,14 @@ mod lowering;
 mod nesting;
 mod parse;
 mod program;
+mod rebuild;
 mod reflect;
 mod source;
 mod specialise;
 mod spirv;
 mod tokens;
 mod uniformity;
+mod widen;
 
 pub use c::CCode;
 pub use features::Feature;

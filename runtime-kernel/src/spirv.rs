@@ -8,7 +8,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::parse::validate;
 use crate::program::{Checks, Program};
-use crate::{halves, immediates};
+use crate::{halves, immediates, widen};
 
 /// The newest version that every Vulkan 1.1 device takes; subgroup operations need it.
 const VERSION: (u8, u8) = (1, 3);
@@ -26,15 +26,17 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
         use_storage_input_output_16: false,
         ..spv::Options::default()
     };
-    let written = if immediates::has_halves(&program.module) {
-        let packed = halves::pack(&program.module)?;
-        let invalid = |error: Box<WithSpan<ValidationError>>| {
-            let message = format!("packing f16 arguments: {}", error.into_inner());
-            Error::new(ErrorKind::Internal, message)
-        };
-        spv::write_vec(&packed, &validate(&packed).map_err(invalid)?, &options, None)
-    } else {
-        spv::write_vec(&program.module, &program.info, &options, None)
+    let widened = widen::in_two_steps(program)?;
+    let module = widened.as_ref().unwrap_or(&program.module);
+    let packed = immediates::has_halves(module).then(|| halves::pack(module)).transpose()?;
+    let written = match packed.as_ref().or(widened.as_ref()) {
+        Some(changed) => {
+            let invalid = |error: Box<WithSpan<ValidationError>>| {
+                Error::new(ErrorKind::Internal, format!("writing SPIR-V: {}", error.into_inner()))
+            };
+            spv::write_vec(changed, &validate(changed).map_err(invalid)?, &options, None)
+        }
+        None => spv::write_vec(&program.module, &program.info, &options, None),
     };
     written.map_err(|error| {
         Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))

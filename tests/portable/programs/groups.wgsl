@@ -285,8 +285,8 @@ fn atomic_structs(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id
     if (i == 3u && atomicLoad(&atomic_structs_s.largest) == 11) { atomic_structs_r[g.x] = atomicLoad(&atomic_structs_s.sum); }
 }
 
-//# atomics_out_of_range: an atomic operation out of range is harmless
-//= write u32: 1 2 -> 1 2
+//# atomics_out_of_range: an atomic operation out of range is left out, or done to the last element
+//= write u32: 1 2 -> 1 2|10
 @group(0) @binding(0) var<storage, read_write> atomics_out_of_range_r: array<atomic<u32>>;
 @compute @workgroup_size(4)
 fn atomics_out_of_range(@builtin(local_invocation_index) i: u32) {
