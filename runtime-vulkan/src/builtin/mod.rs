@@ -51,6 +51,10 @@ impl Builtins {
         let (mut at, end) = (to.1, to.1 + bytes);
         while at < end {
             let before = (to.0.start + at) % alignment;
+            if before > 0 {
+                // What is bound reaches over bytes that another piece of this fill may have written.
+                commands.barrier();
+            }
             // Whole repetitions of the pattern.
             let piece = (end - at).min((logical.facts.binding_bytes - alignment) / 16 * 16);
             let binding = Binding::new(to.0, at - before, before + piece);
