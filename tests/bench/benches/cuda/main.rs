@@ -52,13 +52,14 @@ fn main() {
     let info = device.info();
     println!("{}, driver {}\n", info.name, info.driver_version);
     println!("| what | raw | ours | ratio |\n| --- | --- | --- | --- |");
-    let parts: [(&str, Part); 8] = [
+    let parts: [(&str, Part); 9] = [
         ("submit", submit),
         ("marks", marks),
         ("threads", threads),
         ("wait", wait),
         ("graph", graph),
         ("allocate", allocate),
+        ("rows", rows),
         ("load", load),
         ("pinned", pinned),
     ];
@@ -306,6 +307,34 @@ fn allocate(device: &Device, raw: &Raw) {
         compare(|| raw_calls(true), anywhere),
         CALLS as f64,
     );
+}
+
+/// A block of a quarter of the columns of a matrix of 64 MiB, made dense.
+fn rows(device: &Device, raw: &Raw) {
+    const ROWS: usize = 4096;
+    const COLUMNS: usize = 4096;
+    let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
+    let dense = tensor(device, ROWS * COLUMNS / 4, "device").reshape(&[ROWS, COLUMNS / 4]).expect("as many");
+    let (mut address, mut there, mut host) = (0, 0, std::ptr::null_mut());
+    // SAFETY: the out-parameters are writable.
+    ok(unsafe { (raw.calls.cuMemAlloc_v2)(&raw mut there, ROWS * COLUMNS) });
+    // SAFETY: as above.
+    ok(unsafe { (raw.calls.cuMemAlloc_v2)(&raw mut address, ROWS * COLUMNS * 4) });
+    // SAFETY: as above.
+    ok(unsafe { (raw.calls.cuMemHostAlloc)(&raw mut host, ROWS * COLUMNS * 4, 0) });
+    for (space, from) in [("device", address), ("pinned", host.expose_provenance() as u64)] {
+        let matrix = tensor(device, ROWS * COLUMNS, space).reshape(&[ROWS, COLUMNS]).expect("as many");
+        let block = matrix.slice(1, 512..512 + COLUMNS / 4).expect("a block of columns");
+        let plain = || {
+            time(|| {
+                raw.copy_rows((there, COLUMNS), (from + 2048, COLUMNS * 4), COLUMNS, ROWS);
+                raw.wait(raw.stream);
+            })
+        };
+        let ours =
+            || time(|| queue.copy(&dense, &block).and_then(|event| event.wait()).expect("the copy ends"));
+        rate(&format!("columns of a matrix, {space} to device"), compare(plain, ours), ROWS * COLUMNS);
+    }
 }
 
 fn load(device: &Device, raw: &Raw) {

@@ -52,6 +52,7 @@ bind! {
     cuMemFreeHost(Handle);
     cuMemcpyHtoDAsync_v2(u64, *const c_void, usize, Handle);
     cuMemcpyDtoHAsync_v2(*mut c_void, u64, usize, Handle);
+    cuMemcpy2DAsync_v2(*const Rows, Handle);
     cuMemAllocAsync(*mut u64, usize, Handle);
     cuMemFreeAsync(u64, Handle);
     cuDeviceGetDefaultMemPool(*mut Handle, c_int);
@@ -64,6 +65,16 @@ bind! {
     cuEventRecord(Handle, Handle);
     cuMemHostGetDevicePointer_v2(*mut u64, Handle, c_uint);
     cuStreamWriteValue64_v2(Handle, u64, u64, c_uint);
+}
+
+/// `CUDA_MEMCPY2D`: each side is an offset, a row, a kind, a host address, an address, an array and a pitch.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) source: [usize; 7],
+    pub(crate) destination: [usize; 7],
+    pub(crate) row_bytes: usize,
+    pub(crate) rows: usize,
 }
 
 /// `CUDA_KERNEL_NODE_PARAMS_v2`.
@@ -209,6 +220,16 @@ impl Raw {
     pub(crate) fn write_word(&self, word: u64, value: u64) {
         // SAFETY: the word is allocated and the stream alive.
         ok(unsafe { (self.calls.cuStreamWriteValue64_v2)(self.stream, word, value, 0) });
+    }
+
+    /// Copies rows between addresses that the driver knows, each with its pitch.
+    pub(crate) fn copy_rows(&self, to: (u64, usize), from: (u64, usize), row_bytes: usize, rows: usize) {
+        let side = |(address, pitch): (u64, usize)| {
+            [0, 0, 4, 0, usize::try_from(address).expect("64 bits"), 0, pitch]
+        };
+        let copy = Rows { source: side(from), destination: side(to), row_bytes, rows };
+        // SAFETY: both sides are allocated, and the stream is alive.
+        ok(unsafe { (self.calls.cuMemcpy2DAsync_v2)(&raw const copy, self.stream) });
     }
 
     pub(crate) fn wait(&self, stream: Handle) {
