@@ -5,7 +5,7 @@
 use runtime_core::{DType, Placement, QueueOptions, Tensor};
 
 use crate::raw::{Buffer, Raw};
-use crate::{Device, compare, time, verdict};
+use crate::{Device, Pair, compare, rate, time};
 
 /// Sizes of a transfer; the largest fits every device that is known.
 const SIZES: [usize; 3] = [64 << 10, 4 << 20, 64 << 20];
@@ -22,15 +22,9 @@ fn rounds(bytes: usize) -> usize {
     if bytes > 16 << 20 { 15 } else { 40 }
 }
 
-/// A line about rates: the aim is the least that the ratio of the rates may be.
-fn rate(what: &str, bytes: usize, (plain_ns, ours_ns): (f64, f64)) {
-    let (bytes, ratio) = (bytes as f64, plain_ns / ours_ns);
-    println!(
-        "| {what} | {:.2} GB/s | {:.2} GB/s | {ratio:.2}× | {} |",
-        bytes / plain_ns,
-        bytes / ours_ns,
-        verdict("≥ 0.95×", ratio >= 0.95)
-    );
+/// A line about GB/s.
+fn line(what: &str, bytes: usize, pair: Pair) {
+    rate(what, pair, (bytes as f64, " GB/s", 2), 0.95);
 }
 
 fn tensor(device: &Device, bytes: usize, space: &str) -> Tensor {
@@ -57,13 +51,13 @@ fn pageable(device: &Device, raw: &mut Raw, bytes: usize) {
             }
         })
     };
-    let mut best: Option<(f64, f64)> = None;
+    let mut best: Option<Pair> = None;
     for direct in [false, true].into_iter().take(1 + usize::from(reachable.is_some())) {
         let ours = || time(|| queue.write(&there, &data).and_then(|()| queue.wait_idle()).expect("written"));
         better(&mut best, compare(rounds(bytes), || plain_up(direct), ours));
     }
     let name = if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
-    rate(&format!("pageable {name} to the device"), bytes, best.take().unwrap_or_default());
+    line(&format!("pageable {name} to the device"), bytes, best.take().unwrap_or_default());
     let mut copy = vec![0u8; bytes];
     for direct in [false, true].into_iter().take(1 + usize::from(reachable.is_some())) {
         let plain = || {
@@ -78,13 +72,13 @@ fn pageable(device: &Device, raw: &mut Raw, bytes: usize) {
         let ours = || time(|| queue.read(&there, &mut copy).expect("read"));
         better(&mut best, compare(rounds(bytes), plain, ours));
     }
-    rate(&format!("pageable {name} back"), bytes, best.unwrap_or_default());
+    line(&format!("pageable {name} back"), bytes, best.unwrap_or_default());
     assert!(copy == data && back == data, "what was written came back");
 }
 
 /// Keeps the pair whose plain side is faster.
-fn better(best: &mut Option<(f64, f64)>, pair: (f64, f64)) {
-    if best.is_none_or(|(plain, _)| pair.0 < plain) {
+fn better(best: &mut Option<Pair>, pair: Pair) {
+    if best.is_none_or(|best| pair.plain < best.plain) {
         *best = Some(pair);
     }
 }
@@ -93,7 +87,7 @@ fn better(best: &mut Option<(f64, f64)>, pair: (f64, f64)) {
 fn pinned(device: &Device, raw: &mut Raw, bytes: usize) {
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue opens");
     if !device.info().spaces.iter().any(|space| space.name == "pinned") {
-        return println!("| pinned | | the device has no such memory | | |");
+        return println!("| pinned | | the device has no such memory | | | |");
     }
     let (there, here) =
         (device.allocate(DType::U8, &[bytes], &Placement::default()), tensor(device, bytes, "pinned"));
@@ -105,9 +99,9 @@ fn pinned(device: &Device, raw: &mut Raw, bytes: usize) {
         time(|| queue.copy(to, from).and_then(|event| event.wait()).expect("copied"))
     };
     let up = compare(15, || time(|| raw.copy(commands, &mine, &host, size)), || ours(&there, &here));
-    rate("pinned 64 MiB to the device", bytes, up);
+    line("pinned 64 MiB to the device", bytes, up);
     let down = compare(15, || time(|| raw.copy(commands, &host, &mine, size)), || ours(&here, &there));
-    rate("pinned 64 MiB back", bytes, down);
+    line("pinned 64 MiB back", bytes, down);
 }
 
 fn to(buffer: &Buffer, data: &[u8]) {

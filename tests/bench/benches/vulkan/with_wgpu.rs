@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use runtime_core::QueueOptions;
 
-use crate::{BURST, Device, Fixture, ROUNDS, TOUCH, compare, time, verdict};
+use crate::{BURST, Device, Fixture, ROUNDS, TOUCH, compare, rate, time};
 
 /// Bytes of a tensor.
 const BYTES: u64 = 256;
@@ -23,7 +23,7 @@ struct Wgpu {
 /// Prints how the rate of launches compares.
 pub(crate) fn compare_with(device: &Device) {
     let Some(wgpu) = Wgpu::open(&device.info().name) else {
-        return println!("| wgpu | | it does not open this device | | |");
+        return println!("| wgpu | | it does not open this device | | | |");
     };
     let fixture = Fixture::open(device, &QueueOptions::default());
     type Way<'a> = (&'a str, &'a dyn Fn() -> Duration, &'a dyn Fn() -> Duration);
@@ -35,14 +35,8 @@ pub(crate) fn compare_with(device: &Device) {
         ("500 to their end, wgpu one by one", &|| wgpu.whole_burst(Wgpu::one_each), &ours_ended),
     ];
     for (what, theirs, ours) in ways {
-        let (plain, ours) = compare(ROUNDS, theirs, ours);
-        let (ratio, each) = (plain / ours, f64::from(BURST));
-        println!(
-            "| launches per second, {what} | {:.0} | {:.0} | {ratio:.2}× | {} |",
-            each / plain * 1e9,
-            each / ours * 1e9,
-            verdict("≥ 2×", ratio >= 2.0)
-        );
+        let what = format!("launches per second, {what}");
+        rate(&what, compare(ROUNDS, theirs, ours), (f64::from(BURST) * 1e9, "", 0), 2.0);
     }
 }
 
