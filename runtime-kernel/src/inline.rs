@@ -21,6 +21,7 @@ use naga::{
 use runtime_core::Result;
 
 pub(crate) use operands::{each_operand, each_use, result_of};
+pub(crate) use unroll::size;
 
 /// Expressions of a function up to which it is inlined for speed alone.
 const SMALL: usize = 60;

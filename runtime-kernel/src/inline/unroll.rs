@@ -188,7 +188,7 @@ fn stores(frame: &Frame<'_>, statement: &Statement, variable: Handle<LocalVariab
 }
 
 /// Expressions that a block evaluates.
-fn size(block: &Block) -> usize {
+pub(crate) fn size(block: &Block) -> usize {
     block
         .iter()
         .map(|statement| match statement {

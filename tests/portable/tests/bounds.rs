@@ -63,6 +63,15 @@ fn at(id: vec3<u32>) -> i32 { return i32(id.x) + arguments.offset; }
 }
 ";
 
+/// Reads what it may, and writes what nobody reads.
+const ROWS: &str = "
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(64) fn rows(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&r)) { r[id.x] = x[id.x] + f32(id.x & 1023u); }
+}
+";
+
 struct Lab {
     device: Arc<dyn CommonRuntime>,
     module: Module,
@@ -125,5 +134,26 @@ fn what_is_in_range_is_done_beside_what_is_not() -> Result<()> {
     let beside = lab.run("scalars", None, 9, 4)?;
     let ones: Vec<_> = beside.chunks(4).map(|bytes| bytes == 1.0f32.to_le_bytes()).collect();
     assert_eq!(ones, [false, false, false, false, true, true, true, true, true]);
+    Ok(())
+}
+
+/// So much memory goes past the caches; the last row is not whole.
+#[test]
+fn rows_of_a_large_launch_are_right_to_the_last() -> Result<()> {
+    let n = 9_437_203;
+    let lab = Lab::new()?;
+    let module = lab.device.load(&ModuleSource::wgsl(ROWS))?;
+    let (x, r) = (lab.tensor(DType::F32, n)?, lab.tensor(DType::F32, n)?);
+    x.fill(&1.5f32.to_le_bytes())?;
+    let queue = lab.device.open_queue(&QueueOptions::default())?;
+    let geometry = Geometry::cover(9_437_400, 64);
+    queue.call(&module.kernel("rows")?, &geometry, &[Arg::read(&x), Arg::write(&r)])?;
+    let array = r.to_array()?;
+    let values = array.bytes().chunks_exact(4).zip(0..n);
+    let wrong = values.filter(|(bytes, index)| {
+        let due = 1.5 + f32::from(u16::try_from(index & 1023).unwrap_or(u16::MAX));
+        *bytes != due.to_le_bytes()
+    });
+    assert_eq!(wrong.map(|(_, index)| index).next(), None, "the first that is wrong");
     Ok(())
 }
