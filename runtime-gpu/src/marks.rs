@@ -61,7 +61,7 @@ impl Marks {
 
     /// The newest marked ticket that is not known to have ended; 0: none.
     #[inline]
-    fn newest(&self) -> u64 {
+    pub(crate) fn newest(&self) -> u64 {
         self.pending.back().map_or(0, |mark| mark.ticket)
     }
 

@@ -47,6 +47,9 @@ struct State {
     timestamps: Timestamps,
     /// The last submission, if it was a timestamp: its event is its mark too.
     last_stamp: Option<(u64, Event)>,
+    /// The last submission, if a mark of it is wanted: recorded before the next one, since until then the stream itself
+    /// tells its end.
+    wanted: Option<u64>,
     /// Ticket of the transfer that threads stage; nothing is submitted after it before it is through.
     staged: Option<u64>,
     /// Every ticket up to this one has ended, by what the host has done.
@@ -61,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) stream: Stream,
     tail: AtomicU64,
     completed: AtomicU64,
-    /// `state.staged` is set.
+    /// `state.staged` or `state.wanted` is set.
     busy: AtomicBool,
     state: Mutex<State>,
     launched: [AtomicU64; REMEMBERED],
@@ -108,10 +111,32 @@ impl Shared {
         open.min().map(|(ticket, name)| (ticket, NameId(name)))
     }
 
-    /// Waits until a staged transfer has handed everything to the driver: only then may something follow it.
+    /// Stands before every submission: records the mark that is wanted of the last one, and waits until a staged transfer
+    /// has handed everything to the driver.
     #[inline]
     pub(crate) fn settle(&self) -> Result<()> {
-        if self.busy.load(Ordering::Acquire) { self.settle_staged() } else { Ok(()) }
+        if self.busy.load(Ordering::Acquire) { self.settle_last() } else { Ok(()) }
+    }
+
+    fn settle_last(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.wanted.is_some() {
+            return self.record_wanted(&mut state);
+        }
+        drop(state);
+        self.settle_staged()
+    }
+
+    /// Records the mark that is wanted, if one is. Nothing is submitted after its ticket before this.
+    fn record_wanted(&self, state: &mut State) -> Result<()> {
+        let Some(ticket) = state.wanted else { return Ok(()) };
+        match state.last_stamp {
+            Some((stamped, event)) if stamped == ticket => state.marks.borrow(ticket, event),
+            _ => state.marks.record(&self.primary, self.stream, ticket)?,
+        }
+        state.wanted = None;
+        self.busy.store(false, Ordering::Release);
+        Ok(())
     }
 
     #[cold]
@@ -131,11 +156,11 @@ impl Shared {
             return Ok(());
         }
         let mut state = self.state.lock();
-        match state.last_stamp {
-            // Threads mark what they stage when they are through.
-            _ if state.staged == Some(ticket) || state.ended_on_host >= ticket => {}
-            Some((stamped, event)) if stamped == ticket => state.marks.borrow(ticket, event),
-            _ => state.marks.record(&self.primary, self.stream, ticket)?,
+        // Threads mark what they stage when they are through.
+        let staged = state.staged == Some(ticket) || state.ended_on_host >= ticket;
+        if !staged && state.marks.newest() < ticket {
+            state.wanted = Some(ticket);
+            self.busy.store(true, Ordering::Release);
         }
         Ok(())
     }
@@ -157,6 +182,10 @@ impl Shared {
         }
         self.land(&mut state, ended)?;
         self.completed.fetch_max(ended, Ordering::AcqRel);
+        if state.wanted.is_some_and(|ticket| ticket <= ended) {
+            state.wanted = None;
+            self.busy.store(false, Ordering::Release);
+        }
         Ok(self.completed())
     }
 
@@ -213,10 +242,11 @@ impl Shared {
             return Ok(());
         }
         self.settle()?;
-        let state = other.state.lock();
+        let mut state = other.state.lock();
         if state.marks.passed() >= ticket || state.ended_on_host >= ticket {
             return Ok(());
         }
+        other.record_wanted(&mut state)?;
         let Some(event) = state.marks.event(ticket) else {
             // Core then waits on the host: a staged transfer is not in the stream yet.
             return Err(Error::unsupported("a wait on the device for a transfer that is being staged"));

@@ -63,6 +63,11 @@ fn cases() -> Vec<Case> {
         case("a_fault_of_a_kernel_names_it", "fail=cuEventQuery:700:3", lost),
         // Every mark would lose the device.
         case("memory_of_a_queue_costs_no_mark", "only=queue_memory,fail=cuEventRecord:700:1", works),
+        case(
+            "what_is_waited_for_before_more_comes_costs_no_mark",
+            "only=waits,fail=cuEventRecord:700:1",
+            works,
+        ),
         case("a_mig_instance_is_a_device_with_its_share", "only=share,mig=1,memory=500000000", works),
         case("a_whole_device_is_no_mig_instance", "only=share,memory=500000000", works),
         case("a_fault_that_a_launch_reports", "fail=cuLaunchKernel:719:2", lost),
@@ -231,6 +236,7 @@ fn worker() -> ExitCode {
 fn only(words: &str) -> Option<fn(&dyn CommonRuntime) -> Result<()>> {
     match words.split(',').find_map(|word| word.strip_prefix("only="))? {
         "share" => Some(share),
+        "waits" => Some(waits),
         _ => Some(queue_memory),
     }
 }
@@ -272,6 +278,17 @@ fn queue_memory(device: &dyn CommonRuntime) -> Result<()> {
     let queue = device.open_queue(&QueueOptions::default())?;
     for _ in 0..100 {
         drop(queue.allocate(DType::F32, &[1 << 10], &Placement::default())?);
+    }
+    Ok(())
+}
+
+/// Launches, and waits for each before the next.
+fn waits(device: &dyn CommonRuntime) -> Result<()> {
+    // SAFETY: the kernel stays within its argument.
+    let module = device.load(&unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) })?;
+    let (spin, queue) = (module.kernel("spin")?, device.open_queue(&QueueOptions::default())?);
+    for _ in 0..20 {
+        done(&queue.launch(&spin, &Geometry::single(), &[Arg::scalar(100i64)])?)?;
     }
     Ok(())
 }
