@@ -246,6 +246,18 @@ fn wait(device: &Device, raw: &Raw) {
     };
     let ours = || time(|| (0..CALLS).for_each(|_| fixture.launch().wait().expect("the kernel ends")));
     line("launch + wait", compare(plain, ours), CALLS as f64);
+    let event = raw.open_event();
+    let looks = |wait: &dyn Fn()| {
+        time(|| {
+            (0..CALLS).for_each(|_| {
+                raw.launch(raw.stream, 3.0);
+                wait();
+            });
+        })
+    };
+    let (by_stream, by_event) = (|| looks(&|| raw.wait_by_stream()), || looks(&|| raw.wait_by_event(event)));
+    line("raw launch + wait, and raw that asks the stream", compare(plain, by_stream), CALLS as f64);
+    line("raw launch + wait, and raw that asks an event", compare(plain, by_event), CALLS as f64);
 }
 
 fn graph(device: &Device, raw: &Raw) {

@@ -63,6 +63,8 @@ bind! {
     cuGraphLaunch(Handle, Handle);
     cuEventCreate(*mut Handle, c_uint);
     cuEventRecord(Handle, Handle);
+    cuEventQuery(Handle);
+    cuStreamQuery(Handle);
     cuMemHostGetDevicePointer_v2(*mut u64, Handle, c_uint);
     cuStreamWriteValue64_v2(Handle, u64, u64, c_uint);
 }
@@ -235,6 +237,23 @@ impl Raw {
     pub(crate) fn wait(&self, stream: Handle) {
         // SAFETY: the stream is alive.
         ok(unsafe { (self.calls.cuStreamSynchronize)(stream) });
+    }
+
+    /// Looks until everything on the stream has ended.
+    pub(crate) fn wait_by_stream(&self) {
+        // SAFETY: the stream is alive.
+        while unsafe { (self.calls.cuStreamQuery)(self.stream) } != 0 {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Records an event, and looks until it has passed.
+    pub(crate) fn wait_by_event(&self, event: Handle) {
+        self.record(event, self.stream);
+        // SAFETY: the event is alive.
+        while unsafe { (self.calls.cuEventQuery)(event) } != 0 {
+            std::hint::spin_loop();
+        }
     }
 
     /// A graph of so many nodes, one after the other.
