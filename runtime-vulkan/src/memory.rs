@@ -91,10 +91,10 @@ impl VulkanBuffer {
         &self.context
     }
 
-    /// Whether the program reaches the memory.
+    /// Whether the program may look at the memory: by itself, or because reading it so is fast.
     #[inline]
     pub(crate) fn is_seen(&self) -> bool {
-        self.memory.host().is_some()
+        self.memory.host().is_some() && (self.space != Space::Device || self.memory.is_cached())
     }
 
     /// Checks that a range lies inside.

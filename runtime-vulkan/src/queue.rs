@@ -70,7 +70,8 @@ impl Queue for VulkanQueue {
         destination.check("write", offset, bytes)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
-            if destination.is_seen() && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
+            let reached = destination.memory.host().is_some();
+            if reached && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
                 destination.memory.write(offset, &source, 0, source.len());
                 recorder.ended(place.ticket);
                 return Ok(());
@@ -98,8 +99,8 @@ impl Queue for VulkanQueue {
         source.check("read", offset, bytes)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
-            let direct = source.is_seen() && source.memory.is_cached();
-            if direct && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
+            let cached = source.memory.host().is_some() && source.memory.is_cached();
+            if cached && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
                 source.memory.read(offset, &destination, 0, destination.len());
                 recorder.ended(place.ticket);
                 return Ok(());

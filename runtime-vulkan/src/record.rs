@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::Result;
 use runtime_core::abi::Place;
+use runtime_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
 use crate::driver::{Batch, Commands, Home, Lane, Memory, Pool, Semaphore};
@@ -291,10 +291,7 @@ impl Recorder {
 
     #[inline]
     fn open(&mut self) -> Result<&mut Commands> {
-        match &mut self.open {
-            Some(open) => Ok(open),
-            none => Ok(none.insert(self.pool.commands(false)?)),
-        }
+        self.open.as_mut().ok_or_else(|| Error::new(ErrorKind::Internal, "no commands are being recorded"))
     }
 
     /// Sees to it that there are commands to record into.

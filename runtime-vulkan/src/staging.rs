@@ -91,11 +91,11 @@ impl Host {
             Self::Destination(bytes) => bytes.len(),
         }
     }
+}
 
-    /// Whether the program reaches the device's memory, at a speed that makes sense.
-    pub(crate) fn is_direct(&self, memory: &Memory) -> bool {
-        memory.host().is_some() && (matches!(self, Self::Source(_)) || memory.is_cached())
-    }
+/// Whether the program reaches the device's memory as fast as its own.
+fn is_direct(memory: &Memory) -> bool {
+    memory.host().is_some() && memory.is_cached()
 }
 
 /// A transfer to stage.
@@ -162,14 +162,14 @@ impl Staging {
     /// # Errors
     /// `OutOfResources` where none can be started.
     pub(crate) fn prepare(&self, host: &Host, memory: &Memory) -> Result<()> {
-        let pieces = host.len().div_ceil(self.0.tuning.piece_bytes(host.len(), host.is_direct(memory)));
+        let pieces = host.len().div_ceil(self.0.tuning.piece_bytes(host.len(), is_direct(memory)));
         self.start(&mut self.0.list.lock(), pieces)
     }
 
     /// Takes a transfer over; `shared` says when it has ended.
     pub(crate) fn submit(&self, shared: &Arc<Shared>, transfer: Transfer) {
         let inner = &self.0;
-        let direct = transfer.host.is_direct(&transfer.memory);
+        let direct = is_direct(&transfer.memory);
         let piece_bytes = inner.tuning.piece_bytes(transfer.host.len(), direct);
         shared.begin_staged();
         inner.list.lock().jobs.push(Arc::new(Job {

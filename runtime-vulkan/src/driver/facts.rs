@@ -91,6 +91,7 @@ pub(crate) struct Heap {
 /// A type of memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MemoryKind {
+    pub(crate) heap: usize,
     pub(crate) on_device: bool,
     /// The program reaches it, and nobody needs to flush.
     pub(crate) on_host: bool,
@@ -181,6 +182,13 @@ impl Facts {
         self.memory.iter().any(|kind| kind.on_device && kind.on_host)
     }
 
+    /// Whether the program reaches all memory of the device, so that it can as well be allocated like that.
+    pub(crate) fn reaches_all(&self) -> bool {
+        let largest = self.heap_bytes(true);
+        let heap = |kind: &MemoryKind| self.heaps.get(kind.heap).map_or(0, |heap| heap.bytes);
+        self.memory.iter().any(|kind| kind.on_device && kind.on_host && heap(kind) == largest)
+    }
+
     /// Bytes of the largest heap of the device, or of the host.
     pub(crate) fn heap_bytes(&self, on_device: bool) -> u64 {
         let of = |wanted: bool| self.heaps.iter().filter(move |heap| heap.on_device == wanted);
@@ -202,6 +210,17 @@ mod tests {
         assert!(
             Version { major: 1, minor: 1, patch: 999 } < super::super::FLOOR && super::super::FLOOR < version
         );
+    }
+
+    #[test]
+    fn all_memory_is_reached_where_its_heap_is_the_large_one() {
+        let heap = |bytes| Heap { bytes, on_device: true };
+        let kind = |heap, on_host| MemoryKind { heap, on_device: true, on_host };
+        let mut facts = Facts { heaps: vec![heap(80), heap(1)], ..Facts::default() };
+        facts.memory = vec![kind(0, false), kind(1, true)];
+        assert!(facts.has_shared() && !facts.reaches_all());
+        facts.memory.push(kind(0, true));
+        assert!(facts.reaches_all());
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ash::vk;
-use gpu_allocator::MemoryLocation;
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
+use gpu_allocator::{AllocationError, MemoryLocation};
 use runtime_core::backend::{HostBytes, HostBytesMut};
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -94,21 +94,7 @@ impl Memory {
         // SAFETY: the buffer was just made.
         let mut requirements = unsafe { logical.handle.get_buffer_memory_requirements(memory.buffer) };
         requirements.alignment = requirements.alignment.max(alignment);
-        let wanted = AllocationCreateDesc {
-            name: "tensor",
-            requirements,
-            location: match home {
-                Home::Device => MemoryLocation::GpuOnly,
-                Home::Pinned => MemoryLocation::GpuToCpu,
-                Home::Shared => MemoryLocation::CpuToGpu,
-            },
-            linear: true,
-            allocation_scheme: AllocationScheme::GpuAllocatorManaged,
-        };
-        let mut allocator = logical.allocator.lock();
-        let allocator =
-            allocator.as_mut().ok_or_else(|| super::logical::exhausted("the device is closed"))?;
-        let part = allocator.allocate(&wanted).map_err(|failure| status::allocation(bytes, &failure))?;
+        let part = memory.part(home, requirements)?;
         let (flags, offset) = (part.memory_properties(), part.offset());
         if flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT) {
             memory.pointer = part.mapped_ptr().map(NonNull::cast);
@@ -121,6 +107,36 @@ impl Memory {
         let bound = unsafe { logical.handle.bind_buffer_memory(memory.buffer, owner, offset) };
         logical.check("vkBindBufferMemory", bound)?;
         Ok(memory)
+    }
+
+    fn part(&self, home: Home, requirements: vk::MemoryRequirements) -> Result<Allocation> {
+        let wanted = |location| AllocationCreateDesc {
+            name: "tensor",
+            requirements,
+            location,
+            linear: true,
+            allocation_scheme: AllocationScheme::GpuAllocatorManaged,
+        };
+        let failed = |failure: AllocationError| status::allocation(requirements.size, &failure);
+        let mut allocator = self.logical.allocator.lock();
+        let allocator =
+            allocator.as_mut().ok_or_else(|| super::logical::exhausted("the device is closed"))?;
+        if home == Home::Device && self.logical.facts.reaches_all() {
+            match allocator.allocate(&wanted(MemoryLocation::CpuToGpu)) {
+                // When the device's is exhausted this may be the host's.
+                Ok(part) if part.memory_properties().contains(vk::MemoryPropertyFlags::DEVICE_LOCAL) => {
+                    return Ok(part);
+                }
+                Ok(part) => allocator.free(part).map_err(failed)?,
+                Err(_) => {}
+            }
+        }
+        let location = match home {
+            Home::Device => MemoryLocation::GpuOnly,
+            Home::Pinned => MemoryLocation::GpuToCpu,
+            Home::Shared => MemoryLocation::CpuToGpu,
+        };
+        allocator.allocate(&wanted(location)).map_err(failed)
     }
 
     /// Wraps memory of the program, which outlives this.

@@ -71,6 +71,7 @@ impl Physical {
             })
             .collect();
         let kinds = memory.memory_types_as_slice().iter().map(|kind| MemoryKind {
+            heap: kind.heap_index as usize,
             on_device: kind.property_flags.contains(Flags::DEVICE_LOCAL),
             on_host: kind.property_flags.contains(Flags::HOST_VISIBLE | Flags::HOST_COHERENT),
         });
@@ -218,7 +219,8 @@ impl Physical {
         let found = unsafe { calls.get_physical_device_cooperative_matrix_properties(self.0) };
         let shape = |found: &vk::CooperativeMatrixPropertiesKHR<'_>| {
             let (m, n, k) = (found.m_size, found.n_size, found.k_size);
-            format!("{m}x{n}x{k} {:?} * {:?} + {:?}", found.a_type, found.b_type, found.c_type).to_lowercase()
+            let [a, b, c] = [found.a_type, found.b_type, found.c_type].map(component);
+            format!("{m}x{n}x{k} {a} * {b} + {c}")
         };
         facts.matrices = found.unwrap_or_default().iter().map(shape).collect();
     }
@@ -234,6 +236,15 @@ impl Physical {
         unsafe { instance.handle.get_physical_device_memory_properties2(self.0, &mut memory) };
         let both = budget.heap_budget.iter().zip(&budget.heap_usage).map(|(budget, used)| (*budget, *used));
         Some(both.take(facts.heaps.len()).collect())
+    }
+}
+
+/// The name of a matrix's element type.
+fn component(kind: vk::ComponentTypeKHR) -> String {
+    // `VK_COMPONENT_TYPE_BFLOAT16_KHR`, which is newer than the bindings.
+    match kind.as_raw() {
+        1_000_141_000 => "bfloat16".to_owned(),
+        _ => format!("{kind:?}").to_lowercase(),
     }
 }
 
