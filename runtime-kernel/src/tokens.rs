@@ -45,7 +45,7 @@ fn length(rest: &str, first: char) -> usize {
         return first.len_utf8();
     }
     let number = first.is_ascii_digit();
-    rest.find(|next| !is_word(next) && !(number && next == '.')).unwrap_or(rest.len())
+    rest.find(|next| !(is_word(next) || number && next == '.')).unwrap_or(rest.len())
 }
 
 fn is_word(letter: char) -> bool {
