@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cl3::ext::{CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, cl_context_properties, cl_int};
 use parking_lot::Mutex;
 use runtime_core::backend::QueueOptions;
-use runtime_core::{Error, Result};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::builtin::Builtins;
 use crate::catalog::Entry;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
-use crate::driver::{Calls, Driver, Raw, is_sticky};
+use crate::driver::{Calls, Driver, Raw, code_text, is_sticky};
 use crate::facts::Facts;
 use crate::queue;
 use crate::select::Quirks;
@@ -162,6 +162,16 @@ impl Primary {
     pub(crate) fn fail(&self, function: &str, code: cl_int) -> Error {
         let error = self.driver.error(function, code);
         if is_sticky(code) { self.lost.get_or_init(|| error).clone() } else { error }
+    }
+
+    /// Loses the device to what a command has done.
+    #[cold]
+    pub(crate) fn lose(&self, code: cl_int) -> Error {
+        let message = "a command ended with an error, and the device does not work any more; open it again, or start \
+                       another process";
+        let error = Error::new(ErrorKind::DeviceLost, message);
+        let error = error.with_driver(code_text(code), i64::from(code));
+        self.lost.get_or_init(|| error).clone()
     }
 
     /// Says at once that the device is lost, if it is.

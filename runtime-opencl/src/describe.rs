@@ -122,7 +122,6 @@ fn spaces(facts: &Facts, total_bytes: u64) -> Vec<MemorySpace> {
 fn capabilities(driver: &Driver, device: Raw, facts: &Facts) -> Capabilities {
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
     let doubles = facts.has("cl_khr_fp64") || driver.device_number(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
-    let lent = facts.is_processor && facts.spaces.len() > 1;
     Capabilities(
         abi::CAP_TIMESTAMPS
             | abi::CAP_WAIT_FOR
@@ -130,7 +129,7 @@ fn capabilities(driver: &Driver, device: Raw, facts: &Facts) -> Capabilities {
             | abi::CAP_ROWS
             | has(facts.has_compiler, abi::CAP_EMPTY_KERNEL)
             | has(facts.command_buffers.is_some(), abi::CAP_GRAPHS)
-            | has(lent, abi::CAP_IMPORT)
+            | has(facts.is_processor, abi::CAP_IMPORT)
             | has(doubles, abi::CAP_F64)
             | has(facts.has("cl_khr_fp16"), abi::CAP_F16),
     )

@@ -2,11 +2,9 @@
 
 use cl3::ext::{
     CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION,
-    CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IL_VERSION, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
-    CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION,
-};
-use cl3::ext::{
-    CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+    CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IL_VERSION,
+    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
+    CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION,
 };
 
 use crate::catalog::Entry;
@@ -14,7 +12,7 @@ use crate::driver::extensions::{CommandBuffers, Usm};
 use crate::driver::{Driver, Raw, number, written};
 use crate::graph;
 use crate::memory::Space;
-use crate::select::{CPU, Quirks};
+use crate::select::{CPU, Quirks, SORTS};
 
 /// `CL_DEVICE_SVM_FINE_GRAIN_BUFFER`.
 const FINE_GRAIN: u64 = 1 << 1;
@@ -59,7 +57,8 @@ impl Facts {
         let number = |key| driver.device_number(device, key);
         let extensions = format!(" {} ", driver.device_text(device, CL_DEVICE_EXTENSIONS));
         let has = |name: &str| extensions.contains(&format!(" {name} "));
-        let is_processor = entry.identity.types & CPU != 0;
+        // A simulator claims to be several things.
+        let is_processor = entry.identity.types & SORTS == CPU;
         let unified = is_processor || number(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
         let usm = (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| driver.usm(entry.platform));
         let svm = quirks.svm && number(CL_DEVICE_SVM_CAPABILITIES) & FINE_GRAIN != 0;

@@ -35,6 +35,11 @@
 //! not `const` counts as written: name such an argument written, or read and written. `Geometry::shared_bytes` gives a kernel
 //! nothing: it sees what its arguments name.
 //!
+//! # Failure
+//!
+//! OpenCL goes on behind a command that has failed; here it fails its queue for good, so every command is watched by an event of
+//! its own. On NVIDIA's platform a fault ends the whole context: there launches go without, and a fault loses the device.
+//!
 //! # As a library
 //!
 //! A backend of one vendor stands on [`OpenCl::with`]: a [`Selection`] of its devices, and the [`Quirks`] of its driver.

@@ -197,8 +197,8 @@ impl Progress {
 
     #[cold]
     fn note_failure(&self, state: &mut State, ticket: u64, status: cl_int) {
-        let error = if is_sticky(status) {
-            self.primary.fail("a command", status)
+        let error = if is_sticky(status) || self.primary.facts.fails_for_good {
+            self.primary.lose(status)
         } else {
             let message = "the command ended with an error; open another queue to go on";
             Error::new(ErrorKind::Failed, message).with_driver(code_text(status), i64::from(status))

@@ -29,7 +29,9 @@ use crate::transfer::{End, Lane};
 const AT_ONCE: usize = 1 << 20;
 /// Submissions after which the driver is told to begin, if nobody has asked for that.
 const BATCH: u32 = 32;
-/// `CL_QUEUE_PRIORITY_HIGH_KHR`, medium and low.
+/// `CL_OUT_OF_RESOURCES`.
+const OUT_OF_RESOURCES: i64 = -5;
+/// `CL_QUEUE_PRIORITY_HIGH_KHR` and `CL_QUEUE_PRIORITY_LOW_KHR`.
 const HIGH: u64 = 1 << 0;
 const LOW: u64 = 1 << 2;
 
@@ -168,9 +170,16 @@ impl OpenClQueue {
     }
 
     fn submit_marker(&self) -> Result<Owned<Event>> {
-        self.primary.enqueue("clEnqueueMarkerWithWaitList", |calls, event| {
+        let marked = self.primary.enqueue("clEnqueueMarkerWithWaitList", |calls, event| {
             // SAFETY: the queue is alive; an empty list waits for everything before.
             Some(unsafe { (calls.clEnqueueMarkerWithWaitList?)(self.raw(), 0, std::ptr::null(), event) })
+        });
+        marked.map_err(|error| match error.driver() {
+            // A marker takes nothing: this is what is left after a fault.
+            Some((_, code @ OUT_OF_RESOURCES)) if self.primary.facts.fails_for_good => {
+                self.primary.lose(i32::try_from(code).unwrap_or(0))
+            }
+            _ => error,
         })
     }
 }

@@ -35,7 +35,7 @@ pub(crate) const GPU: u64 = 1 << 2;
 /// `CL_DEVICE_TYPE_ACCELERATOR`.
 pub(crate) const ACCELERATOR: u64 = 1 << 3;
 /// The bits that say what a device is; others say that it is the platform's default.
-const SORTS: u64 = CPU | GPU | ACCELERATOR;
+pub(crate) const SORTS: u64 = CPU | GPU | ACCELERATOR;
 
 impl Selection {
     /// Whether a device is offered.
