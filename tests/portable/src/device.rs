@@ -47,7 +47,8 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
             }
         }
     }
-    let wanted = ["host", "opencl", "vulkan"].into_iter().filter(|target| *target == "host" || required(target));
+    let wanted =
+        ["host", "opencl", "vulkan"].into_iter().filter(|target| *target == "host" || required(target));
     for target in wanted.filter(|target| !seen.iter().any(|name| name == target)) {
         let error = Error::new(ErrorKind::Unavailable, "the backend is not built: `cargo build --workspace`");
         absent.push(self::absent(target, target, &error));
