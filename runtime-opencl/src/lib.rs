@@ -11,10 +11,10 @@
 //! | space | what it is |
 //! | --- | --- |
 //! | `device` | buffers of the driver |
-//! | `pinned` | host memory: what the device reads in place where it has unified shared memory, or is the processor; else a buffer that is mapped for good, fast to copy, which kernels get a copy of |
+//! | `pinned` | host memory that the device reads in place; where it cannot, mapped buffers, which kernels get copies of |
 //! | `shared` | memory that both use: unified shared memory, or fine-grained shared virtual memory |
 //!
-//! Where `pinned` is such a buffer, threads copy large pieces of the program's own memory through others of that sort.
+//! Where `pinned` is mapped buffers, threads copy large pieces of the program's own memory through others of that sort.
 //!
 //! A tensor that does not begin where its buffer does is passed as a pointer where the memory has one, else as a sub-buffer
 //! where its offset is aligned (`view_alignment_bytes`), else as a copy, made in front of the launch and written back behind it.
