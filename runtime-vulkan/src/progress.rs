@@ -32,6 +32,21 @@ pub(crate) struct Landing {
 struct State {
     landings: VecDeque<Landing>,
     failure: Option<(u64, Error)>,
+    /// What submissions waited for that the driver did not take.
+    abandoned: Vec<(Arc<Semaphore>, u64)>,
+}
+
+impl State {
+    /// Whether all has ended that submissions waited for which the driver did not take.
+    fn is_released(&mut self) -> Result<bool> {
+        while let Some((semaphore, value)) = self.abandoned.last() {
+            if semaphore.value()? < *value {
+                return Ok(false);
+            }
+            self.abandoned.pop();
+        }
+        Ok(true)
+    }
 }
 
 /// What a queue shares with those who wait for it.
@@ -106,6 +121,11 @@ impl Shared {
         self.state.lock().failure.get_or_insert((ticket, error));
     }
 
+    /// Notes what a submission waited for that the driver did not take.
+    pub(crate) fn abandon(&self, waits: impl IntoIterator<Item = (Arc<Semaphore>, u64)>) {
+        self.state.lock().abandoned.extend(waits);
+    }
+
     /// Notes that threads have a transfer.
     pub(crate) fn begin_staged(&self) {
         self.staged.store(true, Ordering::Release);
@@ -166,7 +186,10 @@ impl Shared {
             }
         }
         let mut completed = value.max(self.ended_here.load(Ordering::Acquire));
-        if state.failure.is_some() && value >= self.submitted.load(Ordering::Acquire) {
+        if state.failure.is_some()
+            && value >= self.submitted.load(Ordering::Acquire)
+            && state.is_released()?
+        {
             // The rest never reached the driver.
             state.landings.clear();
             completed = self.tail.load(Ordering::Acquire);

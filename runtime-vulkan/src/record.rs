@@ -63,6 +63,8 @@ pub(crate) struct Recorder {
     tail: u64,
     sealed_to: u64,
     handed_to: u64,
+    /// The last ticket that the driver has, or that ended without it.
+    settled_to: u64,
     /// Every ticket up to this one lies before a barrier.
     covered: u64,
     /// The last timestamp.
@@ -104,6 +106,7 @@ impl Recorder {
             tail: 0,
             sealed_to: 0,
             handed_to: 0,
+            settled_to: 0,
             covered: 0,
             stamped: 0,
             seen: false,
@@ -185,10 +188,8 @@ impl Recorder {
             if std::mem::take(&mut self.seen) {
                 commands.publish();
             }
-            if let Err(error) = commands.end() {
-                self.shared.fail(self.sealed_to + 1, error);
-            }
         }
+        let ended = commands.as_ref().map_or(Ok(()), Commands::end);
         self.sealed.push_back(Segment {
             commands,
             waits: std::mem::take(&mut self.waits),
@@ -196,6 +197,9 @@ impl Recorder {
             last: self.tail,
         });
         self.sealed_to = self.tail;
+        if let Err(error) = ended {
+            self.abandon(Some(error));
+        }
     }
 
     /// Hands over everything; somebody is about to wait.
@@ -210,7 +214,7 @@ impl Recorder {
         let Some(last) = self.sealed.back().map(|segment| segment.last) else { return };
         self.shared.settle();
         if self.shared.first_failed() != 0 {
-            return self.sealed.clear();
+            return self.abandon(None);
         }
         let semaphore = &*self.shared.semaphore;
         let batches: SmallVec<[Batch<'_>; INLINE]> = self
@@ -226,14 +230,24 @@ impl Recorder {
             Ok(()) => {
                 drop(batches);
                 self.shared.handed(last);
-                self.handed_to = last;
+                (self.handed_to, self.settled_to) = (last, last);
                 self.in_flight.append(&mut self.sealed);
             }
             Err(error) => {
                 drop(batches);
-                self.shared.fail(self.handed_to + 1, error);
-                self.sealed.clear();
+                self.abandon(Some(error));
             }
+        }
+    }
+
+    /// Gives up what the driver did not take, and fails it. It ends no earlier than what it should have waited for:
+    /// whoever sees it end takes that to have ended too.
+    fn abandon(&mut self, error: Option<Error>) {
+        for segment in self.sealed.drain(..) {
+            self.shared.abandon(segment.waits);
+        }
+        if let Some(error) = error {
+            self.shared.fail(self.settled_to + 1, error);
         }
     }
 
@@ -262,13 +276,14 @@ impl Recorder {
 
     /// Notes that the program itself has ended `ticket`, all before it having ended.
     pub(crate) fn ended(&mut self, ticket: u64) {
-        (self.tail, self.sealed_to, self.covered) = (ticket, ticket, ticket);
+        (self.tail, self.sealed_to, self.settled_to, self.covered) = (ticket, ticket, ticket, ticket);
         self.shared.ended(ticket);
     }
 
     /// Notes that threads will end `ticket`.
     pub(crate) fn staged(&mut self, ticket: u64) {
-        (self.tail, self.sealed_to, self.handed_to, self.covered) = (ticket, ticket, ticket, ticket);
+        (self.tail, self.sealed_to, self.settled_to, self.covered) = (ticket, ticket, ticket, ticket);
+        self.handed_to = ticket;
         self.shared.took(ticket);
         self.shared.handed(ticket);
     }
