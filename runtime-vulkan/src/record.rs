@@ -213,7 +213,7 @@ impl Recorder {
         self.pending = 0;
         let Some(last) = self.sealed.back().map(|segment| segment.last) else { return };
         self.shared.settle();
-        if self.shared.first_failed() != 0 {
+        if self.shared.first_failed() != 0 || self.shared.context.logical.check_alive().is_err() {
             return self.abandon(None);
         }
         let semaphore = &*self.shared.semaphore;

@@ -206,6 +206,8 @@ impl Logical {
             Some(words) => error.with_note(words),
             None => error,
         };
+        // Whoever is told may free what work still uses, if the driver has not let go of it.
+        self.wait_idle();
         self.lost.get_or_init(|| error).clone()
     }
 
