@@ -169,9 +169,6 @@
 // `Telemetry::valid`: `energy_microjoules`.
 #define RT_TELEMETRY_ENERGY (1 << 4)
 
-// A figure that a driver does not tell.
-#define RT_UNKNOWN UINT32_MAX
-
 // `Arg::kind`: a tensor.
 #define RT_ARG_TENSOR 1
 
@@ -204,6 +201,9 @@
 
 // `GraphNode::kind`: a fill.
 #define RT_NODE_FILL 3
+
+// A figure that a driver does not tell.
+#define RT_UNKNOWN UINT32_MAX
 
 // What every versioned table begins with.
 typedef struct rt_Header {

@@ -99,6 +99,7 @@ fn generate() -> String {
     let sources = [
         ("mod.rs", source("mod.rs")),
         ("data.rs", source("data.rs")),
+        ("kernel.rs", source("kernel.rs")),
         ("table.rs", expand_tables(&source("table.rs"))),
     ];
     let mut export =

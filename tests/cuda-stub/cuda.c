@@ -199,7 +199,7 @@ int submit(struct stream *stream, struct work work) {
     return 0;
 }
 
-static void drain(struct stream *stream) {
+void drain(struct stream *stream) {
     pthread_mutex_lock(&lock);
     long until = stream->submitted;
     while (stream->ended < until) pthread_cond_wait(&changed, &lock);
@@ -512,29 +512,6 @@ int cuLaunchKernel(const struct kernel *kernel, unsigned gx, unsigned gy, unsign
     (void)extra;
     CALL;
     return launch(kernel, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, parameters);
-}
-
-/* What only the benchmark's own calls use. */
-
-int cuStreamCreate(struct stream **out, unsigned flags) { return cuStreamCreateWithPriority(out, flags, 0); }
-int cuStreamSynchronize(struct stream *stream) {
-    CALL;
-    drain(stream);
-    return 0;
-}
-int cuModuleLoadData(char **module, const char *image) { return cuModuleLoadDataEx(module, image, 0, NULL, NULL); }
-int cuMemcpyHtoDAsync_v2(char *to, char *from, size_t bytes, struct stream *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
-int cuMemcpyDtoHAsync_v2(char *to, char *from, size_t bytes, struct stream *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
-
-int cuMemHostGetDevicePointer_v2(void **address, void *host, unsigned flags) {
-    *address = host;
-    return flags ? CUDA_ERROR_INVALID_VALUE : 0;
-}
-int cuStreamWriteValue64_v2(struct stream *stream, char *to, unsigned long long value, unsigned flags) {
-    CALL;
-    struct work work = {.kind = COPY, .to = to, .bytes = sizeof value};
-    work.from = work.owned = memcpy(malloc(sizeof value), &value, sizeof value);
-    return flags ? CUDA_ERROR_INVALID_VALUE : submit(stream, work);
 }
 
 #ifndef LACKS_OPTIONAL

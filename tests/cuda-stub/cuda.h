@@ -51,6 +51,7 @@ struct work {
 };
 
 __attribute__((visibility("hidden"))) int submit(struct stream *stream, struct work work);
+__attribute__((visibility("hidden"))) void drain(struct stream *stream);
 __attribute__((visibility("hidden"))) void prepare(struct kernel_call *call, const struct kernel *kernel, const unsigned grid[3],
                                                    const unsigned block[3], unsigned shared, void **parameters);
 

@@ -20,10 +20,12 @@
 
 mod convert;
 mod data;
+mod kernel;
 mod table;
 
 pub use convert::*;
 pub use data::*;
+pub use kernel::*;
 pub use table::*;
 
 /// First field of every [`Header`]: the bytes `RUNTIME\0` read as a little-endian integer.

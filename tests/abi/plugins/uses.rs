@@ -101,7 +101,9 @@ pub(crate) const USES: &[Use] = &[
         }
     }),
     cut("QueueTable.copy_rows", Replaced, copies_rows),
-    cut("GraphTable.instantiate", Named, |runtime| graph(runtime, |_, _| Ok(()))),
+    cut("GraphTable.instantiate", Replaced, |runtime| {
+        graph(runtime, |queue, graph| queue.replay(graph)?.wait())
+    }),
     cut("GraphTable.update", Named, |runtime| graph(runtime, |_, graph| graph.update(0, &[]))),
     cut("GraphTable.replay", Named, |runtime| graph(runtime, |queue, graph| queue.replay(graph)?.wait())),
     cut("GraphTable.close", Replaced, |runtime| graph(runtime, |queue, graph| queue.replay(graph)?.wait())),

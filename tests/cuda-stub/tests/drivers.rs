@@ -60,7 +60,7 @@ fn cases() -> Vec<Case> {
         case("a_negative_code_of_the_first_call", "init=-7", unavailable),
         case("an_unknown_code_of_the_count", "count=123456", any_error),
         case("a_little_memory_is_soon_exhausted", "memory=1000000", any_error),
-        case("a_fault_of_a_kernel_names_it", "fail=cuEventQuery:700:3", lost),
+        case("a_fault_of_a_kernel_names_it", "fail=cuEventQuery:700:1", lost),
         // Every mark would lose the device.
         case("memory_of_a_queue_costs_no_mark", "only=queue_memory,fail=cuEventRecord:700:1", works),
         case(
