@@ -6,6 +6,10 @@ use libtest_mimic::{Arguments, Trial};
 use runtime_conformance::Selection;
 use vulkan_tests::{Messages, VALIDATION, again, beside, is_again, lavapipe, layer, missing, on};
 
+/// What the layer of Debian says of itself: at times it loses count of a timeline semaphore that two threads look at
+/// (KhronosGroup/Vulkan-ValidationLayers, issue 4968), waits ten seconds for itself, and says that this is its own mistake.
+const OF_ITSELF: &str = "UNASSIGNED-VkSemaphore-state-timeout";
+
 fn main() -> ExitCode {
     if let Some(code) = runtime_conformance::child() {
         return code;
@@ -46,8 +50,9 @@ fn suite() -> ExitCode {
     // What is required of the machine is required of other tests: here is this backend, and nothing else.
     let selection = Selection { required: vec!["vulkan".to_owned()], ..Selection::new(vec![backend]) };
     let code = runtime_conformance::run(&selection, &Arguments::from_args());
-    let said = messages.list();
-    println!("validation: {} messages", said.len());
+    let (of_itself, said): (Vec<_>, Vec<_>) =
+        messages.list().into_iter().partition(|message| message.contains(OF_ITSELF));
+    println!("validation: {} messages, and {} of the layer's own state", said.len(), of_itself.len());
     said.iter().for_each(|message| println!("  {message}"));
     if said.is_empty() { code } else { ExitCode::FAILURE }
 }
