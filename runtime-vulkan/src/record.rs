@@ -184,10 +184,9 @@ impl Recorder {
             return;
         }
         let commands = self.open.take();
-        if let Some(commands) = &commands {
-            if std::mem::take(&mut self.seen) {
-                commands.publish();
-            }
+        if let (Some(commands), true) = (&commands, self.seen) {
+            commands.publish();
+            self.seen = false;
         }
         let ended = commands.as_ref().map_or(Ok(()), Commands::end);
         self.sealed.push_back(Segment {
