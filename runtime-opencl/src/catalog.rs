@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code, reason = "asks the driver")]
 
-use std::ffi::c_void;
-
 use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION};
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
@@ -19,6 +17,8 @@ const EQUALLY: usize = 0x1086;
 const BY_DOMAIN: usize = 0x1088;
 /// `CL_DEVICE_AFFINITY_DOMAIN_NUMA`.
 const NUMA: usize = 1;
+/// Most platforms, or devices of one, that are believed.
+const MOST_HANDLES: u32 = 4096;
 /// Most sub-devices that a device is cut into by itself.
 const MOST_PARTS: u32 = 16;
 
@@ -102,15 +102,15 @@ fn platforms(driver: &Driver) -> Result<Vec<Raw>> {
         Err(error) if error.kind() == ErrorKind::Unavailable => return Err(none()),
         other => other?,
     }
-    let mut platforms = vec![std::ptr::null_mut(); count as usize];
     if count == 0 {
         return Err(none());
     }
-    driver.check("clGetPlatformIDs", |calls| {
-        // SAFETY: there is room for as many.
-        Some(unsafe { (calls.clGetPlatformIDs?)(count, platforms.as_mut_ptr(), std::ptr::null_mut()) })
-    })?;
-    Ok(platforms)
+    handles(count, |count, platforms| {
+        driver.check("clGetPlatformIDs", |calls| {
+            // SAFETY: there is room for as many.
+            Some(unsafe { (calls.clGetPlatformIDs?)(count, platforms, std::ptr::null_mut()) })
+        })
+    })
 }
 
 fn devices(driver: &Driver, platform: Raw) -> Result<Vec<Raw>> {
@@ -121,14 +121,23 @@ fn devices(driver: &Driver, platform: Raw) -> Result<Vec<Raw>> {
             (calls.clGetDeviceIDs?)(platform, EVERY_TYPE, 0, std::ptr::null_mut(), &raw mut count)
         })
     })?;
-    let mut devices = vec![std::ptr::null_mut(); count as usize];
-    driver.check("clGetDeviceIDs", |calls| {
-        // SAFETY: there is room for as many.
-        Some(unsafe {
-            (calls.clGetDeviceIDs?)(platform, EVERY_TYPE, count, devices.as_mut_ptr(), std::ptr::null_mut())
+    handles(count, |count, devices| {
+        driver.check("clGetDeviceIDs", |calls| {
+            // SAFETY: there is room for as many.
+            Some(unsafe {
+                (calls.clGetDeviceIDs?)(platform, EVERY_TYPE, count, devices, std::ptr::null_mut())
+            })
         })
-    })?;
-    Ok(devices)
+    })
+}
+
+/// What a driver writes of `count` handles, which it said there are: it may write fewer.
+fn handles(count: u32, write: impl FnOnce(u32, *mut Raw) -> Result<()>) -> Result<Vec<Raw>> {
+    let count = count.min(MOST_HANDLES);
+    let mut handles = vec![std::ptr::null_mut(); count as usize];
+    write(count, handles.as_mut_ptr())?;
+    handles.retain(|handle| !handle.is_null());
+    Ok(handles)
 }
 
 /// The sub-devices of a device, in the driver's order.
@@ -182,20 +191,15 @@ fn cut(driver: &Driver, device: Raw, properties: &[isize]) -> Vec<Raw> {
     if counted.is_err() || count < 2 {
         return Vec::new();
     }
-    let mut parts = vec![std::ptr::null_mut::<c_void>(); count as usize];
-    let made = driver.check("clCreateSubDevices", |calls| {
-        // SAFETY: as above, and there is room for as many.
-        Some(unsafe {
-            (calls.clCreateSubDevices?)(
-                device,
-                properties.as_ptr(),
-                count,
-                parts.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+    let made = handles(count, |count, parts| {
+        driver.check("clCreateSubDevices", |calls| {
+            // SAFETY: as above, and there is room for as many.
+            Some(unsafe {
+                (calls.clCreateSubDevices?)(device, properties.as_ptr(), count, parts, std::ptr::null_mut())
+            })
         })
     });
-    if made.is_ok() { parts } else { Vec::new() }
+    made.unwrap_or_default()
 }
 
 impl Driver {

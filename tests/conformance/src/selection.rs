@@ -5,7 +5,7 @@ use crate::exceptions::{self, Exception};
 /// Names of backends that must be there, separated by commas: then "not on this machine" is a failure.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
 /// Words of the same list that name no backend: other tests look for them.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 14] = [
     "clang",
     "glslang",
     "intel-opencl",
@@ -13,7 +13,6 @@ const TOOLS: [&str; 15] = [
     "nvrtc",
     "numpy",
     "oclgrind",
-    "pocl",
     "python",
     "safetensors",
     "set-uid",
