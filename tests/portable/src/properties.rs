@@ -29,6 +29,8 @@ pub struct Amount {
 
 /// For a device: 2000 expressions, 100 kernels.
 pub const MANY: Amount = Amount { expressions: 8, kernels: (5, 20) };
+/// For a device whose driver compiles each kernel for seconds.
+pub const SOME: Amount = Amount { expressions: 2, kernels: (1, 10) };
 /// For a compiler that takes long.
 pub const FEW: Amount = Amount { expressions: 1, kernels: (1, 4) };
 

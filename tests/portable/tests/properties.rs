@@ -8,8 +8,12 @@ use portable::{device, properties};
 fn main() -> ExitCode {
     let (machines, mut trials) = device::all();
     for machine in &machines {
-        // Compilers of OpenCL take minutes for what others do in seconds.
-        let amount = if machine.name().starts_with("opencl") { properties::FEW } else { properties::MANY };
+        // Compilers of OpenCL take minutes for what others do in seconds, and lavapipe's takes its time too.
+        let amount = match machine.name() {
+            name if name.starts_with("opencl") => properties::FEW,
+            name if name.starts_with("vulkan") => properties::SOME,
+            _ => properties::MANY,
+        };
         trials.extend(properties::trials(machine, amount));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
