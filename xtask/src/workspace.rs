@@ -131,6 +131,12 @@ impl Package {
         let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
         let mut targets = Vec::new();
         for target in package["targets"].as_array()? {
+            // An example may be a library, which nobody can run.
+            let is_library =
+                target["crate_types"].as_array().is_some_and(|types| !types.contains(&"bin".into()));
+            if is_library && target["kind"][0] == "example" {
+                continue;
+            }
             for kind in target["kind"].as_array()? {
                 targets.push((kind.as_str()?.to_owned(), target["name"].as_str()?.to_owned()));
             }
@@ -176,5 +182,14 @@ mod tests {
         assert_eq!(backends.len(), 1);
         assert_eq!(backends[0].backend(), Some("host"));
         assert!(backends[0].library().contains("runtime_host"));
+    }
+
+    #[test]
+    fn an_example_that_is_a_library_is_not_for_running() {
+        let target = |name: &str, of: &str| json!({"kind": ["example"], "crate_types": [of], "name": name});
+        let package = json!({"name": "p", "manifest_path": "/w/p/Cargo.toml",
+                             "targets": [target("run", "bin"), target("load", "cdylib")]});
+        let package = Package::parse(&package, Path::new("/w")).unwrap();
+        assert_eq!(package.targets, [("example".to_owned(), "run".to_owned())]);
     }
 }
