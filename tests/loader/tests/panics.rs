@@ -48,7 +48,8 @@ fn exercise_device(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     errors.keep(device.telemetry());
     let module = errors.keep(device.load(&source("noop\nfail\nspin")))?;
     errors.keep(module.symbols());
-    errors.keep(module.kernel("noop"));
+    let noop = errors.keep(module.kernel("noop"))?;
+    errors.keep(noop.occupancy(&Geometry::single()));
     Some(())
 }
 
@@ -93,6 +94,8 @@ fn transfers(queue: &Queue, tensor: &Tensor, other: &Tensor, errors: &mut Errors
     errors.keep(queue.write(tensor, &bytes));
     errors.keep(queue.fill(tensor, &[0; 4]));
     errors.keep(queue.copy(other, tensor));
+    let columns = |tensor: &Tensor| tensor.reshape(&[8, 8]).and_then(|matrix| matrix.slice(1, 0..3)).unwrap();
+    errors.keep(queue.copy(&columns(other), &columns(tensor)));
     errors.keep(queue.read(other, &mut bytes));
     errors.keep(queue.wait_idle_timeout(DEADLINE));
 }
