@@ -31,18 +31,25 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// Whether a value is a sum or product that is computed where it is printed, and no part of it wraps.
     fn is_small_sum(&self, scope: Scope, value: Handle<Expression>) -> bool {
-        matches!(
-            self.frame.function.expressions[value],
-            Expression::Binary { op: BinaryOperator::Add | BinaryOperator::Multiply, left, right }
-                if self.plan.value(value).is_none()
-                    && self.environment.known(value).is_none()
-                    && *self.frame.inner(value) == TypeInner::Scalar(Scalar::U32)
-                    && [value, left, right].into_iter().all(|part| self.is_small(scope, part))
-        )
-    }
-
-    fn is_small(&self, scope: Scope, value: Handle<Expression>) -> bool {
-        range::upper(self.frame, scope, value, 0).is_some_and(|greatest| i32::try_from(greatest).is_ok())
+        let Expression::Binary { op, left, right } = self.frame.function.expressions[value] else {
+            return false;
+        };
+        let upper =
+            |part| range::upper(self.frame, scope, part, 0).filter(|&most| i32::try_from(most).is_ok());
+        let (Some(left), Some(right)) = (upper(left), upper(right)) else { return false };
+        let is_small = match op {
+            // Of two such parts no sum wraps: what is known of it is true of the signed one too.
+            BinaryOperator::Add => upper(value).is_some(),
+            // A product may have wrapped to what is known of it.
+            BinaryOperator::Multiply => {
+                left.checked_mul(right).is_some_and(|most| i32::try_from(most).is_ok())
+            }
+            _ => false,
+        };
+        is_small
+            && self.plan.value(value).is_none()
+            && self.environment.known(value).is_none()
+            && *self.frame.inner(value) == TypeInner::Scalar(Scalar::U32)
     }
 
     fn signed(&mut self, scope: Scope, value: Handle<Expression>, at_least: u8) -> Result<String> {

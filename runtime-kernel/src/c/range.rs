@@ -45,6 +45,21 @@ const DEPTH: u32 = 16;
 
 /// What the index of an element has to be checked against; `None` if it is in range for certain.
 pub(crate) fn limit(frame: Frame<'_>, element: Element) -> Option<Limit> {
+    limit_in(frame, frame.bounds.scope(element.access), element)
+}
+
+/// Whether conditions around an access are what keeps it in range: then it may not be moved away from them.
+pub(crate) fn is_proven_by_its_place(frame: Frame<'_>, mut pointer: Handle<Expression>) -> bool {
+    while let Some(element) = Element::of(frame.function, pointer) {
+        if limit(frame, element).is_none() && limit_in(frame, Scope::default(), element).is_some() {
+            return true;
+        }
+        pointer = element.base;
+    }
+    false
+}
+
+fn limit_in(frame: Frame<'_>, scope: Scope, element: Element) -> Option<Limit> {
     let length = match *frame.pointee(element.base) {
         TypeInner::Vector { size, .. } => Limit::Constant(size as u32),
         TypeInner::ValuePointer { size: Some(size), .. } => Limit::Constant(size as u32),
@@ -58,13 +73,12 @@ pub(crate) fn limit(frame: Frame<'_>, element: Element) -> Option<Limit> {
     let certain = match length {
         Limit::Constant(length) => {
             let greatest = match element.index {
-                Some(index) => upper(frame, frame.bounds.scope(element.access), index, 0),
+                Some(index) => upper(frame, scope, index, 0),
                 None => Some(u64::from(element.known)),
             };
             greatest.is_some_and(|greatest| greatest < u64::from(length))
         }
         Limit::Runtime(Some(variable)) => element.index.is_some_and(|index| {
-            let scope = frame.bounds.scope(element.access);
             facts(frame, scope, index).any(|fact| fact.strict && is_length(frame, fact.bound, variable))
         }),
         Limit::Runtime(None) => false,

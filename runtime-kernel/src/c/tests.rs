@@ -154,6 +154,27 @@ fn a_load_stays_before_what_could_change_it() {
 }
 
 #[test]
+fn a_product_that_may_wrap_stays_unsigned() {
+    let text = entry(
+        "let a = x[0] & 0xfffffu; let b = x[1] & 0xfffffu; if a * b < 64u { y[i] = tile[a * b]; }",
+        Checks::Bounded,
+    );
+    assert!(text.contains("tile.at[a * b]"), "{text}");
+}
+
+#[test]
+fn a_load_stays_behind_the_condition_that_proves_it() {
+    let code = "struct P { k: u32 }\nvar<immediate> p: P;\n\
+                @group(0) @binding(0) var<storage, read> x: array<u32>;\n\
+                @group(0) @binding(1) var<storage, read_write> y: array<u32>;\n\
+                @compute @workgroup_size(64) fn f(@builtin(global_invocation_id) id: vec3<u32>) {\n\
+                if p.k < arrayLength(&x) { if id.x < x[p.k] { y[id.x] = 1u; } } }";
+    let text = written(code, Dialect::Host, Checks::Bounded).unwrap().text;
+    assert!(text.contains("if (id.x < x[p.k])"), "{text}");
+    assert!(!text.contains("(long long)x[p.k]"), "{text}");
+}
+
+#[test]
 fn loops_keep_their_shape() {
     let text =
         entry("for (var k = 0u; k < i; k++) { if k == 3u { continue; } y[k] = k; }", Checks::Unchecked);

@@ -130,3 +130,30 @@ fn index_near_the_top(@builtin(num_workgroups) n: vec3<u32>) {
     if (top < 4294967295u || n.x == 1u) { index_near_the_top_r[1] = index_near_the_top_x[top]; }
     if (top >= 7u) { index_near_the_top_r[2] = index_near_the_top_x[(top + 2u) * 2u]; }
 }
+
+//# guarded_load: what a condition guards is not read before the condition is asked
+//= read u32: 1 2 3
+//= write u32: 9*4 -> 9*4
+//= scalar u32: 4294967295
+struct GuardedLoad { k: u32 }
+@group(0) @binding(0) var<storage, read> guarded_load_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> guarded_load_r: array<u32>;
+var<immediate> guarded_load_s: GuardedLoad;
+@compute @workgroup_size(64)
+fn guarded_load(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (guarded_load_s.k < arrayLength(&guarded_load_x)) {
+        if (id.x < guarded_load_x[guarded_load_s.k]) { guarded_load_r[id.x] = 1u; }
+    }
+}
+
+//# product_wraps: a product that has wrapped into range is an index like any other
+//= read u32: 65536 65536
+//= write u32: 9*4 -> 1 9*3
+@group(0) @binding(0) var<storage, read> product_wraps_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> product_wraps_r: array<u32>;
+@compute @workgroup_size(1)
+fn product_wraps() {
+    let a = product_wraps_x[0] & 0xfffffu;
+    let b = product_wraps_x[1] & 0xfffffu;
+    if (a * b < 1000u && a * b < arrayLength(&product_wraps_r)) { product_wraps_r[a * b] = 1u; }
+}

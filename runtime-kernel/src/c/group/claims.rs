@@ -23,6 +23,7 @@ use naga::{
 use super::entry::Entry;
 use super::homes::Home;
 use super::uses::Skip;
+use crate::c::range;
 use crate::program::Checks;
 use crate::uniformity::{Root, Shape, operands};
 
@@ -265,7 +266,8 @@ impl Finder<'_, '_, '_, '_> {
                 }
                 _ => false,
             };
-            let safe = !memory || entry.printer.writer.checks == Checks::Bounded;
+            let checked = !memory || entry.printer.writer.checks == Checks::Bounded;
+            let safe = checked && !range::is_proven_by_its_place(entry.printer.frame, pointer);
             // Printed where it is used, the load names what its index names.
             return safe && !entry.uses.is_named(value) && operands_known(self, pointer, known);
         }
