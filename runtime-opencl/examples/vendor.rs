@@ -22,6 +22,7 @@ impl Backend for Vendor {
             serial: true,
             svm: false,
             usm: false,
+            // Not to be copied: PoCL goes on behind a command that failed. It is set so that the ways of such drivers are tested.
             fails_for_good: true,
             group_items: Some(256),
             partition: Partition::Equally(1),

@@ -8,6 +8,7 @@ use runtime_core::Result;
 use crate::context::Primary;
 use crate::driver::Raw;
 use crate::driver::handle::{Function, Owned, Program};
+use crate::module;
 
 const CODE: &str = "kernel void empty(void) {}";
 
@@ -38,21 +39,7 @@ impl Builtins {
 }
 
 fn build(primary: &Primary, device: Raw) -> Result<Owned<Program>> {
-    let (driver, context) = (primary.driver, primary.context.raw());
-    let (mut text, length, none) = (CODE.as_ptr().cast(), CODE.len(), std::ptr::null_mut());
-    let raw = driver.make("clCreateProgramWithSource", |calls, code| {
-        // SAFETY: one text of that length, which the driver copies.
-        Some(unsafe {
-            (calls.clCreateProgramWithSource?)(context, 1, &raw mut text, &raw const length, code)
-        })
-    })?;
-    // SAFETY: it was just made.
-    let program = unsafe { Owned::<Program>::new(driver, raw) };
-    driver.check("clBuildProgram", |calls| {
-        // SAFETY: program and device are of one context, there are no options, and nobody is called back.
-        Some(unsafe {
-            (calls.clBuildProgram?)(program.raw(), 1, &raw const device, std::ptr::null(), None, none)
-        })
-    })?;
+    let program = module::with_source(primary, CODE.as_bytes())?;
+    module::build(primary, &program, device, "")?;
     Ok(program)
 }

@@ -91,6 +91,11 @@ impl OpenClModule {
                 &read
             }
         };
+        if code.is_empty() {
+            // A driver takes a length of 0 for a text that ends with a zero byte.
+            let message = "the code is empty; check the path";
+            return Err(Error::new(ErrorKind::CompileFailed, message));
+        }
         let program = match source.format {
             "opencl-binary" => with_binary(primary, device, code)?,
             "spirv-kernel" => with_il(primary, code)?,
@@ -187,7 +192,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     })
 }
 
-fn with_source(primary: &Primary, code: &[u8]) -> Result<Owned<Program>> {
+pub(crate) fn with_source(primary: &Primary, code: &[u8]) -> Result<Owned<Program>> {
     if std::str::from_utf8(code).is_err() {
         let message = "the code is not UTF-8; is it really OpenCL C?";
         return Err(Error::new(ErrorKind::CompileFailed, message));
@@ -278,7 +283,7 @@ fn include(folder: &str) -> String {
     if folder.contains(char::is_whitespace) { format!("-I \"{folder}\"") } else { format!("-I {folder}") }
 }
 
-fn build(primary: &Primary, program: &Owned<Program>, device: Raw, options: &str) -> Result<()> {
+pub(crate) fn build(primary: &Primary, program: &Owned<Program>, device: Raw, options: &str) -> Result<()> {
     let terminated = CString::new(options)
         .map_err(|_| Error::invalid("build_options has a zero byte in it; remove it"))?;
     let none = std::ptr::null_mut();

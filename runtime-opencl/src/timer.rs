@@ -28,7 +28,10 @@ impl Timestamps {
     /// Takes out the event of a ticket, which is not looked for again.
     pub(crate) fn take(&mut self, ticket: u64) -> Result<Owned<Event>> {
         self.0.remove(&ticket).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("ticket {ticket} is no timestamp, or was read before"))
+            let message = format!(
+                "ticket {ticket} is no timestamp, was read before, or has {UNREAD} later ones; read each once, and in time"
+            );
+            Error::new(ErrorKind::NotFound, message)
         })
     }
 }

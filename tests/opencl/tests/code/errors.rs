@@ -1,13 +1,14 @@
 //! What is wrong with code or a launch is said before anything runs, in words that help.
 
 use opencl::Driver;
-use runtime_core::{Arg, Error, ErrorKind, Geometry, Result};
+use runtime_core::{Arg, CodeFormat, Error, ErrorKind, Geometry, Result};
 
 use crate::Case;
-use crate::lab::{Lab, c, same};
+use crate::lab::{Lab, c, same, source};
 
 pub(crate) const CASES: &[Case] = &[
     ("the_log_of_the_compiler", the_log_of_the_compiler),
+    ("no_code_at_all", no_code_at_all),
     ("options_of_the_compiler", options_of_the_compiler),
     ("images_are_refused", images_are_refused),
     ("a_group_size_that_the_code_forbids", a_group_size_that_the_code_forbids),
@@ -29,6 +30,18 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T>, kinds: &[ErrorKind], words: &
 fn the_log_of_the_compiler(lab: &Lab) -> Result<()> {
     let code = "kernel void good(global int *x) { x[0] = 1; }\nkernel void bad(global int *x) { x[0] = undeclared_name; }\n";
     refused(lab.device.load(&c(code)).map(drop), &[ErrorKind::CompileFailed], &["undeclared_name"]);
+    Ok(())
+}
+
+/// To the driver a length of 0 is none.
+fn no_code_at_all(lab: &Lab) -> Result<()> {
+    for format in [CodeFormat::OPENCL_C, CodeFormat::OPENCL_BINARY] {
+        refused(
+            lab.device.load(&source(format, "")).map(drop),
+            &[ErrorKind::CompileFailed],
+            &["empty", "path"],
+        );
+    }
     Ok(())
 }
 
