@@ -50,7 +50,7 @@ unsafe impl Sync for Transfer {}
 pub(crate) struct Staging(Mutex<Vec<[OpenClBuffer; 2]>>);
 
 impl Staging {
-    /// Carries a transfer out on an idle queue; answers the commands that may still run, and what went wrong.
+    /// Carries a transfer out on an idle queue; answers the commands that may still run, in no order, and what went wrong.
     pub(crate) fn run(&self, primary: &Arc<Primary>, transfer: Transfer) -> (Events, Result<()>) {
         let mut pairs = self.0.lock();
         while pairs.len() < THREADS {
@@ -62,14 +62,20 @@ impl Staging {
         }
         let (mut events, mut outcome) = (Events::new(), Ok(()));
         std::thread::scope(|scope| {
-            let threads: Vec<_> = pairs
-                .iter()
-                .enumerate()
-                .map(|(thread, slots)| scope.spawn(move || Worker { primary, slots, thread }.run(transfer)))
+            let workers = pairs.iter().enumerate().map(|(thread, slots)| Worker { primary, slots, thread });
+            let begun: Vec<_> = workers
+                .map(|worker| {
+                    let work = move || worker.run(transfer);
+                    (worker, std::thread::Builder::new().spawn_scoped(scope, work))
+                })
                 .collect();
-            for thread in threads {
+            for (worker, thread) in begun {
                 let broken = || Err(Error::new(ErrorKind::Internal, "a thread of a transfer panicked"));
-                let (more, result) = thread.join().unwrap_or_else(|_| (Events::new(), broken()));
+                let (more, result) = match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|_| (Events::new(), broken())),
+                    // The system has no thread left: this one does the work.
+                    Err(_) => worker.run(transfer),
+                };
                 events.extend(more);
                 outcome = std::mem::replace(&mut outcome, Ok(())).and(result);
             }
@@ -79,6 +85,7 @@ impl Staging {
 }
 
 /// A thread of a transfer: every piece of its number modulo [`THREADS`], through two slots in turn.
+#[derive(Clone, Copy)]
 struct Worker<'a> {
     primary: &'a Arc<Primary>,
     slots: &'a [OpenClBuffer; 2],
@@ -102,25 +109,25 @@ impl Worker<'_> {
         (first..bytes).step_by(step).map(move |offset| (offset, SLOT_BYTES.min(bytes - offset)))
     }
 
-    /// Begins the device's part of a piece.
+    /// Begins the device's part of a piece; what has begun is among the events whatever the answer.
     fn begin(
         &self,
         transfer: Transfer,
         number: usize,
         (offset, bytes): (usize, usize),
-    ) -> Result<Owned<Event>> {
+        events: &mut Events,
+    ) -> Result<()> {
         let queue = transfer.queue;
         let lane = Lane { primary: self.primary, queue };
         let (object, at) = transfer.object;
         let there = End::Object(object, at + offset);
         let here = End::Host(self.slots[number % 2].memory());
-        let mut events = match transfer.way {
+        events.extend(match transfer.way {
             Way::ToDevice => lane.copy(there, here, bytes)?,
             Way::ToHost => lane.copy(here, there, bytes)?,
-        };
+        });
         // SAFETY: the queue is alive.
-        self.primary.check("clFlush", |calls| Some(unsafe { (calls.clFlush?)(queue) }))?;
-        events.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "a copy without a command"))
+        self.primary.check("clFlush", |calls| Some(unsafe { (calls.clFlush?)(queue) }))
     }
 
     /// Copies piece after piece into a slot that the device has read.
@@ -132,7 +139,7 @@ impl Worker<'_> {
             let (from, to) = (transfer.host.wrapping_add(piece.0), self.slots[number % 2].memory());
             // SAFETY: the piece lies within the program's memory, the slot is as large, and the device has let go of it.
             unsafe { std::ptr::copy_nonoverlapping(from, to, piece.1) };
-            events.push(self.begin(transfer, number, piece)?);
+            self.begin(transfer, number, piece, events)?;
         }
         Ok(())
     }
@@ -141,7 +148,7 @@ impl Worker<'_> {
     fn fetch(&self, transfer: Transfer, events: &mut Events) -> Result<()> {
         let pieces: Vec<_> = self.pieces(transfer.bytes).collect();
         for (number, piece) in pieces.iter().enumerate().take(2) {
-            events.push(self.begin(transfer, number, *piece)?);
+            self.begin(transfer, number, *piece, events)?;
         }
         for (number, (offset, bytes)) in pieces.iter().enumerate() {
             self.wait(&events[number])?;
@@ -149,7 +156,7 @@ impl Worker<'_> {
             // SAFETY: the piece lies within the program's memory, and the device has written the slot.
             unsafe { std::ptr::copy_nonoverlapping(from, to, *bytes) };
             if let Some(next) = pieces.get(number + 2) {
-                events.push(self.begin(transfer, number + 2, *next)?);
+                self.begin(transfer, number + 2, *next, events)?;
             }
         }
         Ok(())

@@ -57,7 +57,14 @@ impl Lane<'_> {
                 // The driver has no command for it: by way of the device. It keeps the object until that has ended.
                 let between = object(self.primary, 0, bytes, std::ptr::null_mut())?;
                 let written = self.write((between.raw(), 0), from, bytes)?;
-                return Ok(vec![written, self.read(to, (between.raw(), 0), bytes)?]);
+                return match self.read(to, (between.raw(), 0), bytes) {
+                    Ok(read) => Ok(vec![written, read]),
+                    Err(error) => {
+                        // Core may free what a refused copy uses.
+                        self.primary.synchronise(written.raw());
+                        Err(error)
+                    }
+                };
             }
         };
         Ok(vec![event])
