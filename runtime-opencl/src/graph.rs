@@ -261,7 +261,12 @@ impl Graph for OpenClGraph {
         let state = self.state.get_mut();
         let command = state.nodes.get_mut(node as usize).and_then(|node| node.0.first_mut());
         match command {
-            Some(Command::Launch { kernel, bound, .. }) => set(bound, kernel, launch)?,
+            Some(Command::Launch { kernel, bound, .. }) => {
+                // What is refused leaves the node as it was.
+                let mut fresh = Bound::new(kernel)?;
+                set(&mut fresh, kernel, launch)?;
+                *bound = fresh;
+            }
             // A launch of no groups, which core does not tell from others.
             None if launch.groups().contains(&0) => {}
             _ => return Err(Error::invalid(format!("node {node} is no launch"))),

@@ -18,7 +18,7 @@ use crate::driver::{Raw, number, numbers};
 use crate::memory::OpenClBuffer;
 use crate::module::Loaded;
 use crate::params::{Parameter, Sort};
-use crate::views::View;
+use crate::views::{Part, View};
 
 /// `CL_KERNEL_SPILL_MEM_SIZE_INTEL`.
 const SPILLED: u32 = 0x4109;
@@ -191,12 +191,15 @@ pub(crate) struct Bound {
     kernel: u64,
     function: Owned<Function>,
     values: Box<[Value]>,
+    /// What the arguments are set to and the driver does not keep before the kernel is submitted.
+    parts: Vec<Arc<Part>>,
 }
 
 impl Bound {
     pub(crate) fn new(kernel: &OpenClKernel) -> Result<Self> {
         let values = vec![Value::Unset; kernel.count as usize].into_boxed_slice();
-        Ok(Self { kernel: kernel.id, function: make(&kernel.loaded, &kernel.name)?, values })
+        let function = make(&kernel.loaded, &kernel.name)?;
+        Ok(Self { kernel: kernel.id, function, values, parts: Vec::new() })
     }
 
     /// Whether it is of this kernel, and not of an earlier one in the same slot.
@@ -223,7 +226,7 @@ impl Bound {
         let mut complete = true;
         for (index, arg) in args.enumerate() {
             let value = match arg {
-                ArgRef::Tensor(tensor) => match View::of(&tensor)? {
+                ArgRef::Tensor(tensor) => match View::of(&tensor, &mut self.parts)? {
                     View::Apart => {
                         kernel.check(index, &arg)?;
                         complete = false;
@@ -241,6 +244,12 @@ impl Bound {
             }
         }
         Ok(complete)
+    }
+
+    /// Lets the sub-buffers go that the arguments are set to: the kernel was submitted, or will not be.
+    #[inline]
+    pub(crate) fn release_parts(&mut self) {
+        self.parts.clear();
     }
 
     /// Sets an argument to a buffer that holds a copy.

@@ -13,7 +13,7 @@ use crate::driver::{Calls, Raw};
 use crate::kernel::{Bound, OpenClKernel};
 use crate::memory::{OpenClBuffer, object};
 use crate::queue::OpenClQueue;
-use crate::transfer::End;
+use crate::transfer::{End, Events};
 use crate::views::{View, check_apart};
 
 const ENQUEUE: &str = "clEnqueueNDRangeKernel";
@@ -112,13 +112,19 @@ pub(crate) fn submit_copied(
 ) -> Result<()> {
     let copies = copies(queue, kernel, bound, launch)?;
     let mut events = Vec::with_capacity(2 * copies.len() + 1);
-    for copied in copies.iter().filter(|copied| copied.bytes > 0) {
-        // What is only written, too: the kernel need not write all of it.
-        events.extend(queue.lane().copy(End::Object(copied.copy.raw(), 0), copied.end, copied.bytes)?);
-    }
     let shape = [launch.groups(), launch.group_size()];
-    let event = submit(&queue.primary, queue.raw(), bound.function(), shape);
-    events.push(event.map_err(|error| kernel.named(error))?);
+    let launched = copy_in(queue, &copies, &mut events).and_then(|()| {
+        let event = submit(&queue.primary, queue.raw(), bound.function(), shape);
+        event.map_err(|error| kernel.named(error))
+    });
+    match launched {
+        Ok(event) => events.push(event),
+        Err(error) => {
+            // Core may free what a refused launch uses.
+            events.iter().for_each(|event| queue.primary.synchronise(event.raw()));
+            return Err(error);
+        }
+    }
     for copied in copies.iter().filter(|copied| copied.bytes > 0 && copied.tensor.access().writes()) {
         match queue.lane().copy(copied.end, End::Object(copied.copy.raw(), 0), copied.bytes) {
             Ok(more) => events.extend(more),
@@ -132,6 +138,14 @@ pub(crate) fn submit_copied(
     Ok(())
 }
 
+/// Submits the copies in. What is only written, too: the kernel need not write all of it.
+fn copy_in(queue: &OpenClQueue, copies: &[Copied<'_>], events: &mut Events) -> Result<()> {
+    for copied in copies.iter().filter(|copied| copied.bytes > 0) {
+        events.extend(queue.lane().copy(End::Object(copied.copy.raw(), 0), copied.end, copied.bytes)?);
+    }
+    Ok(())
+}
+
 /// Makes the copies, and sets the arguments to them. The driver keeps them until the work on them has ended.
 fn copies<'a>(
     queue: &OpenClQueue,
@@ -142,7 +156,7 @@ fn copies<'a>(
     let mut copies: Vec<Copied<'a>> = Vec::new();
     let tensors = || launch.args().enumerate().filter_map(|(index, arg)| Some((index, arg.tensor()?)));
     for (index, tensor) in tensors() {
-        if View::of(&tensor)? != View::Apart {
+        if View::of(&tensor, &mut Vec::new())? != View::Apart {
             continue;
         }
         if let Some(known) = copies.iter_mut().find(|known| is_same(&known.tensor, &tensor)) {

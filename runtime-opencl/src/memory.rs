@@ -91,7 +91,7 @@ pub struct OpenClBuffer {
     bytes: usize,
     origin: Origin,
     host_visible: bool,
-    parts: Mutex<Vec<Part>>,
+    parts: Mutex<Vec<Arc<Part>>>,
 }
 
 // SAFETY: the pointers are to memory that is ordered by core's hazards, whatever the thread.
@@ -168,7 +168,10 @@ impl OpenClBuffer {
     fn take_pointer(&mut self, origin: Origin, space: Space, bytes: usize, alignment: usize) -> Result<()> {
         // What the driver promises to align to is enough; but some align what they share and what they map as `malloc` does.
         let promised = origin == Origin::Usm && alignment <= LEAST_ALIGNMENT;
-        let slack = if promised { 0 } else { alignment };
+        let most = self.primary.facts.allocation_bytes;
+        // An allocation as large as can be has no room for slack: a driver aligns such to pages.
+        let fits = most == 0 || bytes.checked_add(alignment).is_some_and(|size| size as u64 <= most);
+        let slack = if promised || !fits { 0 } else { alignment };
         let size = bytes.checked_add(slack).ok_or_else(|| out_of_memory(bytes, 0))?;
         let memory = match origin {
             Origin::Usm => usm(&self.primary, space, size)?,
@@ -183,7 +186,10 @@ impl OpenClBuffer {
         let address = memory.addr();
         self.start = memory.cast::<u8>().wrapping_add(address.next_multiple_of(alignment.max(1)) - address);
         if self.start.addr() - address > slack {
-            let message = format!("memory at {address:#x} is aligned to less than {LEAST_ALIGNMENT} bytes");
+            let message = format!(
+                "the driver's memory at {address:#x} is not aligned to {alignment} bytes; allocate less at once, or with a \
+                 smaller alignment"
+            );
             return Err(Error::new(ErrorKind::Driver, message));
         }
         Ok(())
@@ -201,7 +207,7 @@ impl OpenClBuffer {
     }
 
     #[inline]
-    pub(crate) fn parts(&self) -> &Mutex<Vec<Part>> {
+    pub(crate) fn parts(&self) -> &Mutex<Vec<Arc<Part>>> {
         &self.parts
     }
 
@@ -340,7 +346,8 @@ fn usm(primary: &Primary, space: Space, bytes: usize) -> Result<*mut c_void> {
     let alignment = u32::try_from(LEAST_ALIGNMENT).unwrap_or(0);
     let mut memory = std::ptr::null_mut();
     let mut code = 0;
-    primary.driver.extension("clMemAllocINTEL", || {
+    let function = if space == Space::UsmHost { "clHostMemAllocINTEL" } else { "clSharedMemAllocINTEL" };
+    primary.driver.extension(function, || {
         memory = if space == Space::UsmHost {
             // SAFETY: the context is alive, and there are no properties.
             unsafe { (usm.clHostMemAllocINTEL)(context, none, bytes, alignment, &raw mut code) }
@@ -384,6 +391,9 @@ fn unmap(primary: &Primary, object: &Owned<Memory>, memory: *mut c_void) {
         // SAFETY: mapped once, and used by nobody any more.
         Some(unsafe { (calls.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
     });
+    // Nobody waits for it, and the memory is freed behind it.
+    // SAFETY: the queue is alive.
+    let _ = primary.driver.call("clFlush", |calls| Some(unsafe { (calls.clFlush?)(queue) }));
 }
 
 #[cold]

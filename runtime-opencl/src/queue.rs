@@ -10,7 +10,7 @@ use cl3::ext::{CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPER
 use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress as Reached};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
-use runtime_core::{Error, Result};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::Primary;
 use crate::convert;
@@ -54,7 +54,7 @@ pub struct OpenClQueue {
     progress: Progress,
     timestamps: Mutex<Timestamps>,
     staging: Staging,
-    /// Submissions since the last flush.
+    /// Submissions, markers and barriers since the last flush.
     unflushed: AtomicU32,
 }
 
@@ -126,10 +126,14 @@ impl OpenClQueue {
         submit: impl FnOnce(&mut Bound) -> Result<R>,
     ) -> Result<R> {
         let mut submitting = self.submitting.lock();
-        match submitting.bound.get_mut(kernel.slot()) {
-            Some(Some(bound)) if bound.is_of(kernel) => submit(bound),
-            _ => submit(bind(&mut submitting.bound, kernel)?),
-        }
+        let bound = match submitting.bound.get_mut(kernel.slot()) {
+            Some(Some(bound)) if bound.is_of(kernel) => bound,
+            _ => bind(&mut submitting.bound, kernel)?,
+        };
+        let outcome = submit(bound);
+        // What was submitted keeps them; kept here, they would keep their memory from being freed.
+        bound.release_parts();
+        outcome
     }
 
     fn submit_empty(&self) -> Result<Owned<Event>> {
@@ -151,12 +155,17 @@ impl OpenClQueue {
             return false;
         }
         let transfer = Transfer { queue: self.raw(), way, host, object: (object, at), bytes };
-        let (events, outcome) = self.staging.run(&self.primary, transfer);
+        let (mut events, outcome) = self.staging.run(&self.primary, transfer);
         match outcome {
-            // Nothing was begun.
-            Err(_) if events.is_empty() => return false,
+            // Nothing was begun; but what a thread that panicked had begun is unknown.
+            Err(error) if events.is_empty() && error.kind() != ErrorKind::Internal => return false,
             Err(error) => self.progress.fail(place.ticket, error),
             Ok(()) => {}
+        }
+        // The threads' commands are in no order: the last event must be that of the end.
+        match self.submit_marker() {
+            Ok(marker) => events.push(marker),
+            Err(_) => events.iter().for_each(|event| self.primary.synchronise(event.raw())),
         }
         self.took_all(place, events);
         true
@@ -174,6 +183,7 @@ impl OpenClQueue {
             // SAFETY: the queue is alive; an empty list waits for everything before.
             Some(unsafe { (calls.clEnqueueMarkerWithWaitList?)(self.raw(), 0, std::ptr::null(), event) })
         });
+        self.unflushed.fetch_add(1, Ordering::Relaxed);
         marked.map_err(|error| match error.driver() {
             // A marker takes nothing: this is what is left after a fault.
             Some((_, code @ OUT_OF_RESOURCES)) if self.primary.facts.fails_for_good => {
@@ -333,6 +343,9 @@ impl Queue for OpenClQueue {
         let (End::Object(to, at), End::Object(from, of)) = (to.end(at), from.end(of)) else {
             return Err(Error::unsupported("a copy of rows of memory that is no buffer of the driver"));
         };
+        if to == from && rows.destination_pitch != rows.source_pitch {
+            return Err(Error::unsupported("a copy of rows within a buffer, between pitches that differ,"));
+        }
         self.took(place, self.lane().copy_rows((to, at), (from, of), rows)?);
         Ok(())
     }
@@ -409,7 +422,12 @@ impl Queue for OpenClQueue {
             return Ok(());
         }
         // SAFETY: the queue is alive.
-        self.primary.check("clFlush", |calls| Some(unsafe { (calls.clFlush?)(self.raw()) }))
+        let flushed = self.primary.check("clFlush", |calls| Some(unsafe { (calls.clFlush?)(self.raw()) }));
+        if flushed.is_err() {
+            // Whoever asks next tries again.
+            self.unflushed.fetch_add(1, Ordering::Relaxed);
+        }
+        flushed
     }
 
     fn poll(&self) -> Result<Reached> {
@@ -418,7 +436,6 @@ impl Queue for OpenClQueue {
         {
             // Nobody marks it, and memory waits for its end.
             self.progress.cover(tail, self.submit_marker()?);
-            self.unflushed.fetch_add(1, Ordering::Relaxed);
             self.flush()?;
         }
         let completed = self.progress.poll()?;
@@ -442,6 +459,7 @@ impl Queue for OpenClQueue {
             // SAFETY: queue and event are alive and of one context.
             Some(unsafe { (calls.clEnqueueBarrierWithWaitList?)(self.raw(), 1, &raw const raw, barrier) })
         })?;
+        self.unflushed.fetch_add(1, Ordering::Relaxed);
         self.progress.waits(barrier);
         Ok(())
     }

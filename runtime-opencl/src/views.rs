@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code, reason = "makes sub-buffers through the driver")]
 
+use std::sync::Arc;
+
 use cl3::ext::{CL_BUFFER_CREATE_TYPE_REGION, CL_MEM_READ_WRITE, cl_buffer_region};
 use runtime_core::backend::TensorArg;
 use runtime_core::{Error, ErrorKind, Result};
@@ -42,41 +44,50 @@ pub(crate) enum View {
 unsafe impl Send for View {}
 
 impl View {
-    /// How a kernel takes a tensor.
+    /// How a kernel takes a tensor. A sub-buffer is added to `parts`: an argument that is set to it does not keep it.
     ///
     /// # Errors
     /// `InvalidArgument` for a range outside of the buffer; whatever the driver says of a sub-buffer.
     #[inline]
-    pub(crate) fn of(tensor: &TensorArg<'_, OpenClBuffer>) -> Result<Self> {
+    pub(crate) fn of(tensor: &TensorArg<'_, OpenClBuffer>, parts: &mut Vec<Arc<Part>>) -> Result<Self> {
         let buffer = tensor.buffer();
         let (offset, bytes) = buffer.range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
         Ok(match buffer.reach() {
             // A kernel touches nothing of a tensor of 0 bytes.
             Reach::Object(raw) if offset == 0 || bytes == 0 => Self::Object(raw, buffer.id()),
-            Reach::Object(raw) => Self::within(buffer, raw, offset, bytes)?,
+            Reach::Object(raw) => Self::within(buffer, raw, (offset, bytes), parts)?,
             Reach::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id()),
             Reach::Usm(start) => Self::Usm(start.wrapping_add(offset), buffer.id()),
             Reach::Mapped => Self::Apart,
         })
     }
 
-    fn within(buffer: &OpenClBuffer, raw: Raw, offset: usize, bytes: usize) -> Result<Self> {
+    fn within(
+        buffer: &OpenClBuffer,
+        raw: Raw,
+        (offset, bytes): (usize, usize),
+        parts: &mut Vec<Arc<Part>>,
+    ) -> Result<Self> {
         if !buffer.pointer().is_null() {
             return Ok(Self::Svm(buffer.pointer().wrapping_add(offset), buffer.id()));
         }
         if !offset.is_multiple_of(buffer.primary().facts.alignment_bytes) {
             return Ok(Self::Apart);
         }
-        let mut parts = buffer.parts().lock();
-        if let Some(part) = parts.iter().find(|part| part.origin == offset && part.bytes == bytes) {
-            return Ok(Self::Object(part.object.raw(), part.id));
-        }
-        let part = Part::new(buffer, raw, offset, bytes)?;
+        let mut kept = buffer.parts().lock();
+        let part = match kept.iter().find(|part| part.origin == offset && part.bytes == bytes) {
+            Some(part) => Arc::clone(part),
+            None => {
+                let part = Arc::new(Part::new(buffer, raw, offset, bytes)?);
+                if kept.len() == KEPT {
+                    // Who is about to use it has it, and work that uses it keeps it.
+                    kept.remove(0);
+                }
+                kept.push(Arc::clone(&part));
+                part
+            }
+        };
         let view = Self::Object(part.object.raw(), part.id);
-        if parts.len() == KEPT {
-            // Work that uses it keeps it.
-            parts.remove(0);
-        }
         parts.push(part);
         Ok(view)
     }

@@ -11,6 +11,8 @@ pub(crate) const CASES: &[Case] = &[
     ("in_place_beside_each_other", in_place_beside_each_other),
     ("every_memory_space", every_memory_space),
     ("copies_and_fills", copies_and_fills),
+    ("rows_within_a_buffer", rows_within_a_buffer),
+    ("more_views_than_are_kept", more_views_than_are_kept),
 ];
 
 const N: usize = 100;
@@ -101,4 +103,34 @@ fn copies_and_fills(lab: &Lab) -> Result<()> {
     lab.queue.fill(&ints.slice(0, 3..96)?, &(-3i32).to_ne_bytes())?.wait()?;
     let right: Vec<i32> = (0..100).map(|at| if (3..96).contains(&at) { -3 } else { 0 }).collect();
     same(&ints, &right)
+}
+
+/// Drivers take rows within a buffer only if the pitches are the same.
+fn rows_within_a_buffer(lab: &Lab) -> Result<()> {
+    for pitch in [10, 20] {
+        let mut data: Vec<i32> = (0..200).collect();
+        let whole = lab.tensor(&data)?;
+        let (source, out) = (whole.view(&[5, 4], &[10, 1], 3)?, whole.view(&[5, 4], &[pitch, 1], 100)?);
+        lab.queue.copy(&out, &source)?.wait()?;
+        for (row, column) in (0..5).flat_map(|row| (0..4).map(move |column| (row, column))) {
+            data[100 + row * usize::try_from(pitch).unwrap() + column] = data[3 + row * 10 + column];
+        }
+        same(&whole, &data)?;
+    }
+    Ok(())
+}
+
+/// Aligned views, which are sub-buffers where kernels take no pointers: the last are as right as the first.
+fn more_views_than_are_kept(lab: &Lab) -> Result<()> {
+    const STEP: usize = 1024;
+    let mut data: Vec<i32> = (0..200 * STEP as i32).collect();
+    let whole = lab.tensor(&data)?;
+    for round in 0..2 {
+        for at in (1..199).step_by(2) {
+            add(lab, (&whole, at * STEP), (&whole, (at + 1) * STEP + round * N))?;
+            let (from, to) = (at * STEP, (at + 1) * STEP + round * N);
+            (0..N).for_each(|index| data[to + index] = data[from + index] + 1);
+        }
+    }
+    same(&whole, &data)
 }
