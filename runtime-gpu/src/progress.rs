@@ -120,11 +120,18 @@ impl Shared {
 
     fn settle_last(&self) -> Result<()> {
         let mut state = self.state.lock();
-        if state.wanted.is_some() {
-            return self.record_wanted(&mut state);
+        self.record_wanted(&mut state)?;
+        if state.staged.is_none() {
+            return Ok(());
         }
         drop(state);
         self.settle_staged()
+    }
+
+    /// Tells submissions whether there is something to do before them; only with the state's lock held.
+    #[inline]
+    fn tell_busy(&self, state: &State) {
+        self.busy.store(state.staged.is_some() || state.wanted.is_some(), Ordering::Release);
     }
 
     /// Records the mark that is wanted, if one is. Nothing is submitted after its ticket before this.
@@ -135,7 +142,7 @@ impl Shared {
             _ => state.marks.record(&self.primary, self.stream, ticket)?,
         }
         state.wanted = None;
-        self.busy.store(false, Ordering::Release);
+        self.tell_busy(state);
         Ok(())
     }
 
@@ -156,11 +163,14 @@ impl Shared {
             return Ok(());
         }
         let mut state = self.state.lock();
+        if self.completed() >= ticket {
+            return Ok(());
+        }
         // Threads mark what they stage when they are through.
         let staged = state.staged == Some(ticket) || state.ended_on_host >= ticket;
         if !staged && state.marks.newest() < ticket {
             state.wanted = Some(ticket);
-            self.busy.store(true, Ordering::Release);
+            self.tell_busy(&state);
         }
         Ok(())
     }
@@ -184,7 +194,7 @@ impl Shared {
         self.completed.fetch_max(ended, Ordering::AcqRel);
         if state.wanted.is_some_and(|ticket| ticket <= ended) {
             state.wanted = None;
-            self.busy.store(false, Ordering::Release);
+            self.tell_busy(&state);
         }
         Ok(self.completed())
     }
@@ -258,8 +268,9 @@ impl Shared {
 
     /// Begins a transfer that threads stage.
     pub(crate) fn begin_staged(&self, ticket: u64) {
-        self.state.lock().staged = Some(ticket);
-        self.busy.store(true, Ordering::Release);
+        let mut state = self.state.lock();
+        state.staged = Some(ticket);
+        self.tell_busy(&state);
     }
 
     /// Ends a transfer whose last piece is on the stream: a mark tells when it is through.
@@ -271,8 +282,7 @@ impl Shared {
             state.failure.get_or_insert((ticket, error));
             state.ended_on_host = ticket;
         }
-        drop(state);
-        self.busy.store(false, Ordering::Release);
+        self.tell_busy(&state);
     }
 
     /// Ends a transfer whose last byte is in the program's memory.
@@ -281,8 +291,7 @@ impl Shared {
         if let Some(ticket) = state.staged.take() {
             state.ended_on_host = ticket;
         }
-        drop(state);
-        self.busy.store(false, Ordering::Release);
+        self.tell_busy(&state);
     }
 
     /// Ends a staged transfer that failed.
@@ -293,8 +302,7 @@ impl Shared {
             state.failure.get_or_insert((ticket, error));
             state.ended_on_host = ticket;
         }
-        drop(state);
-        self.busy.store(false, Ordering::Release);
+        self.tell_busy(&state);
     }
 
     /// Records a timestamp.
