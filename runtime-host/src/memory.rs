@@ -12,6 +12,9 @@ use crate::platform::{self, Mapping};
 /// Alignment of every allocation, unless more is asked for.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
 
+/// Bytes from which on huge pages are preferred without being asked for: less has few of them, or none.
+const LARGE_BYTES: usize = 4 << 20;
+
 /// A piece of memory.
 #[derive(Debug)]
 pub struct HostBuffer {
@@ -51,6 +54,9 @@ impl HostBuffer {
         let start = unsafe { std::alloc::alloc(layout) };
         if start.is_null() {
             return Err(exhausted(bytes));
+        }
+        if bytes >= LARGE_BYTES {
+            platform::prefer_huge(start, bytes);
         }
         Ok(Self { start, bytes, owner: Owner::Heap(layout) })
     }

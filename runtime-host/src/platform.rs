@@ -92,6 +92,22 @@ pub(crate) struct Mapping {
     pub(crate) start: *mut u8,
 }
 
+/// Lets the system back memory that is about to be used with huge pages, where it has a choice: fewer pages are looked up.
+#[cfg(target_os = "linux")]
+pub(crate) fn prefer_huge(start: *mut u8, bytes: usize) {
+    let page = usize::try_from(page_bytes()).unwrap_or(4096);
+    let before = start.align_offset(page);
+    if let Some(inside) = bytes.checked_sub(before) {
+        let whole = inside - inside % page;
+        // SAFETY: whole pages of the caller's memory; what they hold stays. A system without huge pages refuses, and nothing is lost.
+        unsafe { libc::madvise(start.wrapping_add(before).cast(), whole, libc::MADV_HUGEPAGE) };
+    }
+}
+
+/// Huge pages are preferred on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn prefer_huge(_start: *mut u8, _bytes: usize) {}
+
 /// Maps `bytes` of memory in huge pages, transparent ones if they are on, else reserved ones.
 ///
 /// # Errors
