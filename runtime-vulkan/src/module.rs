@@ -62,11 +62,11 @@ impl VulkanModule {
         if symbols.is_empty() {
             return Err(Error::new(
                 ErrorKind::CompileFailed,
-                "the code has no entry point for compute (GLCompute)",
+                "the code has no entry point for compute (GLCompute); compile a compute shader",
             ));
         }
         let given = source.options.texts("constant").filter(|text| !text.is_empty());
-        let specialised = given.map(|text| code.specialise(text)).collect::<Result<_>>()?;
+        let specialised = code.specialise_all(given)?;
         let shader = Shader::new(logical, &words)?;
         let pipelines = Mutex::default();
         let loaded = Arc::new(Loaded { pipelines, shader, code, specialised, context: Arc::clone(context) });
@@ -187,22 +187,27 @@ fn check_limits(name: &str, interface: &Interface, context: &Context) -> Result<
     {
         let (items, sizes) = (facts.group_items, facts.group_size);
         return wrong(format!(
-            "has groups of {size:?}; the device runs at most {items} items, and {sizes:?}"
+            "has groups of {size:?}; the device runs at most {items} items, and {sizes:?}; \
+             compile it for smaller groups"
         ));
     }
     if interface.used > facts.bindings as usize {
         return wrong(format!(
-            "takes {} tensors; the device binds at most {}",
+            "takes {} tensors; the device binds at most {}, so pass several parts of one",
             interface.used, facts.bindings
         ));
     }
     if interface.block.bytes > facts.push_bytes {
         let (needed, most) = (interface.block.bytes, facts.push_bytes);
-        return wrong(format!("takes {needed} bytes of push constants; the device has {most}"));
+        return wrong(format!(
+            "takes {needed} bytes of push constants; the device has {most}, so pass the rest in a buffer"
+        ));
     }
     if interface.shared_bytes > facts.shared_bytes {
         let (needed, most) = (interface.shared_bytes, facts.shared_bytes);
-        return wrong(format!("has {needed} bytes of work-group memory; the device has {most}"));
+        return wrong(format!(
+            "has {needed} bytes of work-group memory; the device has {most}, so use smaller tiles"
+        ));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Constants, and values that a program gives for those that can be specialised.
 
+use half::f16;
 use runtime_core::{Error, Result, suggest};
 
 use super::{Code, Id, Type, Value};
@@ -27,6 +28,27 @@ impl Code {
         let mut constants: Vec<_> = self.values.iter().filter_map(constant).collect();
         constants.sort_by_key(|constant| constant.id);
         constants
+    }
+
+    /// Reads a list of `NAME=VALUE` or `ID=VALUE`.
+    ///
+    /// # Errors
+    /// As [`Code::specialise`]; `InvalidArgument` for a constant that is given twice.
+    pub(crate) fn specialise_all<'t>(
+        &self,
+        texts: impl Iterator<Item = &'t str>,
+    ) -> Result<Vec<(u32, Vec<u8>)>> {
+        let mut all: Vec<(u32, Vec<u8>)> = Vec::new();
+        for text in texts {
+            let (id, value) = self.specialise(text)?;
+            if all.iter().any(|(other, _)| *other == id) {
+                return Err(Error::invalid(format!(
+                    "constant \"{text}\": constant {id} is given twice; give it once, by its name or by its number"
+                )));
+            }
+            all.push((id, value));
+        }
+        Ok(all)
     }
 
     /// Reads `NAME=VALUE` or `ID=VALUE`: the constant's number, and the bytes of its value.
@@ -97,8 +119,23 @@ fn bytes(ty: &Type, value: &str) -> Option<Vec<u8>> {
         Type::Int { bits: 32, .. } => value.parse::<u32>().ok()?.to_le_bytes().to_vec(),
         Type::Int { bits: 64, signed: true } => value.parse::<i64>().ok()?.to_le_bytes().to_vec(),
         Type::Int { bits: 64, .. } => value.parse::<u64>().ok()?.to_le_bytes().to_vec(),
+        Type::Float { bits: 16 } => f16::from_f64(value.parse().ok()?).to_le_bytes().to_vec(),
         Type::Float { bits: 32 } => value.parse::<f32>().ok()?.to_le_bytes().to_vec(),
         Type::Float { bits: 64 } => value.parse::<f64>().ok()?.to_le_bytes().to_vec(),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_of_every_width_are_read() {
+        let read = |bits: u32| bytes(&Type::Float { bits }, "1.5");
+        assert_eq!(read(16), Some(vec![0, 0x3e]));
+        assert_eq!(read(32), Some(1.5_f32.to_le_bytes().to_vec()));
+        assert_eq!(read(64), Some(1.5_f64.to_le_bytes().to_vec()));
+        assert_eq!(bytes(&Type::Float { bits: 16 }, "much"), None);
+    }
 }

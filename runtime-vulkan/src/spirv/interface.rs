@@ -7,6 +7,8 @@ use super::{Code, Id, Size, Type, Variable, class};
 
 /// `WorkgroupSize`.
 const WORK_GROUP_SIZE: u32 = 25;
+/// Members of push constants at most.
+const MOST_MEMBERS: usize = 1024;
 
 /// What an entry point takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +72,11 @@ impl Code {
             let Some(&variable) = self.variables.get(&id) else { continue };
             match variable.class {
                 _ if how.is_none() && variable.class != class::STORAGE_BUFFER => {}
-                class::PUSH_CONSTANT => block = self.block(variable, specialised),
+                class::PUSH_CONSTANT => block = self.block(name, variable, specialised)?,
                 class::WORK_GROUP => {
-                    shared_bytes += self.pointee(variable).map_or(0, |ty| self.bytes(ty, specialised));
+                    let bytes = self.pointee(variable).map_or(0, |ty| self.bytes(ty, specialised));
+                    // More than any device has.
+                    shared_bytes = u32::saturating_add(shared_bytes, bytes);
                 }
                 class::UNIFORM_CONSTANT => {
                     return Err(refused(name, "images and samplers, of which a kernel gets none,"));
@@ -110,10 +114,7 @@ impl Code {
 
     fn pointee(&self, variable: Variable) -> Option<Id> {
         match self.types.get(&variable.ty)? {
-            Type::Pointer { to, class } => {
-                debug_assert_eq!(*class, variable.class, "a variable is of its pointer's class");
-                Some(*to)
-            }
+            Type::Pointer { to, class } if *class == variable.class => Some(*to),
             _ => None,
         }
     }
@@ -166,27 +167,41 @@ impl Code {
         }
     }
 
-    fn block(&self, variable: Variable, specialised: &[(u32, Vec<u8>)]) -> Block {
+    fn block(&self, entry: &str, variable: Variable, specialised: &[(u32, Vec<u8>)]) -> Result<Block> {
         let mut block = Block::default();
         if let Some(ty) = self.pointee(variable) {
-            self.members(ty, 0, specialised, &mut block.members);
+            self.members(ty, 0, specialised, &mut block.members).ok_or_else(|| {
+                refused(
+                    entry,
+                    format_args!(
+                        "push constants of more than {MOST_MEMBERS} members, or beyond 4 GiB (use a buffer),"
+                    ),
+                )
+            })?;
         }
         let ends = block.members.iter().map(|member| member.offset + member.bytes);
         // The driver counts in words.
         block.bytes = ends.max().unwrap_or(0).next_multiple_of(4);
-        block
+        Ok(block)
     }
 
-    /// The members of a structure, and of those within it.
-    fn members(&self, ty: Id, base: u32, specialised: &[(u32, Vec<u8>)], found: &mut Vec<Member>) {
-        let Some(Type::Struct { members }) = self.types.get(&ty) else { return };
+    /// The members of a structure, and of those within it; `None` if they are too many, or lie too far.
+    fn members(
+        &self,
+        ty: Id,
+        base: u32,
+        specialised: &[(u32, Vec<u8>)],
+        found: &mut Vec<Member>,
+    ) -> Option<()> {
+        let Some(Type::Struct { members }) = self.types.get(&ty) else { return Some(()) };
         for (index, member) in (0..).zip(members) {
             let known = self.members.get(&(ty, index)).copied().unwrap_or_default();
-            let offset = base + known.offset;
+            let offset = base.checked_add(known.offset)?;
             match self.types.get(member) {
-                Some(Type::Struct { .. }) => self.members(*member, offset, specialised, found),
+                Some(Type::Struct { .. }) => self.members(*member, offset, specialised, found)?,
                 Some(Type::Matrix { columns, .. }) if known.matrix_stride > 0 => {
-                    found.push(Member { offset, bytes: columns * known.matrix_stride, dtype: None });
+                    let bytes = columns.checked_mul(known.matrix_stride)?;
+                    found.push(Member { offset, bytes, dtype: None });
                 }
                 Some(plain) => {
                     let bytes = self.bytes(*member, specialised);
@@ -194,7 +209,12 @@ impl Code {
                 }
                 None => {}
             }
+            let end = found.last().map_or(Some(0), |member| member.offset.checked_add(member.bytes))?;
+            if found.len() > MOST_MEMBERS || end.checked_next_multiple_of(4).is_none() {
+                return None;
+            }
         }
+        Some(())
     }
 
     /// Bytes of a type.
@@ -345,6 +365,8 @@ mod tests {
             let special = code.interface("b", &special).unwrap();
             assert_eq!((special.group_size, special.shared_bytes), ([32, 0, 1], 128));
         }
+        let twice = code.specialise_all(["WIDTH=32", "7=64"].into_iter()).unwrap_err();
+        assert!(twice.message().contains("given twice"), "{twice}");
         for (given, said) in
             [("WIDHT=3", "did you mean"), ("WIDTH", "write NAME=VALUE"), ("WIDTH=-1", "no value")]
         {

@@ -52,6 +52,14 @@ enum Type {
     Other,
 }
 
+/// How far a type reaches into others.
+#[derive(Clone, Copy, Debug)]
+struct Nesting {
+    depth: u32,
+    /// Types that it is made of, each counted as often as it occurs.
+    parts: u32,
+}
+
 /// A constant.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
@@ -68,7 +76,6 @@ enum Value {
 /// What an instruction `OpDecorate` says.
 #[derive(Clone, Debug, Default)]
 struct Decorations {
-    block: bool,
     buffer_block: bool,
     read_only: bool,
     write_only: bool,
@@ -118,6 +125,7 @@ pub(crate) struct Code {
     decorations: HashMap<Id, Decorations>,
     members: HashMap<(Id, u32), MemberDecorations>,
     types: HashMap<Id, Type>,
+    nestings: HashMap<Id, Nesting>,
     values: HashMap<Id, Value>,
     variables: HashMap<Id, Variable>,
     functions: HashMap<Id, Function>,

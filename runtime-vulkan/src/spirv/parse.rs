@@ -3,12 +3,17 @@
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::uses::Function;
-use super::{Code, Entry, Id, Size, Type, Value, Variable};
+use super::{Code, Entry, Id, Nesting, Size, Type, Value, Variable};
 
 const MAGIC: u32 = 0x0723_0203;
 const HEADER_WORDS: usize = 5;
 /// `GLCompute`.
 const COMPUTE: u32 = 5;
+/// `OpTypePointer`.
+const POINTER: u32 = 32;
+/// Types within types at most, as SPIR-V has it, and in all: code may come from anywhere, and is followed into each.
+const MOST_DEPTH: u32 = 255;
+const MOST_PARTS: u32 = 4096;
 
 fn broken(what: &str) -> Error {
     Error::new(ErrorKind::CompileFailed, format!("not SPIR-V: {what}; see `spirv-val`"))
@@ -55,6 +60,9 @@ impl Code {
             if matches!(operation, 54..=56) || function.is_some() {
                 code.function(&mut function, operation, operands);
             } else {
+                if matches!(operation, 19..=33 | 4456) {
+                    code.nest(operation, operands)?;
+                }
                 code.note(operation, operands).ok_or_else(|| {
                     broken(&format!("instruction {operation} has {} operands", operands.len()))
                 })?;
@@ -106,6 +114,35 @@ impl Code {
         Some(())
     }
 
+    /// Notes how far a type reaches into others. Those come before it, so that none contains itself.
+    fn nest(&mut self, operation: u32, operands: &[u32]) -> Result<()> {
+        let Some(&id) = operands.first() else { return Ok(()) };
+        let parts = match operation {
+            23 | 24 | 28 | 29 => operands.get(1..2),
+            30 => operands.get(1..),
+            _ => None,
+        };
+        let mut nesting = Nesting { depth: 1, parts: 1 };
+        for part in parts.unwrap_or_default() {
+            // What is not there by now is a pointer that comes later, or a type that does not matter here.
+            self.types.entry(*part).or_insert(Type::Other);
+            let inner = self.nestings.get(part).copied().unwrap_or(Nesting { depth: 1, parts: 1 });
+            nesting.depth = nesting.depth.max(inner.depth + 1);
+            nesting.parts = nesting.parts.saturating_add(inner.parts);
+        }
+        if operation != POINTER && self.types.contains_key(&id) {
+            return Err(broken(&format!("type {id} is declared twice, or contains itself")));
+        }
+        if nesting.depth > MOST_DEPTH || nesting.parts > MOST_PARTS {
+            let message = format!(
+                "type {id} of more than {MOST_PARTS} parts, or {MOST_DEPTH} deep (use arrays, or several buffers)"
+            );
+            return Err(Error::unsupported(message));
+        }
+        self.nestings.insert(id, nesting);
+        Ok(())
+    }
+
     fn note_type(&mut self, operation: u32, operands: &[u32]) -> Option<()> {
         let at = |index: usize| operands.get(index).copied();
         let ty = match operation {
@@ -148,7 +185,6 @@ impl Code {
         let known = self.decorations.entry(target).or_default();
         match decoration {
             1 => known.spec_id = operand,
-            2 => known.block = true,
             3 => known.buffer_block = true,
             6 => known.stride = operand,
             11 => known.builtin = operand,
@@ -200,6 +236,38 @@ mod tests {
         refused(cut.as_flattened(), "an instruction of 0 words");
         cut[5] = (1_u32 << 16 | 17).to_le_bytes();
         refused(cut.as_flattened(), "instruction 17 has 0 operands");
+    }
+
+    /// Types behind a header: each an operation and its operands.
+    fn types(all: &[(u32, &[u32])]) -> Result<Code> {
+        let mut code = vec![MAGIC, 0x0001_0300, 0, 9999, 0];
+        for (operation, operands) in all {
+            code.push(u32::try_from(operands.len() + 1).unwrap() << 16 | operation);
+            code.extend(*operands);
+        }
+        Code::read(&code)
+    }
+
+    #[test]
+    fn no_type_contains_itself() {
+        let refused = |all: &[(u32, &[u32])]| {
+            let error = types(all).unwrap_err();
+            assert!(error.message().contains("contains itself"), "{error}");
+        };
+        refused(&[(28, &[15, 15, 40])]);
+        refused(&[(30, &[10, 11]), (29, &[11, 10])]);
+        refused(&[(39, &[10, 5349]), (30, &[11, 10]), (28, &[10, 11, 40])]);
+        let linked = types(&[(39, &[10, 5349]), (30, &[11, 10]), (32, &[10, 5349, 11])]);
+        assert!(linked.is_ok(), "a list is linked by pointers");
+    }
+
+    #[test]
+    fn types_that_double_are_refused() {
+        let pairs: Vec<[u32; 3]> = (0..40).map(|step| [step + 101, step + 100, step + 100]).collect();
+        let all: Vec<(u32, &[u32])> = pairs.iter().map(|pair| (30, pair.as_slice())).collect();
+        assert!(types(&all[..8]).is_ok());
+        let error = types(&all).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     }
 
     #[test]
