@@ -7,7 +7,6 @@ use runtime_core::Result;
 
 use crate::builtin::Builtins;
 use crate::driver::Logical;
-use crate::lending::Lending;
 use crate::staging::{Staging, Tuning};
 use crate::timer::Clock;
 
@@ -18,7 +17,6 @@ pub(crate) struct Context {
     builtins: Mutex<Option<Arc<Builtins>>>,
     staging: OnceLock<Staging>,
     tuning: Tuning,
-    pub(crate) lending: Arc<Lending>,
     pub(crate) clock: Clock,
     pub(crate) logical: Arc<Logical>,
 }
@@ -27,14 +25,7 @@ impl Context {
     pub(crate) fn new(logical: Arc<Logical>, tuning: Tuning) -> Self {
         let bits = logical.facts.compute_family().map_or(0, |family| family.stamp_bits);
         let clock = Clock::new(bits, logical.facts.tick_ns, logical.calibrate().unwrap_or((0, 0)));
-        Self {
-            builtins: Mutex::default(),
-            staging: OnceLock::new(),
-            tuning,
-            lending: Arc::default(),
-            clock,
-            logical,
-        }
+        Self { builtins: Mutex::default(), staging: OnceLock::new(), tuning, clock, logical }
     }
 
     /// The kernels of our own, compiled when they are first needed.
@@ -48,6 +39,6 @@ impl Context {
 
     /// The threads for large transfers, started when they are first needed.
     pub(crate) fn staging(&self) -> &Staging {
-        self.staging.get_or_init(|| Staging::new(&self.logical, &self.lending, self.tuning))
+        self.staging.get_or_init(|| Staging::new(&self.logical, self.tuning))
     }
 }

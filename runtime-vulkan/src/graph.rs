@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch};
 use runtime_core::{Error, Result};
 
-use crate::builtin::Builtins;
 use crate::context::Context;
 use crate::convert::{self, Piece};
 use crate::driver::{Commands, Home, Memory, Pool};
+use crate::fill::{self, Step};
 use crate::launch::Packed;
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
@@ -20,7 +20,6 @@ use crate::progress::Shared;
 pub struct VulkanGraph {
     recordings: Mutex<Vec<Recording>>,
     nodes: Vec<Node>,
-    builtins: Arc<Builtins>,
     context: Arc<Context>,
 }
 
@@ -37,14 +36,6 @@ enum Work {
     Launch { kernel: VulkanKernel, packed: Box<Packed> },
     Copy { to: (Arc<Memory>, u64), from: (Arc<Memory>, u64), bytes: u64 },
     Fill { to: Arc<Memory>, steps: Vec<Step> },
-}
-
-/// A piece of a fill.
-#[derive(Debug)]
-enum Step {
-    Copied { at: u64, bytes: u64, from: Memory },
-    Words { at: u64, bytes: u64, word: u32 },
-    Wide { at: u64, bytes: u64, words: [u32; 4] },
 }
 
 /// The nodes as commands, and the work that they are part of. The last one is of the graph as it is now.
@@ -66,7 +57,6 @@ impl VulkanGraph {
         let mut made = Self {
             recordings: Mutex::default(),
             nodes: Vec::with_capacity(nodes.len()),
-            builtins: context.builtins()?,
             context: Arc::clone(context),
         };
         let mut covered = 0;
@@ -99,8 +89,7 @@ impl VulkanGraph {
             }
             GraphWork::Fill { destination: (buffer, offset), bytes, pattern } => {
                 buffer.check("fill", *offset, *bytes)?;
-                let wide = convert::widen(pattern)
-                    .ok_or_else(|| Error::invalid(format!("fill: a pattern of {} bytes", pattern.len())))?;
+                let wide = fill::pattern(pattern, *bytes)?;
                 let start = buffer.memory.start;
                 let pieces = convert::pieces(start + offset, *bytes, wide);
                 let steps = pieces.map(|piece| self.step(start, piece)).collect::<Result<_>>()?;
@@ -110,14 +99,8 @@ impl VulkanGraph {
     }
 
     fn step(&self, start: u64, piece: Piece) -> Result<Step> {
-        Ok(match piece {
-            Piece::Bytes { at, bytes, data } => {
-                let from = Memory::allocate(&self.context.logical, Home::Pinned, 16, 16)?;
-                from.put(0, &data);
-                Step::Copied { at: at - start, bytes, from }
-            }
-            Piece::Words { at, bytes, word } => Step::Words { at: at - start, bytes, word },
-            Piece::Wide { at, bytes, words } => Step::Wide { at: at - start, bytes, words },
+        Step::new(&self.context, start, piece, || {
+            Ok((Arc::new(Memory::allocate(&self.context.logical, Home::Pinned, 16, 16)?), 0))
         })
     }
 
@@ -143,16 +126,8 @@ impl VulkanGraph {
             Work::Copy { bytes: 0, .. } => {}
             Work::Copy { to, from, bytes } => commands.copy((&to.0, to.1), (&from.0, from.1), *bytes),
             Work::Fill { to, steps } => {
-                for step in steps {
-                    match step {
-                        Step::Copied { at, bytes, from } => commands.copy((to, *at), (from, 0), *bytes),
-                        Step::Words { at, bytes, word } => commands.fill((to, *at), *bytes, *word),
-                        Step::Wide { at, bytes, words } => {
-                            let logical = &self.context.logical;
-                            self.builtins.record_fill(logical, commands, (to, *at), *bytes, *words)?;
-                        }
-                    }
-                }
+                let logical = &self.context.logical;
+                steps.iter().try_for_each(|step| step.record(logical, commands, to))?;
             }
         }
         Ok(())

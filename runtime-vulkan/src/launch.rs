@@ -97,8 +97,9 @@ impl Packed {
             return Err(too_large(kernel, index, bytes));
         }
         if bytes == 0 {
-            // There is always something to bind, and of one byte no element is in range.
-            return Ok(Binding::new(&buffer.memory, 0, 1));
+            // There is always something to bind, and of one byte no element is in range. What is bound begins
+            // where the driver's buffer does, since imported memory may begin anywhere in it.
+            return Ok(Binding::of_buffer(&buffer.memory, 0, 1));
         }
         if (buffer.memory.start + offset).is_multiple_of(facts.binding_alignment) {
             return Ok(Binding::new(&buffer.memory, offset, bytes));
@@ -140,6 +141,8 @@ impl Packed {
         if self.detours.is_empty() {
             return commands.dispatch(&kernel.pipeline, &self.bindings, &self.constants, self.groups);
         }
+        // A launch that is refused leaves no command behind.
+        commands.reserve(&kernel.pipeline, 1)?;
         for detour in &self.detours {
             commands.copy((&detour.copy, 0), (&detour.memory, detour.offset), detour.bytes);
         }
@@ -223,7 +226,7 @@ fn too_large(kernel: &VulkanKernel, index: usize, bytes: u64) -> Error {
 #[cold]
 fn miscount(kernel: &VulkanKernel, given: usize) -> Error {
     Error::invalid(format!(
-        "kernel \"{}\" takes {} tensors, got {given}",
+        "kernel \"{}\" takes {} tensors, got {given}; pass one for each binding",
         kernel.name,
         kernel.interface.slots.len()
     ))
@@ -232,7 +235,7 @@ fn miscount(kernel: &VulkanKernel, given: usize) -> Error {
 #[cold]
 fn wrong_size(kernel: &VulkanKernel, given: [u32; 3]) -> Error {
     Error::invalid(format!(
-        "kernel \"{}\" is compiled for groups of {:?}, got {given:?}",
+        "kernel \"{}\" is compiled for groups of {:?}, got {given:?}; launch it with those",
         kernel.name, kernel.interface.group_size
     ))
 }

@@ -38,6 +38,7 @@ mod convert;
 mod describe;
 mod device;
 mod driver;
+mod fill;
 mod graph;
 mod launch;
 mod lending;

@@ -11,6 +11,7 @@ use runtime_core::{Error, Result};
 
 use crate::context::Context;
 use crate::driver::{Memory, Semaphore};
+use crate::slots::gone;
 use crate::timer::Timestamps;
 
 /// How long a wait only looks: the driver's own wait puts the thread to sleep, and what is waited for is often near.
@@ -105,6 +106,11 @@ impl Shared {
         self.completed.load(Ordering::Acquire)
     }
 
+    /// Whether the device will move the semaphore to `ticket`, or has.
+    pub(crate) fn was_handed(&self, ticket: u64) -> bool {
+        ticket <= self.submitted.load(Ordering::Acquire)
+    }
+
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> Result<bool> {
         Ok(self.completed() == self.tail.load(Ordering::Acquire)
@@ -176,14 +182,15 @@ impl Shared {
         if alive.is_ok() && completed == self.tail.load(Ordering::Acquire) {
             return Ok(completed);
         }
-        // Who is told that the device is lost may take back what was lent.
-        let value =
-            alive.and_then(|()| self.semaphore.value()).inspect_err(|_| self.context.lending.end())?;
+        let value = alive.and_then(|()| self.semaphore.value())?;
         let mut state = self.state.lock();
-        while state.landings.front().is_some_and(|landing| landing.ticket <= value) {
-            if let Some(Landing { from, offset, destination, .. }) = state.landings.pop_front() {
-                self.context.lending.copy(|| from.read(offset, &destination, 0, destination.len()));
+        let logical = &self.context.logical;
+        while let Some(landing) = state.landings.front().filter(|landing| landing.ticket <= value) {
+            let Landing { from, offset, destination, .. } = landing;
+            if !logical.lending.copy(|| from.read(*offset, destination, 0, destination.len())) {
+                return Err(gone(logical));
             }
+            state.landings.pop_front();
         }
         let mut completed = value.max(self.ended_here.load(Ordering::Acquire));
         if state.failure.is_some()

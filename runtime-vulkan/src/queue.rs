@@ -7,9 +7,11 @@ use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, RowCopy};
 use runtime_core::{Error, Result};
+use smallvec::SmallVec;
 
 use crate::context::Context;
 use crate::convert::{self, Piece};
+use crate::fill::{self, Step};
 use crate::graph::VulkanGraph;
 use crate::launch::Packed;
 use crate::memory::VulkanBuffer;
@@ -20,6 +22,12 @@ use crate::staging::{Host, Transfer};
 
 /// Longest time that a submission waits for work of another device.
 const FOREIGN_SLICE: Duration = Duration::from_millis(10);
+
+/// How long a submission waits at a time for what the driver did not take to be seen to have failed.
+const REFUSED_SLICE: Duration = Duration::from_micros(100);
+
+/// Bytes of an upload for what a fill copies.
+const FILL_BYTES: u64 = 16;
 
 /// Largest transfer that is made by the submission itself, where the program reaches the memory and the queue is idle.
 const AT_ONCE_BYTES: u64 = 4 << 20;
@@ -56,11 +64,11 @@ impl Queue for VulkanQueue {
         let mut packed = Packed::default();
         packed.fill(kernel, launch)?;
         let mut recorder = self.recorder.lock();
-        packed.record(kernel, recorder.commands(place)?)?;
-        recorder.writes_seen(packed.seen);
         for copy in packed.copies() {
             recorder.keep(copy as Keep);
         }
+        packed.record(kernel, recorder.commands(place)?)?;
+        recorder.writes_seen(packed.seen);
         recorder.took(place.ticket);
         Ok(())
     }
@@ -168,21 +176,15 @@ impl Queue for VulkanQueue {
         bytes: u64,
         pattern: &[u8],
     ) -> Result<()> {
-        let wide = convert::widen(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
-        let wide = wide.ok_or_else(|| {
-            let unit = pattern.len();
-            Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit}; 1, 2, 4, 8 or 16 that divide it"
-            ))
-        })?;
+        let wide = fill::pattern(pattern, bytes)?;
         let (buffer, offset) = destination;
         buffer.check("fill", offset, bytes)?;
         let mut recorder = self.recorder.lock();
-        let start = buffer.memory.start;
-        for piece in convert::pieces(start + offset, bytes, wide) {
-            self.record_fill(&mut recorder, place, buffer, piece)?;
+        if bytes > 0 {
+            let pieces = convert::pieces(buffer.memory.start + offset, bytes, wide);
+            self.record_fill(&mut recorder, place, buffer, pieces)?;
+            recorder.writes_seen(buffer.is_seen());
         }
-        recorder.writes_seen(buffer.is_seen());
         recorder.took(place.ticket);
         Ok(())
     }
@@ -190,8 +192,8 @@ impl Queue for VulkanQueue {
     fn empty(&self, place: Place) -> Result<()> {
         let builtins = self.shared.context.builtins()?;
         let mut recorder = self.recorder.lock();
+        recorder.keep(Arc::clone(&builtins) as Keep);
         builtins.record_empty(recorder.commands(place)?)?;
-        recorder.keep(builtins as Keep);
         recorder.took(place.ticket);
         Ok(())
     }
@@ -245,6 +247,13 @@ impl Queue for VulkanQueue {
         let source = &other.shared;
         if Arc::ptr_eq(&source.context, &self.shared.context) {
             source.settle();
+            // What the driver does not have, or did not take, moves no semaphore: that is waited for here.
+            if !source.was_handed(ticket) && source.poll()? < ticket {
+                other.recorder.lock().flush();
+            }
+            while !source.was_handed(ticket) && source.poll()? < ticket {
+                std::thread::sleep(REFUSED_SLICE);
+            }
             if source.poll()? < ticket {
                 self.recorder.lock().wait_for(&source.semaphore, ticket);
             }
@@ -286,27 +295,18 @@ impl VulkanQueue {
         recorder: &mut Recorder,
         place: Place,
         buffer: &VulkanBuffer,
-        piece: Piece,
+        pieces: impl Iterator<Item = Piece>,
     ) -> Result<()> {
-        let logical = &self.shared.context.logical;
-        // Pieces count from the first byte of the driver's buffer.
-        let start = buffer.memory.start;
-        match piece {
-            Piece::Bytes { at, bytes, data } => {
-                let (memory, from) = recorder.upload(16, place.ticket)?;
-                memory.put(from, &data);
-                recorder.commands(place)?.copy((&buffer.memory, at - start), (&memory, from), bytes);
-            }
-            Piece::Words { at, bytes, word } => {
-                recorder.commands(place)?.fill((&buffer.memory, at - start), bytes, word);
-            }
-            Piece::Wide { at, bytes, words } => {
-                let builtins = self.shared.context.builtins()?;
-                let to = (&*buffer.memory, at - start);
-                builtins.record_fill(logical, recorder.commands(place)?, to, bytes, words)?;
-                recorder.keep(builtins as Keep);
-            }
+        let context = &self.shared.context;
+        let step = |piece| {
+            Step::new(context, buffer.memory.start, piece, || recorder.upload(FILL_BYTES, place.ticket))
+        };
+        let steps: SmallVec<[Step; 3]> = pieces.map(step).collect::<Result<_>>()?;
+        for builtins in steps.iter().filter_map(Step::builtins) {
+            recorder.keep(Arc::clone(builtins) as Keep);
         }
-        Ok(())
+        let commands = recorder.commands(place)?;
+        steps.iter().try_for_each(|step| step.reserve(&context.logical, commands))?;
+        steps.iter().try_for_each(|step| step.record(&context.logical, commands, &buffer.memory))
     }
 }

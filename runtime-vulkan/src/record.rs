@@ -270,7 +270,8 @@ impl Recorder {
         Ok(self.waits.is_empty()
             && self.tail == self.sealed_to
             && self.sealed.is_empty()
-            && self.shared.is_idle()?)
+            // Not by the semaphore alone: reads before this must be with the program, too.
+            && self.shared.poll()? == self.tail)
     }
 
     /// Notes that the program itself has ended `ticket`, all before it having ended.

@@ -8,7 +8,6 @@ use runtime_core::backend::{HostBytes, HostBytesMut};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::driver::{Batch, Commands, Home, Lane, Logical, Memory, Pool, Semaphore};
-use crate::lending::Lending;
 use crate::staging::{Host, Job};
 
 /// Slots of a thread.
@@ -55,14 +54,19 @@ impl Slots {
     }
 
     /// Copies pieces into slots, and has the device copy them on.
-    pub(crate) fn fill(&mut self, lending: &Lending, job: &Job, source: &HostBytes) -> Result<()> {
+    pub(crate) fn fill(&mut self, job: &Job, source: &HostBytes) -> Result<()> {
+        let done = self.fill_each(job, source);
+        self.settle(done)
+    }
+
+    fn fill_each(&mut self, job: &Job, source: &HostBytes) -> Result<()> {
         let mut turn = 0;
         while let Some((offset, bytes)) = job.take() {
             let index = turn % SLOTS;
             turn += 1;
             self.wait(self.slots[index].until)?;
             let at = self.slots[index].offset;
-            if !lending.copy(|| self.memory.write(at, source, offset, bytes)) {
+            if !self.logical.lending.copy(|| self.memory.write(at, source, offset, bytes)) {
                 return Err(gone(&self.logical));
             }
             self.submit(index, job, offset, bytes)?;
@@ -71,7 +75,12 @@ impl Slots {
     }
 
     /// Has the device copy pieces into slots, and copies each to the program when it has come.
-    pub(crate) fn empty(&mut self, lending: &Lending, job: &Job, destination: &HostBytesMut) -> Result<()> {
+    pub(crate) fn empty(&mut self, job: &Job, destination: &HostBytesMut) -> Result<()> {
+        let done = self.empty_each(job, destination);
+        self.settle(done)
+    }
+
+    fn empty_each(&mut self, job: &Job, destination: &HostBytesMut) -> Result<()> {
         let mut coming: VecDeque<(usize, usize, usize)> = VecDeque::with_capacity(SLOTS);
         let mut turn = 0;
         loop {
@@ -86,7 +95,7 @@ impl Slots {
             let Some((index, offset, bytes)) = coming.pop_front() else { return Ok(()) };
             self.wait(self.slots[index].until)?;
             let at = self.slots[index].offset;
-            if !lending.copy(|| self.memory.read(at, destination, offset, bytes)) {
+            if !self.logical.lending.copy(|| self.memory.read(at, destination, offset, bytes)) {
                 return Err(gone(&self.logical));
             }
         }
@@ -113,6 +122,15 @@ impl Slots {
         Ok(())
     }
 
+    /// A transfer that fails ends when its own copies have ended: its memory may be freed then.
+    fn settle(&self, done: Result<()>) -> Result<()> {
+        if done.is_err() {
+            // Another error means that nothing runs any more.
+            let _ = self.wait(self.value);
+        }
+        done
+    }
+
     /// Waits until the device has made so many copies.
     fn wait(&self, value: u64) -> Result<()> {
         while !self.semaphore.wait(value, SLICE)? {}
@@ -128,8 +146,10 @@ impl Drop for Slots {
     }
 }
 
-/// What a thread gives up with when the device is lost: the first error is the device's own.
+/// What a copy gives up with when the device is lost: the first error is the device's own. Who is told may take back
+/// what was lent, so that other copies are waited for.
 pub(crate) fn gone(logical: &Logical) -> Error {
+    logical.lending.end();
     let error = || Error::new(ErrorKind::DeviceLost, "the device is lost; open it again");
     logical.check_alive().err().unwrap_or_else(error)
 }

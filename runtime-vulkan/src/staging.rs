@@ -12,7 +12,6 @@ use runtime_core::backend::{HostBytes, HostBytesMut};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
 use crate::driver::{Logical, Memory, Semaphore};
-use crate::lending::Lending;
 use crate::progress::Shared;
 use crate::slots::{Slots, gone};
 
@@ -116,7 +115,6 @@ pub(crate) struct Staging(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     logical: Arc<Logical>,
-    lending: Arc<Lending>,
     tuning: Tuning,
     list: Mutex<List>,
     changed: Condvar,
@@ -147,10 +145,9 @@ pub(crate) struct Job {
 }
 
 impl Staging {
-    pub(crate) fn new(logical: &Arc<Logical>, lending: &Arc<Lending>, tuning: Tuning) -> Self {
+    pub(crate) fn new(logical: &Arc<Logical>, tuning: Tuning) -> Self {
         Self(Arc::new(Inner {
             logical: Arc::clone(logical),
-            lending: Arc::clone(lending),
             tuning,
             list: Mutex::default(),
             changed: Condvar::new(),
@@ -273,15 +270,15 @@ impl Inner {
 
     fn copy(&self, job: &Job, slots: &mut Option<Slots>) -> Result<()> {
         if job.direct {
-            return job.copy_direct(&self.lending);
+            return job.copy_direct();
         }
         let slots = match slots {
             Some(slots) => slots,
             none => none.insert(Slots::new(&self.logical, self.tuning.slot_bytes)?),
         };
         match &job.transfer.host {
-            Host::Source(source) => slots.fill(&self.lending, job, source),
-            Host::Destination(destination) => slots.empty(&self.lending, job, destination),
+            Host::Source(source) => slots.fill(job, source),
+            Host::Destination(destination) => slots.empty(job, destination),
         }
     }
 }
@@ -324,16 +321,19 @@ impl Job {
         Some((offset, self.piece_bytes.min(bytes - offset)))
     }
 
-    fn copy_direct(&self, lending: &Lending) -> Result<()> {
+    fn copy_direct(&self) -> Result<()> {
+        let logical = &self.shared.context.logical;
         while let Some((offset, bytes)) = self.take() {
+            // Nothing else here asks the driver, so that a loss would not be seen.
+            self.shared.semaphore.value()?;
             let at = self.transfer.offset + offset as u64;
             let memory = &self.transfer.memory;
-            let allowed = lending.copy(|| match &self.transfer.host {
+            let allowed = logical.lending.copy(|| match &self.transfer.host {
                 Host::Source(source) => memory.write(at, source, offset, bytes),
                 Host::Destination(destination) => memory.read(at, destination, offset, bytes),
             });
             if !allowed {
-                return Err(gone(&self.shared.context.logical));
+                return Err(gone(logical));
             }
         }
         Ok(())

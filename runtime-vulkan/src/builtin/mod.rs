@@ -38,6 +38,15 @@ impl Builtins {
         commands.dispatch(&self.empty, &[], &[], [1; 3])
     }
 
+    /// Takes what a fill of `bytes` bytes needs, so that recording it does not fail.
+    ///
+    /// # Errors
+    /// `OutOfMemory` for descriptor sets.
+    pub(crate) fn reserve_fill(&self, logical: &Logical, commands: &mut Commands, bytes: u64) -> Result<()> {
+        let pieces = usize::try_from(bytes.div_ceil(most_bytes(logical))).unwrap_or(usize::MAX);
+        commands.reserve(&self.fill, pieces)
+    }
+
     /// Records a fill of whole words: in several pieces, where one binding does not reach that far.
     pub(crate) fn record_fill(
         &self,
@@ -48,16 +57,16 @@ impl Builtins {
         words: [u32; 4],
     ) -> Result<()> {
         let alignment = logical.facts.binding_alignment;
-        let (mut at, end) = (to.1, to.1 + bytes);
+        // From the first byte of the driver's buffer: what is bound may begin before the first that counts.
+        let (mut at, end) = (to.0.start + to.1, to.0.start + to.1 + bytes);
         while at < end {
-            let before = (to.0.start + at) % alignment;
+            let before = at % alignment;
             if before > 0 {
                 // What is bound reaches over bytes that another piece of this fill may have written.
                 commands.barrier();
             }
-            // Whole repetitions of the pattern.
-            let piece = (end - at).min((logical.facts.binding_bytes - alignment) / 16 * 16);
-            let binding = Binding::new(to.0, at - before, before + piece);
+            let piece = (end - at).min(most_bytes(logical));
+            let binding = Binding::of_buffer(to.0, at - before, before + piece);
             let count = piece / 4;
             let numbers = [before / 4, count].map(|number| u32::try_from(number).unwrap_or(u32::MAX));
             let constants = [numbers.as_slice(), words.as_slice()].concat();
@@ -68,4 +77,9 @@ impl Builtins {
         }
         Ok(())
     }
+}
+
+/// Bytes that one piece of a fill covers at most: whole repetitions of the pattern.
+fn most_bytes(logical: &Logical) -> u64 {
+    (logical.facts.binding_bytes - logical.facts.binding_alignment) / 16 * 16
 }

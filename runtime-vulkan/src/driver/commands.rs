@@ -65,6 +65,9 @@ pub(crate) struct Sets {
     pools: Vec<vk::DescriptorPool>,
     /// The pool that sets come from now.
     current: usize,
+    /// Sets that were taken beforehand, and their layout.
+    reserved: Vec<vk::DescriptorSet>,
+    layout: vk::DescriptorSetLayout,
 }
 
 impl Pool {
@@ -188,7 +191,24 @@ impl Commands {
         }
     }
 
-    /// Runs a kernel.
+    /// Takes what `count` dispatches of a kernel need, which follow at once: they do not fail.
+    ///
+    /// # Errors
+    /// `OutOfMemory` for descriptor sets.
+    pub(crate) fn reserve(&mut self, pipeline: &Pipeline, count: usize) -> Result<()> {
+        self.sets.reserved.clear();
+        self.sets.layout = pipeline.set_layout;
+        if pipeline.pushed {
+            return Ok(());
+        }
+        for _ in 0..count {
+            let set = self.sets.allocate(&self.logical, pipeline)?;
+            self.sets.reserved.push(set);
+        }
+        Ok(())
+    }
+
+    /// Runs a kernel. One that is refused leaves no command behind.
     ///
     /// # Errors
     /// `OutOfMemory` for descriptor sets.
@@ -200,8 +220,15 @@ impl Commands {
         constants: &[u8],
         [x, y, z]: [u32; 3],
     ) -> Result<()> {
+        let fresh = self.bound.pipeline != pipeline.handle;
+        let rebound = if fresh { !bindings.is_empty() } else { bindings != self.bound.bindings.as_slice() };
+        let set = if rebound && !pipeline.pushed {
+            self.sets.take(&self.logical, pipeline)?
+        } else {
+            vk::DescriptorSet::null()
+        };
         let device = &self.logical.handle;
-        if self.bound.pipeline != pipeline.handle {
+        if fresh {
             // SAFETY: the list is being recorded, and the pipeline lives until its work has ended.
             unsafe {
                 device.cmd_bind_pipeline(self.handle, vk::PipelineBindPoint::COMPUTE, pipeline.handle);
@@ -210,8 +237,8 @@ impl Commands {
             self.bound.forget();
             self.bound.pipeline = pipeline.handle;
         }
-        if bindings != self.bound.bindings.as_slice() {
-            self.bind(pipeline, bindings)?;
+        if rebound {
+            self.bind(pipeline, bindings, set);
             self.bound.bindings.clear();
             self.bound.bindings.extend_from_slice(bindings);
         }
@@ -229,7 +256,7 @@ impl Commands {
     }
 
     #[inline]
-    fn bind(&mut self, pipeline: &Pipeline, bindings: &[Binding]) -> Result<()> {
+    fn bind(&self, pipeline: &Pipeline, bindings: &[Binding], set: vk::DescriptorSet) {
         debug_assert_eq!(bindings.len(), pipeline.bindings as usize, "one for each binding of the kernel");
         let data: *const c_void = bindings.as_ptr().cast();
         if let (true, Some(push)) = (pipeline.pushed, &self.logical.push) {
@@ -243,16 +270,14 @@ impl Commands {
                     data,
                 );
             }
-            return Ok(());
+            return;
         }
-        let set = self.sets.take(&self.logical, pipeline)?;
         let device = &self.logical.handle;
         // SAFETY: as above, and no work uses the set yet.
         unsafe { device.update_descriptor_set_with_template(set, pipeline.template, data) };
         let point = vk::PipelineBindPoint::COMPUTE;
         // SAFETY: the list is being recorded, and the set is of the pipeline's layout.
         unsafe { device.cmd_bind_descriptor_sets(self.handle, point, pipeline.layout, 0, &[set], &[]) };
-        Ok(())
     }
 
     /// Copies between buffers, from bytes counted from the first that counts.
@@ -321,10 +346,16 @@ impl Sets {
             logical.check("vkResetDescriptorPool", done)?;
         }
         self.current = 0;
+        self.reserved.clear();
         Ok(())
     }
 
     fn take(&mut self, logical: &Logical, pipeline: &Pipeline) -> Result<vk::DescriptorSet> {
+        let reserved = if self.layout == pipeline.set_layout { self.reserved.pop() } else { None };
+        reserved.map_or_else(|| self.allocate(logical, pipeline), Ok)
+    }
+
+    fn allocate(&mut self, logical: &Logical, pipeline: &Pipeline) -> Result<vk::DescriptorSet> {
         loop {
             let fresh = self.current == self.pools.len();
             if fresh {

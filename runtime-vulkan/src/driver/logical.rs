@@ -15,6 +15,7 @@ use super::facts::{CPU, Facts, Family};
 use super::lane::Lane;
 use super::wanted::{self, Wanted};
 use super::{Instance, Physical, farewell, status};
+use crate::lending::Lending;
 
 /// What is called without asking whether it is there: a driver that lacks one of them is broken.
 const REQUIRED: [&CStr; 5] = [
@@ -66,6 +67,8 @@ pub(crate) struct Logical {
     pub(super) sharing: Vec<u32>,
     lanes: Vec<Arc<Lane>>,
     transfer_lanes: Vec<Arc<Lane>>,
+    /// Memory of the program that transfers touch: no more, before anybody is told that the device is lost.
+    pub(crate) lending: Lending,
     lost: OnceLock<Error>,
     /// Semaphores that nobody uses any more, and since when.
     retired: Mutex<VecDeque<(Instant, vk::Semaphore)>>,
@@ -115,6 +118,7 @@ impl Logical {
             sharing: std::iter::once(compute).chain(transfer).map(|family| family.index).collect(),
             lanes: lanes(compute, MOST_LANES),
             transfer_lanes: transfer.map(|family| lanes(family, MOST_TRANSFER_LANES)).unwrap_or_default(),
+            lending: Lending::default(),
             lost: OnceLock::new(),
             retired: Mutex::default(),
             looks: Mutex::new(()),
@@ -208,6 +212,8 @@ impl Logical {
         };
         // Whoever is told may free what work still uses, if the driver has not let go of it.
         self.wait_idle();
+        // And may take back what was lent.
+        self.lending.end();
         self.lost.get_or_init(|| error).clone()
     }
 

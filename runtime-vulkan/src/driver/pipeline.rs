@@ -52,10 +52,16 @@ impl PartialEq for Binding {
 }
 
 impl Binding {
+    /// `bytes` bytes from `offset` on, which counts from the first byte of the driver's buffer.
+    #[inline]
+    pub(crate) fn of_buffer(memory: &Memory, offset: u64, bytes: u64) -> Self {
+        Self(vk::DescriptorBufferInfo { buffer: memory.buffer, offset, range: bytes })
+    }
+
     /// `bytes` bytes from `offset` on, which counts from the first byte that counts.
     #[inline]
     pub(crate) fn new(memory: &Memory, offset: u64, bytes: u64) -> Self {
-        Self(vk::DescriptorBufferInfo { buffer: memory.buffer, offset: memory.start + offset, range: bytes })
+        Self::of_buffer(memory, memory.start + offset, bytes)
     }
 }
 

@@ -1,14 +1,14 @@
 //! Timeline semaphores: a counter that the device, or the program, moves on.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ash::vk;
 use runtime_core::Result;
 
 use super::Logical;
 
-/// How long a wait lasts under the validation layer.
+/// How long a wait sleeps at a time under the validation layer.
 const VALIDATED_SLICE: Duration = Duration::from_micros(50);
 
 /// A counter that only grows.
@@ -51,9 +51,8 @@ impl Semaphore {
     /// # Errors
     /// `DeviceLost`.
     pub(crate) fn wait(&self, value: u64, slice: Duration) -> Result<bool> {
-        if self.logical.look().is_some() {
-            std::thread::sleep(slice.min(VALIDATED_SLICE));
-            return self.value().map(|stands| stands >= value);
+        if self.logical.instance.messenger.is_some() {
+            return self.wait_validated(value, slice);
         }
         let (semaphores, values) = ([self.handle], [value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
@@ -64,6 +63,19 @@ impl Semaphore {
             Err(vk::Result::TIMEOUT) => Ok(false),
             Err(code) => Err(self.logical.fail("vkWaitSemaphores", code)),
         }
+    }
+
+    /// Only looks, again and again: others must be able to look meanwhile.
+    fn wait_validated(&self, value: u64, slice: Duration) -> Result<bool> {
+        let begin = Instant::now();
+        while self.value()? < value {
+            let left = slice.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(VALIDATED_SLICE));
+        }
+        Ok(true)
     }
 
     /// Moves it on to `value`, which lies beyond where it stands and before whatever the device will move it to.

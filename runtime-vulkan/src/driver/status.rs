@@ -13,7 +13,9 @@ pub(super) fn name(code: vk::Result) -> String {
 #[cold]
 pub(super) fn error(function: &str, code: vk::Result) -> Error {
     let (kind, message) = match code {
-        vk::Result::ERROR_OUT_OF_HOST_MEMORY => (ErrorKind::OutOfMemory, "the program's memory is exhausted"),
+        vk::Result::ERROR_OUT_OF_HOST_MEMORY => {
+            (ErrorKind::OutOfMemory, "the program's memory is exhausted; free some, or end other programs")
+        }
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => {
             (ErrorKind::OutOfMemory, "the device's memory is exhausted; free tensors first")
         }
