@@ -169,30 +169,67 @@ impl OpenClBuffer {
         // What the driver promises to align to is enough; but some align what they share and what they map as `malloc` does.
         let promised = origin == Origin::Usm && alignment <= LEAST_ALIGNMENT;
         let most = self.primary.facts.allocation_bytes;
-        // An allocation as large as can be has no room for slack: a driver aligns such to pages.
         let fits = most == 0 || bytes.checked_add(alignment).is_some_and(|size| size as u64 <= most);
-        let slack = if promised || !fits { 0 } else { alignment };
-        let size = bytes.checked_add(slack).ok_or_else(|| out_of_memory(bytes, 0))?;
-        let memory = match origin {
-            Origin::Usm => usm(&self.primary, space, size)?,
+        let slacks: &[usize] = match (promised, fits) {
+            (true, _) => &[0],
+            (false, true) => &[alignment],
+            // At the driver's limit there is no room for slack, and often no need.
+            (false, false) => &[0, alignment],
+        };
+        for slack in slacks {
+            self.release();
+            let size = bytes.checked_add(*slack).ok_or_else(|| out_of_memory(bytes, 0))?;
+            let memory = self.take(origin, space, size)?;
+            self.base = memory.cast();
+            self.origin = origin;
+            let skipped = memory.addr().next_multiple_of(alignment.max(1)) - memory.addr();
+            if skipped <= *slack {
+                self.start = self.base.wrapping_add(skipped);
+                return Ok(());
+            }
+        }
+        let message =
+            format!("the driver's memory is not aligned to {alignment} bytes; ask for a smaller alignment");
+        Err(Error::new(ErrorKind::Driver, message))
+    }
+
+    fn take(&mut self, origin: Origin, space: Space, size: usize) -> Result<*mut c_void> {
+        match origin {
+            Origin::Usm => usm(&self.primary, space, size),
             Origin::Map => {
                 let object = object(&self.primary, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
-                map(&self.primary, self.object.insert(object), size)?
+                map(&self.primary, self.object.insert(object), size)
             }
-            _ => svm(&self.primary, size)?,
-        };
-        self.base = memory.cast();
-        self.origin = origin;
-        let address = memory.addr();
-        self.start = memory.cast::<u8>().wrapping_add(address.next_multiple_of(alignment.max(1)) - address);
-        if self.start.addr() - address > slack {
-            let message = format!(
-                "the driver's memory at {address:#x} is not aligned to {alignment} bytes; allocate less at once, or with a \
-                 smaller alignment"
-            );
-            return Err(Error::new(ErrorKind::Driver, message));
+            _ => svm(&self.primary, size),
         }
-        Ok(())
+    }
+
+    /// Gives back what the driver gave.
+    fn release(&mut self) {
+        let (origin, memory) =
+            (std::mem::replace(&mut self.origin, Origin::Nobody), self.base.cast::<c_void>());
+        if let (Some(object), Origin::Map) = (&self.object, origin) {
+            unmap(&self.primary, object, memory);
+        }
+        // Before the memory that it stands on.
+        self.object = None;
+        let primary = &self.primary;
+        match (origin, &primary.facts.usm) {
+            (Origin::Svm, _) => {
+                let _ = primary.driver.call("clSVMFree", |calls| {
+                    // SAFETY: allocated in this context, freed once, and used by nobody any more.
+                    unsafe { (calls.clSVMFree?)(primary.context.raw(), memory) };
+                    Some(())
+                });
+            }
+            (Origin::Usm, Some(usm)) => {
+                let _ = primary.driver.extension("clMemFreeINTEL", || {
+                    // SAFETY: as above.
+                    unsafe { (usm.clMemFreeINTEL)(primary.context.raw(), memory) }
+                });
+            }
+            _ => {}
+        }
     }
 
     #[inline]
@@ -285,28 +322,7 @@ impl Buffer for OpenClBuffer {
 impl Drop for OpenClBuffer {
     fn drop(&mut self) {
         self.parts.get_mut().clear();
-        if let (Some(object), Origin::Map) = (&self.object, self.origin) {
-            unmap(&self.primary, object, self.base.cast());
-        }
-        // Before the memory that it stands on.
-        self.object = None;
-        let (primary, memory) = (&self.primary, self.base.cast::<c_void>());
-        match (self.origin, &primary.facts.usm) {
-            (Origin::Svm, _) => {
-                let _ = primary.driver.call("clSVMFree", |calls| {
-                    // SAFETY: allocated in this context, freed once, and used by nobody any more.
-                    unsafe { (calls.clSVMFree?)(primary.context.raw(), memory) };
-                    Some(())
-                });
-            }
-            (Origin::Usm, Some(usm)) => {
-                let _ = primary.driver.extension("clMemFreeINTEL", || {
-                    // SAFETY: as above.
-                    unsafe { (usm.clMemFreeINTEL)(primary.context.raw(), memory) }
-                });
-            }
-            _ => {}
-        }
+        self.release();
     }
 }
 
