@@ -1,6 +1,8 @@
 //! What a device has beyond the least: half precision, sub-groups, memory that both sides reach, numbers of kernels.
 
-use runtime_core::{Arg, DType, Element, Geometry, Placement, QueueOptions, Result};
+use runtime_core::{
+    Arg, CommonRuntime, DType, Element, Geometry, Options, Placement, Queue, QueueOptions, Result, Runtime,
+};
 
 use crate::Case;
 use crate::lab::{Lab, c, lacks, same};
@@ -11,6 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("memory_of_both_sides", memory_of_both_sides),
     ("kernels_tell_their_limits", kernels_tell_their_limits),
     ("the_clock_of_the_device", the_clock_of_the_device),
+    ("large_transfers_by_threads", large_transfers_by_threads),
     ("sub_devices_compute", sub_devices_compute),
 ];
 
@@ -107,7 +110,7 @@ fn the_clock_of_the_device(lab: &Lab) -> Result<()> {
 fn sub_devices_compute(lab: &Lab) -> Result<()> {
     let parts = lab.device.sub_devices()?;
     let Some(part) = parts.first() else { return Err(lacks("sub-devices")) };
-    let device = runtime_core::Runtime::new().open(&part.id.to_string())?;
+    let device = Runtime::new().open(&part.id.to_string())?;
     assert!(device.info().compute_units <= lab.device.info().compute_units);
     let module = device.load(&c(include_str!("../../kernels/idioms.cl")))?;
     let queue = device.open_queue(&QueueOptions::default())?;
@@ -116,4 +119,27 @@ fn sub_devices_compute(lab: &Lab) -> Result<()> {
     let args = [Arg::read(&from), Arg::write(&to), Arg::scalar(10u32)];
     queue.launch(&module.kernel("add_ints")?, &Geometry::new(1, 1), &args)?.wait()?;
     same(&to, &[2i32; 10])
+}
+
+/// Without pointers, threads carry large transfers; another queue waits on the device for the end of all of them.
+fn large_transfers_by_threads(_: &Lab) -> Result<()> {
+    const N: i32 = 10 << 20;
+    let device = Runtime::new().open_with("opencl:0", &Options::new().with("pointers", false))?;
+    let (one, other) = (open(&*device)?, open(&*device)?);
+    let place = || device.allocate(DType::I32, &[N.unsigned_abs() as usize], &Placement::default());
+    let (from, to) = (place()?, place()?);
+    for round in 0..4 {
+        let data: Vec<u8> = (0..N).flat_map(|at| (at ^ round).to_ne_bytes()).collect();
+        one.write(&from, &data)?;
+        let copied = other.copy(&to, &from)?;
+        one.wait_for(&copied)?;
+        let mut found = vec![0; data.len()];
+        one.read(&to, &mut found)?;
+        assert!(found == data, "round {round}");
+    }
+    Ok(())
+}
+
+fn open(device: &dyn CommonRuntime) -> Result<Queue> {
+    device.open_queue(&QueueOptions::default())
 }

@@ -123,7 +123,8 @@ fn rows_within_a_buffer(lab: &Lab) -> Result<()> {
 /// Aligned views, which are sub-buffers where kernels take no pointers: the last are as right as the first.
 fn more_views_than_are_kept(lab: &Lab) -> Result<()> {
     const STEP: usize = 1024;
-    let mut data: Vec<i32> = (0..200 * STEP as i32).collect();
+    const ALL: i32 = 200 * 1024;
+    let mut data: Vec<i32> = (0..ALL).collect();
     let whole = lab.tensor(&data)?;
     for round in 0..2 {
         for at in (1..199).step_by(2) {
