@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Names the part that a process is to do.
 const PART: &str = "VULKAN_TESTS_PART";
 /// Bytes that a part may grow by once it has done a tenth of its work: what the allocator keeps back, and no more.
-const GROWTH_BYTES: u64 = 12 << 20;
+const GROWTH_BYTES: u64 = 32 << 20;
 const ADD: &str = "
     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
     @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
