@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::{
@@ -170,28 +170,11 @@ fn run(case: &Case, folder: &Path) -> std::result::Result<(), Failed> {
     }
     drop(building);
     let mut command: Command = runtime_cuda_stub_tests::again(folder, &case.words)?;
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let outcome = read(child)?;
-    Ok((case.check)(&outcome)?)
+    let text = test_process::finish(&mut command, DEADLINE)?.success()?;
+    Ok((case.check)(&read(&text))?)
 }
 
-fn read(mut child: Child) -> std::result::Result<Outcome, Failed> {
-    let begin = Instant::now();
-    let status = loop {
-        match child.try_wait()? {
-            Some(status) => break status,
-            None if begin.elapsed() > DEADLINE => {
-                child.kill()?;
-                return Err("it hangs".into());
-            }
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    let output = child.wait_with_output()?;
-    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if !status.success() {
-        return Err(format!("{status}: {text}{errors}").into());
-    }
+fn read(text: &str) -> Outcome {
     let mut outcome = Outcome::default();
     for line in text.lines() {
         match line.split_once(' ') {
@@ -203,7 +186,7 @@ fn read(mut child: Child) -> std::result::Result<Outcome, Failed> {
             _ => outcome.done |= line == "done",
         }
     }
-    Ok(outcome)
+    outcome
 }
 
 /// The process that sees the stub: does a little of everything, and says what fails.

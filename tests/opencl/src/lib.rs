@@ -14,21 +14,15 @@ pub mod stub;
 mod vendors;
 pub mod worker;
 
-pub use child::{DEADLINE, Finished, again, finish};
+pub use child::{DEADLINE, again};
 pub use driver::Driver;
 pub use each::each;
+pub use test_process::{Finished, finish, required};
 pub use vendors::Vendors;
 
 use std::path::PathBuf;
 
 use libtest_mimic::{Completion, Failed, Trial};
-
-/// Whether `RUNTIME_REQUIRE` has `name` in its list: then what is missing fails.
-#[must_use]
-pub fn required(name: &str) -> bool {
-    let list = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
-    list.split(',').any(|entry| entry.trim() == name)
-}
 
 /// A trial for what is not there: ignored with the remedy, or failed where it is required.
 #[must_use]

@@ -29,9 +29,4 @@ pub mod table;
 pub mod tool;
 pub mod tree;
 
-/// Whether `RUNTIME_REQUIRE` has `name` in its list: then what is missing fails.
-#[must_use]
-pub fn required(name: &str) -> bool {
-    let list = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
-    list.split(',').any(|entry| entry.trim() == name)
-}
+pub use test_process::required;

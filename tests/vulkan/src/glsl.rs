@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::process::end;
+use test_process::finish;
 
 const COMPILER: &str = "glslangValidator";
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -31,6 +31,6 @@ pub fn compile_glsl(source: &Path, options: &[&str], folder: &Path) -> Result<()
     let mut command = Command::new(COMPILER);
     command.args(["-V", "--target-env", "vulkan1.2"]).args(options).arg("-o");
     command.arg(folder.join(name).with_extension("spv")).arg(source);
-    let ended = end(&mut command, DEADLINE)?;
-    if ended.status.success() { Ok(()) } else { Err(ended.text) }
+    let ended = finish(&mut command, DEADLINE)?;
+    if ended.status.success() { Ok(()) } else { Err(ended.text()) }
 }

@@ -10,8 +10,9 @@ mod process;
 
 pub use glsl::{compile_glsl, glslang};
 pub use log::Messages;
-pub use machine::{Driver, beside, lavapipe, layer, required, stub};
-pub use process::{Ended, VALIDATION, again, end, is_again, on, watched};
+pub use machine::{Driver, beside, lavapipe, layer, stub};
+pub use process::{VALIDATION, again, is_again, on, watched};
+pub use test_process::{Finished, finish, required};
 
 use libtest_mimic::{Completion, Failed, Trial};
 

@@ -16,13 +16,6 @@ pub struct Driver {
     pub library: String,
 }
 
-/// Whether `RUNTIME_REQUIRE` has `name` in its list: then what is missing fails.
-#[must_use]
-pub fn required(name: &str) -> bool {
-    let list = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
-    list.split(',').any(|entry| entry.trim() == name)
-}
-
 /// Mesa's driver for CPUs.
 ///
 /// # Errors

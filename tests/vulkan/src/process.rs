@@ -1,23 +1,12 @@
-//! Programs that see the drivers they are told to, and end in time.
+//! Programs that see the drivers they are told to.
 
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 /// Makes the backend turn the validation layer on.
 pub const VALIDATION: &str = "RUNTIME_VULKAN_VALIDATION";
 /// Set in a program that another one of these tests started.
 const MARK: &str = "VULKAN_TESTS_AGAIN";
-
-/// How a program ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// How.
-    pub status: ExitStatus,
-    /// What it said on both outputs.
-    pub text: String,
-}
 
 /// Whether this program was started by [`again`].
 #[must_use]
@@ -61,48 +50,4 @@ pub fn watched<'a>(command: &'a mut Command, folder: &Path, log: &str) -> std::i
     Ok(command
         .env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation")
         .env("VK_LAYER_SETTINGS_PATH", settings))
-}
-
-/// Runs a program to its end.
-///
-/// # Errors
-/// It does not start, or it does not end before the deadline and is killed.
-pub fn end(command: &mut Command, deadline: Duration) -> Result<Ended, String> {
-    let said = |error: std::io::Error| error.to_string();
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| format!("{:?}: {error}", command.get_program()))?;
-    let readers = [reader(child.stdout.take()), reader(child.stderr.take())];
-    let status = wait(&mut child, deadline).map_err(said)?;
-    let text =
-        readers.into_iter().flatten().map(|reader| reader.join().unwrap_or_default()).collect::<String>();
-    match status {
-        Some(status) => Ok(Ended { status, text }),
-        None => Err(format!("it hangs; so far it said: {text}")),
-    }
-}
-
-/// `None` if it had to be killed.
-fn wait(child: &mut Child, deadline: Duration) -> std::io::Result<Option<ExitStatus>> {
-    let begin = Instant::now();
-    loop {
-        match child.try_wait()? {
-            Some(status) => return Ok(Some(status)),
-            None if begin.elapsed() > deadline => {
-                child.kill()?;
-                child.wait()?;
-                return Ok(None);
-            }
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    }
-}
-
-fn reader<R: Read + Send + 'static>(pipe: Option<R>) -> Option<std::thread::JoinHandle<String>> {
-    let mut pipe = pipe?;
-    Some(std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What is read before an error still says something.
-        let _ = pipe.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }))
 }

@@ -12,7 +12,7 @@ use runtime_core::{
     Arg, CommonRuntime, DType, Error, ErrorKind, Event, Geometry, ModuleSource, Placement, QueueOptions,
     Result, Runtime, Tensor,
 };
-use vulkan_tests::{Driver, again, beside, end, is_again, lavapipe, missing, on, stub};
+use vulkan_tests::{Driver, again, beside, finish, is_again, lavapipe, missing, on, stub};
 
 /// Longer than anything here takes, shorter than a hang.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -201,11 +201,11 @@ fn run(case: &Case, real: &Driver) -> std::result::Result<(), Failed> {
             on(&mut command, &real.manifest).env("LD_LIBRARY_PATH", folder.path());
         }
     }
-    let ended = end(&mut command, DEADLINE)?;
+    let ended = finish(&mut command, DEADLINE)?;
     if !ended.status.success() {
-        return Err(format!("{}: {}", ended.status, ended.text).into());
+        return Err(format!("{}: {}", ended.status, ended.text()).into());
     }
-    Ok((case.check)(&outcome(&ended.text))?)
+    Ok((case.check)(&outcome(&ended.text()))?)
 }
 
 fn outcome(text: &str) -> Outcome {

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use vulkan_tests::{Driver, beside, end, lavapipe, layer, missing, on, watched};
+use vulkan_tests::{Driver, beside, finish, lavapipe, layer, missing, on, watched};
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -75,9 +75,9 @@ fn right(driver: &Driver, spec: &Path, name: &str) -> Result<(), Failed> {
     watched(&mut command, temporary.path(), "log")?;
     command.arg("run").arg(spec).args(["--device", "vulkan:0"]);
     command.args(sizes.iter().flat_map(|size| ["--set", size]));
-    let ended = end(&mut command, DEADLINE)?;
-    if !ended.status.success() || !ended.text.contains("right") {
-        return Err(format!("{}: {}", ended.status, ended.text).into());
+    let ended = finish(&mut command, DEADLINE)?;
+    if !ended.status.success() || !ended.text().contains("right") {
+        return Err(format!("{}: {}", ended.status, ended.text()).into());
     }
     let log = std::fs::read_to_string(temporary.path().join("log"))?;
     if log.is_empty() { Ok(()) } else { Err(log.into()) }
@@ -88,10 +88,10 @@ fn timed(driver: &Driver) -> Result<(), Failed> {
     let mut command = runtime(driver)?;
     command.arg("eval").arg(spec).args(["--device", "vulkan:0", "--set", "n=100003", "--json", "-"]);
     command.args(["--repeat", "3", "--number", "3", "--warmup", "1"]);
-    let ended = end(&mut command, DEADLINE)?;
-    let from = ended.text.find('{').ok_or(format!("no report: {}", ended.text))?;
-    let mut documents =
-        serde_json::Deserializer::from_str(&ended.text[from..]).into_iter::<serde_json::Value>();
+    let ended = finish(&mut command, DEADLINE)?;
+    let text = ended.text();
+    let from = text.find('{').ok_or(format!("no report: {text}"))?;
+    let mut documents = serde_json::Deserializer::from_str(&text[from..]).into_iter::<serde_json::Value>();
     let document = documents.next().ok_or("no report")??;
     let row = &document["rows"][0];
     let is_device = row["measurement"]["clock"].as_str().is_some_and(|clock| clock.starts_with("device"));

@@ -17,7 +17,8 @@ use runtime_core::{
     QueueOptions, Result, Runtime, Tensor,
 };
 use vulkan_tests::{
-    Driver, Messages, VALIDATION, again, compile_glsl, end, glslang, is_again, lavapipe, layer, missing, on,
+    Driver, Messages, VALIDATION, again, compile_glsl, finish, glslang, is_again, lavapipe, layer, missing,
+    on,
 };
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -75,11 +76,11 @@ fn said(driver: &Driver, variables: &[&str]) -> std::result::Result<String, Fail
     let mut command = again()?;
     on(&mut command, &driver.manifest).env(VALIDATION, "1").env(FOLDER, folder.path());
     command.envs(variables.iter().map(|variable| (variable, "1")));
-    let ended = end(&mut command, DEADLINE)?;
+    let ended = finish(&mut command, DEADLINE)?;
     if ended.status.success() {
-        Ok(ended.text)
+        Ok(ended.text())
     } else {
-        Err(format!("{}: {}", ended.status, ended.text).into())
+        Err(format!("{}: {}", ended.status, ended.text()).into())
     }
 }
 

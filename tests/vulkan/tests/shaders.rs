@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vulkan_tests::{
-    Driver, Ended, beside, compile_glsl, end, glslang, lavapipe, layer, missing, on, watched,
+    Driver, Finished, beside, compile_glsl, finish, glslang, lavapipe, layer, missing, on, watched,
 };
 
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -102,8 +102,8 @@ fn trials(driver: &Driver) -> Vec<Trial> {
 
 fn is_right(driver: &Driver, shader: &str) -> Result<(), Failed> {
     let (ended, log) = perform(driver, shader, |spec| spec)?;
-    if !ended.status.success() || !ended.text.contains("right") {
-        return Err(format!("{}: {}", ended.status, ended.text).into());
+    if !ended.status.success() || !ended.text().contains("right") {
+        return Err(format!("{}: {}", ended.status, ended.text()).into());
     }
     if log.is_empty() { Ok(()) } else { Err(log.into()) }
 }
@@ -113,9 +113,9 @@ fn is_refused(driver: &Driver, wrong: &Wrong) -> Result<(), Failed> {
         assert!(spec.contains(wrong.from), "{}", wrong.name);
         spec.replacen(wrong.from, wrong.to, 1)
     })?;
-    let says = wrong.words.iter().all(|word| ended.text.contains(word));
+    let says = wrong.words.iter().all(|word| ended.text().contains(word));
     if ended.status.code() != Some(1) || !says {
-        return Err(format!("{}, not 1 with {:?}: {}", ended.status, wrong.words, ended.text).into());
+        return Err(format!("{}, not 1 with {:?}: {}", ended.status, wrong.words, ended.text()).into());
     }
     if log.is_empty() { Ok(()) } else { Err(log.into()) }
 }
@@ -125,7 +125,7 @@ fn perform(
     driver: &Driver,
     shader: &str,
     change: impl FnOnce(String) -> String,
-) -> Result<(Ended, String), Failed> {
+) -> Result<(Finished, String), Failed> {
     let temporary = tempfile::tempdir()?;
     let (folder, sources) = (temporary.path(), Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders"));
     let options = RIGHT.iter().find(|(name, _)| *name == shader).map_or(&[][..], |(_, options)| options);
@@ -137,7 +137,7 @@ fn perform(
     let backends = [beside("libruntime_vulkan.so")?, beside("libruntime_host.so")?];
     on(&mut command, &driver.manifest).env("RUNTIME_BACKENDS", std::env::join_paths(backends)?);
     watched(&mut command, folder, "log")?;
-    let ended = end(command.arg("run").arg(&spec).args(["--device", "vulkan:0"]), DEADLINE)?;
+    let ended = finish(command.arg("run").arg(&spec).args(["--device", "vulkan:0"]), DEADLINE)?;
     // What is refused before the driver is asked leaves no log.
     let log = std::fs::read_to_string(folder.join("log")).ok();
     if log.is_none() && ended.status.success() {

@@ -11,7 +11,7 @@ use runtime_core::{
     Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, Kernel, ModuleSource, Placement, QueueOptions,
     Result, Runtime, Tensor,
 };
-use vulkan_tests::{Driver, again, beside, end, is_again, lavapipe, missing, on};
+use vulkan_tests::{Driver, again, beside, finish, is_again, lavapipe, missing, on};
 
 const DEADLINE: Duration = Duration::from_secs(240);
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -59,9 +59,9 @@ fn main() -> ExitCode {
 fn run(driver: &Driver, part: &str) -> std::result::Result<(), Failed> {
     let mut command = again()?;
     on(&mut command, &driver.manifest).env(PART, part);
-    let ended = end(&mut command, DEADLINE)?;
-    print!("{}", ended.text);
-    if ended.status.success() { Ok(()) } else { Err(format!("{}: {}", ended.status, ended.text).into()) }
+    let ended = finish(&mut command, DEADLINE)?;
+    print!("{}", ended.text());
+    if ended.status.success() { Ok(()) } else { Err(format!("{}: {}", ended.status, ended.text()).into()) }
 }
 
 fn work() -> ExitCode {
