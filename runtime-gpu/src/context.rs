@@ -18,6 +18,7 @@ use crate::driver::abi::{
 use crate::driver::{Driver, Pools, is_sticky};
 use crate::names::Names;
 use crate::progress::Shared;
+use crate::spares::Block;
 use crate::staging::{Staging, Tuning};
 use crate::timer::DeviceClock;
 
@@ -77,6 +78,14 @@ pub(crate) struct Primary {
 pub(crate) struct Pool {
     pub(crate) calls: Pools,
     pub(crate) handle: abi::Pool,
+}
+
+impl Pool {
+    /// Frees a block in the order of a stream.
+    pub(crate) fn free(self, block: Block, stream: Stream) {
+        // SAFETY: allocated from the pool, freed once, and not used after what is on the stream.
+        let _ = unsafe { (self.calls.cuMemFreeAsync)(block.base, stream) };
+    }
 }
 
 /// The context is current on this thread until this is dropped; what was current before is so again then.
@@ -165,7 +174,7 @@ impl Primary {
 
     /// The first kernel of each queue that is not known to have ended.
     fn suspects(&self) -> Vec<String> {
-        let queues: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
+        let queues = self.queues();
         let found = queues.iter().filter_map(|queue| {
             let (ticket, name) = queue.oldest_launch()?;
             Some(format!("kernel `{}` (ticket {ticket})", self.names.text(name)))
@@ -280,10 +289,23 @@ impl Primary {
         Ok((figure(pool_attribute::RESERVED_CURRENT)?, figure(pool_attribute::USED_CURRENT)?))
     }
 
+    fn queues(&self) -> Vec<Arc<Shared>> {
+        self.queues.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Gives the pool back what the queues keep for themselves.
+    pub(crate) fn free_spares(&self) {
+        self.queues().iter().for_each(|queue| queue.free_spares());
+    }
+
+    /// Bytes that the queues keep for themselves.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.queues().iter().map(|queue| queue.spares.bytes()).sum()
+    }
+
     /// Whether every queue has run out of work.
     pub(crate) fn is_all_idle(&self) -> Result<bool> {
-        let queues: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
-        for queue in queues {
+        for queue in self.queues() {
             if !self.is_idle(queue.stream)? {
                 return Ok(false);
             }

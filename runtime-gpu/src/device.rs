@@ -11,6 +11,7 @@ use crate::graph::CudaGraph;
 use crate::memory::{CudaBuffer, Space, Wanted};
 use crate::module::{CudaKernel, CudaModule};
 use crate::queue::CudaQueue;
+use crate::spares::{self, Spares};
 use crate::staging::Tuning;
 
 /// An opened device: its primary context, which all openings of a `Runtime` share.
@@ -19,6 +20,7 @@ pub struct CudaDevice {
     primary: Arc<Primary>,
     spaces: usize,
     tuning: Tuning,
+    spare_blocks: usize,
 }
 
 /// The options of a device.
@@ -39,13 +41,20 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             8_i64,
             "Threads that copy to pageable memory on its way back, at most one per processor by default.",
         ),
+        OptionSpec::device(
+            "spare_blocks",
+            spares::BLOCKS as i64,
+            "Freed blocks that a queue keeps for its own next allocations, 64 MiB at most; 0: a tool that watches memory sees every free.",
+        ),
     ]
 }
 
 impl CudaDevice {
     pub(crate) fn new(primary: Arc<Primary>, options: &Options) -> Self {
         let spaces = describe::space_count(primary.driver, primary.ordinal);
-        Self { primary, spaces, tuning: Tuning::of(options) }
+        let spare_blocks = options.integer("spare_blocks").and_then(|blocks| usize::try_from(blocks).ok());
+        let spare_blocks = spare_blocks.unwrap_or(spares::BLOCKS);
+        Self { primary, spaces, tuning: Tuning::of(options), spare_blocks }
     }
 }
 
@@ -61,7 +70,7 @@ impl Device for CudaDevice {
             return Err(Error::unsupported("memory_usage of memory that is the host's (ask the host)"));
         }
         let (free, total) = self.primary.memory_info()?;
-        // What the pool keeps and nobody uses can still be allocated.
+        // What the pool or a queue keeps and nobody uses can still be allocated.
         let kept = match self.primary.pool {
             Some(pool) => {
                 let (reserved, used) = self.primary.pool_bytes(pool)?;
@@ -70,6 +79,7 @@ impl Device for CudaDevice {
             None => 0,
         };
         let total_bytes = total as u64;
+        let kept = kept + self.primary.spare_bytes() as u64;
         Ok(MemoryUsage { free_bytes: (free as u64 + kept).min(total_bytes), total_bytes })
     }
 
@@ -94,7 +104,7 @@ impl Device for CudaDevice {
             return CudaBuffer::allocate(&self.primary, wanted, None);
         };
         queue.settle()?;
-        let buffer = CudaBuffer::allocate(&self.primary, wanted, Some(queue.stream()))?;
+        let buffer = CudaBuffer::allocate(&self.primary, wanted, Some(queue.shared()))?;
         queue.took(ticket);
         Ok(buffer)
     }
@@ -102,11 +112,11 @@ impl Device for CudaDevice {
     fn free(&self, buffer: CudaBuffer, queue: Option<&CudaQueue>) {
         let queue = queue.filter(|queue| queue.is_of(&self.primary));
         // What is being staged is not on the stream yet; an error means that the device has let go of everything.
-        let stream = queue.map(|queue| {
+        let queue = queue.map(|queue| {
             let _ = queue.settle();
-            queue.stream()
+            queue.shared()
         });
-        buffer.free(stream);
+        buffer.free(queue);
     }
 
     fn adopt(&self, space: u32, memory: DeviceBytes) -> Result<CudaBuffer> {
@@ -119,7 +129,7 @@ impl Device for CudaDevice {
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<CudaQueue> {
-        CudaQueue::open(&self.primary, options, self.tuning)
+        CudaQueue::open(&self.primary, options, self.tuning, Spares::new(self.spare_blocks))
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>]) -> Result<CudaGraph> {

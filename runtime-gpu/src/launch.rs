@@ -1,4 +1,4 @@
-//! Arguments and geometry of a launch in the driver's form, without an allocation for up to 16 arguments.
+//! Launches in the driver's form: arguments packed, or by pointers without an allocation for up to 16 of them.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
@@ -12,6 +12,7 @@ use runtime_core::{Error, Result};
 use crate::driver::abi::{LaunchAttribute, LaunchConfig, Stream, function_attribute};
 use crate::memory::CudaBuffer;
 use crate::module::CudaKernel;
+use crate::packed::{Packed, unknown};
 
 /// Arguments that are packed on the stack.
 const INLINE: usize = 16;
@@ -67,7 +68,7 @@ fn fill(
             }
             _ => return Err(unknown(index)),
         };
-        if known.is_some_and(|known| known.get(next) != Some(&bytes)) {
+        if known.is_some_and(|known| known.get(next).is_none_or(|parameter| parameter.bytes != bytes)) {
             return Err(kernel.mismatch(index, next, bytes));
         }
         pointers[next].write(pointer);
@@ -84,38 +85,71 @@ fn word(place: &mut MaybeUninit<u64>, value: u64) -> *const c_void {
     std::ptr::from_ref(place.write(value)).cast()
 }
 
-#[cold]
-fn unknown(index: usize) -> Error {
-    Error::unsupported(format!("argument {index}, which is of a kind that this backend does not know,"))
-}
-
 /// Submits a launch.
 ///
 /// # Errors
-/// A refusal of the driver; `DeviceLost` for what an earlier kernel has done.
+/// `InvalidArgument` that says which argument; a refusal of the driver; `DeviceLost` for what an earlier kernel has done.
 #[inline]
-pub(crate) fn submit(
+pub(crate) fn submit(kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>, stream: Stream) -> Result<()> {
+    let extended = launch.cooperative() || launch.cluster() != [1; 3];
+    match kernel.packed_bytes {
+        Some(bytes) if !extended => submit_packed(kernel, launch, stream, bytes.get()),
+        _ => submit_by_pointers(kernel, launch, stream, extended),
+    }
+}
+
+#[inline]
+fn submit_packed(
     kernel: &CudaKernel,
     launch: &Launch<'_, CudaBuffer>,
     stream: Stream,
-    parameters: *const *const c_void,
-    shared_bytes: u32,
+    bytes: usize,
 ) -> Result<()> {
-    if launch.cooperative() || launch.cluster() != [1; 3] {
-        return submit_extended(kernel, launch, stream, parameters, shared_bytes);
-    }
+    let mut packed = Packed::new();
+    let shared_bytes = packed.fill(kernel, launch)?;
     let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
-    let (primary, function) = (kernel.primary(), kernel.function);
-    let none = std::ptr::null();
-    // SAFETY: function and stream are alive and of one context; the parameters are as many and as large as the function
-    // takes; that it may do what it does with them is vouched for by whoever loaded the code.
+    let (told, none) = (packed.told(&bytes), std::ptr::null());
+    // SAFETY: function and stream are alive and of one context; the parameters lie where the function takes them; that it
+    // may do what it does with them is vouched for by whoever loaded the code.
     let code = unsafe {
-        (primary.driver.cuLaunchKernel)(function, x, y, z, i, j, k, shared_bytes, stream, parameters, none)
+        (kernel.driver.cuLaunchKernel)(
+            kernel.function,
+            x,
+            y,
+            z,
+            i,
+            j,
+            k,
+            shared_bytes,
+            stream,
+            none,
+            told.as_ptr(),
+        )
     };
     if code.is_success() { Ok(()) } else { Err(kernel.refused("cuLaunchKernel", code)) }
 }
 
-#[cold]
+#[inline(never)]
+fn submit_by_pointers(
+    kernel: &CudaKernel,
+    launch: &Launch<'_, CudaBuffer>,
+    stream: Stream,
+    extended: bool,
+) -> Result<()> {
+    pack(kernel, launch, |parameters, shared_bytes| {
+        if extended {
+            return submit_extended(kernel, launch, stream, parameters, shared_bytes);
+        }
+        let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
+        let (driver, function, none) = (kernel.driver, kernel.function, std::ptr::null());
+        // SAFETY: as for a packed launch; the parameters are as many and as large as the function takes.
+        let code = unsafe {
+            (driver.cuLaunchKernel)(function, x, y, z, i, j, k, shared_bytes, stream, parameters, none)
+        };
+        if code.is_success() { Ok(()) } else { Err(kernel.refused("cuLaunchKernel", code)) }
+    })
+}
+
 fn submit_extended(
     kernel: &CudaKernel,
     launch: &Launch<'_, CudaBuffer>,

@@ -9,7 +9,7 @@
 //!
 //! | space | what it is | how it is allocated |
 //! | --- | --- | --- |
-//! | `device` | the device's own | in a pool of our own, in order with a queue where one is named |
+//! | `device` | the device's own | in a pool of our own, in order with a queue where one is named, of what that queue has freed if it fits |
 //! | `pinned` | the host's, cached, which the device reads in place | each by a call of the driver, which is slow |
 //! | `shared` | managed: it moves to whoever touches it | each by a call of the driver |
 //!
@@ -51,8 +51,10 @@ mod memory;
 mod module;
 mod names;
 mod nvrtc;
+mod packed;
 mod progress;
 mod queue;
+mod spares;
 mod staging;
 mod tensor_map;
 mod timer;

@@ -11,6 +11,8 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::bounce::pinned;
 use crate::context::Primary;
 use crate::driver::abi::{ATTACH_GLOBAL, Address, Code, Stream, pointer_attribute};
+use crate::progress::Shared;
+use crate::spares::Block;
 
 /// Alignment of every allocation.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
@@ -66,6 +68,8 @@ pub struct CudaBuffer {
     /// The first byte, aligned as asked.
     start: Address,
     bytes: usize,
+    /// What was asked of the driver.
+    reserved_bytes: usize,
     space: Space,
     origin: Origin,
 }
@@ -79,8 +83,8 @@ pub(crate) struct Wanted {
 }
 
 impl CudaBuffer {
-    /// Allocates; in order with `stream` if one is given, else for use everywhere at once.
-    pub(crate) fn allocate(primary: &Arc<Primary>, wanted: Wanted, stream: Option<Stream>) -> Result<Self> {
+    /// Allocates; in order with `queue` if one is given, else for use everywhere at once.
+    pub(crate) fn allocate(primary: &Arc<Primary>, wanted: Wanted, queue: Option<&Shared>) -> Result<Self> {
         let alignment = wanted.alignment_bytes.max(ALIGNMENT_BYTES);
         if wanted.bytes == 0 {
             return Ok(Self::of_nobody(primary, alignment as Address, 0, wanted.space));
@@ -89,7 +93,7 @@ impl CudaBuffer {
         let slack = if alignment > ALIGNMENT_BYTES { alignment } else { 0 };
         let bytes = wanted.bytes.checked_add(slack).ok_or_else(|| too_much(wanted.bytes))?;
         let (base, origin) = match wanted.space {
-            Space::Device => Self::on_device(primary, bytes, stream)?,
+            Space::Device => Self::on_device(primary, bytes, queue)?,
             Space::Pinned => {
                 let memory = pinned(primary, bytes)?;
                 (memory.as_ptr().expose_provenance() as Address, Origin::Pinned)
@@ -102,6 +106,7 @@ impl CudaBuffer {
             base,
             start,
             bytes: wanted.bytes,
+            reserved_bytes: bytes,
             space: wanted.space,
             origin,
         };
@@ -114,8 +119,12 @@ impl CudaBuffer {
         Ok(buffer)
     }
 
-    fn on_device(primary: &Arc<Primary>, bytes: usize, stream: Option<Stream>) -> Result<(Address, Origin)> {
+    fn on_device(primary: &Arc<Primary>, bytes: usize, queue: Option<&Shared>) -> Result<(Address, Origin)> {
+        if let Some(address) = queue.and_then(|queue| queue.spares.take(bytes)) {
+            return Ok((address, Origin::Pool));
+        }
         let origin = if primary.pool.is_some() { Origin::Pool } else { Origin::Plain };
+        let stream = queue.map(|queue| queue.stream);
         let (address, code) = device_memory(primary, bytes, stream)?;
         let (address, code) = match code {
             Code::OUT_OF_MEMORY => retry(primary, bytes, stream)?,
@@ -134,7 +143,8 @@ impl CudaBuffer {
     }
 
     fn of_nobody(primary: &Arc<Primary>, start: Address, bytes: usize, space: Space) -> Self {
-        Self { primary: Arc::clone(primary), base: start, start, bytes, space, origin: Origin::Nobody }
+        let origin = Origin::Nobody;
+        Self { primary: Arc::clone(primary), base: start, start, bytes, reserved_bytes: 0, space, origin }
     }
 
     /// Wraps memory of another library, if the driver knows it as memory of this device.
@@ -192,21 +202,23 @@ impl CudaBuffer {
         }
     }
 
-    /// Frees in order with `stream`, whose device may be another one's only if nothing uses the memory any more.
-    pub(crate) fn free(mut self, stream: Option<Stream>) {
-        self.release(stream);
+    /// Frees in order with a queue of this device, which keeps the memory for its next allocations.
+    pub(crate) fn free(mut self, queue: Option<&Shared>) {
+        self.release(queue);
     }
 
     /// Errors of earlier work surface here too, and are of no interest: whoever waits for that work gets them.
-    fn release(&mut self, stream: Option<Stream>) {
+    fn release(&mut self, queue: Option<&Shared>) {
         let driver = self.primary.driver;
         let origin = std::mem::replace(&mut self.origin, Origin::Nobody);
         match (origin, self.primary.pool) {
             (Origin::Nobody, _) | (Origin::Pool, None) => {}
             (Origin::Pool, Some(pool)) => {
-                let stream = stream.unwrap_or(self.primary.service);
-                // SAFETY: allocated from the pool, freed once, and not used after what is on the stream.
-                let _ = unsafe { (pool.calls.cuMemFreeAsync)(self.base, stream) };
+                let block = Block { base: self.base, bytes: self.reserved_bytes };
+                match queue {
+                    Some(queue) => queue.spares.keep(block, |block| pool.free(block, queue.stream)),
+                    None => pool.free(block, self.primary.service),
+                }
             }
             (Origin::Plain | Origin::Managed, _) => {
                 let _current = self.primary.enter();
@@ -268,10 +280,11 @@ fn device_memory(primary: &Primary, bytes: usize, stream: Option<Stream>) -> Res
     Ok((address, code))
 }
 
-/// Gives unused memory back to the system, waits a moment for work that frees some, and tries again.
+/// Takes what queues keep, waits a moment for work that frees some, gives unused memory back to the system, tries again.
 #[cold]
 fn retry(primary: &Primary, bytes: usize, stream: Option<Stream>) -> Result<(Address, Code)> {
     let Some(pool) = primary.pool else { return Ok((0, Code::OUT_OF_MEMORY)) };
+    primary.free_spares();
     for _ in 0..TRIES {
         if primary.is_all_idle()? {
             break;

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
 use std::ffi::{CString, c_int, c_void};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,10 +13,11 @@ use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, su
 
 use crate::context::Primary;
 use crate::driver::abi::{self, Code, Function, device_attribute, function_attribute, jit};
-use crate::driver::{function_name, written};
+use crate::driver::{Driver, function_name, written};
 use crate::image;
 use crate::names::NameId;
 use crate::nvrtc::{Compiled, Nvrtc, Unit};
+use crate::packed::{Parameter, packed_bytes};
 
 /// Accepted formats, preferred first.
 pub(crate) const FORMATS: [&str; 4] = ["cubin", "fatbin", "ptx", "cuda-c"];
@@ -130,8 +132,12 @@ pub struct CudaKernel {
     loaded: Arc<Loaded>,
     pub(crate) function: Function,
     pub(crate) name: NameId,
-    /// Bytes of each parameter, where the driver tells.
-    pub(crate) parameters: Option<Box<[usize]>>,
+    /// The parameters, where the driver tells.
+    pub(crate) parameters: Option<Box<[Parameter]>>,
+    /// Bytes of all of them, if they are passed packed.
+    pub(crate) packed_bytes: Option<NonZeroUsize>,
+    /// Here too, since a launch needs little else.
+    pub(crate) driver: &'static Driver,
     pub(crate) large_clusters: AtomicBool,
     shared_bytes: u32,
     /// Dynamic work-group memory that is allowed by now.
@@ -146,6 +152,8 @@ impl CudaKernel {
             function,
             name: primary.names.id(name),
             parameters: None,
+            packed_bytes: None,
+            driver: primary.driver,
             large_clusters: AtomicBool::new(false),
             shared_bytes: 0,
             allowed_shared_bytes: AtomicU32::new(0),
@@ -153,6 +161,8 @@ impl CudaKernel {
         kernel.shared_bytes = kernel.attribute(function_attribute::SHARED_BYTES).unwrap_or(0);
         *kernel.allowed_shared_bytes.get_mut() = PLAIN_SHARED_BYTES.saturating_sub(kernel.shared_bytes);
         kernel.parameters = kernel.ask_parameters();
+        let packed = kernel.parameters.as_deref().and_then(packed_bytes);
+        kernel.packed_bytes = packed.and_then(NonZeroUsize::new);
         kernel
     }
 
@@ -163,6 +173,8 @@ impl CudaKernel {
             function: self.function,
             name: self.name,
             parameters: self.parameters.clone(),
+            packed_bytes: self.packed_bytes,
+            driver: self.driver,
             large_clusters: AtomicBool::new(self.large_clusters.load(Ordering::Relaxed)),
             shared_bytes: self.shared_bytes,
             allowed_shared_bytes: AtomicU32::new(self.allowed_shared_bytes.load(Ordering::Relaxed)),
@@ -197,19 +209,19 @@ impl CudaKernel {
         primary.check("cuFuncSetAttribute", code)
     }
 
-    /// Sizes of the parameters, in order.
-    fn ask_parameters(&self) -> Option<Box<[usize]>> {
+    /// The parameters, in order.
+    fn ask_parameters(&self) -> Option<Box<[Parameter]>> {
         let calls = self.primary().driver.parameters?;
-        let mut sizes = Vec::new();
+        let mut parameters = Vec::new();
         loop {
             let (mut offset, mut bytes) = (0, 0);
             // SAFETY: the function is of a loaded module, and the out-parameters are writable.
             let code = unsafe {
-                (calls.cuFuncGetParamInfo)(self.function, sizes.len(), &raw mut offset, &raw mut bytes)
+                (calls.cuFuncGetParamInfo)(self.function, parameters.len(), &raw mut offset, &raw mut bytes)
             };
             match code {
-                Code::SUCCESS => sizes.push(bytes),
-                NO_SUCH_PARAMETER => return Some(sizes.into_boxed_slice()),
+                Code::SUCCESS => parameters.push(Parameter { offset, bytes }),
+                NO_SUCH_PARAMETER => return Some(parameters.into_boxed_slice()),
                 _ => return None,
             }
         }
@@ -252,11 +264,12 @@ impl CudaKernel {
 
     #[cold]
     pub(crate) fn mismatch(&self, index: usize, parameter: usize, bytes: usize) -> Error {
-        let sizes = self.parameters.as_deref().unwrap_or_default();
-        match sizes.get(parameter) {
+        let parameters = self.parameters.as_deref().unwrap_or_default();
+        match parameters.get(parameter) {
             Some(wanted) => Error::invalid(format!(
-                "argument {index} is of {bytes} bytes; parameter {parameter} of kernel `{}` is of {wanted}",
-                self.primary().names.text(self.name)
+                "argument {index} is of {bytes} bytes; parameter {parameter} of kernel `{}` is of {}",
+                self.primary().names.text(self.name),
+                wanted.bytes
             )),
             None => self.miscount(parameter + 1),
         }

@@ -19,6 +19,7 @@ use crate::context::Primary;
 use crate::driver::abi::{Code, Event, Stream};
 use crate::marks::Marks;
 use crate::names::NameId;
+use crate::spares::Spares;
 use crate::timer::Timestamps;
 
 /// Launches whose kernels are remembered.
@@ -47,9 +48,6 @@ struct State {
     timestamps: Timestamps,
     /// The last submission, if it was a timestamp: its event is its mark too.
     last_stamp: Option<(u64, Event)>,
-    /// The last submission, if a mark of it is wanted: recorded before the next one, since until then the stream itself
-    /// tells its end.
-    wanted: Option<u64>,
     /// Ticket of the transfer that threads stage; nothing is submitted after it before it is through.
     staged: Option<u64>,
     /// Every ticket up to this one has ended, by what the host has done.
@@ -62,21 +60,27 @@ struct State {
 pub(crate) struct Shared {
     pub(crate) primary: Arc<Primary>,
     pub(crate) stream: Stream,
+    pub(crate) spares: Spares,
     tail: AtomicU64,
     completed: AtomicU64,
-    /// `state.staged` or `state.wanted` is set.
+    /// The last submission, if a mark of it is wanted, else 0. It is recorded before the next one, since until then the
+    /// stream itself tells its end; taken back only with the state's lock held.
+    wanted: AtomicU64,
+    /// `state.staged` is set.
     busy: AtomicBool,
     state: Mutex<State>,
     launched: [AtomicU64; REMEMBERED],
 }
 
 impl Shared {
-    pub(crate) fn new(primary: Arc<Primary>, stream: Stream) -> Self {
+    pub(crate) fn new(primary: Arc<Primary>, stream: Stream, spares: Spares) -> Self {
         Self {
             primary,
             stream,
+            spares,
             tail: AtomicU64::new(0),
             completed: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             state: Mutex::default(),
             launched: [const { AtomicU64::new(0) }; REMEMBERED],
@@ -115,7 +119,8 @@ impl Shared {
     /// has handed everything to the driver.
     #[inline]
     pub(crate) fn settle(&self) -> Result<()> {
-        if self.busy.load(Ordering::Acquire) { self.settle_last() } else { Ok(()) }
+        let wanted = self.wanted.load(Ordering::Acquire) != 0;
+        if wanted || self.busy.load(Ordering::Acquire) { self.settle_last() } else { Ok(()) }
     }
 
     fn settle_last(&self) -> Result<()> {
@@ -131,19 +136,29 @@ impl Shared {
     /// Tells submissions whether there is something to do before them; only with the state's lock held.
     #[inline]
     fn tell_busy(&self, state: &State) {
-        self.busy.store(state.staged.is_some() || state.wanted.is_some(), Ordering::Release);
+        self.busy.store(state.staged.is_some(), Ordering::Release);
     }
 
     /// Records the mark that is wanted, if one is. Nothing is submitted after its ticket before this.
     fn record_wanted(&self, state: &mut State) -> Result<()> {
-        let Some(ticket) = state.wanted else { return Ok(()) };
+        let ticket = self.wanted.load(Ordering::Acquire);
+        if ticket == 0 {
+            return Ok(());
+        }
         match state.last_stamp {
+            // Threads mark what they stage when they are through.
+            _ if state.staged == Some(ticket) || state.ended_on_host >= ticket => {}
             Some((stamped, event)) if stamped == ticket => state.marks.borrow(ticket, event),
             _ => state.marks.record(&self.primary, self.stream, ticket)?,
         }
-        state.wanted = None;
-        self.tell_busy(state);
+        self.take_back(ticket);
         Ok(())
+    }
+
+    /// Takes back that a mark of `ticket` is wanted; only with the state's lock held, so that no submission overtakes it.
+    fn take_back(&self, ticket: u64) {
+        // Somebody may want a later one by now.
+        let _ = self.wanted.compare_exchange(ticket, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 
     #[cold]
@@ -156,23 +171,12 @@ impl Shared {
         self.state.lock().failure.as_ref().map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
-    /// Makes the end of `ticket`, the last submission, observable by itself.
+    /// Makes the end of `ticket`, the last submission, observable by itself; never beside a submission of this queue.
     #[inline]
-    pub(crate) fn mark(&self, ticket: u64) -> Result<()> {
-        if self.completed() >= ticket {
-            return Ok(());
+    pub(crate) fn mark(&self, ticket: u64) {
+        if self.completed() < ticket {
+            self.wanted.store(ticket, Ordering::Release);
         }
-        let mut state = self.state.lock();
-        if self.completed() >= ticket {
-            return Ok(());
-        }
-        // Threads mark what they stage when they are through.
-        let staged = state.staged == Some(ticket) || state.ended_on_host >= ticket;
-        if !staged && state.marks.newest() < ticket {
-            state.wanted = Some(ticket);
-            self.tell_busy(&state);
-        }
-        Ok(())
     }
 
     /// Looks how far the queue is, and lets small reads land.
@@ -192,9 +196,9 @@ impl Shared {
         }
         self.land(&mut state, ended)?;
         self.completed.fetch_max(ended, Ordering::AcqRel);
-        if state.wanted.is_some_and(|ticket| ticket <= ended) {
-            state.wanted = None;
-            self.tell_busy(&state);
+        let wanted = self.wanted.load(Ordering::Acquire);
+        if wanted != 0 && wanted <= ended {
+            self.take_back(wanted);
         }
         Ok(self.completed())
     }
@@ -264,6 +268,13 @@ impl Shared {
         // SAFETY: both are alive; the lock keeps the event from being recorded anew meanwhile.
         let code = unsafe { (self.primary.driver.cuStreamWaitEvent)(self.stream, event, 0) };
         self.primary.check("cuStreamWaitEvent", code)
+    }
+
+    /// Gives the pool back what is kept.
+    pub(crate) fn free_spares(&self) {
+        if let Some(pool) = self.primary.pool {
+            self.spares.empty(|block| pool.free(block, self.stream));
+        }
     }
 
     /// Begins a transfer that threads stage.
@@ -337,6 +348,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        self.free_spares();
         let state = self.state.get_mut();
         for landing in state.landings.drain(..) {
             self.primary.bounces.give(landing.block);

@@ -12,12 +12,13 @@ use runtime_core::{Error, Result};
 use crate::bounce::BLOCK_BYTES;
 use crate::context::Primary;
 use crate::convert::Pattern;
-use crate::driver::abi::{Address, Code, RowsNode, RowsSide, Stream, pointer_attribute};
+use crate::driver::abi::{Address, Code, RowsNode, RowsSide, pointer_attribute};
 use crate::graph::CudaGraph;
 use crate::launch;
 use crate::memory::{CudaBuffer, memory_type};
 use crate::module::CudaKernel;
 use crate::progress::{Landing, Shared};
+use crate::spares::Spares;
 use crate::staging::{Transfer, Tuning, Way};
 
 /// An in-order queue of a device.
@@ -28,16 +29,21 @@ pub struct CudaQueue {
 }
 
 impl CudaQueue {
-    pub(crate) fn open(primary: &Arc<Primary>, options: &QueueOptions, tuning: Tuning) -> Result<Self> {
+    pub(crate) fn open(
+        primary: &Arc<Primary>,
+        options: &QueueOptions,
+        tuning: Tuning,
+        spares: Spares,
+    ) -> Result<Self> {
         primary.check_alive()?;
         let stream = primary.open_stream(options.priority)?;
-        let shared = Arc::new(Shared::new(Arc::clone(primary), stream));
+        let shared = Arc::new(Shared::new(Arc::clone(primary), stream, spares));
         primary.add_queue(&shared);
         Ok(Self { shared, tuning })
     }
 
-    pub(crate) fn stream(&self) -> Stream {
-        self.shared.stream
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// Whether the queue is of this context.
@@ -161,9 +167,7 @@ impl Queue for CudaQueue {
     fn launch(&self, place: Place, kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>) -> Result<()> {
         let shared = &*self.shared;
         shared.settle()?;
-        launch::pack(kernel, launch, |parameters, shared_bytes| {
-            launch::submit(kernel, launch, shared.stream, parameters, shared_bytes)
-        })?;
+        launch::submit(kernel, launch, shared.stream)?;
         shared.launches(place.ticket, kernel.name);
         shared.took(place.ticket);
         Ok(())
@@ -292,7 +296,8 @@ impl Queue for CudaQueue {
 
     #[inline]
     fn mark(&self, ticket: u64) -> Result<()> {
-        self.shared.mark(ticket)
+        self.shared.mark(ticket);
+        Ok(())
     }
 
     fn poll(&self) -> Result<Progress> {

@@ -501,6 +501,16 @@ void prepare(struct kernel_call *call, const struct kernel *kernel, const unsign
     memcpy(call->block, block, sizeof call->block);
     for (int i = 0; i < kernel->count; i++) memcpy(call->parameters[i], parameters[i], (size_t)kernel->sizes[i]);
 }
+/* Where a parameter lies: as C has it, where nothing is aligned to more than 8 bytes. */
+static size_t offset_of(const struct kernel *kernel, int index) {
+    size_t offset = 0;
+    for (int i = 0;; i++) {
+        size_t alignment = kernel->sizes[i] < 8 ? (size_t)kernel->sizes[i] : 8;
+        offset = (offset + alignment - 1) / alignment * alignment;
+        if (i == index) return offset;
+        offset += (size_t)kernel->sizes[i];
+    }
+}
 static int launch(const struct kernel *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared,
                   struct stream *stream, void **parameters) {
     struct work work = {.kind = RUN};
@@ -509,8 +519,16 @@ static int launch(const struct kernel *kernel, const unsigned grid[3], const uns
 }
 int cuLaunchKernel(const struct kernel *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, struct stream *stream, void **parameters, void **extra) {
-    (void)extra;
+    enum { POINTER = 1, SIZE = 2 };
+    void *unpacked[20];
     CALL;
+    if (extra) {
+        int last = kernel->count - 1;
+        if (parameters || extra[0] != (void *)POINTER || extra[2] != (void *)SIZE || extra[4] || last < 0) return CUDA_ERROR_INVALID_VALUE;
+        if (*(size_t *)extra[3] != offset_of(kernel, last) + (size_t)kernel->sizes[last]) return CUDA_ERROR_INVALID_VALUE;
+        for (int i = 0; i <= last; i++) unpacked[i] = (char *)extra[1] + offset_of(kernel, i);
+        parameters = unpacked;
+    }
     return launch(kernel, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, parameters);
 }
 
@@ -580,7 +598,7 @@ int cuFuncGetName(const char **name, const struct kernel *function) {
 }
 int cuFuncGetParamInfo(const struct kernel *function, size_t index, size_t *offset, size_t *bytes) {
     if (index >= (size_t)function->count) return CUDA_ERROR_INVALID_VALUE;
-    *offset = 0;
+    *offset = offset_of(function, (int)index);
     *bytes = (size_t)function->sizes[index];
     return 0;
 }

@@ -61,6 +61,12 @@ fn cases() -> Vec<Case> {
         case("an_unknown_code_of_the_count", "count=123456", any_error),
         case("a_little_memory_is_soon_exhausted", "memory=1000000", any_error),
         case("a_fault_of_a_kernel_names_it", "fail=cuEventQuery:700:1", lost),
+        case(
+            "what_a_queue_frees_is_its_next_memory",
+            "only=queue_memory,fail=cuMemAllocFromPoolAsync:700:2",
+            works,
+        ),
+        case("what_queues_keep_is_there_for_others", "only=spares,memory=3000000", works),
         // Every mark would lose the device.
         case("memory_of_a_queue_costs_no_mark", "only=queue_memory,fail=cuEventRecord:700:1", works),
         case(
@@ -220,6 +226,7 @@ fn only(words: &str) -> Option<fn(&dyn CommonRuntime) -> Result<()>> {
     match words.split(',').find_map(|word| word.strip_prefix("only="))? {
         "share" => Some(share),
         "waits" => Some(waits),
+        "spares" => Some(spares),
         _ => Some(queue_memory),
     }
 }
@@ -263,6 +270,19 @@ fn queue_memory(device: &dyn CommonRuntime) -> Result<()> {
         drop(queue.allocate(DType::F32, &[1 << 10], &Placement::default())?);
     }
     Ok(())
+}
+
+/// What a queue has freed is free memory, and goes to whoever needs it.
+fn spares(device: &dyn CommonRuntime) -> Result<()> {
+    let queues = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
+    for queue in &queues {
+        drop(queue.allocate(DType::U8, &[1_000_000], &Placement::default())?);
+    }
+    assert_eq!(device.memory_usage("device")?.free_bytes, 3_000_000);
+    let large = device.allocate(DType::U8, &[2_500_000], &Placement::default())?;
+    assert_eq!(device.memory_usage("device")?.free_bytes, 500_000);
+    drop(large);
+    queues[0].allocate(DType::U8, &[2_500_000], &Placement::default()).map(drop)
 }
 
 /// Launches, and waits for each before the next.

@@ -1,6 +1,6 @@
 //! What is dropped while it is in use stays until the work is done, and is not reused before.
 
-use runtime_core::{Arg, Options};
+use runtime_core::{Arg, DType, Options, Placement};
 
 use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
@@ -16,7 +16,7 @@ cases! {
         a_dropped_kernel_and_module_stay, a_dropped_queue_finishes, a_dropped_device_finishes,
         everything_dropped_in_any_order, five_things_dropped_in_every_order, tensors_dropped_on_many_threads,
         a_dropped_tensor_of_two_queues_waits_for_both, dropping_waits_for_nothing,
-        what_is_dropped_comes_back;
+        what_is_dropped_comes_back, memory_of_a_queue_is_used_again_in_order;
 }
 
 /// Takes what was given back, and overwrites it.
@@ -48,6 +48,23 @@ fn a_dropped_output_is_not_reused_early(context: &Context) -> Verdict {
         let others = (0..8).map(|_| lab.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
         wait::idle(&queue)?;
         others.iter().try_for_each(|other| all("written by nobody else", other, -1.0))?;
+    }
+    Ok(())
+}
+
+fn memory_of_a_queue_is_used_again_in_order(context: &Context) -> Verdict {
+    let (lab, first, second) = (context.lab(), context.lab().queue()?, context.lab().queue()?);
+    let room = || first.allocate(DType::F32, &[N], &Placement::default());
+    for round in 1..=5u8 {
+        let x = room()?;
+        lab.delay(&first)?;
+        drop(lab.fill(&first, &x, -1.0)?);
+        drop(x);
+        // Perhaps the same memory, which work in flight still writes.
+        let y = room()?;
+        drop(lab.fill(&second, &y, f32::from(round))?);
+        wait::idle(&first)?;
+        all("the new owner's", &y, f32::from(round))?;
     }
     Ok(())
 }
