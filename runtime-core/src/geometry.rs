@@ -1,6 +1,6 @@
 //! How a kernel is spread over a device, and whether the device allows it.
 
-use crate::{DeviceInfo, Error, KernelInfo, Result, abi};
+use crate::{DeviceInfo, Error, KernelInfo, Limits, Result, abi};
 
 /// Geometry of a launch: `groups × group size`, up to three dimensions, or a range on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +83,13 @@ impl Geometry {
             self.check_range()?;
         }
         let limits = &info.limits;
-        for axis in 0..3 {
-            let (groups, size) = (self.groups[axis], self.group_size[axis]);
-            within("groups", axis, u64::from(groups), limits.groups[axis])?;
-            within("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
+        // Also 0 is beyond its limit, once 1 is taken from it.
+        let fits = |value: u32, limit: u64| u64::from(value).wrapping_sub(1) < limit;
+        if !(0..3).all(|axis| {
+            fits(self.groups[axis], limits.groups[axis])
+                && fits(self.group_size[axis], u64::from(limits.group_size[axis]))
+        }) {
+            self.check_extents(limits)?;
         }
         let items = self.group_size.iter().fold(1u64, |items, &n| items.saturating_mul(u64::from(n)));
         let most = limits.group_items.min(kernel.max_group_items.unwrap_or(u32::MAX));
@@ -110,6 +113,17 @@ impl Geometry {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Says which extent is 0 or beyond its limit.
+    #[cold]
+    fn check_extents(&self, limits: &Limits) -> Result<()> {
+        for axis in 0..3 {
+            let (groups, size) = (self.groups[axis], self.group_size[axis]);
+            within("groups", axis, u64::from(groups), limits.groups[axis])?;
+            within("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
+        }
+        Ok(())
     }
 
     fn plain(&self) -> bool {

@@ -95,11 +95,12 @@ impl LoweredKernel {
             self.params.iter().zip(args).map(|(p, arg)| (p, tensor(arg))).enumerate()
         {
             let Some((tensor, access)) = tensor else { continue };
-            let bytes = tensor.reach_bytes();
-            if bytes < param.min_bytes {
+            if !tensor.reaches(param.min_bytes) {
                 return Err(Error::invalid(format!(
-                    "argument {index} of \"{}\" has {bytes} bytes, the kernel needs {}",
-                    self.name, param.min_bytes
+                    "argument {index} of \"{}\" has {} bytes, the kernel needs {}",
+                    self.name,
+                    tensor.reach_bytes(),
+                    param.min_bytes
                 )));
             }
             for (other, before) in args[..index].iter().enumerate() {

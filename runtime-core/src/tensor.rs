@@ -432,19 +432,29 @@ impl Tensor {
         u64::try_from(last + 1).unwrap_or(0) * self.0.dtype.bytes() as u64
     }
 
+    /// Whether [`Tensor::reach_bytes`] are so many or more.
+    #[inline]
+    pub(crate) fn reaches(&self, bytes: u64) -> bool {
+        // What an element has, any element has.
+        let has_element = || !self.0.layout.shape.contains(&0);
+        bytes <= self.0.dtype.bytes() as u64 && has_element() || bytes <= self.reach_bytes()
+    }
+
     /// Whether code that is given the addresses of both tensors' first elements, and keeps to their reach, can touch a
     /// byte of both.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let (Storage::Bytes(own), Storage::Bytes(others)) = (&self.0.storage, &other.0.storage) else {
             return false;
         };
+        if !Arc::ptr_eq(own, others) {
+            return false;
+        }
         let range = |tensor: &Self| {
             let first = tensor.byte_offset() as u64;
             first..first + tensor.reach_bytes()
         };
         let (own_range, others_range) = (range(self), range(other));
-        Arc::ptr_eq(own, others)
-            && own_range.start < others_range.end
+        own_range.start < others_range.end
             && others_range.start < own_range.end
             && !own_range.is_empty()
             && !others_range.is_empty()
