@@ -80,7 +80,9 @@ impl Packed {
         if self.constants.len().next_multiple_of(4) != interface.block.bytes as usize {
             return Err(mismatch(kernel, self.constants.len()));
         }
-        self.constants.resize(interface.block.bytes as usize, 0);
+        if self.constants.len() != interface.block.bytes as usize {
+            self.constants.resize(interface.block.bytes as usize, 0);
+        }
         if self.detours.is_empty() { Ok(()) } else { self.check_detours(kernel, launch) }
     }
 
@@ -192,6 +194,9 @@ impl<'k> Scalars<'k> {
             }
         };
         self.next += 1;
+        if offset == constants.len() {
+            return constants.extend_from_slice(bytes);
+        }
         let end = offset + bytes.len();
         if constants.len() < end {
             constants.resize(end, 0);

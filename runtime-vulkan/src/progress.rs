@@ -106,6 +106,12 @@ impl Shared {
         self.completed.load(Ordering::Acquire)
     }
 
+    /// Whether all that was taken is known to have ended.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.completed() == self.tail.load(Ordering::Acquire)
+    }
+
     /// Whether the device will move the semaphore to `ticket`, or has.
     pub(crate) fn was_handed(&self, ticket: u64) -> bool {
         ticket <= self.submitted.load(Ordering::Acquire)
@@ -113,8 +119,7 @@ impl Shared {
 
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> Result<bool> {
-        Ok(self.completed() == self.tail.load(Ordering::Acquire)
-            || self.semaphore.value()? >= self.submitted.load(Ordering::Acquire))
+        Ok(self.has_ended() || self.semaphore.value()? >= self.submitted.load(Ordering::Acquire))
     }
 
     /// Copies a read to the program when its ticket has ended.
@@ -177,8 +182,7 @@ impl Shared {
 
     /// The completed prefix now: reads that have ended are with the program.
     pub(crate) fn poll(&self) -> Result<u64> {
-        let completed = self.completed();
-        let alive = self.context.logical.check_alive();
+        let (completed, alive) = (self.completed(), self.context.logical.check_alive());
         if alive.is_ok() && completed == self.tail.load(Ordering::Acquire) {
             return Ok(completed);
         }

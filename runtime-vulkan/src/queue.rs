@@ -29,7 +29,8 @@ const REFUSED_SLICE: Duration = Duration::from_micros(100);
 /// Bytes of an upload for what a fill copies.
 const FILL_BYTES: u64 = 16;
 
-/// Largest transfer that is made by the submission itself, where the program reaches the memory and the queue is idle.
+/// Largest transfer that is made by the submission itself, where the program reaches the memory and the queue is idle;
+/// on a processor, which would make it by itself too, any that is made in one piece.
 const AT_ONCE_BYTES: u64 = 4 << 20;
 
 /// An in-order queue of a device.
@@ -79,7 +80,7 @@ impl Queue for VulkanQueue {
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
             let reached = destination.memory.host().is_some();
-            if reached && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
+            if reached && self.is_made_at_once(bytes) && recorder.is_idle()? {
                 destination.memory.write(offset, &source, 0, source.len());
                 recorder.ended(place.ticket);
                 return Ok(());
@@ -108,7 +109,7 @@ impl Queue for VulkanQueue {
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
             let cached = source.memory.host().is_some() && source.memory.is_cached();
-            if cached && bytes <= AT_ONCE_BYTES && recorder.is_idle()? {
+            if cached && self.is_made_at_once(bytes) && recorder.is_idle()? {
                 source.memory.read(offset, &destination, 0, destination.len());
                 recorder.ended(place.ticket);
                 return Ok(());
@@ -225,12 +226,16 @@ impl Queue for VulkanQueue {
 
     #[inline]
     fn mark(&self, _ticket: u64) -> Result<()> {
-        self.recorder.lock().mark();
+        if !self.shared.has_ended() {
+            self.recorder.lock().mark();
+        }
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
-        self.recorder.lock().flush();
+        if !self.shared.has_ended() {
+            self.recorder.lock().flush();
+        }
         Ok(())
     }
 
@@ -271,7 +276,13 @@ impl Queue for VulkanQueue {
 }
 
 impl VulkanQueue {
-    /// Leaves a large transfer to threads.
+    fn is_made_at_once(&self, bytes: u64) -> bool {
+        let context = &self.shared.context;
+        bytes <= AT_ONCE_BYTES
+            || context.logical.facts.is_processor() && context.staging().is_one_piece(bytes)
+    }
+
+    /// Leaves a large transfer to threads; on a processor this one takes part, if nothing comes before it.
     fn stage(
         &self,
         recorder: &mut Recorder,
@@ -283,10 +294,11 @@ impl VulkanQueue {
         self.shared.settle();
         let staging = self.shared.context.staging();
         staging.prepare(&host, &buffer.memory)?;
+        let joins = self.shared.context.logical.facts.is_processor() && recorder.is_idle()?;
         let before = recorder.before();
         let transfer = Transfer { host, memory: Arc::clone(&buffer.memory), offset, ticket, before };
         recorder.staged(ticket);
-        staging.submit(&self.shared, transfer);
+        staging.submit(&self.shared, transfer, joins);
         Ok(())
     }
 

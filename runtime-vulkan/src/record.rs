@@ -157,7 +157,7 @@ impl Recorder {
         self.tail = ticket;
         self.shared.took(ticket);
         self.pending += 1;
-        if self.pending.is_multiple_of(self.gathered) {
+        if self.pending >= self.gathered {
             self.look();
         }
     }
@@ -277,6 +277,7 @@ impl Recorder {
     /// Notes that the program itself has ended `ticket`, all before it having ended.
     pub(crate) fn ended(&mut self, ticket: u64) {
         (self.tail, self.sealed_to, self.settled_to, self.covered) = (ticket, ticket, ticket, ticket);
+        self.gathered = 1;
         self.shared.ended(ticket);
     }
 

@@ -163,24 +163,34 @@ impl Staging {
         self.start(&mut self.0.list.lock(), pieces)
     }
 
-    /// Takes a transfer over; `shared` says when it has ended.
-    pub(crate) fn submit(&self, shared: &Arc<Shared>, transfer: Transfer) {
+    /// Whether one thread makes a transfer of memory that the program reaches.
+    pub(crate) fn is_one_piece(&self, bytes: u64) -> bool {
+        usize::try_from(bytes).is_ok_and(|bytes| bytes <= self.0.tuning.piece_bytes(bytes, true))
+    }
+
+    /// Takes a transfer over; `shared` says when it has ended. This thread `joins` those that make it, where nothing
+    /// comes before it.
+    pub(crate) fn submit(&self, shared: &Arc<Shared>, transfer: Transfer, joins: bool) {
         let inner = &self.0;
         let direct = is_direct(&transfer.memory);
         let piece_bytes = inner.tuning.piece_bytes(transfer.host.len(), direct);
         shared.begin_staged();
-        inner.list.lock().jobs.push(Arc::new(Job {
+        let job = Arc::new(Job {
             transfer,
             shared: Arc::clone(shared),
             direct,
             piece_bytes,
             next: AtomicUsize::new(0),
-            active: AtomicUsize::new(0),
-            started: AtomicBool::new(false),
+            active: AtomicUsize::new(usize::from(joins)),
+            started: AtomicBool::new(joins),
             failed: AtomicBool::new(false),
             failure: Mutex::default(),
-        }));
+        });
+        inner.list.lock().jobs.push(Arc::clone(&job));
         inner.changed.notify_all();
+        if joins {
+            inner.take_part(&mut inner.list.lock(), &job, &mut None);
+        }
     }
 
     /// Starts threads until there are `wanted`.
@@ -221,22 +231,27 @@ impl Inner {
         let mut slots = None;
         let mut list = self.list.lock();
         while let Some(job) = self.next(&mut list) {
-            MutexGuard::unlocked(&mut list, || {
-                if let Err(error) = self.copy(&job, &mut slots) {
-                    job.fail(error);
-                }
-            });
-            let last = job.active.fetch_sub(1, Ordering::AcqRel) == 1;
-            if last && !job.has_work() {
-                list.jobs.retain(|other| !Arc::ptr_eq(other, &job));
-                MutexGuard::unlocked(&mut list, || job.end());
-            }
+            self.take_part(&mut list, &job, &mut slots);
             // The last reference to a device ends with it, which wants the list.
             MutexGuard::unlocked(&mut list, || drop(job));
         }
         MutexGuard::unlocked(&mut list, || drop(slots));
         list.threads -= 1;
         self.changed.notify_all();
+    }
+
+    /// Makes pieces of a transfer until there are no more; the last thread ends it.
+    fn take_part(&self, list: &mut MutexGuard<'_, List>, job: &Arc<Job>, slots: &mut Option<Slots>) {
+        MutexGuard::unlocked(list, || {
+            if let Err(error) = self.copy(job, slots) {
+                job.fail(error);
+            }
+        });
+        let last = job.active.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && !job.has_work() {
+            list.jobs.retain(|other| !Arc::ptr_eq(other, job));
+            MutexGuard::unlocked(list, || job.end());
+        }
     }
 
     /// A job to join; `None` when the device is closed.

@@ -7,6 +7,7 @@ use ash::vk;
 use runtime_core::Result;
 use smallvec::SmallVec;
 
+use super::barriers::Order;
 use super::pipeline::{Binding, Pipeline};
 use super::{Logical, Memory};
 
@@ -16,16 +17,6 @@ const POOL_BINDINGS: u32 = 512;
 
 /// Rows that one command copies.
 const MOST_REGIONS: usize = 4096;
-
-const WORK: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
-    vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
-);
-const WRITES: vk::AccessFlags = vk::AccessFlags::from_raw(
-    vk::AccessFlags::SHADER_WRITE.as_raw() | vk::AccessFlags::TRANSFER_WRITE.as_raw(),
-);
-const READS: vk::AccessFlags = vk::AccessFlags::from_raw(
-    vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::TRANSFER_READ.as_raw(),
-);
 
 /// What commands are made of; one thread at a time records into those of a pool.
 #[derive(Debug)]
@@ -141,21 +132,10 @@ impl Commands {
         // SAFETY: the list's earlier work has ended, so that it is reset here.
         let begun = unsafe { self.logical.handle.begin_command_buffer(self.handle, info) };
         self.logical.check("vkBeginCommandBuffer", begun)?;
-        self.see();
+        if !self.logical.shares_memory {
+            self.order(Order::SEEN);
+        }
         Ok(())
-    }
-
-    /// What follows sees all that the program has seen to end: it waits for nothing.
-    fn see(&self) {
-        if self.logical.shares_memory {
-            return;
-        }
-        let barriers = [vk::MemoryBarrier::default().dst_access_mask(READS | WRITES)];
-        let (top, none) = (vk::PipelineStageFlags::TOP_OF_PIPE, vk::DependencyFlags::empty());
-        // SAFETY: the list is being recorded.
-        unsafe {
-            self.logical.handle.cmd_pipeline_barrier(self.handle, top, WORK, none, &barriers, &[], &[]);
-        }
     }
 
     /// Ends the list.
@@ -171,24 +151,19 @@ impl Commands {
     /// Whatever comes later sees all that came before.
     #[inline]
     pub(crate) fn barrier(&self) {
-        self.order(WORK, READS | WRITES);
+        self.order(Order::WORK);
     }
 
     /// The program sees all that came before, once it knows that this has ended.
     pub(crate) fn publish(&self) {
-        if self.logical.shares_memory {
-            return;
+        if !self.logical.shares_memory {
+            self.order(Order::PUBLISHED);
         }
-        self.order(vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
     }
 
-    fn order(&self, stages: vk::PipelineStageFlags, accesses: vk::AccessFlags) {
-        let barriers = [vk::MemoryBarrier::default().src_access_mask(WRITES).dst_access_mask(accesses)];
-        let none = vk::DependencyFlags::empty();
-        // SAFETY: the list is being recorded.
-        unsafe {
-            self.logical.handle.cmd_pipeline_barrier(self.handle, WORK, stages, none, &barriers, &[], &[]);
-        }
+    #[inline]
+    fn order(&self, order: Order) {
+        self.logical.barriers.record(&self.logical.handle, self.handle, order);
     }
 
     /// Takes what `count` dispatches of a kernel need, which follow at once: they do not fail.

@@ -133,6 +133,7 @@ pub(crate) struct Features {
     pub(crate) executable_properties: bool,
     pub(crate) device_fault: bool,
     pub(crate) calibrated: bool,
+    pub(crate) synchronization2: bool,
 }
 
 impl Features {

@@ -11,6 +11,7 @@ use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
 use parking_lot::{Mutex, MutexGuard};
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::barriers::Barriers;
 use super::facts::{CPU, Facts, Family};
 use super::lane::Lane;
 use super::wanted::{self, Wanted};
@@ -55,6 +56,7 @@ pub(crate) struct Logical {
     pub(super) push: Option<ash::khr::push_descriptor::Device>,
     pub(super) import: Option<ash::ext::external_memory_host::Device>,
     pub(super) figures: Option<ash::khr::pipeline_executable_properties::Device>,
+    pub(super) barriers: Barriers,
     calibrated: Option<ash::ext::calibrated_timestamps::Device>,
     fault: Option<ash::ext::device_fault::Device>,
     /// `None` only while it is closed.
@@ -108,6 +110,7 @@ impl Logical {
             figures: features
                 .executable_properties
                 .then(|| ash::khr::pipeline_executable_properties::Device::new(calls, &handle)),
+            barriers: Barriers::of(instance, &handle, &facts),
             calibrated: features
                 .calibrated
                 .then(|| ash::ext::calibrated_timestamps::Device::new(calls, &handle)),
@@ -328,6 +331,7 @@ fn create(
     let mut figures =
         vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default().pipeline_executable_info(true);
     let mut faults = vk::PhysicalDeviceFaultFeaturesEXT::default().device_fault(true);
+    let mut barriers = vk::PhysicalDeviceSynchronization2Features::default().synchronization2(true);
     let mut all = vk::PhysicalDeviceFeatures2::default().features(wanted.core(choices.robust));
     let mut info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
@@ -336,7 +340,12 @@ fn create(
         .push_next(&mut v11)
         .push_next(&mut v12);
     let features = facts.features;
-    info = if facts.version.minor >= 3 { info.push_next(&mut v13) } else { info };
+    info = match facts.version.minor >= 3 {
+        true => info.push_next(&mut v13),
+        // Else it is a part of that structure.
+        false if features.synchronization2 => info.push_next(&mut barriers),
+        false => info,
+    };
     info = if features.atomics_f32 { info.push_next(&mut atomics) } else { info };
     info = if features.cooperative_matrix { info.push_next(&mut matrices) } else { info };
     info = if features.executable_properties { info.push_next(&mut figures) } else { info };

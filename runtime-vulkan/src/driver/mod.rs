@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
+mod barriers;
 mod commands;
 mod facts;
 mod farewell;

@@ -167,11 +167,14 @@ impl Physical {
         let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default();
         let mut executable = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default();
         let mut faults = vk::PhysicalDeviceFaultFeaturesEXT::default();
+        let mut barriers = vk::PhysicalDeviceSynchronization2Features::default();
+        let second = has(ash::khr::synchronization2::NAME) || facts.version.minor >= 3;
         let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut v11).push_next(&mut v12);
         all = if float { all.push_next(&mut atomics) } else { all };
         all = if matrix { all.push_next(&mut matrices) } else { all };
         all = if figures { all.push_next(&mut executable) } else { all };
         all = if fault { all.push_next(&mut faults) } else { all };
+        all = if second { all.push_next(&mut barriers) } else { all };
         // SAFETY: the device is of this instance, and knows every structure of the chain.
         unsafe { instance.handle.get_physical_device_features2(self.0, &mut all) };
         let core = all.features;
@@ -197,6 +200,7 @@ impl Physical {
             host_import: facts.import_alignment > 0,
             executable_properties: on(executable.pipeline_executable_info),
             device_fault: on(faults.device_fault),
+            synchronization2: on(barriers.synchronization2),
             calibrated: has(ash::ext::calibrated_timestamps::NAME) && self.has_host_clock(instance),
         };
     }

@@ -18,6 +18,7 @@ pub(super) fn extensions(facts: &Facts) -> Vec<&'static CStr> {
         (features.device_fault, ash::ext::device_fault::NAME),
         (features.calibrated, ash::ext::calibrated_timestamps::NAME),
         (features.memory_budget, ash::ext::memory_budget::NAME),
+        (features.synchronization2 && facts.version.minor < 3, ash::khr::synchronization2::NAME),
         (features.atomics_f32, ash::ext::shader_atomic_float::NAME),
         (features.cooperative_matrix, ash::khr::cooperative_matrix::NAME),
         // Whoever has it must have it turned on.
@@ -100,6 +101,7 @@ impl Wanted {
             compute_full_subgroups: self.v13.compute_full_subgroups,
             shader_integer_dot_product: self.v13.shader_integer_dot_product,
             shader_zero_initialize_workgroup_memory: self.v13.shader_zero_initialize_workgroup_memory,
+            synchronization2: self.v13.synchronization2,
             maintenance4: self.v13.maintenance4,
             ..Default::default()
         }
