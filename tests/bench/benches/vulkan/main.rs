@@ -1,7 +1,8 @@
 //! What our calls cost on a Vulkan device beside a small program written by hand, in one process and by turns: a table.
 //!
-//! `VULKAN_BENCH_DEVICE` names another device than `vulkan:0`, `VULKAN_BENCH_ONLY` some of the parts. With the feature
-//! `wgpu`, the rate of launches is compared with that of wgpu too.
+//! `VULKAN_BENCH_DEVICE` names another device than `vulkan:0`, `VULKAN_BENCH_ONLY` some of the parts (`submit`, `wait`,
+//! `kernel`, `transfers`, `wgpu`; `calls` and `bursts` are done only when they are named). With the feature `wgpu`, the rate of launches is
+//! compared with that of wgpu too.
 
 #![allow(
     missing_docs,
@@ -10,6 +11,7 @@
     reason = "a benchmark that reports, and numbers far below 2^52"
 )]
 
+mod calls;
 mod raw;
 mod transfers;
 #[cfg(feature = "wgpu")]
@@ -31,6 +33,8 @@ pub(crate) const TOUCH: &str = "
 /// The burst that submissions are amortised over.
 pub(crate) const BURST: u32 = 500;
 const ROUNDS: usize = 40;
+/// Parts that are done only when they are named.
+const ON_DEMAND: [&str; 2] = ["calls", "bursts"];
 
 pub(crate) type Device = Arc<dyn CommonRuntime>;
 
@@ -52,16 +56,20 @@ fn main() {
     println!("{}, driver {}\n", info.name, info.driver_version);
     println!("| what | by hand | ours | ratio | of the least | aim |\n| --- | --- | --- | --- | --- | --- |");
     type Part = fn(&Device, &mut Raw);
-    let parts: [(&str, Part); 5] = [
+    let parts: [(&str, Part); 7] = [
         ("submit", submit),
         ("wait", wait),
         ("kernel", kernel),
         ("transfers", transfers::transfers),
         ("wgpu", beside_wgpu),
+        ("calls", calls::calls),
+        ("bursts", calls::bursts),
     ];
     let only = std::env::var("VULKAN_BENCH_ONLY").unwrap_or_default();
     for (name, part) in parts {
-        if only.is_empty() || only.split(',').any(|wanted| wanted == name) {
+        let wanted =
+            if only.is_empty() { !ON_DEMAND.contains(&name) } else { only.split(',').any(|one| one == name) };
+        if wanted {
             part(&device, &mut raw);
         }
     }

@@ -174,21 +174,32 @@ impl Raw {
 
     /// Records a launch behind all that was before.
     pub(crate) fn dispatch(&self, commands: vk::CommandBuffer, scale: f32) {
-        let point = vk::PipelineBindPoint::COMPUTE;
         self.barrier(commands);
+        self.bind_all(commands, scale);
         // SAFETY: the command buffer is being recorded, and what it names is alive.
-        unsafe { self.device.cmd_bind_pipeline(commands, point, self.pipeline) };
-        // SAFETY: as above.
-        unsafe { self.device.cmd_bind_descriptor_sets(commands, point, self.layout, 0, &[self.set], &[]) };
-        let (stage, bytes) = (vk::ShaderStageFlags::COMPUTE, scale.to_le_bytes());
-        // SAFETY: as above; the layout has these bytes.
-        unsafe { self.device.cmd_push_constants(commands, self.layout, stage, 0, &bytes) };
-        // SAFETY: as above.
         unsafe { self.device.cmd_dispatch(commands, 1, 1, 1) };
     }
 
+    /// Records all that a launch needs.
+    pub(crate) fn bind_all(&self, commands: vk::CommandBuffer, scale: f32) {
+        let point = vk::PipelineBindPoint::COMPUTE;
+        // SAFETY: the command buffer is being recorded, and what it names is alive.
+        unsafe { self.device.cmd_bind_descriptor_sets(commands, point, self.layout, 0, &[self.set], &[]) };
+        self.bind(commands, scale);
+    }
+
+    /// Records the kernel and its scalar.
+    pub(crate) fn bind(&self, commands: vk::CommandBuffer, scale: f32) {
+        let point = vk::PipelineBindPoint::COMPUTE;
+        // SAFETY: as above.
+        unsafe { self.device.cmd_bind_pipeline(commands, point, self.pipeline) };
+        let (stage, bytes) = (vk::ShaderStageFlags::COMPUTE, scale.to_le_bytes());
+        // SAFETY: as above; the layout has these bytes.
+        unsafe { self.device.cmd_push_constants(commands, self.layout, stage, 0, &bytes) };
+    }
+
     /// Records that what comes sees what kernels and copies before have written.
-    fn barrier(&self, commands: vk::CommandBuffer) {
+    pub(crate) fn barrier(&self, commands: vk::CommandBuffer) {
         use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stage};
         let barrier = [vk::MemoryBarrier2::default()
             .src_stage_mask(Stage::COMPUTE_SHADER | Stage::ALL_TRANSFER)
@@ -215,6 +226,12 @@ impl Raw {
         // SAFETY: the structures are complete, and this thread alone uses the queue.
         ok(unsafe { self.device.queue_submit2(self.queue, &info, vk::Fence::null()) });
         self.value
+    }
+
+    /// Where the semaphore stands.
+    pub(crate) fn value(&self) -> u64 {
+        // SAFETY: the semaphore is alive.
+        ok(unsafe { self.device.get_semaphore_counter_value(self.semaphore) })
     }
 
     /// Waits for what was submitted last.
