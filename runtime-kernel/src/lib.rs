@@ -34,7 +34,7 @@
 //!
 //! ```text
 //! text ── source (element type) ── nesting ── parse ── specialise (overrides) ── reflect (interface) ── barriers ──> Program
-//! Program ── halves ── spirv ──> SPIR-V        Program ── inline ── c ──> OpenCL C, CUDA C++, host C
+//! Program ── widen ── guard (checks) ── halves ── spirv ──> SPIR-V     Program ── inline ── c ──> OpenCL C, CUDA C++, host C
 //! ```
 //!
 //! [`Program`] is what stands between: a validated module without overrides, with the interface of each entry point. No step
@@ -44,6 +44,7 @@ mod barriers;
 mod c;
 mod contain;
 mod features;
+mod guard;
 mod halves;
 mod immediates;
 mod inline;
@@ -52,6 +53,7 @@ mod lowering;
 mod nesting;
 mod parse;
 mod program;
+mod proof;
 mod rebuild;
 mod reflect;
 mod source;

@@ -64,7 +64,7 @@ pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
     let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
     immediates::validate(module, &mut validator).map_err(|error| {
         let text = chain(error.as_inner());
-        Error::new(ErrorKind::Internal, format!("inlining the kernel's functions: {text}"))
+        Error::new(ErrorKind::Internal, format!("preparing the kernel: {text}"))
     })
 }
 

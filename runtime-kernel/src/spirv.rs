@@ -1,77 +1,55 @@
 //! SPIR-V for Vulkan: naga's writer, with what a compute runtime wants.
 
+mod loops;
+
 use naga::back::spv::{self, WriterFlags, ZeroInitializeWorkgroupMemoryMode};
-use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
-use naga::valid::ValidationError;
-use naga::{AddressSpace, Expression, Handle, MathFunction, Module, Scalar, Type, TypeInner, WithSpan};
+use naga::{Expression, MathFunction, Scalar};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::parse::validate;
+use crate::parse::validate_again;
 use crate::program::{Checks, Program};
-use crate::{halves, immediates, widen};
+use crate::{guard, halves, immediates, widen};
 
 /// The newest version that every Vulkan 1.1 device takes; subgroup operations need it.
 const VERSION: (u8, u8) = (1, 3);
 
+/// Writes a program: its accesses are checked by the module itself (`guard`).
 pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     refuse_wide_mathematics(program)?;
-    let options = spv::Options {
+    let widened = widened(program)?;
+    let program = widened.as_ref().unwrap_or(program);
+    let guarded = (checks == Checks::Bounded).then(|| guard::guarded(program)).transpose()?;
+    let module = guarded.as_ref().unwrap_or(&program.module);
+    let packed = immediates::has_halves(module).then(|| halves::pack(module)).transpose()?;
+    let written = match packed.as_ref().or(guarded.as_ref()) {
+        Some(changed) => spv::write_vec(changed, &validate_again(changed)?, &options(), None),
+        None => spv::write_vec(module, &program.info, &options(), None),
+    };
+    let mut words = written.map_err(|error| {
+        Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))
+    })?;
+    loops::write_out(module, &mut words);
+    Ok(words)
+}
+
+fn options() -> spv::Options<'static> {
+    spv::Options {
         lang_version: VERSION,
         flags: WriterFlags::DEBUG,
-        bounds_check_policies: policies(&program.module, checks),
         // WGSL asks for zeros; they cost a barrier in each kernel, and no other target has them.
         zero_initialize_workgroup_memory: ZeroInitializeWorkgroupMemoryMode::None,
         force_loop_bounding: false,
         // There is no shader input or output to hold an f16, and not every device has this capability.
         use_storage_input_output_16: false,
         ..spv::Options::default()
-    };
-    let widened = widen::in_two_steps(program)?;
-    let module = widened.as_ref().unwrap_or(&program.module);
-    let packed = immediates::has_halves(module).then(|| halves::pack(module)).transpose()?;
-    let written = match packed.as_ref().or(widened.as_ref()) {
-        Some(changed) => {
-            let invalid = |error: Box<WithSpan<ValidationError>>| {
-                Error::new(ErrorKind::Internal, format!("writing SPIR-V: {}", error.into_inner()))
-            };
-            spv::write_vec(changed, &validate(changed).map_err(invalid)?, &options, None)
-        }
-        None => spv::write_vec(&program.module, &program.info, &options, None),
-    };
-    written.map_err(|error| {
-        Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))
-    })
-}
-
-/// naga cannot skip an atomic operation, nor keep a skipped load atomic: where atomics stand in arrays, an index is
-/// clamped to the last element, which WGSL allows as well.
-fn policies(module: &Module, checks: Checks) -> BoundsCheckPolicies {
-    if checks == Checks::Unchecked {
-        return BoundsCheckPolicies::default();
-    }
-    let policy = |is_space: fn(AddressSpace) -> bool| {
-        let mut variables = module.global_variables.iter().filter(|(_, variable)| is_space(variable.space));
-        match variables.any(|(_, variable)| has_atomic_elements(module, variable.ty, false)) {
-            true => BoundsCheckPolicy::Restrict,
-            false => BoundsCheckPolicy::ReadZeroSkipWrite,
-        }
-    };
-    BoundsCheckPolicies {
-        index: policy(|space| space == AddressSpace::WorkGroup),
-        buffer: policy(|space| matches!(space, AddressSpace::Storage { .. })),
-        ..BoundsCheckPolicies::default()
     }
 }
 
-fn has_atomic_elements(module: &Module, ty: Handle<Type>, in_array: bool) -> bool {
-    match &module.types[ty].inner {
-        TypeInner::Atomic(_) => in_array,
-        TypeInner::Array { base, .. } => has_atomic_elements(module, *base, true),
-        TypeInner::Struct { members, .. } => {
-            members.iter().any(|member| has_atomic_elements(module, member.ty, in_array))
-        }
-        _ => false,
-    }
+/// The program with its conversions to wide integers in two steps; `None` where it has none of them.
+fn widened(program: &Program) -> Result<Option<Program>> {
+    let Some(module) = widen::in_two_steps(program)? else { return Ok(None) };
+    let info = validate_again(&module)?;
+    Ok(Some(Program { module, info, ..program.clone() }))
 }
 
 /// naga writes instructions of GLSL that have no form for f64.

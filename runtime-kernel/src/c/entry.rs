@@ -5,10 +5,10 @@ use runtime_core::Result;
 
 use super::environment::Plain;
 use super::lines::Lines;
-use super::plan::Frame;
 use super::statement::Printer;
 use super::writer::Writer;
 use crate::program::Dialect;
+use crate::proof::Frame;
 
 impl Writer<'_> {
     /// Defines entry point `index`, and gives its symbol.

@@ -6,10 +6,10 @@ use runtime_core::{Error, Result};
 use super::environment::Environment;
 use super::form::{Form, level};
 use super::operator::Right;
-use super::range::{self, Element};
 use super::statement::Printer;
 use super::types::COMPONENTS;
 use super::vector::Shape;
+use crate::proof::range::{self, Element};
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// An expression that can stand as an initialiser or argument.

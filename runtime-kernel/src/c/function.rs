@@ -7,11 +7,11 @@ use naga::{AddressSpace, ArraySize, Block, Function, GlobalVariable, Handle, Sta
 use runtime_core::Result;
 
 use super::environment::{Environment, Plain};
-use super::plan::Frame;
 use super::promise::Promised;
 use super::statement::Printer;
 use super::writer::Writer;
 use crate::program::Checks;
+use crate::proof::Frame;
 
 impl<'a> Writer<'a> {
     /// The variables of the module that a function, or one that it calls, uses.

@@ -6,12 +6,12 @@
 use naga::{BinaryOperator, Expression, Handle, Literal, Scalar, TypeInner};
 use runtime_core::Result;
 
-use super::bounds::Scope;
 use super::environment::Environment;
 use super::form::level;
-use super::range;
 use super::statement::Printer;
 use crate::program::Dialect;
+use crate::proof::bounds::Scope;
+use crate::proof::range;
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// The index of an access.

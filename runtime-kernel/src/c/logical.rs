@@ -2,7 +2,8 @@
 
 use naga::{Block, Expression, FastHashSet, Handle, Literal, LocalVariable, Statement, UnaryOperator};
 
-use super::plan::{Frame, Plan};
+use super::plan::Plan;
+use crate::proof::Frame;
 
 /// A variable that is assigned the value of a logical operator.
 #[derive(Clone, Copy, Debug)]

@@ -1,21 +1,14 @@
 //! Loops: `for` and `while` where a loop has their shape.
 
-use naga::{BinaryOperator, Block, Expression, Handle, Statement};
+use naga::{Block, Expression, Handle, Statement};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::form::level;
 use super::logical::{Logical, unnamed_emits};
-use super::range;
 use super::statement::Printer;
-use crate::inline::size;
 use crate::program::Dialect;
-
-/// Rounds of a loop that is written out.
-const ROUNDS: u64 = 16;
-
-/// Expressions of all of them.
-const SIZE: u64 = 4000;
+use crate::proof::rounds;
 
 /// A loop's body, from the first statement that its head does not have.
 #[derive(Clone, Copy)]
@@ -43,8 +36,11 @@ impl<E: Environment> Printer<'_, '_, E> {
         let update = if break_if.is_none() { self.update_of(continuing)? } else { None };
         let heads = condition.is_some();
         let head = condition.unwrap_or_default();
-        if update.is_some() && self.is_short(found.map(|(condition, _)| condition), body.block, continuing) {
-            self.lines.line("#pragma unroll");
+        if update.is_some() && self.writer.dialect == Dialect::Cuda {
+            let (source, condition) = ((self.frame.module, self.frame.function), found.map(|found| found.0));
+            if rounds::is_short(source, condition, [body.block, continuing]) {
+                self.lines.line("#pragma unroll");
+            }
         }
         match (update, continuing.is_empty() && break_if.is_none()) {
             (Some(update), _) => self.headed(&format!("for (; {head}; {update}) {{"), heads, body),
@@ -185,30 +181,6 @@ impl<E: Environment> Printer<'_, '_, E> {
         let place = self.place(pointer)?;
         let value = self.operand(value, level::ANY)?;
         Ok(Some(format!("{} = {value}", place.lvalue())))
-    }
-
-    /// Whether a loop of CUDA C++ is of few rounds that are better written out: then what it reads from work-group memory
-    /// is at fixed distances from one address.
-    fn is_short(&self, condition: Option<Handle<Expression>>, body: &Block, continuing: &Block) -> bool {
-        let constant = |value| range::constant_of(self.frame, value);
-        let expressions = &self.frame.function.expressions;
-        let limit = condition.and_then(|condition| match expressions[condition] {
-            Expression::Binary { op: BinaryOperator::Less, right, .. } => constant(right),
-            _ => None,
-        });
-        let step = continuing.iter().find_map(|statement| match *statement {
-            Statement::Store { value, .. } => match expressions[value] {
-                Expression::Binary { op: BinaryOperator::Add, right, .. } => constant(right),
-                _ => None,
-            },
-            _ => None,
-        });
-        let (Some(limit), Some(step @ 1..)) = (limit, step) else { return false };
-        let rounds = limit.div_ceil(step);
-        self.writer.dialect == Dialect::Cuda
-            && rounds <= ROUNDS
-            && rounds * size(body) as u64 <= SIZE
-            && !crate::barriers::has_barrier(body)
     }
 
     /// Whether a value depends on one that is defined in a body, perhaps of the loop.

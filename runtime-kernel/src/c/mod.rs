@@ -10,8 +10,7 @@
 //! | `integer`, `float`, `vector`, `matrix`, `packing`, `convert`, `half` | the library's functions |
 //! | `plan` | which expressions of a function get a name, and which are printed where they are used |
 //! | `place`, `index` | access chains with their bounds checks; the arithmetic of indices |
-//! | `bounds`, `range` | what conditions say of values; what proves a check needless |
-//! | `proviso`, `polynomial`, `promise` | checks that are needless if the launch keeps to something: a second body for those that do |
+//! | `promise` | a second body, for launches that keep to what makes checks needless (`crate::proof`) |
 //! | `expression`, `operator`, `math` | expressions |
 //! | `statement`, `logical`, `looping`, `atomic`, `subgroup` | statements |
 //! | `environment`, `function`, `entry` | what surrounds one invocation; functions; entry points of OpenCL C and CUDA C++ |
@@ -40,7 +39,6 @@
 //! in all languages, so that a compiler sees scalars, and arrays are structures with a member `at`.
 
 mod atomic;
-mod bounds;
 mod convert;
 mod dialect;
 mod entry;
@@ -63,10 +61,7 @@ mod operator;
 mod packing;
 mod place;
 mod plan;
-mod polynomial;
 mod promise;
-mod proviso;
-mod range;
 mod reserved;
 mod statement;
 mod subgroup;
@@ -79,9 +74,9 @@ mod writer;
 
 use runtime_core::Result;
 
-use self::bounds::AllBounds;
 use self::writer::Writer;
 use crate::program::{Checks, Dialect, Program};
+use crate::proof::bounds::AllBounds;
 
 /// A program in a C-family language.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use runtime_core::Result;
 
 use super::environment::Environment;
 use super::form::level;
-use super::range::{self, Element, Limit};
 use super::statement::Printer;
 use super::types::COMPONENTS;
 use super::vector::Shape;
 use crate::program::{Checks, Dialect};
+use crate::proof::range::{self, Element, Limit};
 
 /// A place in memory.
 #[derive(Clone, Debug)]

@@ -3,61 +3,17 @@
 //! An expression is named if the program names it (`let`), or if it is printed more than once. A load is printed where
 //! its value is used only if nothing but `Emit`s stands between the two, so that no effect can change what it reads.
 
-use naga::valid::FunctionInfo;
 use naga::{
-    AddressSpace, AtomicFunction, Block, Expression, FastHashSet, Function, GatherMode, Handle,
-    LocalVariable, Module, Statement, TypeInner,
+    AddressSpace, AtomicFunction, Block, Expression, FastHashSet, GatherMode, Handle, LocalVariable,
+    Statement, TypeInner,
 };
 
-use super::bounds::Bounds;
 use super::logical;
 use super::names::{LocalNames, Names};
-use super::range::{self, Element};
 use super::writer::Writer;
 use crate::program::{Checks, Dialect};
-
-/// The function that is printed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'a> {
-    pub(crate) module: &'a Module,
-    pub(crate) function: &'a Function,
-    pub(crate) info: &'a FunctionInfo,
-    /// Of an entry point: its work-group.
-    pub(crate) group_size: Option<[u32; 3]>,
-    /// What conditions say of its variables.
-    pub(crate) bounds: &'a Bounds,
-}
-
-impl<'a> Frame<'a> {
-    /// The type of an expression.
-    pub(crate) fn inner(&self, expression: Handle<Expression>) -> &'a TypeInner {
-        self.info[expression].ty.inner_with(&self.module.types)
-    }
-
-    /// What a pointer points to, where that is no part of a vector or matrix.
-    pub(crate) fn pointee(&self, pointer: Handle<Expression>) -> &'a TypeInner {
-        match self.inner(pointer) {
-            TypeInner::Pointer { base, .. } => &self.module.types[*base].inner,
-            other => other,
-        }
-    }
-
-    /// Whether it is the pointer to a vector (not to a component of one).
-    pub(crate) fn is_vector_pointer(&self, pointer: Handle<Expression>) -> bool {
-        match self.inner(pointer) {
-            TypeInner::Pointer { base, .. } => {
-                matches!(self.module.types[*base].inner, TypeInner::Vector { .. })
-            }
-            TypeInner::ValuePointer { size, .. } => size.is_some(),
-            _ => false,
-        }
-    }
-
-    /// Whether it is a pointer.
-    pub(crate) fn is_pointer(&self, expression: Handle<Expression>) -> bool {
-        self.inner(expression).pointer_space().is_some()
-    }
-}
+use crate::proof::Frame;
+use crate::proof::range::{self, Element};
 
 /// The names of one function.
 #[derive(Debug, Default)]

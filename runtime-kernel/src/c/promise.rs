@@ -7,13 +7,13 @@
 //!
 //! Where `in_range` is true no check is left, and loads can be made before others have arrived.
 
-use naga::{Function, Handle, Module, Scalar, TypeInner};
+use naga::{Function, Handle, Scalar, TypeInner};
 
 use super::environment::{Environment, Plain};
-use super::polynomial::Atom;
-use super::proviso::{self, Provisos};
-use super::range::{Element, Limit};
 use super::statement::Printer;
+use crate::proof::polynomial::Atom;
+use crate::proof::proviso::{self, Provisos};
+use crate::proof::range::{Element, Limit};
 
 /// How accesses are promised to be in range.
 #[derive(Debug)]
@@ -24,29 +24,12 @@ pub(crate) struct Promised {
     pub(crate) provisos: Provisos,
 }
 
-/// Expressions of a module beyond which it has no second body.
-const LARGE: usize = 3000;
-
-/// Conditions on a launch at most.
-const MOST: usize = 24;
-
-/// Whether a module is small enough.
-pub(super) fn is_worth_it(module: &Module) -> bool {
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
-    all.map(|function| function.expressions.len()).sum::<usize>() <= LARGE
-}
-
 impl<E: Environment> Printer<'_, '_, E> {
     /// The name of what promises that an element is in range, if the launch alone can.
     pub(super) fn promise(&mut self, element: Element, limit: Limit) -> Option<String> {
         let promised = self.promised.as_mut()?;
         let proviso = proviso::of(self.frame, element, limit)?;
-        if promised.provisos.len() >= MOST && !promised.provisos.contains(&proviso) {
-            return None;
-        }
-        promised.provisos.insert(proviso);
-        Some(promised.flag.clone())
+        proviso::add(&mut promised.provisos, proviso).then(|| promised.flag.clone())
     }
 
     /// The argument for what a function promises.

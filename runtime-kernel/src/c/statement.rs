@@ -10,10 +10,11 @@ use super::environment::Environment;
 use super::form::level;
 use super::lines::Lines;
 use super::logical::Logical;
-use super::plan::{Frame, Plan};
+use super::plan::Plan;
 use super::promise::Promised;
-use super::proviso::Provisos;
 use super::writer::Writer;
+use crate::proof::Frame;
+use crate::proof::proviso::Provisos;
 
 /// Prints the statements and expressions of one function.
 #[derive(Debug)]

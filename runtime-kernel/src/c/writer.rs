@@ -3,12 +3,11 @@
 use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKind, Span};
 use runtime_core::{Error, Result};
 
-use super::bounds::AllBounds;
 use super::half;
 use super::names::Names;
-use super::promise;
-use super::proviso::Provisos;
 use crate::program::{Checks, Dialect, Program};
+use crate::proof::bounds::AllBounds;
+use crate::proof::proviso::Provisos;
 
 /// The text as it grows.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl<'a> Writer<'a> {
             names: Names::new(&program.module),
             promises: dialect == Dialect::Cuda
                 && checks == Checks::Bounded
-                && promise::is_worth_it(&program.module),
+                && crate::proof::is_small(&program.module),
             provisos: FastHashMap::default(),
             defined: FastHashSet::default(),
             extensions: Vec::new(),

@@ -23,8 +23,8 @@ use naga::{
 use super::entry::Entry;
 use super::homes::Home;
 use super::uses::Skip;
-use crate::c::range;
 use crate::program::Checks;
+use crate::proof::range;
 use crate::uniformity::{Root, Shape, operands};
 
 /// What is known in one copy of a region.

@@ -13,9 +13,9 @@ use super::preamble::PREAMBLE;
 use super::steps::{Condition, Step, Steps, cut};
 use super::uses::Uses;
 use crate::c::lines::Lines;
-use crate::c::plan::Frame;
 use crate::c::statement::Printer;
 use crate::c::writer::Writer;
+use crate::proof::Frame;
 use crate::uniformity::Uniformity;
 
 /// Bytes of workgroup memory and of values kept per invocation that a worker's stack has room for.

@@ -16,7 +16,7 @@ use super::rows::{carried, leaves, width, written};
 use super::steps::Step;
 use super::uses::Skip;
 use crate::c::form::level;
-use crate::c::range;
+use crate::proof::range;
 
 /// Texts of values, and their names at the row's first invocation.
 type Firsts = FastHashMap<String, String>;

@@ -80,6 +80,17 @@ impl Polynomial {
         }
     }
 
+    /// The sides of `left <= right` that says that it is at most zero: sums of products, each with its factor, which is
+    /// the largest number of 32 bits where it is larger.
+    pub(crate) fn sides(&self) -> [Vec<(u32, Vec<Atom>)>; 2] {
+        let mut sides = [Vec::new(), Vec::new()];
+        for (product, factor) in &self.0 {
+            let number = u32::try_from(factor.unsigned_abs()).unwrap_or(u32::MAX);
+            sides[usize::from(*factor < 0)].push((number, product.clone()));
+        }
+        sides
+    }
+
     /// The sides of `left <= right` that says that it is at most zero, in 64 bits; `None` if they can overflow.
     /// `atom` prints a number.
     pub(crate) fn at_most_zero(&self, atom: impl Fn(Atom) -> String) -> Option<String> {

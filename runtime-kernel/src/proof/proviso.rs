@@ -9,13 +9,25 @@ use naga::{
     AddressSpace, BinaryOperator, BuiltIn, Expression, Handle, MathFunction, Scalar, ScalarKind, TypeInner,
 };
 
+use super::Frame;
 use super::bounds::Scope;
-use super::plan::Frame;
 use super::polynomial::{Atom, Polynomial};
 use super::range::{self, Element, Limit};
 
 /// Polynomials that must be at most zero.
 pub(crate) type Provisos = BTreeSet<Polynomial>;
+
+/// Conditions on a launch at most.
+const MOST: usize = 24;
+
+/// Adds a condition; whether it is among them now.
+pub(crate) fn add(provisos: &mut Provisos, proviso: Polynomial) -> bool {
+    let fits = provisos.len() < MOST || provisos.contains(&proviso);
+    if fits {
+        provisos.insert(proviso);
+    }
+    fits
+}
 
 /// Chains of operators longer than this are not looked through.
 const DEPTH: u32 = 10;

@@ -4,17 +4,14 @@
 //! A fact is about a value, not about a variable: assignments are numbered, and a load knows the number of the one that
 //! it reads.
 
-mod facts;
-
 use naga::valid::FunctionInfo;
 use naga::{
     BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Scalar,
     Statement, SwitchCase, TypeInner, UnaryOperator,
 };
 
-pub(crate) use self::facts::{Bounds, Fact, Scope};
-use super::plan::Frame;
-use super::range;
+pub(crate) use super::facts::{Bounds, Fact, Scope};
+use super::{Frame, range};
 use crate::program::Program;
 use crate::uniformity::{Root, assigned, root};
 
@@ -27,7 +24,7 @@ pub(crate) struct AllBounds {
 
 impl AllBounds {
     /// Reads the conditions of a module.
-    pub(super) fn of(program: &Program) -> Self {
+    pub(crate) fn of(program: &Program) -> Self {
         let (module, info) = (&program.module, &program.info);
         let functions = module.functions.iter();
         let entries = module.entry_points.iter().enumerate();
@@ -44,11 +41,11 @@ impl AllBounds {
         }
     }
 
-    pub(super) fn function(&self, handle: Handle<Function>) -> &Bounds {
+    pub(crate) fn function(&self, handle: Handle<Function>) -> &Bounds {
         &self.functions[handle.index()]
     }
 
-    pub(super) fn entry(&self, index: usize) -> &Bounds {
+    pub(crate) fn entry(&self, index: usize) -> &Bounds {
         &self.entries[index]
     }
 }

@@ -6,8 +6,8 @@ use naga::{
     MathFunction, Scalar, ScalarKind, TypeInner,
 };
 
+use super::Frame;
 use super::bounds::{Fact, Scope};
-use super::plan::Frame;
 use crate::uniformity::operands;
 
 /// An element of an array, a matrix or a vector.

@@ -1,0 +1,399 @@
+//! A function's body, statement by statement, with branches around accesses that may be out of range.
+
+use naga::proc::TypeResolution;
+use naga::{
+    Barrier, BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Range,
+    ScalarKind, Span, Statement, SwitchCase, Type, TypeInner,
+};
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::{Guard, Source};
+use crate::inline::{each_operand, each_use, result_of};
+use crate::proof::range::{Element, Limit};
+
+/// A function that is being written.
+pub(super) struct Body<'b, 'p> {
+    pub(super) guard: &'b mut Guard,
+    pub(super) source: &'b Source<'p>,
+    pub(super) out: Function,
+    /// By expression of the source.
+    map: Vec<Option<Handle<Expression>>>,
+    /// By variable of the source.
+    locals: Vec<Handle<LocalVariable>>,
+    /// The blocks around the next statement.
+    blocks: Vec<Block>,
+    /// The expressions that are evaluated next: the first and the last one.
+    run: Option<[Handle<Expression>; 2]>,
+    /// By type: a variable for a value that may be skipped.
+    passing: FastHashMap<Handle<Type>, Handle<Expression>>,
+    /// Whether the launch keeps to the provisos.
+    promised: bool,
+}
+
+impl<'b, 'p> Body<'b, 'p> {
+    pub(super) fn new(guard: &'b mut Guard, source: &'b Source<'p>) -> Self {
+        let function = source.frame.function;
+        let out = Function {
+            name: function.name.clone(),
+            arguments: function.arguments.clone(),
+            result: function.result.clone(),
+            diagnostic_filter_leaf: function.diagnostic_filter_leaf,
+            ..Function::default()
+        };
+        Self {
+            guard,
+            source,
+            out,
+            map: Vec::new(),
+            locals: Vec::new(),
+            blocks: Vec::new(),
+            run: None,
+            passing: FastHashMap::default(),
+            promised: false,
+        }
+    }
+
+    /// The function, with its body.
+    pub(super) fn finish(mut self, body: Block) -> Function {
+        self.out.body = body;
+        self.out
+    }
+
+    /// A copy of the whole body.
+    pub(super) fn whole(&mut self, promised: bool) -> Result<Block> {
+        self.promised = promised;
+        self.flush();
+        let function = self.source.frame.function;
+        let expressions = &function.expressions;
+        self.map.clear();
+        self.map.resize(expressions.len(), None);
+        for (old, expression) in expressions.iter() {
+            if expression.needs_pre_emit() && !matches!(expression, Expression::LocalVariable(_)) {
+                let new = self.out.expressions.append(expression.clone(), Span::UNDEFINED);
+                self.map[old.index()] = Some(new);
+            }
+        }
+        self.locals()?;
+        self.nested(|body| body.block(&function.body))
+    }
+
+    /// The variables, which two bodies of a function share: only one of them runs.
+    fn locals(&mut self) -> Result<()> {
+        let function = self.source.frame.function;
+        if self.locals.is_empty() {
+            for (_, local) in function.local_variables.iter() {
+                let init = local.init.map(|init| self.value(init)).transpose()?;
+                let variable = LocalVariable { name: local.name.clone(), ty: local.ty, init };
+                self.locals.push(self.out.local_variables.append(variable, Span::UNDEFINED));
+            }
+        }
+        for (old, expression) in function.expressions.iter() {
+            if let Expression::LocalVariable(local) = *expression {
+                let new = self.constant(Expression::LocalVariable(self.locals[local.index()]));
+                self.map[old.index()] = Some(new);
+            }
+        }
+        Ok(())
+    }
+
+    /// The statements that `write` pushes.
+    pub(super) fn nested(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<Block> {
+        self.flush();
+        self.blocks.push(Block::new());
+        write(self)?;
+        self.flush();
+        Ok(self.blocks.pop().unwrap_or_default())
+    }
+
+    /// Ends the expressions that are evaluated together.
+    fn flush(&mut self) {
+        if let (Some([first, last]), Some(block)) = (self.run.take(), self.blocks.last_mut()) {
+            block.push(Statement::Emit(Range::new_from_bounds(first, last)), Span::UNDEFINED);
+        }
+    }
+
+    pub(super) fn push(&mut self, statement: Statement) {
+        self.flush();
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(statement, Span::UNDEFINED);
+        }
+    }
+
+    /// Appends an expression that is evaluated here.
+    pub(super) fn append(&mut self, expression: Expression) -> Handle<Expression> {
+        let new = self.out.expressions.append(expression, Span::UNDEFINED);
+        self.run = Some([self.run.map_or(new, |[first, _]| first), new]);
+        new
+    }
+
+    /// Appends an expression that needs no evaluation.
+    pub(super) fn constant(&mut self, expression: Expression) -> Handle<Expression> {
+        self.flush();
+        self.out.expressions.append(expression, Span::UNDEFINED)
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        op: BinaryOperator,
+        left: Handle<Expression>,
+        right: Handle<Expression>,
+    ) -> Handle<Expression> {
+        self.append(Expression::Binary { op, left, right })
+    }
+
+    /// What an expression has become; what no statement evaluates is copied where it is used first.
+    fn value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        if let Some(new) = self.map[old.index()] {
+            return Ok(new);
+        }
+        let expression = self.renewed(old)?;
+        let new = self.constant(expression);
+        self.map[old.index()] = Some(new);
+        Ok(new)
+    }
+
+    /// An expression of the source with its operands of the new function.
+    fn renewed(&mut self, old: Handle<Expression>) -> Result<Expression> {
+        let mut expression = self.source.frame.function.expressions[old].clone();
+        let mut failed = None;
+        let known = each_operand(&mut expression, |operand| match self.value(*operand) {
+            Ok(new) => *operand = new,
+            Err(error) => failed = Some(error),
+        });
+        match (failed, known) {
+            (Some(error), _) => Err(error),
+            (None, true) => Ok(expression),
+            (None, false) => {
+                let text = format!("{expression:?} in a compute kernel is not supported");
+                Err(Error::new(ErrorKind::Unsupported, text))
+            }
+        }
+    }
+
+    /// Appends an expression of the source, evaluated here.
+    fn copy(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        let expression = self.renewed(old)?;
+        Ok(self.append(expression))
+    }
+
+    fn block(&mut self, block: &Block) -> Result<()> {
+        block.iter().try_for_each(|statement| self.statement(statement))
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<()> {
+        match statement {
+            Statement::Emit(range) => range.clone().try_for_each(|old| self.emit(old)),
+            Statement::Block(inner) => {
+                let inner = self.nested(|body| body.block(inner))?;
+                self.push(Statement::Block(inner));
+                Ok(())
+            }
+            Statement::If { condition, accept, reject } => {
+                let condition = self.value(*condition)?;
+                let accept = self.nested(|body| body.block(accept))?;
+                let reject = self.nested(|body| body.block(reject))?;
+                self.push(Statement::If { condition, accept, reject });
+                Ok(())
+            }
+            Statement::Switch { selector, cases } => self.switch(*selector, cases),
+            Statement::Loop { body: inner, continuing, break_if } => {
+                let inner = self.nested(|body| body.block(inner))?;
+                let continuing = self.nested(|body| body.block(continuing))?;
+                let break_if = break_if.map(|condition| self.value(condition)).transpose()?;
+                self.push(Statement::Loop { body: inner, continuing, break_if });
+                Ok(())
+            }
+            Statement::Store { pointer, .. } => match self.condition(*pointer)? {
+                Some(condition) => {
+                    let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
+                    self.push(Statement::If { condition, accept, reject: Block::new() });
+                    Ok(())
+                }
+                None => self.simple(statement).map(|_| ()),
+            },
+            Statement::Atomic { pointer, result, .. } => self.atomic(statement, *pointer, *result),
+            Statement::WorkGroupUniformLoad { pointer, result } => self.uniform(statement, *pointer, *result),
+            simple => self.simple(simple).map(|_| ()),
+        }
+    }
+
+    fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
+        let selector = self.value(selector)?;
+        let mut new = Vec::with_capacity(cases.len());
+        for case in cases {
+            let body = self.nested(|body| body.block(&case.body))?;
+            new.push(SwitchCase { value: case.value, body, fall_through: case.fall_through });
+        }
+        self.push(Statement::Switch { selector, cases: new });
+        Ok(())
+    }
+
+    /// A statement without a body, and the value that it gives.
+    fn simple(&mut self, statement: &Statement) -> Result<Option<Handle<Expression>>> {
+        let mut statement = statement.clone();
+        let mut failed = None;
+        each_use(&mut statement, |operand| match self.value(*operand) {
+            Ok(new) => *operand = new,
+            Err(error) => failed = Some(error),
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Statement::Call { function, .. } = &mut statement {
+            *function = self.form(*function);
+        }
+        let mut given = None;
+        if let Some(result) = result_of(&mut statement) {
+            let mut expression = self.source.frame.function.expressions[*result].clone();
+            if let Expression::CallResult(function) = &mut expression {
+                *function = self.form(*function);
+            }
+            let new = self.constant(expression);
+            self.map[result.index()] = Some(new);
+            *result = new;
+            given = Some(new);
+        }
+        self.push(statement);
+        Ok(given)
+    }
+
+    fn form(&self, function: Handle<Function>) -> Handle<Function> {
+        let forms = self.guard.forms[function.index()];
+        if self.promised { forms.promised } else { forms.checked }
+    }
+
+    fn emit(&mut self, old: Handle<Expression>) -> Result<()> {
+        let frame = self.source.frame;
+        let condition = match frame.function.expressions[old] {
+            Expression::Load { pointer } => self.condition(pointer)?,
+            Expression::Access { .. } if !frame.is_pointer(old) => self.own_condition(old)?,
+            _ => None,
+        };
+        let new = match condition {
+            Some(condition) => self.guarded(condition, old, |body| body.copy(old))?,
+            None => self.copy(old)?,
+        };
+        self.map[old.index()] = Some(new);
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        statement: &Statement,
+        pointer: Handle<Expression>,
+        result: Option<Handle<Expression>>,
+    ) -> Result<()> {
+        let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
+        let Some(result) = result else {
+            let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
+            self.push(Statement::If { condition, accept, reject: Block::new() });
+            return Ok(());
+        };
+        let value = self.guarded(condition, result, |body| {
+            body.simple(statement)?
+                .ok_or_else(|| Error::unsupported("an atomic operation without its result"))
+        })?;
+        self.map[result.index()] = Some(value);
+        Ok(())
+    }
+
+    /// A load between two barriers, which all invocations of the group reach.
+    fn uniform(
+        &mut self,
+        statement: &Statement,
+        pointer: Handle<Expression>,
+        result: Handle<Expression>,
+    ) -> Result<()> {
+        let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
+        self.push(Statement::ControlBarrier(Barrier::WORK_GROUP));
+        let value = self.guarded(condition, result, |body| {
+            let pointer = body.value(pointer)?;
+            Ok(body.append(Expression::Load { pointer }))
+        })?;
+        self.push(Statement::ControlBarrier(Barrier::WORK_GROUP));
+        self.map[result.index()] = Some(value);
+        Ok(())
+    }
+
+    /// What has to hold for all elements of a chain to be in range.
+    fn condition(&mut self, mut pointer: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+        let mut all = None;
+        while let Some(element) = Element::of(self.source.frame.function, pointer) {
+            if let Some(one) = self.own_condition(pointer)? {
+                all = Some(match all {
+                    Some(all) => self.binary(BinaryOperator::LogicalAnd, one, all),
+                    None => one,
+                });
+            }
+            pointer = element.base;
+        }
+        Ok(all)
+    }
+
+    /// What has to hold for one element to be in range.
+    fn own_condition(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+        let check = self.source.checks[access.index()].filter(|check| !(self.promised && check.promised));
+        let frame = self.source.frame;
+        let (Some(check), Some(element)) = (check, Element::of(frame.function, access)) else {
+            return Ok(None);
+        };
+        let index = match element.index {
+            None => self.constant(Expression::Literal(Literal::U32(element.known))),
+            Some(index) => {
+                let signed = frame.inner(index).scalar_kind() == Some(ScalarKind::Sint);
+                let expr = self.value(index)?;
+                match signed {
+                    true => self.append(Expression::As { expr, kind: ScalarKind::Uint, convert: None }),
+                    false => expr,
+                }
+            }
+        };
+        let limit = match check.limit {
+            Limit::Constant(length) => self.constant(Expression::Literal(Literal::U32(length))),
+            Limit::Runtime(_) => {
+                let array = self.value(element.base)?;
+                self.append(Expression::ArrayLength(array))
+            }
+        };
+        Ok(Some(self.binary(BinaryOperator::Less, index, limit)))
+    }
+
+    /// The value that `write` gives if the condition holds, zero elsewhere; it is of the type of `like`.
+    fn guarded(
+        &mut self,
+        condition: Handle<Expression>,
+        like: Handle<Expression>,
+        write: impl FnOnce(&mut Self) -> Result<Handle<Expression>>,
+    ) -> Result<Handle<Expression>> {
+        let ty = match &self.source.frame.info[like].ty {
+            TypeResolution::Handle(ty) => *ty,
+            TypeResolution::Value(inner) => self.type_of(inner.clone()),
+        };
+        let pointer = match self.passing.get(&ty) {
+            Some(&pointer) => pointer,
+            None => {
+                let variable = LocalVariable { name: None, ty, init: None };
+                let local = self.out.local_variables.append(variable, Span::UNDEFINED);
+                let pointer = self.constant(Expression::LocalVariable(local));
+                self.passing.insert(ty, pointer);
+                pointer
+            }
+        };
+        let zero = self.constant(Expression::ZeroValue(ty));
+        let accept = self.nested(|body| {
+            let value = write(body)?;
+            body.push(Statement::Store { pointer, value });
+            Ok(())
+        })?;
+        let reject = self.nested(|body| {
+            body.push(Statement::Store { pointer, value: zero });
+            Ok(())
+        })?;
+        self.push(Statement::If { condition, accept, reject });
+        Ok(self.append(Expression::Load { pointer }))
+    }
+
+    pub(super) fn type_of(&mut self, inner: TypeInner) -> Handle<Type> {
+        self.guard.types.insert(Type { name: None, inner }, Span::UNDEFINED)
+    }
+}

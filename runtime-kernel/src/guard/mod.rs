@@ -1,0 +1,209 @@
+//! Bounds checks as part of a module: where an access is not proven to be in range, a branch skips it.
+//!
+//! An entry point gets two bodies if some accesses are in range as long as the launch keeps to something:
+//!
+//! ```text
+//! if scalars.n <= arrayLength(&x) { … x[i] … } else { … if i < arrayLength(&x) { t = x[i]; } else { t = 0; } … }
+//! ```
+//!
+//! A writer then writes every access as it stands. `body` writes a body anew, `launch` the condition in front.
+
+mod body;
+mod launch;
+
+use naga::{Arena, Expression, Function, Handle, Module, Span, Statement, UniqueArena};
+use runtime_core::{Error, Result};
+
+use self::body::Body;
+use crate::program::Program;
+use crate::proof::bounds::AllBounds;
+use crate::proof::proviso::{self, Provisos};
+use crate::proof::range::{self, Element, Limit};
+use crate::proof::{Frame, is_small};
+
+/// What an element has to be checked against.
+#[derive(Clone, Copy)]
+struct Check {
+    limit: Limit,
+    /// Whether it is needless in a launch that keeps to the provisos.
+    promised: bool,
+}
+
+/// A function whose accesses are known.
+struct Source<'p> {
+    frame: Frame<'p>,
+    /// By expression.
+    checks: Vec<Option<Check>>,
+    /// What makes the checks needless that are promised; of the functions that it calls too.
+    provisos: Provisos,
+}
+
+/// The forms in which a function is there: checked, and for launches that keep to its provisos.
+#[derive(Clone, Copy)]
+struct Forms {
+    checked: Handle<Function>,
+    promised: Handle<Function>,
+}
+
+struct Guard {
+    types: UniqueArena<naga::Type>,
+    functions: Arena<Function>,
+    /// By function of the program.
+    forms: Vec<Forms>,
+    /// By function of the program.
+    provisos: Vec<Provisos>,
+    /// Whether there are second bodies.
+    promises: bool,
+}
+
+/// The program's module with its checks, of which nothing else is needed to make an access out of range harmless: a read
+/// gives zero, a write is skipped. It must be validated anew.
+///
+/// # Errors
+/// `Unsupported` for an expression that no kernel has.
+pub(crate) fn guarded(program: &Program) -> Result<Module> {
+    let module = &program.module;
+    let bounds = AllBounds::of(program);
+    let mut guard = Guard {
+        types: module.types.clone(),
+        functions: Arena::new(),
+        forms: Vec::with_capacity(module.functions.len()),
+        provisos: Vec::with_capacity(module.functions.len()),
+        promises: is_small(module),
+    };
+    for (handle, function) in module.functions.iter() {
+        let info = &program.info[handle];
+        let frame = Frame { module, function, info, group_size: None, bounds: bounds.function(handle) };
+        guard.function(frame)?;
+    }
+    let mut entry_points = module.entry_points.clone();
+    for (index, entry) in entry_points.iter_mut().enumerate() {
+        let frame = Frame {
+            module,
+            function: &module.entry_points[index].function,
+            info: program.info.get_entry_point(index),
+            group_size: Some(program.interfaces[index].group_size),
+            bounds: bounds.entry(index),
+        };
+        entry.function = guard.entry(frame)?;
+    }
+    Ok(Module {
+        types: guard.types,
+        special_types: module.special_types.clone(),
+        constants: module.constants.clone(),
+        overrides: module.overrides.clone(),
+        global_variables: module.global_variables.clone(),
+        global_expressions: module.global_expressions.clone(),
+        functions: guard.functions,
+        entry_points,
+        diagnostic_filters: module.diagnostic_filters.clone(),
+        diagnostic_filter_leaf: module.diagnostic_filter_leaf,
+        doc_comments: None,
+    })
+}
+
+impl Guard {
+    /// Finds the accesses of a function that have to be checked.
+    fn source<'p>(&self, frame: Frame<'p>) -> Source<'p> {
+        let expressions = &frame.function.expressions;
+        let mut source = Source { frame, checks: vec![None; expressions.len()], provisos: Provisos::new() };
+        for (handle, expression) in expressions.iter() {
+            if let Expression::Access { .. } | Expression::AccessIndex { .. } = expression
+                && let Some(element) = Element::of(frame.function, handle)
+                && let Some(limit) = range::limit(frame, element)
+            {
+                let proviso = if self.promises { proviso::of(frame, element, limit) } else { None };
+                let promised = proviso.is_some_and(|proviso| proviso::add(&mut source.provisos, proviso));
+                source.checks[handle.index()] = Some(Check { limit, promised });
+            }
+        }
+        self.provisos_of_called(&frame.function.body, &mut source.provisos);
+        source
+    }
+
+    fn provisos_of_called(&self, block: &[Statement], provisos: &mut Provisos) {
+        for statement in block {
+            match statement {
+                Statement::Call { function, .. } => {
+                    provisos.extend(self.provisos[function.index()].iter().cloned());
+                }
+                Statement::Block(block) => self.provisos_of_called(block, provisos),
+                Statement::If { accept: first, reject: second, .. }
+                | Statement::Loop { body: first, continuing: second, .. } => {
+                    self.provisos_of_called(first, provisos);
+                    self.provisos_of_called(second, provisos);
+                }
+                Statement::Switch { cases, .. } => {
+                    cases.iter().for_each(|case| self.provisos_of_called(&case.body, provisos));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn function(&mut self, frame: Frame<'_>) -> Result<()> {
+        let source = self.source(frame);
+        let span = Span::UNDEFINED;
+        let form = |guard: &mut Self, promised| {
+            let mut body = Body::new(guard, &source);
+            let block = body.whole(promised)?;
+            let function = body.finish(block);
+            Ok::<_, Error>(guard.functions.append(function, span))
+        };
+        let checked = form(self, false)?;
+        let promised = if source.provisos.is_empty() { checked } else { form(self, true)? };
+        self.forms.push(Forms { checked, promised });
+        self.provisos.push(source.provisos);
+        Ok(())
+    }
+
+    fn entry(&mut self, frame: Frame<'_>) -> Result<Function> {
+        let source = self.source(frame);
+        let mut body = Body::new(self, &source);
+        if source.provisos.is_empty() {
+            let block = body.whole(false)?;
+            return Ok(body.finish(block));
+        }
+        let block = body.nested(|body| {
+            let condition = body.holds(&source.provisos);
+            let accept = body.whole(true)?;
+            let reject = body.whole(false)?;
+            body.push(Statement::If { condition, accept, reject });
+            Ok(())
+        })?;
+        Ok(body.finish(block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::Specialisation;
+    use crate::parse::validate;
+
+    /// Every shader and kernel of the repository.
+    fn programs() -> Vec<Program> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folders = [here.join("tests/shaders"), here.join("../kernels")];
+        let files =
+            folders.iter().flat_map(|folder| folder.read_dir().unwrap()).map(|entry| entry.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "wgsl"));
+        let parse = |path: std::path::PathBuf| {
+            let code = std::fs::read_to_string(&path).unwrap();
+            Program::parse(&code, &path.to_string_lossy(), &Specialisation::default()).unwrap()
+        };
+        files.map(parse).collect()
+    }
+
+    #[test]
+    fn what_is_made_is_valid() {
+        for program in programs() {
+            let module = guarded(&program).unwrap();
+            if let Err(error) = validate(&module) {
+                panic!("{}: {}", program.path(), error.emit_to_string(&program.source));
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is known of values before the code runs: which accesses are in range for certain, and which are if the launch keeps
+//! to something.
+//!
+//! | file | what is there |
+//! | --- | --- |
+//! | `bounds`, `facts` | what conditions say of the values that they compare |
+//! | `range` | what proves an access in range |
+//! | `proviso`, `polynomial` | what a launch has to keep to for an access to be in range |
+//! | `rounds` | how often a loop goes round |
+
+pub(crate) mod bounds;
+mod facts;
+pub(crate) mod polynomial;
+pub(crate) mod proviso;
+pub(crate) mod range;
+pub(crate) mod rounds;
+
+use naga::valid::FunctionInfo;
+use naga::{Expression, Function, Handle, Module, TypeInner};
+
+use self::bounds::Bounds;
+
+/// A function whose accesses are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) function: &'a Function,
+    pub(crate) info: &'a FunctionInfo,
+    /// Of an entry point: its work-group.
+    pub(crate) group_size: Option<[u32; 3]>,
+    /// What conditions say of its variables.
+    pub(crate) bounds: &'a Bounds,
+}
+
+impl<'a> Frame<'a> {
+    /// The type of an expression.
+    pub(crate) fn inner(&self, expression: Handle<Expression>) -> &'a TypeInner {
+        self.info[expression].ty.inner_with(&self.module.types)
+    }
+
+    /// What a pointer points to, where that is no part of a vector or matrix.
+    pub(crate) fn pointee(&self, pointer: Handle<Expression>) -> &'a TypeInner {
+        match self.inner(pointer) {
+            TypeInner::Pointer { base, .. } => &self.module.types[*base].inner,
+            other => other,
+        }
+    }
+
+    /// Whether it is the pointer to a vector (not to a component of one).
+    pub(crate) fn is_vector_pointer(&self, pointer: Handle<Expression>) -> bool {
+        match self.inner(pointer) {
+            TypeInner::Pointer { base, .. } => {
+                matches!(self.module.types[*base].inner, TypeInner::Vector { .. })
+            }
+            TypeInner::ValuePointer { size, .. } => size.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is a pointer.
+    pub(crate) fn is_pointer(&self, expression: Handle<Expression>) -> bool {
+        self.inner(expression).pointer_space().is_some()
+    }
+}
+
+/// Expressions of a module beyond which no entry point has a second body.
+const LARGE: usize = 3000;
+
+/// Whether a module is small enough for second bodies.
+pub(crate) fn is_small(module: &Module) -> bool {
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
+    all.map(|function| function.expressions.len()).sum::<usize>() <= LARGE
+}

@@ -1,0 +1,62 @@
+//! How often a loop goes round.
+
+use naga::{BinaryOperator, Block, Expression, Function, Handle, Literal, Module, Statement};
+
+use crate::barriers::has_barrier;
+use crate::inline::size;
+
+/// Rounds of a loop that is written out.
+const ROUNDS: u64 = 16;
+
+/// Expressions of all of them.
+const SIZE: u64 = 4000;
+
+/// What a loop of the form `while condition { … }` begins with.
+pub(crate) fn condition(body: &Block) -> Option<Handle<Expression>> {
+    match body.iter().find(|statement| !matches!(statement, Statement::Emit(_)))? {
+        Statement::If { condition, accept, reject }
+            if accept.is_empty() && matches!(reject[..], [Statement::Break]) =>
+        {
+            Some(*condition)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a loop is of few rounds that are better written out: then what it reads from work-group memory is at fixed
+/// distances from one address, its loads are under way together, and small arrays are registers.
+pub(crate) fn is_short(
+    (module, function): (&Module, &Function),
+    condition: Option<Handle<Expression>>,
+    [body, continuing]: [&Block; 2],
+) -> bool {
+    let expressions = &function.expressions;
+    let constant = |value| number(module, &expressions[value]);
+    let limit = condition.and_then(|condition| match expressions[condition] {
+        Expression::Binary { op: BinaryOperator::Less, right, .. } => constant(right),
+        _ => None,
+    });
+    let step = continuing.iter().find_map(|statement| match *statement {
+        Statement::Store { value, .. } => match expressions[value] {
+            Expression::Binary { op: BinaryOperator::Add, right, .. } => constant(right),
+            _ => None,
+        },
+        _ => None,
+    });
+    let (Some(limit), Some(step @ 1..)) = (limit, step) else { return false };
+    let rounds = limit.div_ceil(step);
+    rounds <= ROUNDS && rounds * size(body) as u64 <= SIZE && !has_barrier(body)
+}
+
+/// The value of a constant that is not negative.
+fn number(module: &Module, expression: &Expression) -> Option<u64> {
+    match *expression {
+        Expression::Literal(Literal::U32(value)) => Some(value.into()),
+        Expression::Literal(Literal::I32(value)) => u64::try_from(value).ok(),
+        Expression::Constant(constant) => match module.global_expressions[module.constants[constant].init] {
+            Expression::Constant(_) => None,
+            ref init => number(module, init),
+        },
+        _ => None,
+    }
+}
