@@ -102,6 +102,9 @@ pub(crate) struct GroupCall {
     function: Arc<Function>,
     args: SmallVec<[u64; FEW]>,
     groups: [u32; 3],
+    /// Groups that have run, and the nanoseconds that they took on all threads.
+    ran: AtomicU64,
+    busy: AtomicU64,
 }
 
 impl GroupCall {
@@ -111,7 +114,8 @@ impl GroupCall {
     /// `OutOfResources` if the pool cannot start.
     pub(crate) fn run(function: &Arc<Function>, words: &[Word], groups: [u32; 3], pool: &Pool) -> Result<()> {
         let args = words.iter().map(|word| word.bits).collect();
-        let call = Self { function: Arc::clone(function), args, groups };
+        let (ran, busy) = (AtomicU64::new(0), AtomicU64::new(0));
+        let call = Self { function: Arc::clone(function), args, groups, ran, busy };
         let all: u64 = groups.iter().map(|&n| u64::from(n)).product();
         let done = call.begin(all, pool.threads());
         if done == all {
@@ -158,7 +162,12 @@ impl Pieces for GroupCall {
     fn run(&self, _hand: &mut (), piece: [i64; 2]) -> Result<()> {
         let start = Instant::now();
         self.call(piece);
-        self.function.group_time().learn(piece[0].abs_diff(piece[1]), start.elapsed());
+        let (took, groups) = (start.elapsed().as_nanos(), piece[0].abs_diff(piece[1]));
+        let took = u64::try_from(took).unwrap_or(u64::MAX);
+        // The mean of the whole call: a piece during which the system ran somebody else says little by itself.
+        let busy = took.saturating_add(self.busy.fetch_add(took, Ordering::Relaxed));
+        let ran = groups + self.ran.fetch_add(groups, Ordering::Relaxed);
+        self.function.group_time().learn(ran, Duration::from_nanos(busy));
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::pool::Pool;
 
 /// Without a grain every thread gets about this many pieces: enough to even out, few enough to cost nothing.
 const PIECES: u64 = 8;
-/// Whoever waits for the last pieces looks this long before it sleeps.
+/// Whoever waits for the last pieces looks this long before it sleeps, or goes.
 const SPIN: Duration = Duration::from_micros(20);
 
 /// Iterations `begin, begin + 1, …` in pieces.
@@ -106,7 +106,11 @@ impl<P: Pieces> Spread<P> {
             // Others may be busy with another queue's range: what they do not take is done here.
             pool.invite(hands - 1, || {
                 let spread = Arc::clone(&spread);
-                move || spread.take_part()
+                move || {
+                    spread.take_part();
+                    // Still awake when the last piece has ended, it is awake for a call that follows at once.
+                    spread.spin();
+                }
             })?;
         }
         spread.take_part();
@@ -140,14 +144,15 @@ impl<P: Pieces> Spread<P> {
         self.ended.load(Ordering::Acquire) == self.split.pieces
     }
 
-    fn wait(&self) {
+    fn spin(&self) {
         let start = Instant::now();
-        while start.elapsed() < SPIN {
-            if self.has_ended() {
-                return;
-            }
+        while !self.has_ended() && start.elapsed() < SPIN {
             std::hint::spin_loop();
         }
+    }
+
+    fn wait(&self) {
+        self.spin();
         let mut guard = self.lock.lock();
         while !self.has_ended() {
             self.all_ended.wait(&mut guard);

@@ -67,7 +67,7 @@ fn at(id: vec3<u32>) -> i32 { return i32(id.x) + arguments.offset; }
 const ROWS: &str = "
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> r: array<f32>;
-@compute @workgroup_size(64) fn rows(@builtin(global_invocation_id) id: vec3<u32>) {
+@compute @workgroup_size(256) fn rows(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x < arrayLength(&r)) { r[id.x] = x[id.x] + f32(id.x & 1023u); }
 }
 ";
@@ -146,7 +146,7 @@ fn rows_of_a_large_launch_are_right_to_the_last() -> Result<()> {
     let (x, r) = (lab.tensor(DType::F32, n)?, lab.tensor(DType::F32, n)?);
     x.fill(&1.5f32.to_le_bytes())?;
     let queue = lab.device.open_queue(&QueueOptions::default())?;
-    let geometry = Geometry::cover(9_437_400, 64);
+    let geometry = Geometry::cover(9_437_400, 256);
     queue.call(&module.kernel("rows")?, &geometry, &[Arg::read(&x), Arg::write(&r)])?;
     let array = r.to_array()?;
     let values = array.bytes().chunks_exact(4).zip(0..n);

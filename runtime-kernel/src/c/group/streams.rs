@@ -1,8 +1,8 @@
 //! Rows of output that go past the caches.
 //!
 //! A store into memory that no cache has fetches the line first, only to overwrite it. Where a launch has more memory
-//! than caches hold, a whole row of a tensor that the kernel never reads is written to a small array, and from there by
-//! stores that fetch nothing.
+//! than caches hold, a whole row of a tensor that the kernel never reads is written part by part to a small array, which a compiler holds in
+//! registers, and from there by stores that fetch nothing.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,33 @@ use super::claims::Claims;
 use super::entry::Entry;
 use super::uses::Skip;
 
-/// What is printed once: `stream_` copies a row, `STREAMED_` is the memory of a launch from which on that pays.
+/// What is printed once: `stream_` copies a part of a row, `STREAMED_` is the memory of a launch from which on that pays.
 const LIBRARY: &str = "\
 #if defined(__x86_64__)
-#include <emmintrin.h>
 #define STREAMED_ (64ULL << 20)
-#define stream_end_() _mm_sfence()
+#define stream_end_() __builtin_ia32_sfence()
+#ifdef __AVX__
+typedef long long wide_ __attribute__((vector_size(32)));
+#define NT_STORE_ __builtin_ia32_movntdq256
+#else
+typedef long long wide_ __attribute__((vector_size(16)));
+#define NT_STORE_ __builtin_ia32_movntdq
+#endif
+#ifdef __clang__
+#undef NT_STORE_
+#define NT_STORE_(to, value) __builtin_nontemporal_store(value, to)
+#endif
 static inline void stream_(void *to, const void *from, long bytes)
 {
-    if ((__UINTPTR_TYPE__)to % 16 != 0) {
+    if ((__UINTPTR_TYPE__)to % sizeof(wide_) != 0) {
         __builtin_memcpy(to, from, (unsigned long)bytes);
         return;
     }
-    for (long at = 0; at < bytes; at += 16)
-        _mm_stream_si128((__m128i *)((char *)to + at), _mm_load_si128((const __m128i *)((const char *)from + at)));
+    for (long at = 0; at < bytes; at += (long)sizeof(wide_)) {
+        wide_ value;
+        __builtin_memcpy(&value, (const char *)from + at, sizeof value);
+        NT_STORE_((wide_ *)((char *)to + at), value);
+    }
 }
 #else
 #define STREAMED_ (~0ULL)
@@ -40,6 +53,9 @@ static inline void stream_(void *to, const void *from, long bytes)
 
 /// A row is whole lines of a cache.
 const LINE_BYTES: u32 = 64;
+
+/// A row is written in parts of so many elements, which a compiler can hold in registers.
+const PART: u32 = 64;
 
 /// Expressions of an entry point beyond which it has no copy for this.
 const LARGE: usize = 1000;
@@ -74,19 +90,22 @@ impl Entry<'_, '_, '_> {
             .collect();
         let head = format!("if ({} >= STREAMED_) {{", sizes.join(" + "));
         self.open(&head);
+        let part = if self.width.is_multiple_of(PART) { PART } else { self.width };
+        self.open(&format!("for (int part_ = 0; part_ < {}; part_ += {part}) {{", self.width));
         let mut copies = Vec::new();
         for stream in streams {
             let type_name = self.printer.writer.scalar(stream.scalar)?;
             let tensor = self.printer.writer.names.global(stream.variable).to_owned();
             let row = self.printer.plan.fresh(&self.printer.writer.names, &format!("{tensor}_row"));
-            self.line(&format!("{type_name} {row}[{}] __attribute__((aligned({LINE_BYTES})));", self.width));
+            self.line(&format!("{type_name} {row}[{part}] __attribute__((aligned({LINE_BYTES})));"));
             let claimed = &mut self.printer.environment.claimed;
             let first = claimed.firsts.get(&stream.access).cloned().unwrap_or_default();
-            copies.push(format!("stream_({tensor} + {first}, {row}, sizeof {row});"));
-            claimed.moved.insert(stream.access, format!("{row}[x_]"));
+            copies.push(format!("stream_({tensor} + {first} + part_, {row}, sizeof {row});"));
+            claimed.moved.insert(stream.access, format!("{row}[x_ - part_]"));
         }
-        self.copy(index, open)?;
+        self.copy(index, &format!("for (int x_ = part_; x_ < part_ + {part}; x_++) {{"))?;
         copies.iter().for_each(|copy| self.line(copy));
+        self.close("}");
         self.printer.environment.claimed.moved.clear();
         self.printer.lines.reopen("} else {");
         self.copy(index, open)?;

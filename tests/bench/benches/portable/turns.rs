@@ -14,12 +14,16 @@ pub(crate) struct Samples {
 /// Most time for the turns of one row.
 const BUDGET: Duration = Duration::from_secs(20);
 
-/// One call a turn: for kernels that take milliseconds.
+/// Longer than threads without work stay awake (libgomp's look for some for milliseconds), and than the system's
+/// scheduler takes to move a thread to another processor (a few ticks).
+const WARM_UP: Duration = Duration::from_millis(20);
+
+/// A few calls a turn: for kernels that take milliseconds.
 pub(crate) fn take(options: &Options, ours: &mut impl FnMut(), other: Option<impl FnMut()>) -> Samples {
-    turns(options.rounds, 1, ours, other)
+    turns(options.rounds, 3, ours, other)
 }
 
-/// Many calls, each a turn of its own: for calls that take microseconds.
+/// Many calls a turn: for calls that take microseconds.
 pub(crate) fn take_many(options: &Options, ours: &mut impl FnMut(), other: Option<impl FnMut()>) -> Samples {
     turns(options.rounds, 100, ours, other)
 }
@@ -44,10 +48,13 @@ fn turns(rounds: usize, calls: usize, ours: &mut impl FnMut(), mut other: Option
     samples
 }
 
-/// A pause, so that the threads of the one before are asleep; a call that wakes one's own; the calls that count.
+/// Calls until one's own threads are awake, on processors of their own, and those of the one before asleep; then the
+/// calls that count.
 fn turn(samples: &mut Vec<f64>, calls: usize, call: &mut impl FnMut()) {
-    std::thread::sleep(Duration::from_millis(2));
-    call();
+    let begin = Instant::now();
+    while begin.elapsed() < WARM_UP {
+        call();
+    }
     for _ in 0..calls {
         let begin = Instant::now();
         call();
