@@ -33,13 +33,19 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "Put arguments into the commands, where the driver can, and not into descriptor sets. The first opening \
              of a device decides.",
         ),
+        OptionSpec::device(
+            "pipeline_cache",
+            true,
+            "Keep what the driver has compiled in the user's cache folder, for the next program. The first opening of a \
+             device decides.",
+        ),
     ]
 }
 
 /// What the options say.
 pub(crate) fn choices(options: &Options) -> Choices {
-    let push = !options.iter().any(|(key, _)| key == "push_descriptors") || options.flag("push_descriptors");
-    Choices { robust: options.flag("robust"), push }
+    let on = |key: &str| !options.iter().any(|(given, _)| given == key) || options.flag(key);
+    Choices { robust: options.flag("robust"), push: on("push_descriptors"), keep: on("pipeline_cache") }
 }
 
 impl VulkanDevice {

@@ -17,6 +17,13 @@
 //! A kernel reaches at most `binding_bytes` bytes (a property of the device) of one tensor: of a larger one it is
 //! launched on views. A view that begins where the device can bind none is copied for the launch, and back.
 //!
+//! # Queues
+//!
+//! Queues share those of the driver's best family for compute, each on the one with the fewest; large transfers go by a
+//! family that does nothing else, where there is one. Priorities are ignored: the driver takes them for whole queues of its
+//! own, when the device is opened. Queues on one queue of the driver run one behind the other where the driver sees to it
+//! (lavapipe has one queue, and does).
+//!
 //! # Code
 //!
 //! `spirv-shader`, with entry points for compute.
@@ -27,12 +34,16 @@
 //! | scalar, by-value bytes | a member of the push constants, in order |
 //! | work-group memory | nothing: its size is a specialisation constant's |
 //!
+//! What the driver has compiled is kept in the user's cache folder, a file per device, for the next program
+//! (`pipeline_cache`); programs with raised rights keep nothing.
+//!
 //! The size of a group is the code's. Specialisation constants get values by the load option `constant`.
 //!
 //! Every access to memory is checked by portable code itself, and native code is vouched for by whoever loads it: so the
 //! device checks nothing, unless the option `robust` asks for it.
 
 mod builtin;
+mod cache;
 mod context;
 mod convert;
 mod describe;

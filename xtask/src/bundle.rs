@@ -1,4 +1,4 @@
-//! `cargo xtask bundle DIR`: a tree that runs on another Linux machine with the same or a newer C library.
+//! `cargo xtask bundle DIR [--wgpu]`: a tree that runs on another Linux machine with the same or a newer C library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,16 @@ const FIRST_PARTS: &[&str] = &["bin", "lib/runtime", "kernels"];
 /// The exchange of tensors with Python's libraries: the library that the cases drive.
 const INTEROP: &str = "interop";
 
-pub(crate) fn perform(directory: &Path) -> Outcome {
+/// The feature of the benchmarks that compares with wgpu.
+pub(crate) const WGPU: &str = "runtime-bench/wgpu";
+
+/// Writes the tree; the benchmarks are built with `features`.
+pub(crate) fn perform(directory: &Path, features: &[&str]) -> Outcome {
     let workspace = Workspace::read()?;
     let directory = std::path::absolute(directory)?;
     refuse_other_contents(&directory)?;
     run(&mut workspace.cargo(&["build", "--release", "--quiet", "--workspace", "--exclude", "xtask"]))?;
-    let benchmarks = benchmarks(&workspace)?;
+    let benchmarks = benchmarks(&workspace, features)?;
     clear(&directory)?;
     let built = workspace.built(Profile::Release);
     for program in PROGRAMS {
@@ -89,7 +93,7 @@ fn copy_folder(from: &Path, to: &Path) -> Outcome {
 }
 
 /// Builds the benchmarks; cargo puts a hash into the names of their files, and tells them.
-fn benchmarks(workspace: &Workspace) -> Outcome<Vec<(String, PathBuf)>> {
+fn benchmarks(workspace: &Workspace, features: &[&str]) -> Outcome<Vec<(String, PathBuf)>> {
     let benchmarks = workspace.targets("bench");
     if benchmarks.is_empty() {
         return Ok(Vec::new());
@@ -98,6 +102,7 @@ fn benchmarks(workspace: &Workspace) -> Outcome<Vec<(String, PathBuf)>> {
     for Target { package, name } in &benchmarks {
         build.args(["--package", package, "--bench", name]);
     }
+    build.args(features.iter().flat_map(|feature| ["--features", feature]));
     let messages = output(&mut build)?;
     Ok(messages.lines().filter_map(|line| executable(&serde_json::from_str(line).ok()?)).collect())
 }

@@ -20,7 +20,9 @@ Tasks of this repository, run as `cargo xtask TASK`:
 
   test             install what the tests need when allowed to, build the workspace, run everything
   eval SPEC… ARG…  build the command and the backends in release, then `runtime eval SPEC… ARG…`
-  bundle DIR       write a relocatable, stripped tree of the command, the backends and the benchmarks
+  bundle DIR [--wgpu]
+                   write a relocatable, stripped tree of the command, the backends and the benchmarks; that of Vulkan
+                   compares with wgpu, too, if that is asked for, which takes a while to build
   lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files
   header           write runtime-core/include/runtime.h again
   miri             core and the null backend under Miri: undefined behaviour, leaks
@@ -62,10 +64,13 @@ fn perform(arguments: &[String]) -> Outcome {
         ("tsan", []) => harden::tsan(),
         ("fuzz", arguments) => harden::fuzz(arguments),
         ("faults", backends) => harden::faults(backends),
-        ("bundle", [directory]) => bundle::perform(directory.as_ref()),
-        ("bundle", _) => {
-            Err(Failure::new("`bundle` takes one argument, the directory to write: cargo xtask bundle DIR"))
+        ("bundle", [directory]) => bundle::perform(directory.as_ref(), &[]),
+        ("bundle", [directory, option]) if option == "--wgpu" => {
+            bundle::perform(directory.as_ref(), &[bundle::WGPU])
         }
+        ("bundle", _) => Err(Failure::new(
+            "`bundle` takes the directory to write, and behind it `--wgpu` or nothing: cargo xtask bundle DIR",
+        )),
         ("eval", []) => {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }

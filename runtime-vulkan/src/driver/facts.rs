@@ -38,6 +38,8 @@ pub(crate) struct Facts {
     /// The driver's id, name and version, in its own words.
     pub(crate) driver: (i32, String, String),
     pub(crate) uuid: [u8; 16],
+    /// What compiled code of this driver can be used by.
+    pub(crate) cache_uuid: [u8; 16],
     /// Compute units, where the driver tells; else 0.
     pub(crate) units: u32,
     /// `dddd:bb:dd.f`, where the driver tells.

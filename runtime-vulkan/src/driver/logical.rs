@@ -12,10 +12,12 @@ use parking_lot::{Mutex, MutexGuard};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::barriers::Barriers;
+use super::cache::Cache;
 use super::facts::{CPU, Facts, Family};
 use super::lane::Lane;
 use super::wanted::{self, Wanted};
 use super::{Instance, Physical, farewell, status};
+use crate::cache::CacheFile;
 use crate::lending::Lending;
 
 /// What is called without asking whether it is there: a driver that lacks one of them is broken.
@@ -45,6 +47,8 @@ pub(crate) struct Choices {
     pub(crate) robust: bool,
     /// Arguments go into the command buffer, not into descriptor sets, where the driver can.
     pub(crate) push: bool,
+    /// What the driver has compiled is kept on disk.
+    pub(crate) keep: bool,
 }
 
 /// An opened device.
@@ -61,7 +65,7 @@ pub(crate) struct Logical {
     fault: Option<ash::ext::device_fault::Device>,
     /// `None` only while it is closed.
     pub(super) allocator: Mutex<Option<Allocator>>,
-    pub(super) cache: vk::PipelineCache,
+    pub(super) cache: Cache,
     /// The device is a processor of this machine, which sees what the program sees: that takes no commands, each of which
     /// would stop its threads.
     pub(super) shares_memory: bool,
@@ -116,7 +120,7 @@ impl Logical {
                 .then(|| ash::ext::calibrated_timestamps::Device::new(calls, &handle)),
             fault: features.device_fault.then(|| ash::ext::device_fault::Device::new(calls, &handle)),
             allocator: Mutex::new(None),
-            cache: vk::PipelineCache::null(),
+            cache: Cache::default(),
             shares_memory: facts.kind == CPU,
             sharing: std::iter::once(compute).chain(transfer).map(|family| family.index).collect(),
             lanes: lanes(compute, MOST_LANES),
@@ -131,7 +135,8 @@ impl Logical {
             handle,
         };
         // On an error the drop closes what was made so far.
-        let opened = opened.prepare().map(Arc::new)?;
+        let file = choices.keep.then(|| CacheFile::of(&opened.facts)).flatten();
+        let opened = opened.prepare(file).map(Arc::new)?;
         if instance.messenger.is_some() {
             farewell::before_exit(&opened);
         }
@@ -139,7 +144,7 @@ impl Logical {
     }
 
     /// Makes the allocator and the cache of compiled code.
-    fn prepare(mut self) -> Result<Self> {
+    fn prepare(mut self, file: Option<CacheFile>) -> Result<Self> {
         let sizes = AllocationSizes::new(DEVICE_BLOCK_BYTES[0], HOST_BLOCK_BYTES[0])
             .with_max_device_memblock_size(DEVICE_BLOCK_BYTES[1])
             .with_max_host_memblock_size(HOST_BLOCK_BYTES[1]);
@@ -154,10 +159,8 @@ impl Logical {
             allocation_sizes: sizes,
         });
         *self.allocator.get_mut() = Some(made.map_err(|failure| status::allocation(0, &failure))?);
-        // SAFETY: the device is open.
-        let cache =
-            unsafe { self.handle.create_pipeline_cache(&vk::PipelineCacheCreateInfo::default(), None) };
-        self.cache = cache.map_err(|code| status::error("vkCreatePipelineCache", code))?;
+        self.cache =
+            Cache::open(&self.handle, file).map_err(|code| status::error("vkCreatePipelineCache", code))?;
         Ok(self)
     }
 
@@ -297,8 +300,7 @@ impl Drop for Logical {
             unsafe { self.handle.destroy_semaphore(semaphore, None) };
         }
         drop(self.allocator.get_mut().take());
-        // SAFETY: ours; no pipeline is being made any more.
-        unsafe { self.handle.destroy_pipeline_cache(self.cache, None) };
+        self.cache.close(&self.handle);
         // SAFETY: as above.
         unsafe { self.handle.destroy_device(None) };
     }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "calls the driver")]
 
 mod barriers;
+mod cache;
 mod commands;
 mod facts;
 mod farewell;

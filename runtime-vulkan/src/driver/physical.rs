@@ -34,6 +34,7 @@ impl Physical {
             version: Version::of(plain.api_version),
             vendor_id: plain.vendor_id,
             device_id: plain.device_id,
+            cache_uuid: plain.pipeline_cache_uuid,
             ..Facts::default()
         };
         limits(&mut facts, &plain.limits);

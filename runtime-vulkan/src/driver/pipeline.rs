@@ -195,7 +195,7 @@ impl Pipeline {
             None => vk::PipelineCreateFlags::empty(),
         };
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout).flags(flags);
-        let cache = self.logical.cache;
+        let cache = self.logical.cache.handle;
         // SAFETY: everything that is named is alive, and the driver locks the cache itself.
         let made = unsafe { self.logical.handle.create_compute_pipelines(cache, &[info], None) };
         let made = made.map_err(|(_, code)| self.logical.fail("vkCreateComputePipelines", code));

@@ -76,11 +76,15 @@ const GARBAGE: &str =
 const NOWHERE: &str =
     r#"{"file_format_version": "1.0.0", "ICD": {"library_path": "./no.so", "api_version": "1.3.0"}}"#;
 
+const NO_BARRIERS: &str = "lacks=vkCmdPipelineBarrier2,lacks=vkCmdPipelineBarrier2KHR";
+
 fn cases() -> Vec<Case> {
     let case = |name: &str, place, check| Case { name: name.to_owned(), place, check };
     let told = |name: &str, words: &str, check| case(name, Place::Stub(words.to_owned()), check);
     let mut cases = vec![
         told("a_whole_driver_works", "", works),
+        told("a_device_with_memory_of_its_own_works", "discrete=yes", works),
+        told("a_driver_without_the_newer_barriers_works", NO_BARRIERS, works),
         case("no_driver_is_no_error", Place::NoDriver, unavailable),
         case("a_manifest_that_is_no_json", Place::Manifest("{ \"ICD\": "), unavailable),
         case("a_manifest_that_says_nothing", Place::Manifest("{}"), unavailable),

@@ -10,6 +10,8 @@
 //! | `fail=FUNCTION:CODE:N` | the `N`th call of a function, counted from 1, gives a code; all of them, if `N` is 0 |
 //! | `lost=FUNCTION:N` | from the `N`th call of a function on, every call says that the device is lost |
 //! | `lacks=FUNCTION` | the function is not there |
+//! | `discrete=yes` | the device is no processor, and has memory that the program does not reach |
+//! | `cache=empty`, `cache=given` | there is compiled code in a cache; nothing may be offered to it, or just that must be |
 //!
 //! Before a device is said to be lost, the driver ends what it does: memory of a lost device may be freed at once.
 
@@ -17,6 +19,8 @@
 #![allow(non_snake_case, reason = "the functions have Vulkan's names")]
 #![allow(clippy::missing_safety_doc, reason = "Vulkan's documentation has them")]
 
+mod cache;
+mod discrete;
 mod faults;
 mod real;
 mod spoiled;

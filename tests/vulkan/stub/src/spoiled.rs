@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ash::vk;
 
-use crate::{Function, faults};
+use crate::{Function, cache, discrete, faults};
 
 /// Makes functions that fail when they are told to, and else call the driver's function of their name.
 macro_rules! failing {
@@ -117,7 +117,8 @@ pub(crate) fn instead_of(name: &CStr, driver: Function) -> Function {
         "vkDestroyDevice" => (&DESTROY, destroy as *const c_void),
         "vkGetDeviceProcAddr" => (&DEVICE_FUNCTION, device_function as *const c_void),
         _ => {
-            let spoiled = failing(core, real).unwrap_or(real);
+            let other = || cache::instead_of(core, real).or_else(|| discrete::instead_of(core, real));
+            let spoiled = other().or_else(|| failing(core, real)).unwrap_or(real);
             // SAFETY: it has the type of the driver's function.
             return Some(unsafe { transmute::<*const c_void, unsafe extern "system" fn()>(spoiled) });
         }
@@ -167,9 +168,15 @@ unsafe extern "system" fn properties(device: vk::PhysicalDevice, out: *mut vk::P
         unsafe { transmute(PROPERTIES.load(Ordering::Acquire)) };
     // SAFETY: the caller's arguments, passed on.
     unsafe { real(device, out) };
-    if let Some(version) = version() {
-        // SAFETY: the driver has written it.
-        unsafe { (*out).api_version = version };
+    // SAFETY: the driver has written it.
+    told(unsafe { &mut *out });
+}
+
+/// What is said of a device.
+fn told(properties: &mut vk::PhysicalDeviceProperties) {
+    properties.api_version = version().unwrap_or(properties.api_version);
+    if discrete::is_wanted() {
+        properties.device_type = vk::PhysicalDeviceType::DISCRETE_GPU;
     }
 }
 
@@ -182,10 +189,8 @@ unsafe extern "system" fn properties2(
         unsafe { transmute(PROPERTIES2.load(Ordering::Acquire)) };
     // SAFETY: the caller's arguments, passed on.
     unsafe { real(device, out) };
-    if let Some(version) = version() {
-        // SAFETY: the driver has written it.
-        unsafe { (*out).properties.api_version = version };
-    }
+    // SAFETY: the driver has written it.
+    told(unsafe { &mut (*out).properties });
 }
 
 unsafe extern "system" fn allocate(
@@ -201,10 +206,15 @@ unsafe extern "system" fn allocate(
     if !faults::take(unsafe { (*info).allocation_size }) {
         return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
     }
+    // SAFETY: the caller's structure.
+    let mut info = unsafe { *info };
+    if discrete::is_wanted() {
+        info.memory_type_index = 0;
+    }
     // SAFETY: noted before this function was given out.
     let real: vk::PFN_vkAllocateMemory = unsafe { transmute(ALLOCATE.load(Ordering::Acquire)) };
     // SAFETY: the caller's arguments, passed on.
-    unsafe { real(device, info, allocator, out) }
+    unsafe { real(device, &raw const info, allocator, out) }
 }
 
 unsafe extern "system" fn create(
