@@ -59,7 +59,7 @@
 #define RT_MAJOR 1
 
 // ABI minor version: counts the appended fields.
-#define RT_MINOR 2
+#define RT_MINOR 3
 
 // `Property::kind`: `value.integer` is 0 or 1.
 #define RT_VALUE_FLAG 1
@@ -808,6 +808,10 @@ typedef struct rt_QueueTable {
     // Copies rows between buffers of the backend's devices; no byte is of both. `Unsupported` for buffers or pitches that it
     // cannot: core then goes another way. Since minor 2.
     rt_Status (*copy_rows)(rt_Handle queue, struct rt_Place place, const struct rt_RowCopy *rows);
+    // Blocks in the driver until `ticket`, which need be neither marked nor flushed, has ended, well or badly; waits for
+    // nothing later, and keeps no other call waiting. May return early; success says nothing: ask `poll`. `Unsupported`: core
+    // marks, flushes and waits in slices. Since minor 3.
+    rt_Status (*finish)(rt_Handle queue, uint64_t ticket);
 } rt_QueueTable;
 
 // One node of a graph.

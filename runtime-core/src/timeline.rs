@@ -84,6 +84,8 @@ pub(crate) struct Timeline {
     held: AtomicU64,
     released: AtomicU64,
     mark_all: AtomicBool,
+    /// The backend has not said that it cannot block until a ticket has ended.
+    finishes: AtomicBool,
     abandoned: AtomicBool,
     end: AtomicU8,
     failure: Mutex<Option<Error>>,
@@ -115,6 +117,7 @@ impl Timeline {
             held: AtomicU64::new(0),
             released: AtomicU64::new(0),
             mark_all: AtomicBool::new(false),
+            finishes: AtomicBool::new(true),
             abandoned: AtomicBool::new(false),
             end: AtomicU8::new(OPEN),
             failure: Mutex::default(),
@@ -511,6 +514,12 @@ impl Timeline {
 
     /// [`Timeline::wait`] on a device that is known to be open.
     pub(crate) fn wait_open(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
+        if deadline.is_none() && self.finish(ticket)? {
+            self.poll()?;
+            if let Some(result) = self.settled(ticket) {
+                return result;
+            }
+        }
         self.publish(ticket)?;
         for round in 0u64.. {
             self.observe()?;
@@ -537,6 +546,23 @@ impl Timeline {
             }
         }
         Ok(())
+    }
+
+    /// Lets the backend block until `ticket` has ended; says whether it did. Not while another queue's failure may travel
+    /// here, which core looks for meanwhile, nor where the wait would hold the device's only lock.
+    fn finish(&self, ticket: u64) -> Result<bool> {
+        if self.serial.is_some() || self.has_edges() || !self.finishes.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        // SAFETY: the queue is open, and the ticket was taken.
+        match self.raw("wait", |calls, queue| unsafe { (calls.finish)(queue, ticket) }) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                self.finishes.store(false, Ordering::Relaxed);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Notes that the event of `ticket`, the last one, is held by somebody.

@@ -19,6 +19,8 @@ const SLICE: Duration = Duration::from_millis(20);
 pub(crate) struct TransferQueue {
     handle: Handle,
     ticket: u64,
+    /// The backend has not said that it cannot block until a ticket has ended.
+    finishes: bool,
 }
 
 // SAFETY: a backend queue, used under the lock of its device.
@@ -133,7 +135,12 @@ fn through_queue(device: &Device, transfer: Transfer<'_>) -> Result<()> {
     let mut slot = device.transfer.lock();
     let mut queue = match slot.take() {
         Some(queue) => queue,
-        None => TransferQueue { handle: open_queue(device)?, ticket: 0 },
+        None => TransferQueue {
+            handle: open_queue(device)?,
+            ticket: 0,
+            // A wait would hold the only lock of a serial device.
+            finishes: device.serial.is_none(),
+        },
     };
     let result = run(device, &mut queue, transfer);
     if result.is_ok() || device.is_lost() {
@@ -188,7 +195,7 @@ fn run(device: &Device, queue: &mut TransferQueue, transfer: Transfer<'_>) -> Re
         }
     }
     queue.ticket = place.ticket;
-    let waited = wait(device, handle, place.ticket);
+    let waited = wait(device, queue, place.ticket);
     if waited.is_err() && !device.is_lost() {
         // The memory is borrowed: it must not be given back while the device may still touch it.
         release_borrowed(device, handle, place.ticket);
@@ -223,28 +230,46 @@ fn publish(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
     })
 }
 
-fn wait(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
+fn wait(device: &Device, queue: &mut TransferQueue, ticket: u64) -> Result<()> {
+    if finish(device, queue, ticket)? && has_ended(device, queue.handle, ticket)? {
+        return Ok(());
+    }
+    let queue = queue.handle;
     publish(device, queue, ticket)?;
     let slice_ns = u64::try_from(SLICE.as_nanos()).unwrap_or(u64::MAX);
-    loop {
-        let progress = poll(device, queue)?;
-        if progress.first_failed != 0 {
-            queue_call(device, "transfer", |calls| {
-                // SAFETY: the queue is open; it answers an owned error or null.
-                unsafe { (calls.failure)(queue) }
-            })?;
-            return Err(
-                Error::new(ErrorKind::Failed, "the transfer failed without a reason").on_device(&device.name)
-            );
-        }
-        if progress.completed >= ticket {
-            return Ok(());
-        }
+    while !has_ended(device, queue, ticket)? {
         queue_call(device, "wait", |calls| {
             // SAFETY: the queue is open and the ticket is marked.
             unsafe { (calls.wait)(queue, ticket, slice_ns) }
         })?;
     }
+    Ok(())
+}
+
+/// Lets the backend block until `ticket` has ended; says whether it did.
+fn finish(device: &Device, queue: &mut TransferQueue, ticket: u64) -> Result<bool> {
+    if !queue.finishes {
+        return Ok(false);
+    }
+    let blocked = queue_call(device, "wait", |calls| {
+        // SAFETY: the queue is open, and the ticket was taken.
+        unsafe { (calls.finish)(queue.handle, ticket) }
+    });
+    queue.finishes = if_supported(blocked)?;
+    Ok(queue.finishes)
+}
+
+/// Whether `ticket` has ended well.
+fn has_ended(device: &Device, queue: Handle, ticket: u64) -> Result<bool> {
+    let progress = poll(device, queue)?;
+    if progress.first_failed == 0 {
+        return Ok(progress.completed >= ticket);
+    }
+    queue_call(device, "transfer", |calls| {
+        // SAFETY: the queue is open; it answers an owned error or null.
+        unsafe { (calls.failure)(queue) }
+    })?;
+    Err(Error::new(ErrorKind::Failed, "the transfer failed without a reason").on_device(&device.name))
 }
 
 /// Waits until the device has let go of the memory; one that does not even say so is given up for lost.

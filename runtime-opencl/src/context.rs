@@ -151,10 +151,25 @@ impl Primary {
     /// Makes what ended commands wrote visible: to ask for their status alone does not promise that.
     #[inline]
     pub(crate) fn synchronise(&self, ended: Raw) {
-        let _ = self.driver.call("clWaitForEvents", |calls| {
-            // SAFETY: the event is alive, and has ended.
-            Some(unsafe { (calls.clWaitForEvents?)(1, &raw const ended) })
+        let _ = self.block(ended);
+    }
+
+    /// Waits in the driver until a command has ended; says whether that went well.
+    #[inline]
+    pub(crate) fn block(&self, event: Raw) -> bool {
+        let waited = self.driver.call("clWaitForEvents", |calls| {
+            // SAFETY: the event is alive.
+            Some(unsafe { (calls.clWaitForEvents?)(1, &raw const event) })
         });
+        matches!(waited, Ok(0))
+    }
+
+    /// Waits in the driver until everything on a queue has ended; says whether that went well.
+    #[inline]
+    pub(crate) fn block_all(&self, queue: Raw) -> bool {
+        // SAFETY: the queue is alive.
+        let waited = self.driver.call("clFinish", |calls| Some(unsafe { (calls.clFinish?)(queue) }));
+        matches!(waited, Ok(0))
     }
 
     /// The error behind a code. After a sticky one every error is the first one.

@@ -64,6 +64,11 @@ impl Driver {
         Ok(driver)
     }
 
+    /// Whether the library bears one thread at a time.
+    pub(crate) const fn is_serial(&self) -> bool {
+        self.owner.is_some()
+    }
+
     #[inline]
     fn own(&self) -> Option<MutexGuard<'_, ()>> {
         self.owner.as_ref().map(Mutex::lock)

@@ -61,6 +61,7 @@ mod params;
 mod progress;
 mod queue;
 mod select;
+mod spread;
 mod staging;
 mod timer;
 mod transfer;

@@ -15,7 +15,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::Primary;
 use crate::driver::handle::{Event, Owned};
-use crate::driver::{code_text, is_sticky};
+use crate::driver::{Raw, code_text, is_sticky};
 
 /// Commands in flight from which on a submission looks whether some have ended, and how often it does.
 const MANY: usize = 1024;
@@ -50,6 +50,14 @@ impl State {
     fn ended(&self) -> u64 {
         self.pending.front().map_or(self.covered, |first| first.after)
     }
+
+    /// Notes that `ticket` and all in front of it have ended.
+    fn end(&mut self, ticket: u64) {
+        self.covered = self.covered.max(ticket);
+        for pending in &mut self.pending {
+            pending.after = pending.after.max(ticket);
+        }
+    }
 }
 
 /// The progress of a queue.
@@ -80,7 +88,7 @@ impl Progress {
         let mut state = self.state.lock();
         let idle = state.pending.is_empty();
         if state.pending.len() >= MANY && ticket.is_multiple_of(OFTEN) {
-            self.reap(&mut state);
+            self.reap(&mut state, None);
         }
         let after = std::mem::replace(&mut state.covered, ticket);
         state.pending.push_back(Pending { event, after, waits: false });
@@ -141,7 +149,7 @@ impl Progress {
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         let mut state = self.state.lock();
-        self.reap(&mut state);
+        self.reap(&mut state, None);
         state.pending.is_empty() && state.covered >= self.tail.load(Ordering::Acquire)
     }
 
@@ -166,7 +174,7 @@ impl Progress {
         }
         self.primary.check_alive()?;
         let mut state = self.state.lock();
-        self.reap(&mut state);
+        self.reap(&mut state, None);
         // What is submitted meanwhile is not part of the answer.
         let ended = state.ended().min(tail);
         drop(state);
@@ -175,8 +183,8 @@ impl Progress {
         Ok(self.completed())
     }
 
-    /// Takes out the commands that have ended.
-    fn reap(&self, state: &mut State) {
+    /// Takes out the commands that have ended; `waited` was waited for in the driver.
+    fn reap(&self, state: &mut State, waited: Option<&Owned<Event>>) {
         let mut last = None;
         while let Some(first) = state.pending.front() {
             let status = self.primary.status(first.event.raw());
@@ -190,7 +198,9 @@ impl Progress {
                 _ => self.note_failure(state, ended.after + 1, status),
             }
         }
-        if let Some(last) = last {
+        if let Some(last) = last
+            && waited.is_none_or(|waited| waited.raw() != last.raw())
+        {
             self.primary.synchronise(last.raw());
         }
     }
@@ -234,6 +244,29 @@ impl Progress {
             }
             pause(elapsed, self.primary.facts.is_processor);
         }
+        Ok(())
+    }
+
+    /// Blocks in the driver, without a lock, until `ticket` has ended; comes back at once if the driver has nothing to wait
+    /// for that ends with it.
+    pub(crate) fn finish(&self, ticket: u64, queue: Raw) -> Result<()> {
+        self.primary.check_alive()?;
+        let tail = self.tail.load(Ordering::Acquire);
+        if self.completed() >= ticket {
+            return Ok(());
+        }
+        let mut waited = None;
+        if self.is_covered(ticket) {
+            waited = self.event(ticket)?.filter(|event| self.primary.block(event.raw()));
+        } else if ticket == tail && self.primary.block_all(queue) {
+            // Only the last: some drivers wait for what is submitted meanwhile, too.
+            self.state.lock().end(tail);
+        } else {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        self.reap(&mut state, waited.as_ref());
+        self.completed.fetch_max(state.ended().min(tail), Ordering::AcqRel);
         Ok(())
     }
 

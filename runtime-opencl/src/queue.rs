@@ -21,12 +21,11 @@ use crate::kernel::{Bound, OpenClKernel};
 use crate::launch;
 use crate::memory::OpenClBuffer;
 use crate::progress::Progress;
+use crate::spread;
 use crate::staging::{LARGE, Staging, Transfer, Way};
 use crate::timer::{self, Timestamps};
 use crate::transfer::{End, Lane};
 
-/// Bytes up to which an idle queue copies at once what a processor sees, too: to hand it to another thread takes longer.
-const AT_ONCE: usize = 1 << 20;
 /// Submissions after which the driver is told to begin, if nobody has asked for that.
 const BATCH: u32 = 32;
 /// `CL_OUT_OF_RESOURCES`.
@@ -111,10 +110,10 @@ impl OpenClQueue {
         Lane { primary: &self.primary, queue: self.raw() }
     }
 
-    /// Where memory that the program sees is, if it can be copied on this thread, now.
-    fn at_once(&self, buffer: &OpenClBuffer, offset: usize, bytes: usize) -> Option<*mut u8> {
-        let small = bytes <= AT_ONCE && self.primary.facts.is_processor;
-        let here = (small || buffer.is_mapped()) && !buffer.memory().is_null();
+    /// Where memory that the processor sees is, if it can be copied here, now: on a device that is the processor, the driver
+    /// does nothing else, later and on fewer threads.
+    fn at_once(&self, buffer: &OpenClBuffer, offset: usize) -> Option<*mut u8> {
+        let here = (self.primary.facts.is_processor || buffer.is_mapped()) && !buffer.memory().is_null();
         (here && self.progress.is_idle()).then(|| buffer.memory().wrapping_add(offset))
     }
 
@@ -269,11 +268,11 @@ impl Queue for OpenClQueue {
     fn write(&self, place: Place, destination: &OpenClBuffer, offset: u64, source: HostBytes) -> Result<()> {
         let (offset, bytes) = destination.range("write", offset, source.len() as u64)?;
         let from = source.as_ptr();
-        let events = match self.at_once(destination, offset, bytes) {
+        let events = match self.at_once(destination, offset) {
             _ if bytes == 0 => Vec::new(),
             Some(to) => {
                 // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+                unsafe { spread::copy(to, from, bytes) };
                 Vec::new()
             }
             None => {
@@ -297,11 +296,11 @@ impl Queue for OpenClQueue {
     ) -> Result<()> {
         let (offset, bytes) = source.range("read", offset, destination.len() as u64)?;
         let to = destination.as_ptr();
-        let events = match self.at_once(source, offset, bytes) {
+        let events = match self.at_once(source, offset) {
             _ if bytes == 0 => Vec::new(),
             Some(from) => {
                 // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+                unsafe { spread::copy(to, from, bytes) };
                 Vec::new()
             }
             None => {
@@ -444,6 +443,13 @@ impl Queue for OpenClQueue {
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         self.progress.wait(ticket, slice)
+    }
+
+    fn finish(&self, ticket: u64) -> Result<()> {
+        if self.primary.quirks.polls || self.primary.driver.is_serial() {
+            return Err(Error::unsupported("a wait that blocks in this driver"));
+        }
+        self.progress.finish(ticket, self.raw())
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {

@@ -87,6 +87,8 @@ pub struct Quirks {
     pub usm: bool,
     /// What fails ends everything behind it, so that launches need no event each to be watched.
     pub fails_for_good: bool,
+    /// Its functions that wait cannot be relied on, so every wait looks again and again.
+    pub polls: bool,
     /// Most work-items of a group, where the driver claims more than work.
     pub group_items: Option<u32>,
     /// How devices are cut into sub-devices.
@@ -102,6 +104,7 @@ impl Default for Quirks {
             svm: true,
             usm: true,
             fails_for_good: false,
+            polls: false,
             group_items: None,
             partition: Partition::default(),
             build_options: String::new(),

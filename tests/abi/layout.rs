@@ -104,7 +104,7 @@ fn current() -> BTreeMap<String, Layout> {
         ModuleTable { struct_size, reserved, load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
         QueueTable {
             struct_size, reserved, open, close, launch, claim, run, write, read, copy, fill, empty, timestamp,
-            read_timestamp, mark, flush, poll, wait, wait_for, failure, copy_rows,
+            read_timestamp, mark, flush, poll, wait, wait_for, failure, copy_rows, finish,
         }
         GraphTable { struct_size, reserved, instantiate, update, replay, close }
         EmbeddedTable { struct_size, reserved, flash, run, read }

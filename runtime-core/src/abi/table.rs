@@ -1,7 +1,7 @@
 //! The tables of functions. Handles descend: instance → device → buffer, module → kernel, queue, graph.
 //!
 //! Threads: every function may be called from any thread. Core never calls two functions of one *queue* at the
-//! same time, except `poll`, `wait`, `failure` and `run`, which it calls without holding the queue's lock.
+//! same time, except `poll`, `wait`, `finish`, `failure` and `run`, which it calls without holding the queue's lock.
 //! A device that declares `CAP_SERIAL` is called by one thread at a time.
 
 use crate::negotiate::Missing;
@@ -180,6 +180,10 @@ QueueTable => QueueCalls {
     /// Copies rows between buffers of the backend's devices; no byte is of both. `Unsupported` for buffers or pitches that it
     /// cannot: core then goes another way. Since minor 2.
     copy_rows: fn(queue: Handle, place: Place, rows: *const RowCopy) -> Status;
+    /// Blocks in the driver until `ticket`, which need be neither marked nor flushed, has ended, well or badly; waits for
+    /// nothing later, and keeps no other call waiting. May return early; success says nothing: ask `poll`. `Unsupported`: core
+    /// marks, flushes and waits in slices. Since minor 3.
+    finish: fn(queue: Handle, ticket: u64) -> Status;
 }
 
 /// Native graphs, built of explicit nodes.

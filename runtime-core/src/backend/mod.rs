@@ -11,8 +11,8 @@
 //! register [`table`] instead. `tests/null` is the skeleton to copy.
 //!
 //! Threads: every method may be called from any thread. Submissions of one queue (`launch`, `claim`, `write`,
-//! `read`, `copy`, `copy_rows`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`, `run`
-//! and `failure` may run beside them.
+//! `read`, `copy`, `copy_rows`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`,
+//! `finish`, `run` and `failure` may run beside them.
 
 mod arguments;
 mod device_bytes;
@@ -358,6 +358,15 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// `DeviceLost`.
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()>;
+
+    /// Blocks in the driver until `ticket`, which need be neither marked nor flushed, has ended; may return early. Waits for
+    /// nothing later, and keeps no other call waiting. For drivers whose own wait is faster than looking.
+    ///
+    /// # Errors
+    /// `Unsupported` by default: core then marks, flushes, and waits in slices. `DeviceLost`.
+    fn finish(&self, _ticket: u64) -> Result<()> {
+        Err(Error::unsupported("finish"))
+    }
 
     /// Makes later submissions wait for `ticket` of `other`, on the device.
     ///

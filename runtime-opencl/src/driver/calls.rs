@@ -57,6 +57,7 @@ calls! {
     clEnqueueSVMMemcpy: clEnqueueSVMMemcpy_t,
     clEnqueueUnmapMemObject: clEnqueueUnmapMemObject_t,
     clEnqueueWriteBuffer: clEnqueueWriteBuffer_t,
+    clFinish: clFinish_t,
     clFlush: clFlush_t,
     clGetDeviceIDs: clGetDeviceIDs_t,
     clGetDeviceInfo: clGetDeviceInfo_t,

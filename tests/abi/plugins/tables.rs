@@ -37,7 +37,7 @@ slots! {
     ModuleTable { load, unload, symbols, kernel, release_kernel, kernel_info, occupancy }
     QueueTable {
         open, close, launch, claim, run, write, read, copy, fill, empty, timestamp, read_timestamp, mark, flush, poll,
-        wait, wait_for, failure, copy_rows
+        wait, wait_for, failure, copy_rows, finish
     }
     GraphTable { instantiate, update, replay, close }
     EmbeddedTable { flash, run, read }

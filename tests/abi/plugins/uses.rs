@@ -101,6 +101,7 @@ pub(crate) const USES: &[Use] = &[
         }
     }),
     cut("QueueTable.copy_rows", Replaced, copies_rows),
+    cut("QueueTable.finish", Replaced, |runtime| spin(&*runtime.open("null")?)?.1.wait()),
     cut("GraphTable.instantiate", Replaced, |runtime| {
         graph(runtime, |queue, graph| queue.replay(graph)?.wait())
     }),

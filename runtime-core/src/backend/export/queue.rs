@@ -28,7 +28,7 @@ pub(super) unsafe fn launch<'a, B: Backend>(launch: *const abi::Launch) -> Resul
 
 impl<B: Backend> Shims<B> {
     pub(super) const QUEUE: &'static QueueTable = &QueueTable {
-        struct_size: end_of!(QueueTable, copy_rows),
+        struct_size: end_of!(QueueTable, finish),
         reserved: 0,
         open: Some(Self::open_queue),
         close: Some(Self::close_queue),
@@ -49,6 +49,7 @@ impl<B: Backend> Shims<B> {
         wait_for: Some(Self::wait_for),
         failure: Some(Self::failure),
         copy_rows: Some(Self::copy_rows),
+        finish: Some(Self::finish),
     };
 
     unsafe extern "C" fn open_queue(
@@ -269,6 +270,11 @@ impl<B: Backend> Shims<B> {
     unsafe extern "C" fn wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status {
         // SAFETY: core passes a live queue of this backend.
         guard("wait", || unsafe { borrow::<QueueOf<B>>(queue) }?.wait(ticket, Duration::from_nanos(slice_ns)))
+    }
+
+    unsafe extern "C" fn finish(queue: Handle, ticket: u64) -> Status {
+        // SAFETY: core passes a live queue of this backend.
+        guard("finish", || unsafe { borrow::<QueueOf<B>>(queue) }?.finish(ticket))
     }
 
     unsafe extern "C" fn wait_for(queue: Handle, other: Handle, ticket: u64) -> Status {

@@ -325,6 +325,7 @@ layer! {
         wait_for(queue: Handle, other: Handle, ticket: u64) -> Status = Uses([queue_of(queue), queue_of(other)]);
         failure(queue: Handle) -> Status = Tells(queue);
         copy_rows(queue: Handle, place: Place, rows: *const RowCopy) -> Status = CopiesRows(queue_of(queue), rows);
+        finish(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
     }
     graph: GraphTable {
         instantiate(device: Handle, nodes: *const *const GraphNode, count: usize, out: *mut Handle) -> Status = Opens(Kind::Graph, device_of(device), out);

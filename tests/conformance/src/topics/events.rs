@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::task::{Poll, Wake, Waker};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtime_core::{Arg, ErrorKind, Event, Options};
@@ -22,7 +23,9 @@ cases! {
         a_clone_outlives_its_original, dropping_an_event_cancels_nothing, dropping_a_future_cancels_nothing,
         events_of_several_queues_are_awaited_together, an_awaited_event_is_woken,
         selecting_the_first_loses_no_other, a_future_wakes_the_task_that_polled_it_last,
-        futures_dropped_in_between_disturb_no_other, a_future_of_a_device_that_is_dropped_ends;
+        futures_dropped_in_between_disturb_no_other, a_future_of_a_device_that_is_dropped_ends,
+        waiting_without_a_deadline_does_not_wait_for_late_work, waiting_without_a_deadline_holds_up_nobody,
+        waiting_without_a_deadline_is_for_all_in_front;
     [Need::Kernel("hold")] => waiting_for_early_work_does_not_wait_for_late_work;
 }
 
@@ -201,6 +204,76 @@ fn waiting_for_early_work_does_not_wait_for_late_work(context: &Context) -> Verd
     outcome?;
     assert!(still_held?, "waiting for the first waited for the second");
     Ok(())
+}
+
+/// Waits for an event on a thread of its own, without a deadline.
+fn wait_aside(event: &Arc<Event>) -> JoinHandle<runtime_core::Result<()>> {
+    let event = event.clone();
+    let waiter = std::thread::spawn(move || event.wait());
+    // It is likely to wait by then.
+    std::thread::sleep(Duration::from_millis(2));
+    waiter
+}
+
+/// What such a wait came to, which must not last for ever.
+fn ended(waiter: JoinHandle<runtime_core::Result<()>>) -> Verdict {
+    wait::until("the end of a wait", || Ok(waiter.is_finished()))?;
+    Ok(waiter.join().map_err(|_| Failure::Failed("a wait panicked".to_owned()))??)
+}
+
+/// Tries with kernels that take longer and longer, in microseconds, until one still runs when `attempt` has ended.
+fn while_one_runs(what: &str, mut attempt: impl FnMut(i64) -> Result<bool, Failure>) -> Verdict {
+    for microseconds in [20_000, 200_000, 1_000_000, 3_000_000] {
+        if attempt(microseconds)? {
+            return Ok(());
+        }
+    }
+    Err(Failure::Failed(format!("{what} lasted as long as a kernel of seconds")))
+}
+
+fn waiting_without_a_deadline_does_not_wait_for_late_work(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    while_one_runs("a wait for what was before it", |microseconds| {
+        let early = Arc::new(lab.launch(&queue, "noop", &[], 1)?);
+        let late = lab.launch(&queue, "spin", &[Arg::scalar(microseconds)], 1)?;
+        ended(wait_aside(&early))?;
+        let still_runs = !late.is_done()?;
+        wait::done(&late)?;
+        Ok(still_runs)
+    })
+}
+
+fn waiting_without_a_deadline_holds_up_nobody(context: &Context) -> Verdict {
+    let (lab, [busy, free]) = (context.lab(), context.lab().queues()?);
+    while_one_runs("work beside a wait", |microseconds| {
+        let held = Arc::new(lab.launch(&busy, "spin", &[Arg::scalar(microseconds)], 1)?);
+        let waiters = [wait_aside(&held), wait_aside(&held)];
+        wait::done(&lab.launch(&free, "noop", &[], 1)?)?;
+        let late = lab.launch(&busy, "noop", &[], 1)?;
+        let still_runs = !late.is_done()? && !held.is_done()?;
+        waiters.into_iter().try_for_each(ended)?;
+        assert!(held.is_done()?, "a wait ended before its work");
+        wait::done(&late)?;
+        Ok(still_runs)
+    })
+}
+
+fn waiting_without_a_deadline_is_for_all_in_front(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let tensors = (0..10).map(|_| lab.full(100, 0.0)).collect::<Result<Vec<_>, _>>()?;
+    for round in 1..=20u8 {
+        lab.delay(&queue)?;
+        let events = tensors.iter().map(|tensor| lab.fill(&queue, tensor, f32::from(round)));
+        let events = events.collect::<Result<Vec<_>, _>>()?;
+        // One that nobody keeps is the last.
+        drop(lab.launch(&queue, "noop", &[], 1)?);
+        queue.wait_idle()?;
+        for event in &events {
+            event.wait_timeout(Duration::ZERO)?;
+        }
+        assert_eq!(queue.completed()?, queue.submitted());
+    }
+    tensors.iter().try_for_each(|tensor| all("waited for", tensor, 20.0))
 }
 
 fn selecting_the_first_loses_no_other(context: &Context) -> Verdict {

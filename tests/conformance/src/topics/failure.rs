@@ -1,5 +1,7 @@
 //! Failure: permanent on its queue, travelling with the data, never a hang and never a success.
 
+use std::sync::Arc;
+
 use runtime_core::{Arg, Error, ErrorKind, Event, Tensor};
 
 use crate::case::{Failure, Need, Verdict, cases};
@@ -9,7 +11,7 @@ use crate::lab::Lab;
 use crate::wait::{self, block_on};
 
 cases! {
-    [Need::Kernel("fail")] => a_failure_is_reported_by_its_event, what_came_before_is_not_failed,
+    [Need::Kernel("fail")] => a_failure_is_reported_by_its_event, a_wait_without_a_deadline_tells_the_failure, what_came_before_is_not_failed,
         what_comes_after_fails_too, a_failed_queue_refuses_and_another_works,
         a_failure_travels_through_a_tensor, a_failure_travels_over_three_queues,
         a_failure_travels_to_the_host, a_failure_travels_through_a_copy,
@@ -42,6 +44,18 @@ fn a_failure_is_reported_by_its_event(context: &Context) -> Verdict {
         failed("polled", event.is_done().map(drop))?;
     }
     Ok(())
+}
+
+fn a_wait_without_a_deadline_tells_the_failure(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let event = Arc::new(fail(lab, &queue, &lab.full(10, 0.0)?)?);
+    let waiter = std::thread::spawn({
+        let event = event.clone();
+        move || event.wait()
+    });
+    wait::until("the end of a wait", || Ok(waiter.is_finished()))?;
+    let waited = waiter.join().map_err(|_| Failure::Failed("a wait panicked".to_owned()))?;
+    failed("the event", waited).map(drop)
 }
 
 fn what_came_before_is_not_failed(context: &Context) -> Verdict {

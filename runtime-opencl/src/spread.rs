@@ -1,0 +1,81 @@
+//! Copies between memory of the program and memory of a device that is the processor itself, large ones by several threads.
+
+#![allow(unsafe_code, reason = "copies to and from memory that core keeps until the ticket ends")]
+
+use std::num::NonZero;
+use std::sync::OnceLock;
+
+/// Bytes that are worth a thread.
+const PIECE_BYTES: usize = 4 << 20;
+/// Most threads: no more make memory faster.
+const THREADS: usize = 8;
+
+/// One thread's part.
+#[derive(Clone, Copy)]
+struct Piece {
+    to: *mut u8,
+    from: *const u8,
+    bytes: usize,
+}
+
+// SAFETY: the pieces of a copy are disjoint, and who copies them ends before `copy` does.
+unsafe impl Send for Piece {}
+
+impl Piece {
+    fn copy(self) {
+        // SAFETY: the promise of `copy`, whose pieces these are.
+        unsafe { std::ptr::copy_nonoverlapping(self.from, self.to, self.bytes) };
+    }
+}
+
+/// Copies `bytes` bytes.
+///
+/// # Safety
+/// Both have so many, they do not overlap, and until this returns nobody writes `from` or touches `to`.
+pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+    let threads = threads(bytes);
+    if threads == 1 {
+        return Piece { to, from, bytes }.copy();
+    }
+    let step = bytes.div_ceil(threads).next_multiple_of(4096);
+    let piece = |offset: usize| Piece {
+        to: to.wrapping_add(offset),
+        from: from.wrapping_add(offset),
+        bytes: step.min(bytes - offset),
+    };
+    std::thread::scope(|scope| {
+        for piece in (step..bytes).step_by(step).map(piece) {
+            // Without a thread of the system's, this one copies.
+            if std::thread::Builder::new().spawn_scoped(scope, move || piece.copy()).is_err() {
+                piece.copy();
+            }
+        }
+        piece(0).copy();
+    });
+}
+
+/// How many threads copy so many bytes, this one among them.
+fn threads(bytes: usize) -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    if bytes < 2 * PIECE_BYTES {
+        return 1;
+    }
+    let most = MOST.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS));
+    (bytes / PIECE_BYTES).min(*most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_copied_whatever_the_size() {
+        for bytes in [0, 1, 4095, 4097, 2 * PIECE_BYTES - 1, 2 * PIECE_BYTES + 1, 5 * PIECE_BYTES + 4097] {
+            let from: Vec<u8> = (0..bytes).map(|at| (at * 7 % 251) as u8).collect();
+            let mut to = vec![0; bytes + 1];
+            // SAFETY: two vectors of this frame, both as large.
+            unsafe { copy(to.as_mut_ptr(), from.as_ptr(), bytes) };
+            assert!(to[..bytes] == from[..] && to[bytes] == 0, "{bytes} bytes");
+        }
+    }
+}
