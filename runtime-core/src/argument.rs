@@ -156,37 +156,52 @@ impl<'a> Arg<'a> {
     /// The form that crosses the seam.
     #[inline]
     pub(crate) fn raw(&self) -> Result<abi::Arg> {
-        let plain = |kind, bytes: usize, value| abi::Arg {
-            kind,
-            access: 0,
-            dtype_code: 0,
-            dtype_bits: 0,
-            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-            value,
-        };
-        Ok(match self.value {
-            Value::Tensor(tensor, access) => abi::Arg {
+        // Two cases here are two branches; all of them would be a jump through a table.
+        match self.value {
+            Value::Tensor(tensor, access) => Ok(abi::Arg {
+                kind: abi::ARG_TENSOR,
                 access: access.bits(),
-                ..plain(abi::ARG_TENSOR, 0, abi::ArgValue { tensor: tensor.raw() })
-            },
-            Value::Scalar(dtype, bits) => abi::Arg {
+                dtype_code: 0,
+                dtype_bits: 0,
+                bytes: 0,
+                value: abi::ArgValue { tensor: tensor.raw() },
+            }),
+            Value::Scalar(dtype, bits) => Ok(abi::Arg {
+                kind: abi::ARG_SCALAR,
+                access: 0,
                 dtype_code: dtype.0.code,
                 dtype_bits: dtype.0.bits,
-                ..plain(abi::ARG_SCALAR, scalar_bytes(dtype)?, abi::ArgValue { scalar: bits })
-            },
-            Value::Bytes(bytes) => plain(abi::ARG_BYTES, bytes.len(), abi::ArgValue { data: bytes.as_ptr() }),
-            Value::Local(bytes) => plain(abi::ARG_LOCAL, 0, abi::ArgValue { local_bytes: bytes }),
-        })
+                bytes: scalar_bytes(dtype)?,
+                value: abi::ArgValue { scalar: bits },
+            }),
+            _ => Ok(self.raw_rest()),
+        }
+    }
+
+    #[inline(never)]
+    fn raw_rest(&self) -> abi::Arg {
+        let (kind, bytes, value) = match self.value {
+            Value::Bytes(bytes) => (abi::ARG_BYTES, bytes.len(), abi::ArgValue { data: bytes.as_ptr() }),
+            Value::Local(bytes) => (abi::ARG_LOCAL, 0, abi::ArgValue { local_bytes: bytes }),
+            Value::Tensor(..) | Value::Scalar(..) => (u8::MAX, 0, abi::ArgValue { scalar: 0 }),
+        };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        abi::Arg { kind, access: 0, dtype_code: 0, dtype_bits: 0, bytes, value }
     }
 }
 
-fn scalar_bytes(dtype: DType) -> Result<usize> {
-    match dtype.bytes() {
-        bytes @ 1..=8 => Ok(bytes),
-        bytes => Err(Error::invalid(format!(
-            "a scalar of {dtype} has {bytes} bytes; pass more than 8 as Arg::bytes"
-        ))),
+#[inline]
+fn scalar_bytes(dtype: DType) -> Result<u32> {
+    match u32::try_from(dtype.bytes()) {
+        Ok(bytes @ 1..=8) => Ok(bytes),
+        _ => Err(too_wide(dtype)),
     }
+}
+
+#[cold]
+fn too_wide(dtype: DType) -> Error {
+    let bytes = dtype.bytes();
+    Error::invalid(format!("a scalar of {dtype} has {bytes} bytes; pass more than 8 as Arg::bytes"))
 }
 
 /// A Rust type that can be a scalar argument.

@@ -6,9 +6,8 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::abi::{self, Handle};
+use crate::brief::Brief;
 use crate::device::{Device, with_exclusive};
 use crate::directory::Found;
 use crate::graves::{Owner, Remains};
@@ -43,19 +42,20 @@ impl Placement {
     }
 }
 
-/// One allocation.
+/// One allocation. What every launch reads lies together.
+#[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Buffer {
     pub(crate) device: Arc<Device>,
+    frozen: AtomicBool,
+    pub(crate) hazards: Brief<Hazards>,
     pub(crate) handle: Handle,
     pub(crate) kernel_address: u64,
     pub(crate) host_pointer: *mut u8,
     pub(crate) bytes: usize,
-    pub(crate) hazards: Mutex<Hazards>,
     /// Who owns the memory if the backend does not.
     owner: Option<Owner>,
     space: usize,
-    frozen: AtomicBool,
 }
 
 // SAFETY: the memory is reached through the backend or under the hazards' lock only.
@@ -178,7 +178,7 @@ impl Buffer {
             kernel_address: made.kernel_address,
             host_pointer: made.host_pointer,
             bytes,
-            hazards: Mutex::default(),
+            hazards: Brief::default(),
             owner: None,
             space,
             frozen: AtomicBool::new(false),

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use crate::abi::{self, Handle, Status};
 use crate::accelerator::AcceleratorDevice;
+use crate::brief::Brief;
 use crate::common_runtime::CommonRuntime;
 use crate::directory::{Directory, Found};
 use crate::embedded::EmbeddedDevice;
@@ -25,9 +26,13 @@ use crate::{Access, DeviceInfo, DeviceKind, Error, ErrorKind, QueueOptions, Resu
 /// How long the last drop of a device waits for work in flight before it leaks the device.
 const DROP_DEADLINE: Duration = Duration::from_secs(5);
 
-/// An opened device, shared by everything that was made from it.
+/// An opened device, shared by everything that was made from it. What every launch reads lies together.
+#[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Device {
+    generation: u32,
+    lost: OnceLock<Error>,
+    pub(crate) graves: Graves,
     pub(crate) instance: Arc<Instance>,
     pub(crate) info: DeviceInfo,
     /// The device string.
@@ -36,12 +41,9 @@ pub(crate) struct Device {
     pub(crate) calls: Calls,
     /// The one lock of a device that declares itself serial.
     pub(crate) serial: Option<Arc<Mutex<()>>>,
-    pub(crate) graves: Graves,
     pub(crate) waiter: Waiter,
     pub(crate) transfer: Mutex<Option<TransferQueue>>,
     timelines: Mutex<Vec<Arc<Timeline>>>,
-    generation: u32,
-    lost: OnceLock<Error>,
     this: Weak<Self>,
 }
 
@@ -316,7 +318,7 @@ impl Drop for Device {
 /// nothing is submitted meanwhile.
 pub(crate) fn with_exclusive<T>(
     device: &Device,
-    hazards: &Mutex<Hazards>,
+    hazards: &Brief<Hazards>,
     access: Access,
     action: impl FnOnce(&mut Hazards) -> Result<T>,
 ) -> Result<T> {

@@ -358,7 +358,7 @@ impl ExecutableGraph {
         self.check_order(index, &work)?;
         if let Some(native) = self.native {
             let mut raw = RawLaunch::default();
-            raw.fill(kernel, args)?;
+            raw.fill(kernel, args, |_, _| Ok(()))?;
             let (node, launch) = (u32::try_from(index).map_err(|_| wrong())?, raw.pointed(geometry));
             // SAFETY: the graph exists, and `raw` lives during the call.
             self.device.call("update", |calls, _| unsafe {
@@ -437,7 +437,7 @@ fn raw_args(node: &Node) -> Result<RawLaunch> {
     let mut raw = RawLaunch::default();
     if let Work::Launch { kernel, args, .. } = &node.work {
         let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
-        raw.fill(kernel, &args)?;
+        raw.fill(kernel, &args, |_, _| Ok(()))?;
     }
     Ok(raw)
 }

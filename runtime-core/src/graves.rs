@@ -47,12 +47,14 @@ struct Grave {
 }
 
 /// The list of a device. In the order of the drops, so that a kernel is released before its module.
+#[repr(C)]
 #[derive(Debug, Default)]
 pub(crate) struct Graves {
+    /// Before the rest, since every launch reads it.
+    count: AtomicUsize,
     list: Mutex<Vec<Grave>>,
     /// Held while what was taken off the list is freed.
     freeing: Mutex<()>,
-    count: AtomicUsize,
 }
 
 // SAFETY: the handles are backend objects that any thread may free.

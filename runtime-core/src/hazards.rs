@@ -31,47 +31,46 @@ const READERS: usize = 4;
 /// The program itself, whose accesses are over when they return: no queue has this id, and nobody is displaced.
 pub(crate) const HOST: u64 = 0;
 
-/// The readers since the last write, in the order in which their queues came.
-#[derive(Clone, Copy, Debug)]
-struct Readers {
-    uses: [Use; READERS],
-    count: usize,
-}
+const NOBODY: Use = Use { queue: HOST, ticket: 0 };
 
-impl Default for Readers {
-    fn default() -> Self {
-        Self { uses: [Use { queue: HOST, ticket: 0 }; READERS], count: 0 }
-    }
-}
-
-impl Readers {
-    #[inline]
-    fn as_slice(&self) -> &[Use] {
-        &self.uses[..self.count]
-    }
-
-    /// Adds the reader of a queue that is not there yet; the first one goes if there is no room.
-    #[inline]
-    fn push(&mut self, reader: Use) {
-        if self.count == READERS {
-            self.uses.rotate_left(1);
-            self.count -= 1;
-        }
-        self.uses[self.count] = reader;
-        self.count += 1;
-    }
-}
-
-/// Uses of one buffer that later submissions must respect.
-#[derive(Debug, Default)]
+/// Uses of one buffer that later submissions must respect. What every launch reads lies together.
+#[repr(C)]
+#[derive(Debug)]
 pub(crate) struct Hazards {
-    writer: Option<Use>,
-    readers: Readers,
+    /// The last one; of `HOST` if there is none.
+    writer: Use,
     /// Number of read views of the host, or -1 for a write view.
     mapped: i32,
+    /// So many of `readers`.
+    reader_count: u32,
+    /// The readers since the last write, in the order in which their queues came.
+    readers: [Use; READERS],
+}
+
+impl Default for Hazards {
+    fn default() -> Self {
+        Self { writer: NOBODY, mapped: 0, reader_count: 0, readers: [NOBODY; READERS] }
+    }
 }
 
 impl Hazards {
+    #[inline]
+    fn readers(&self) -> &[Use] {
+        &self.readers[..(self.reader_count as usize).min(READERS)]
+    }
+
+    /// Adds the reader of a queue that is not there yet; the first one goes if there is no room.
+    #[cold]
+    fn push_reader(&mut self, reader: Use) {
+        if self.reader_count as usize >= READERS {
+            self.readers.rotate_left(1);
+            self.readers[READERS - 1] = reader;
+        } else {
+            self.readers[self.reader_count as usize] = reader;
+            self.reader_count += 1;
+        }
+    }
+
     /// What an access by `queue` must wait for: into `foreign`, and as the returned ticket of `queue` itself.
     #[inline]
     pub(crate) fn before(&self, access: Access, queue: u64, foreign: &mut Dependencies) -> u64 {
@@ -83,16 +82,16 @@ impl Hazards {
                 foreign.push(Dependency { on, carries });
             }
         };
-        if let Some(writer) = self.writer {
-            depend(writer, true);
+        if self.writer.queue != HOST {
+            depend(self.writer, true);
         }
         if access.writes() {
-            self.readers.as_slice().iter().for_each(|&reader| depend(reader, false));
-        } else if self.readers.count == READERS
+            self.readers().iter().for_each(|&reader| depend(reader, false));
+        } else if self.reader_count as usize == READERS
             && queue != HOST
-            && !self.readers.as_slice().iter().any(|reader| reader.queue == queue)
+            && !self.readers().iter().any(|reader| reader.queue == queue)
         {
-            depend(self.readers.uses[0], false);
+            depend(self.readers[0], false);
         }
         after
     }
@@ -113,26 +112,28 @@ impl Hazards {
     #[inline]
     pub(crate) fn record(&mut self, access: Access, by: Use) {
         if access.writes() {
-            self.writer = Some(by);
-            self.readers.count = 0;
+            self.writer = by;
+            self.reader_count = 0;
             return;
         }
-        match self.readers.as_slice().iter().position(|reader| reader.queue == by.queue) {
-            Some(known) => self.readers.uses[known].ticket = by.ticket,
+        let count = (self.reader_count as usize).min(READERS);
+        match self.readers[..count].iter_mut().find(|reader| reader.queue == by.queue) {
+            Some(known) => known.ticket = by.ticket,
             // `before` made this submission wait for the one that is displaced.
-            None => self.readers.push(by),
+            None => self.push_reader(by),
         }
     }
 
     /// Every use in flight, settled ones included.
     pub(crate) fn uses(&self) -> impl Iterator<Item = Use> {
-        self.writer.into_iter().chain(self.readers.as_slice().iter().copied())
+        let writer = Some(self.writer).filter(|writer| writer.queue != HOST);
+        writer.into_iter().chain(self.readers().iter().copied())
     }
 
     /// Forgets all uses: they have ended.
     pub(crate) fn clear_uses(&mut self) {
-        self.writer = None;
-        self.readers.count = 0;
+        self.writer = NOBODY;
+        self.reader_count = 0;
     }
 
     /// Begins a host view.

@@ -18,13 +18,18 @@ use crate::{Access, Arg, ArgKind, DType, Error, Geometry, Occupancy, Result, Ten
 #[derive(Clone, Debug)]
 pub struct Kernel(Arc<Entry>);
 
+/// What every launch reads lies together.
+#[repr(C)]
 #[derive(Debug)]
 struct Entry {
+    device: Arc<Device>,
     owned: Owned,
-    name: String,
-    info: KernelInfo,
     /// What else the code asks for, if it was lowered.
     lowered: Option<Arc<LoweredKernel>>,
+    /// Nothing is known of its parameters.
+    untold: bool,
+    info: KernelInfo,
+    name: String,
 }
 
 /// A backend kernel; holds its module.
@@ -55,7 +60,8 @@ impl Kernel {
             info.group_size = Some(lowered.group_size);
             info.shared_bytes = info.shared_bytes.or(Some(lowered.shared_bytes));
         }
-        Ok(Self(Arc::new(Entry { owned, name: name.to_owned(), info, lowered })))
+        let (device, untold) = (Arc::clone(module.device()), info.params.is_none() && lowered.is_none());
+        Ok(Self(Arc::new(Entry { device, owned, lowered, untold, info, name: name.to_owned() })))
     }
 
     /// The entry point's name.
@@ -98,7 +104,7 @@ impl Kernel {
 
     #[inline]
     pub(crate) fn device(&self) -> &Arc<Device> {
-        self.0.owned.module.device()
+        &self.0.device
     }
 
     /// What the code asks for beyond its parameters, if it was lowered.
@@ -139,6 +145,10 @@ impl Kernel {
     /// The part of [`Kernel::check_args`] that asks for the kernel's parameters.
     #[inline]
     pub(crate) fn check_signature(&self, args: &[Arg<'_>]) -> Result<()> {
+        if self.0.untold { Ok(()) } else { self.check_told(args) }
+    }
+
+    fn check_told(&self, args: &[Arg<'_>]) -> Result<()> {
         if let Some(params) = &self.0.info.params {
             self.check_params(params, args)?;
         }

@@ -242,6 +242,7 @@ mod accelerator;
 mod argument;
 mod array;
 pub mod backend;
+mod brief;
 mod buffer;
 mod common_runtime;
 mod copy;

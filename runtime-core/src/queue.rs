@@ -59,14 +59,20 @@ pub(crate) struct RawLaunch {
 }
 
 impl RawLaunch {
-    /// Fills an empty one in place, since moving it would cost more than filling it.
+    /// Fills an empty one in place, since moving it would cost more than filling it, with arguments that `check` lets pass.
     #[inline]
-    pub(crate) fn fill(&mut self, kernel: &Kernel, args: &[Arg<'_>]) -> Result<()> {
+    pub(crate) fn fill<'a>(
+        &mut self,
+        kernel: &Kernel,
+        args: &[Arg<'a>],
+        mut check: impl FnMut(usize, &Arg<'a>) -> Result<()>,
+    ) -> Result<()> {
         if args.len() > self.args.inline_size() {
             self.args.reserve(args.len());
         }
         let first = self.args.as_mut_ptr();
         for (index, arg) in args.iter().enumerate() {
+            check(index, arg)?;
             // SAFETY: there is room for as many as `args`.
             let place = unsafe { first.add(index) };
             // SAFETY: as above; the place is aligned and nothing is dropped by writing it.
@@ -173,9 +179,12 @@ impl Queue {
             return self.record_launch(kernel, geometry, args).map(|()| None);
         }
         let (mut uses, mut raw) = (Uses::default(), RawLaunch::default());
-        self.use_args(kernel, args, tracked.then_some(&mut uses))
-            .and_then(|()| raw.fill(kernel, args))
-            .map_err(|error| self.name(error, "launch"))?;
+        let mut local_bytes = 0u64;
+        raw.fill(kernel, args, |index, arg| {
+            self.use_arg(kernel, (index, arg), tracked.then_some(&mut uses), &mut local_bytes)
+        })
+        .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })
+        .map_err(|error| self.name(error, "launch"))?;
         let launch = &raw.pointed(geometry);
         let submitted = self.submit(&uses, plan, |calls, queue, mut place| {
             if !tracked {
@@ -192,24 +201,25 @@ impl Queue {
         Ok(Some(Submitted::Claimed(self.timeline.tail())))
     }
 
-    /// Checks where the arguments are, and notes how they are used.
+    /// Checks where an argument is, and notes how it is used.
     #[inline]
-    fn use_args<'a>(&self, kernel: &Kernel, args: &[Arg<'a>], mut uses: Option<&mut Uses<'a>>) -> Result<()> {
-        let mut local_bytes = 0u64;
-        for (index, arg) in args.iter().enumerate() {
-            match arg.value {
-                Value::Tensor(tensor, access) => {
-                    kernel.check_place(index, tensor, &self.device)?;
-                    if let Some(uses) = &mut uses {
-                        let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
-                        used.map_err(|error| error.with_note(format_args!("argument {index}")))?;
-                    }
-                }
-                Value::Local(bytes) => local_bytes = local_bytes.saturating_add(bytes),
-                _ => {}
+    fn use_arg<'a>(
+        &self,
+        kernel: &Kernel,
+        (index, arg): (usize, &Arg<'a>),
+        uses: Option<&mut Uses<'a>>,
+        local_bytes: &mut u64,
+    ) -> Result<()> {
+        if let Value::Tensor(tensor, access) = arg.value {
+            kernel.check_place(index, tensor, &self.device)?;
+            if let Some(uses) = uses {
+                let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
+                used.map_err(|error| error.with_note(format_args!("argument {index}")))?;
             }
+        } else if let Value::Local(bytes) = arg.value {
+            *local_bytes = local_bytes.saturating_add(bytes);
         }
-        if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) }
+        Ok(())
     }
 
     /// Runs a claimed launch on this thread, without any lock.

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::abi::{self, Handle, Progress, QueueCalls, Status};
+use crate::brief::Brief;
 use crate::device::Device;
 use crate::graph::Recording;
 use crate::{Error, ErrorKind, Result};
@@ -66,20 +67,15 @@ impl Edge {
     }
 }
 
-/// Core's side of a backend queue.
+/// Core's side of a backend queue. What every launch reads lies together.
+#[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Timeline {
+    pub(crate) submission: Brief<Submission>,
     pub(crate) id: u64,
     pub(crate) handle: Handle,
-    pub(crate) calls: QueueCalls,
-    pub(crate) device: Weak<Device>,
-    pub(crate) submission: Mutex<Submission>,
     serial: Option<Arc<Mutex<()>>>,
-    name: String,
     tail: AtomicU64,
-    marked: AtomicU64,
-    flushed: AtomicU64,
-    completed: AtomicU64,
     first_failed: AtomicU64,
     held: AtomicU64,
     released: AtomicU64,
@@ -88,6 +84,12 @@ pub(crate) struct Timeline {
     finishes: AtomicBool,
     abandoned: AtomicBool,
     end: AtomicU8,
+    pub(crate) calls: QueueCalls,
+    pub(crate) device: Weak<Device>,
+    name: String,
+    marked: AtomicU64,
+    flushed: AtomicU64,
+    completed: AtomicU64,
     failure: Mutex<Option<Error>>,
     edges: Mutex<SmallVec<[Edge; 4]>>,
     edge_count: AtomicUsize,
@@ -106,7 +108,7 @@ impl Timeline {
             handle,
             calls: device.calls.queue,
             device: weak,
-            submission: Mutex::default(),
+            submission: Brief::default(),
             serial: device.serial.clone(),
             name: device.name.clone(),
             tail: AtomicU64::new(0),

@@ -141,23 +141,27 @@ impl<B> Copy for ArgRef<'_, B> {}
 impl<'a, B: Buffer> ArgRef<'a, B> {
     #[inline]
     fn new(raw: &'a abi::Arg) -> Self {
-        match raw.kind {
-            abi::ARG_TENSOR => {
-                // SAFETY: the kind says which member is set.
-                let tensor = unsafe { raw.value.tensor };
-                // SAFETY: `Launch::new` demands valid arguments: null or a tensor argument.
-                match unsafe { tensor.as_ref() } {
-                    Some(raw_tensor) => {
-                        Self::Tensor(TensorArg { raw: raw_tensor, access: raw.access, buffers: PhantomData })
-                    }
-                    None => Self::Unknown(abi::ARG_TENSOR),
-                }
+        // Two cases here are two branches; all of them would be a jump through a table.
+        if raw.kind == abi::ARG_TENSOR {
+            // SAFETY: the kind says which member is set.
+            let tensor = unsafe { raw.value.tensor };
+            // SAFETY: `Launch::new` demands valid arguments: null or a tensor argument.
+            if let Some(raw_tensor) = unsafe { tensor.as_ref() } {
+                return Self::Tensor(TensorArg { raw: raw_tensor, access: raw.access, buffers: PhantomData });
             }
-            abi::ARG_SCALAR => Self::Scalar {
+        } else if raw.kind == abi::ARG_SCALAR {
+            return Self::Scalar {
                 dtype: DType::from_dlpack(raw.dtype_code, raw.dtype_bits, 1),
                 // SAFETY: the kind says which member is set.
                 bits: unsafe { raw.value.scalar },
-            },
+            };
+        }
+        Self::rest(raw)
+    }
+
+    #[inline(never)]
+    fn rest(raw: &'a abi::Arg) -> Self {
+        match raw.kind {
             abi::ARG_BYTES => {
                 // SAFETY: the kind says which member is set.
                 let data = unsafe { raw.value.data };
