@@ -96,9 +96,10 @@ impl Shared {
 
     /// Notes that the program itself has ended `ticket`, all before it having ended.
     pub(crate) fn ended(&self, ticket: u64) {
-        self.took(ticket);
         self.ended_here.store(ticket, Ordering::Release);
-        self.completed.fetch_max(ticket, Ordering::AcqRel);
+        // Whoever looks meanwhile sees no more than that all before it have ended.
+        self.completed.store(ticket, Ordering::Release);
+        self.took(ticket);
     }
 
     /// The completed prefix as it was last seen.
@@ -150,6 +151,11 @@ impl Shared {
         // An error means that the device is lost, which everybody is told.
         let _ = self.semaphore.signal(ticket);
         self.staged.store(false, Ordering::Release);
+    }
+
+    /// Whether threads have a transfer.
+    pub(crate) fn is_staged(&self) -> bool {
+        self.staged.load(Ordering::Acquire)
     }
 
     /// Waits until threads have no transfer: only then may something follow it.

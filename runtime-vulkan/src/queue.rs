@@ -23,6 +23,9 @@ use crate::staging::{Host, Transfer};
 /// Longest time that a submission waits for work of another device.
 const FOREIGN_SLICE: Duration = Duration::from_millis(10);
 
+/// Longest that a wait without a deadline blocks in the driver; whoever waits looks then, and goes on.
+const BLOCKED_SLICE: Duration = Duration::from_secs(3600);
+
 /// How long a submission waits at a time for what the driver did not take to be seen to have failed.
 const REFUSED_SLICE: Duration = Duration::from_micros(100);
 
@@ -68,7 +71,11 @@ impl Queue for VulkanQueue {
         for copy in packed.copies() {
             recorder.keep(copy as Keep);
         }
-        packed.record(kernel, recorder.commands(place)?)?;
+        let commands = match packed.copies().next() {
+            None => recorder.commands_of_kernel(place)?,
+            Some(_) => recorder.commands(place)?,
+        };
+        packed.record(kernel, commands)?;
         recorder.writes_seen(packed.seen);
         recorder.took(place.ticket);
         Ok(())
@@ -194,7 +201,7 @@ impl Queue for VulkanQueue {
         let builtins = self.shared.context.builtins()?;
         let mut recorder = self.recorder.lock();
         recorder.keep(Arc::clone(&builtins) as Keep);
-        builtins.record_empty(recorder.commands(place)?)?;
+        builtins.record_empty(recorder.commands_of_kernel(place)?)?;
         recorder.took(place.ticket);
         Ok(())
     }
@@ -246,6 +253,19 @@ impl Queue for VulkanQueue {
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         self.shared.wait(ticket, slice)
+    }
+
+    fn finish(&self, ticket: u64) -> Result<()> {
+        if self.shared.has_ended() || self.shared.is_staged() {
+            return Ok(());
+        }
+        let mut recorder = self.recorder.lock();
+        if !recorder.is_end(ticket) {
+            return Ok(());
+        }
+        recorder.flush();
+        drop(recorder);
+        if self.shared.was_handed(ticket) { self.shared.wait(ticket, BLOCKED_SLICE) } else { Ok(()) }
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {

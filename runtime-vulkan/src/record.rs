@@ -65,8 +65,11 @@ pub(crate) struct Recorder {
     handed_to: u64,
     /// The last ticket that the driver has, or that ended without it.
     settled_to: u64,
-    /// Every ticket up to this one lies before a barrier.
+    /// Every ticket up to this one lies before a barrier, which is for kernels alone behind the second.
     covered: u64,
+    covered_for_kernels: u64,
+    /// The last ticket that copies something.
+    copied: u64,
     /// The last timestamp.
     stamped: u64,
     /// The program may look at memory that was written since the last segment ended.
@@ -108,6 +111,8 @@ impl Recorder {
             handed_to: 0,
             settled_to: 0,
             covered: 0,
+            covered_for_kernels: 0,
+            copied: 0,
             stamped: 0,
             seen: false,
             pending: 0,
@@ -118,17 +123,43 @@ impl Recorder {
     }
 
     /// Commands to record a submission into, behind whatever it depends on.
-    #[inline]
     pub(crate) fn commands(&mut self, place: Place) -> Result<&mut Commands> {
         self.ready()?;
-        // What comes after a timestamp begins after what came before it.
-        if place.after.max(self.stamped.saturating_sub(1)) > self.covered
-            && let Some(open) = &self.open
-        {
-            open.barrier();
-            self.covered = place.ticket - 1;
+        self.copied = place.ticket;
+        if self.needed(place) > self.covered {
+            self.cover(place.ticket - 1);
         }
         self.open()
+    }
+
+    /// The same for one that does nothing but run a kernel.
+    #[inline]
+    pub(crate) fn commands_of_kernel(&mut self, place: Place) -> Result<&mut Commands> {
+        self.ready()?;
+        if self.needed(place) > self.covered_for_kernels {
+            match &self.open {
+                Some(open) if self.copied <= self.covered_for_kernels => {
+                    open.barrier_of_kernels();
+                    self.covered_for_kernels = place.ticket - 1;
+                }
+                _ => self.cover(place.ticket - 1),
+            }
+        }
+        self.open()
+    }
+
+    /// The last ticket that must lie before a barrier: what comes after a timestamp begins after what came before it.
+    #[inline]
+    fn needed(&self, place: Place) -> u64 {
+        place.after.max(self.stamped.saturating_sub(1))
+    }
+
+    /// Puts a barrier behind all that was recorded.
+    fn cover(&mut self, last: u64) {
+        if let Some(open) = &self.open {
+            open.barrier();
+            (self.covered, self.covered_for_kernels) = (last, last);
+        }
     }
 
     /// Commands to record a timestamp into, which is taken when all before it has ended.
@@ -199,6 +230,12 @@ impl Recorder {
         if let Err(error) = ended {
             self.abandon(Some(error));
         }
+    }
+
+    /// Whether nothing lies behind `ticket` in its segment, so that it is seen to end by itself.
+    pub(crate) fn is_end(&self, ticket: u64) -> bool {
+        let mut segments = self.in_flight.iter().chain(&self.sealed);
+        self.tail == ticket || segments.any(|segment| segment.last == ticket)
     }
 
     /// Hands over everything; somebody is about to wait.
@@ -276,17 +313,23 @@ impl Recorder {
 
     /// Notes that the program itself has ended `ticket`, all before it having ended.
     pub(crate) fn ended(&mut self, ticket: u64) {
-        (self.tail, self.sealed_to, self.settled_to, self.covered) = (ticket, ticket, ticket, ticket);
+        self.settle_at(ticket);
         self.gathered = 1;
         self.shared.ended(ticket);
     }
 
     /// Notes that threads will end `ticket`.
     pub(crate) fn staged(&mut self, ticket: u64) {
-        (self.tail, self.sealed_to, self.settled_to, self.covered) = (ticket, ticket, ticket, ticket);
+        self.settle_at(ticket);
         self.handed_to = ticket;
         self.shared.took(ticket);
         self.shared.handed(ticket);
+    }
+
+    /// Nothing up to `ticket` is left to record or to order.
+    fn settle_at(&mut self, ticket: u64) {
+        (self.tail, self.sealed_to, self.settled_to) = (ticket, ticket, ticket);
+        (self.covered, self.covered_for_kernels) = (ticket, ticket);
     }
 
     /// Memory that the program writes and the device reads, until `ticket` has ended: `bytes` bytes at the offset.
@@ -325,7 +368,9 @@ impl Recorder {
             None => self.pool.commands(false)?,
         };
         // What has ended by now is seen by all that is recorded from here on.
-        self.covered = self.covered.max(self.shared.completed());
+        let completed = self.shared.completed();
+        self.covered = self.covered.max(completed);
+        self.covered_for_kernels = self.covered_for_kernels.max(completed);
         commands.begin()?;
         self.open = Some(commands);
         Ok(())
@@ -337,10 +382,13 @@ impl Recorder {
         if self.free.is_empty() && self.in_flight.len() >= UNDER_WAY {
             ended = ended.max(self.shared.semaphore.value()?);
         }
+        let before = self.free.len();
         while self.in_flight.front().is_some_and(|segment| segment.last <= ended) {
             let segment = self.in_flight.pop_front();
             self.free.extend(segment.and_then(|segment| segment.commands));
         }
+        // The first is taken first again: drivers keep the memory of a list, so that what was long had better be long again.
+        self.free[before..].reverse();
         Ok(())
     }
 }

@@ -31,6 +31,15 @@ const ALL: vk::AccessFlags = vk::AccessFlags::from_raw(READS.as_raw() | WRITES.a
 impl Order {
     /// Whatever comes later sees all that came before.
     pub(super) const WORK: Self = Self { from: WORK, written: WRITES, to: WORK, accessed: ALL };
+    /// The same for kernels, before and behind: less to do, for the program and for the device.
+    pub(super) const KERNELS: Self = Self {
+        from: vk::PipelineStageFlags::COMPUTE_SHADER,
+        written: vk::AccessFlags::SHADER_WRITE,
+        to: vk::PipelineStageFlags::COMPUTE_SHADER,
+        accessed: vk::AccessFlags::from_raw(
+            vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::SHADER_WRITE.as_raw(),
+        ),
+    };
     /// What follows sees all that the program has seen to end: it waits for nothing.
     pub(super) const SEEN: Self = Self {
         from: vk::PipelineStageFlags::TOP_OF_PIPE,

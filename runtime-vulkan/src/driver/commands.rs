@@ -154,6 +154,12 @@ impl Commands {
         self.order(Order::WORK);
     }
 
+    /// Kernels that come later see what kernels before them have done.
+    #[inline]
+    pub(crate) fn barrier_of_kernels(&self) {
+        self.order(Order::KERNELS);
+    }
+
     /// The program sees all that came before, once it knows that this has ended.
     pub(crate) fn publish(&self) {
         if !self.logical.shares_memory {

@@ -11,6 +11,9 @@ use runtime_core::QueueOptions;
 use crate::raw::Raw;
 use crate::{BURST, Device, Fixture, ROUNDS, median, time};
 
+/// Bytes of a small transfer.
+const COPIED: usize = 64 << 10;
+
 type Record = fn(&Raw, vk::CommandBuffer);
 
 /// Ways to record one launch.
@@ -162,11 +165,45 @@ pub(crate) fn calls(device: &Device, raw: &mut Raw) {
         elapsed.as_nanos() as f64
     };
     line("begin, end and submit nothing", raw, &each, empty);
+    for (what, launches) in [("begin what had one launch", 1), ("begin what had 500 launches", BURST)] {
+        line(what, raw, &each, |raw| {
+            burst(raw, &each, &[launches], WAYS[1].1);
+            let elapsed = time(|| raw.begin(commands)).as_nanos() as f64;
+            raw.submit(commands);
+            raw.wait();
+            elapsed
+        });
+        line(&format!("{what}, its pool reset"), raw, &each, |raw| {
+            let (pool, own) = raw.command_buffer_of_its_own();
+            burst(raw, &[own], &[launches], WAYS[1].1);
+            let elapsed = time(|| {
+                raw.reset(pool);
+                raw.begin(own);
+            });
+            raw.submit(own);
+            raw.wait();
+            elapsed.as_nanos() as f64
+        });
+    }
     line("look at the semaphore", raw, &each, |raw| {
         let begin = Instant::now();
         raw.value();
         begin.elapsed().as_nanos() as f64
     });
+    if let Some(buffer) = raw.reachable_buffer(COPIED as u64) {
+        let data = vec![1u8; COPIED];
+        let copy = |fenced: bool| {
+            let begin = Instant::now();
+            // SAFETY: the buffer is mapped, of this size, and the device does not use it.
+            unsafe { buffer.mapped.copy_from_nonoverlapping(data.as_ptr(), COPIED) };
+            if fenced {
+                std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+            }
+            begin.elapsed().as_nanos() as f64
+        };
+        line("copy 64 KiB into memory that the program reaches", raw, &each, |_| copy(false));
+        line("the same, and wait until it is there", raw, &each, |_| copy(true));
+    }
     launch_by_launch(&fixture, raw, &each);
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct Raw {
     pub(crate) device: ash::Device,
     pub(crate) queue: vk::Queue,
     memory: vk::PhysicalDeviceMemoryProperties,
+    family: u32,
     pool: vk::CommandPool,
     layout: vk::PipelineLayout,
     pipeline: vk::Pipeline,
@@ -72,6 +73,7 @@ impl Raw {
             stamps: stamps(&device),
             _entry: entry,
             device,
+            family,
             queue,
             memory,
             layout,
@@ -163,6 +165,20 @@ impl Raw {
             vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(count);
         // SAFETY: the structure is complete.
         ok(unsafe { self.device.allocate_command_buffers(&info) })
+    }
+
+    /// A command buffer with a pool for itself, which is never freed.
+    pub(crate) fn command_buffer_of_its_own(&self) -> (vk::CommandPool, vk::CommandBuffer) {
+        let pool = pool(&self.device, self.family);
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+        // SAFETY: the structure is complete.
+        (pool, ok(unsafe { self.device.allocate_command_buffers(&info) })[0])
+    }
+
+    /// Empties all command buffers of a pool.
+    pub(crate) fn reset(&self, pool: vk::CommandPool) {
+        // SAFETY: what was recorded has ended.
+        ok(unsafe { self.device.reset_command_pool(pool, vk::CommandPoolResetFlags::empty()) });
     }
 
     /// Starts recording.
