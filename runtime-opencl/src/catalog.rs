@@ -37,6 +37,13 @@ unsafe impl Send for Entry {}
 // SAFETY: as above.
 unsafe impl Sync for Entry {}
 
+impl Entry {
+    /// Whether its driver is known to bear one thread at a time: Oclgrind takes commands off its queues without a lock.
+    pub(crate) fn is_serial(&self) -> bool {
+        self.identity.platform == "Oclgrind"
+    }
+}
+
 /// The sub-devices of a device, made once: they live as long as the process.
 struct Parts {
     device: Raw,

@@ -137,6 +137,8 @@ impl OpenCl {
         {
             return Ok(primary);
         }
+        let driver =
+            if entry.is_serial() { Driver::load(self.selection.library.as_deref(), true)? } else { driver };
         let facts = Facts::of(driver, entry, &quirks);
         let primary = Arc::new(Primary::open(driver, entry.clone(), facts, &quirks)?);
         primaries.push((index, quirks, Arc::downgrade(&primary)));

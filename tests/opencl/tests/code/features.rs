@@ -17,6 +17,9 @@ pub(crate) const CASES: &[Case] = &[
     ("sub_devices_compute", sub_devices_compute),
 ];
 
+/// What calls the driver from several threads.
+pub(crate) const THREADED: &[Case] = &[("large_transfers_by_threads", large_transfers_by_threads)];
+
 /// The kernels of `kernels/features.cl`, of which a device has some.
 fn kernel(lab: &Lab, name: &str) -> Result<runtime_core::Kernel> {
     let text = include_str!("../../kernels/features.cl");

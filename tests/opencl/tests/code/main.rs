@@ -41,8 +41,9 @@ fn trials(lab: &Arc<Lab>) -> Vec<Trial> {
         ("binaries", binaries::CASES),
         ("errors", errors::CASES),
     ];
-    // Under Oclgrind what counts is what the kernels do.
-    let topics = if lab.driver == Driver::Oclgrind { &topics[..2] } else { &topics[..] };
+    // Under Oclgrind what counts is what the kernels do, and that it is called by one thread at a time.
+    let watched = [topics[0], topics[1], ("features", features::THREADED)];
+    let topics = if lab.driver == Driver::Oclgrind { &watched[..] } else { &topics[..] };
     let cases = topics.iter().flat_map(|(topic, cases)| cases.iter().map(move |case| (topic, *case)));
     let mut trials: Vec<_> =
         cases.map(|(topic, (case, run))| trial(lab, format!("{name}::{topic}::{case}"), run)).collect();

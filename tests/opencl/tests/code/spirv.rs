@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use opencl::Driver;
+use opencl::{DEADLINE, Driver, Vendors, again, stub};
 use runtime_core::{Arg, CodeFormat, ErrorKind, Geometry, Result};
 
 use crate::lab::{Lab, lacks, same, source};
@@ -13,6 +13,7 @@ pub(crate) type Case = (&'static str, fn(&Lab, &Compiler) -> Result<()>);
 
 pub(crate) const CASES: &[Case] = &[
     ("runs", runs),
+    ("runs_on_an_older_driver", runs_on_an_older_driver),
     ("names_its_kernels", names_its_kernels),
     ("truncated_is_an_error", truncated_is_an_error),
     ("is_refused_where_it_is_not_taken", is_refused_where_it_is_not_taken),
@@ -98,6 +99,19 @@ fn runs(lab: &Lab, compiler: &Compiler) -> Result<()> {
     let args = [Arg::read(&ones), Arg::write(&sums), Arg::local(4 * 64), Arg::scalar(100u32)];
     lab.run_of(&module, "sum", &Geometry::new(2, 64), &args)?;
     same(&sums, &[64.0f32, 36.0])
+}
+
+/// A driver of OpenCL 1.2 has an extension instead of the function: this program once more, behind a loader that says so.
+fn runs_on_an_older_driver(lab: &Lab, compiler: &Compiler) -> Result<()> {
+    spirv(lab, compiler)?;
+    let vendors = Vendors::of(&[lab.driver]).unwrap();
+    let library = stub::build(vendors.path()).unwrap();
+    let words = "old,fail=clCreateProgramWithIL:-59:0";
+    let mut command = stub::command(&vendors, &again().unwrap(), &library, words).unwrap();
+    command.args([format!("{}::spirv::runs", lab.driver.name()), "--exact".to_owned()]);
+    let said = opencl::finish(&mut command, DEADLINE).unwrap().success().unwrap();
+    assert!(said.contains("1 passed"), "{said}");
+    Ok(())
 }
 
 fn names_its_kernels(lab: &Lab, compiler: &Compiler) -> Result<()> {
