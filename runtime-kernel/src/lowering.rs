@@ -58,6 +58,13 @@ impl Lowering for Wgsl {
                 false,
                 "Leave out bounds checks: out of range, anything may happen.",
             ),
+            OptionSpec::module(
+                "bodies",
+                "auto",
+                "Bodies of an entry point: 2 adds one without checks, for launches that keep in range by their sizes; \
+                 auto is 2 for GPUs. C for the host decides by itself.",
+            )
+            .choices(&["auto", "1", "2"]),
         ]
     }
 
@@ -70,7 +77,7 @@ impl Lowering for Wgsl {
         let (format, writer) = target.ok_or_else(|| Error::unsupported("lowering wgsl for this device"))?;
         let program = Program::parse(source.code, source.path, &specialisation(source.options)?)?;
         fits(&program, device, writer)?;
-        let checks = if source.options.flag("unchecked") { Checks::Unchecked } else { Checks::Bounded };
+        let checks = checks(source.options, device, writer);
         let written = write(&program, writer, checks)?;
         let kernels = program.interfaces().iter().map(|interface| written.kernel(interface, writer));
         let kernels = kernels.collect::<Result<_>>()?;
@@ -80,6 +87,23 @@ impl Lowering for Wgsl {
             options: backend_options(writer, &program, device),
             kernels,
         })
+    }
+}
+
+fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
+    let kind = device.properties.text("type");
+    // Processors run the whole group by one thread, and a branch around all of it is in the way of that: PoCL's kernels
+    // take twice as long, or never end, and so may those of accelerators, whose OpenCL often is PoCL's.
+    let once = match writer {
+        Writer::C(Dialect::OpenCl) => kind != Some("gpu"),
+        _ => kind == Some("cpu"),
+    };
+    match options.text("bodies") {
+        _ if options.flag("unchecked") => Checks::Unchecked,
+        Some("1") => Checks::BoundedOnce,
+        Some("2") => Checks::Bounded,
+        _ if once => Checks::BoundedOnce,
+        _ => Checks::Bounded,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::features::Feature;
 use crate::interface::{Interface, Override};
 use crate::nesting::{self, Depth};
 use crate::specialise::Specialisation;
-use crate::{contain, parse, source, spirv};
+use crate::{contain, guard, parse, source, spirv};
 
 /// A portable kernel that is parsed, specialised and checked: what the writers start from.
 ///
@@ -32,9 +32,12 @@ pub struct Program {
 /// What an access out of range does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
-    /// A read gives zero, a write is skipped.
+    /// A read gives zero, a write is skipped. An entry point may have a second body without checks, for launches by whose
+    /// sizes and scalars accesses are in range anyway.
     #[default]
     Bounded,
+    /// The same with one body: for processors, whose compilers do worse with two, or run both.
+    BoundedOnce,
     /// Whatever the device does with it: the author vouches that there is none.
     Unchecked,
 }
@@ -48,6 +51,13 @@ pub enum Dialect {
     Cuda,
     /// C with GNU extensions, for the host: one function per entry point that runs a range of work-groups.
     Host,
+}
+
+impl Checks {
+    /// Whether accesses are checked.
+    pub(crate) const fn are_made(self) -> bool {
+        matches!(self, Self::Bounded | Self::BoundedOnce)
+    }
 }
 
 impl Program {
@@ -101,6 +111,18 @@ impl Program {
     /// `Unsupported`, which names the construct and its line, for what the language cannot express.
     pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
         contain::step("writing C", self.depth, || c::write(self, dialect, checks))
+    }
+
+    /// The program with the checks of its accesses as branches of the module itself: a writer may then leave out its own.
+    ///
+    /// # Errors
+    /// `Unsupported` for an expression that no kernel has.
+    pub fn guarded(&self, checks: Checks) -> Result<Self> {
+        contain::step("checking accesses", self.depth, || {
+            let module = guard::guarded(self, checks)?;
+            let info = parse::validate_again(&module)?;
+            Ok(Self { module, info, ..self.clone() })
+        })
     }
 
     /// What messages call the text.

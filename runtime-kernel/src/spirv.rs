@@ -18,7 +18,7 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     refuse_wide_mathematics(program)?;
     let widened = widened(program)?;
     let program = widened.as_ref().unwrap_or(program);
-    let guarded = (checks == Checks::Bounded).then(|| guard::guarded(program)).transpose()?;
+    let guarded = checks.are_made().then(|| guard::guarded(program, checks)).transpose()?;
     let module = guarded.as_ref().unwrap_or(&program.module);
     let packed = immediates::has_halves(module).then(|| halves::pack(module)).transpose()?;
     let written = match packed.as_ref().or(guarded.as_ref()) {

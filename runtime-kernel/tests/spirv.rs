@@ -23,7 +23,7 @@ fn main() -> ExitCode {
             false => &[None],
         };
         for &element in elements {
-            for checks in [Checks::Bounded, Checks::Unchecked] {
+            for checks in [Checks::Bounded, Checks::BoundedOnce, Checks::Unchecked] {
                 let of = element.map(|dtype| format!("_{dtype}")).unwrap_or_default();
                 let (code, path) = (code.clone(), path.clone());
                 let case = move || is_valid(&code, &path, element, checks);

@@ -10,7 +10,6 @@ use super::environment::{Environment, Plain};
 use super::promise::Promised;
 use super::statement::Printer;
 use super::writer::Writer;
-use crate::program::Checks;
 use crate::proof::Frame;
 
 impl<'a> Writer<'a> {
@@ -38,7 +37,7 @@ impl<'a> Writer<'a> {
 
     /// Whether a function has use for the number of elements of a buffer's runtime-sized array.
     pub(crate) fn takes_length(&self, info: &FunctionInfo, variable: Handle<GlobalVariable>) -> bool {
-        let asked = self.checks == Checks::Bounded || info[variable].contains(GlobalUse::QUERY);
+        let asked = self.checks.are_made() || info[variable].contains(GlobalUse::QUERY);
         asked && self.runtime_array(variable).is_some()
     }
 

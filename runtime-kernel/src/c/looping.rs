@@ -36,7 +36,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let update = if break_if.is_none() { self.update_of(continuing)? } else { None };
         let heads = condition.is_some();
         let head = condition.unwrap_or_default();
-        if update.is_some() && self.writer.dialect == Dialect::Cuda {
+        if update.is_some() && self.writer.dialect != Dialect::Host {
             let (source, condition) = ((self.frame.module, self.frame.function), found.map(|found| found.0));
             if rounds::is_short(source, condition, [body.block, continuing]) {
                 self.lines.line("#pragma unroll");
@@ -87,6 +87,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             return self.end(continuing, break_if);
         }
         let label = self.plan.fresh(&self.writer.names, "next");
+        self.targets.push(label.clone());
         self.hoist(body)?;
         self.begin(open, heads);
         self.lines.open("{");

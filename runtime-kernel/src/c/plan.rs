@@ -331,7 +331,7 @@ impl<'a> Uses<'a> {
             }
             Expression::Access { base, index } => {
                 let element = Element { access: handle, base, index: Some(index), known: 0 };
-                let checked = self.checks == Checks::Bounded
+                let checked = self.checks.are_made()
                     && !self.frame.is_vector_pointer(base)
                     && range::limit(self.frame, element).is_some();
                 each(self, base, 1);

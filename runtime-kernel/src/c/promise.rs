@@ -5,12 +5,14 @@
 //! if ((u64)scalars.n <= (u64)x_length) body(true); else body(false);
 //! ```
 //!
-//! Where `in_range` is true no check is left, and loads can be made before others have arrived.
+//! Where `in_range` is true no check is left, and loads can be made before others have arrived. OpenCL C, which has no
+//! function within a function, has the body twice, as text.
 
 use naga::{Function, Handle, Scalar, TypeInner};
 
 use super::environment::{Environment, Plain};
 use super::statement::Printer;
+use crate::program::Dialect;
 use crate::proof::polynomial::Atom;
 use crate::proof::proviso::{self, Provisos};
 use crate::proof::range::{Element, Limit};
@@ -49,14 +51,33 @@ impl Printer<'_, '_, Plain> {
         if provisos.is_empty() {
             return body;
         }
-        let name = self.plan.fresh(&self.writer.names, "body");
         let conditions = provisos.iter().filter_map(|proviso| proviso.at_most_zero(|atom| self.atom(atom)));
         let conditions = conditions.collect::<Vec<_>>().join("\n        && ");
         let body = body.trim_end().replace('\n', "\n    ");
+        if self.writer.dialect == Dialect::OpenCl {
+            let second = self.with_other_labels(&body);
+            return format!(
+                "    if ({conditions}) {{\n        const bool {flag} = true;\n    {body}\n    }} else {{\n        \
+                 const bool {flag} = false;\n    {second}\n    }}\n"
+            );
+        }
+        let name = self.plan.fresh(&self.writer.names, "body");
         format!(
             "    auto {name} = [&](const bool {flag}) __attribute__((always_inline)) {{\n    {body}\n    }};\n    \
              if ({conditions})\n        {name}(true);\n    else\n        {name}(false);\n"
         )
+    }
+
+    /// A body for a function that has it already.
+    fn with_other_labels(&mut self, body: &str) -> String {
+        let mut text = body.to_owned();
+        for label in std::mem::take(&mut self.targets) {
+            let other = self.plan.fresh(&self.writer.names, &label);
+            let jump = |label: &str| format!("goto {label};");
+            text = text.replace(&jump(&label), &jump(&other));
+            text = text.replace(&format!("{label}:;"), &format!("{other}:;"));
+        }
+        text
     }
 
     /// A number of the launch, as an unsigned one.
@@ -64,6 +85,9 @@ impl Printer<'_, '_, Plain> {
         let (module, names) = (self.frame.module, &self.writer.names);
         match atom {
             Atom::Length(variable) => names.length(variable).to_owned(),
+            Atom::Groups(axis) if self.writer.dialect == Dialect::OpenCl => {
+                format!("(u32)get_num_groups({})", axis % 3)
+            }
             Atom::Groups(axis) => format!("gridDim.{}", ["x", "y", "z"][axis as usize % 3]),
             Atom::Scalar(variable, index) => {
                 let ty = module.global_variables[variable].ty;

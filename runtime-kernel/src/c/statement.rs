@@ -26,6 +26,8 @@ pub(crate) struct Printer<'w, 'a, E> {
     pub(crate) lines: Lines,
     /// What `continue` is in each loop around the statement; `None` is C's own.
     pub(super) labels: Vec<Option<String>>,
+    /// All labels that stand in the text.
+    pub(super) targets: Vec<String>,
     /// What accesses are promised to be in range by; `None` if all are checked.
     pub(super) promised: Option<Promised>,
     /// Whether a chain is printed for its address.
@@ -51,6 +53,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             environment,
             lines,
             labels,
+            targets: Vec::new(),
             promised,
             addressing: false,
             tail: false,

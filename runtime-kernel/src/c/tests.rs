@@ -39,7 +39,7 @@ fn an_entry_point_called_main_has_a_symbol_that_c_takes() {
 
 #[test]
 fn a_negative_index_that_passes_for_a_large_one_does_not_count_backwards() {
-    let text = entry("let at = i32(x[i]); y[at] = x[at];", Checks::Bounded);
+    let text = entry("let at = i32(x[i]); y[at] = x[at];", Checks::BoundedOnce);
     assert!(
         text.contains("if ((u32)at < y_length) y[(u32)at] = (u32)at < x_length ? x[(u32)at] : 0u;"),
         "{text}"
@@ -53,7 +53,7 @@ fn conditions_around_an_access_prove_it_in_range() {
     let loop_over = |bound: &str| {
         entry(
             &format!("for (var p = 0u; p < {bound}; p++) {{ y[i] = tile[p * 16u + (i & 15u)]; }}"),
-            Checks::Bounded,
+            Checks::BoundedOnce,
         )
     };
     let text = loop_over("4u");
@@ -63,24 +63,24 @@ fn conditions_around_an_access_prove_it_in_range() {
         assert!(text.contains("< 64u ? tile.at["), "{bound}: {text}");
     }
     let text =
-        entry("var p = x[0]; if 64u > p { y[i] = tile[p]; p += 1u; y[i] = tile[p]; }", Checks::Bounded);
+        entry("var p = x[0]; if 64u > p { y[i] = tile[p]; p += 1u; y[i] = tile[p]; }", Checks::BoundedOnce);
     assert!(text.contains("y[i] = tile.at[p];"), "{text}");
     assert_eq!(text.matches("p < 64u ? tile.at[p]").count(), 1, "once it has changed: {text}");
     let text =
-        entry("var p = x[0]; if 64u > p { y[i] = tile[p]; } else { y[i] = tile[p]; }", Checks::Bounded);
+        entry("var p = x[0]; if 64u > p { y[i] = tile[p]; } else { y[i] = tile[p]; }", Checks::BoundedOnce);
     assert_eq!(text.matches("p < 64u ? tile.at[p]").count(), 1, "only where it holds: {text}");
-    let text = entry("for (var p = 0; p < 64; p++) { y[i] = tile[p - 1]; }", Checks::Bounded);
+    let text = entry("for (var p = 0; p < 64; p++) { y[i] = tile[p - 1]; }", Checks::BoundedOnce);
     assert!(text.contains("< 64u ? tile.at["), "signed numbers may be negative: {text}");
 }
 
 #[test]
 fn values_that_were_compared_are_known() {
     let proven = |body: &str| {
-        let text = entry(body, Checks::Bounded);
+        let text = entry(body, Checks::BoundedOnce);
         assert!(!text.contains("64u ?"), "{body}: {text}");
     };
     let checked = |body: &str| {
-        let text = entry(body, Checks::Bounded);
+        let text = entry(body, Checks::BoundedOnce);
         assert!(text.contains("64u ?"), "{body}: {text}");
     };
     proven("let p = x[i]; if p >= 64u { return; } y[i] = tile[p];");
@@ -103,12 +103,12 @@ fn values_that_were_compared_are_known() {
 
 #[test]
 fn an_array_that_is_as_long_as_was_asked_is_not_checked_again() {
-    let text = entry("if i < arrayLength(&x) { y[i] = x[i]; }", Checks::Bounded);
+    let text = entry("if i < arrayLength(&x) { y[i] = x[i]; }", Checks::BoundedOnce);
     assert!(text.contains("if (i < y_length) y[i] = x[i];"), "{text}");
 }
 
 #[test]
-fn cuda_has_a_second_body_for_launches_that_keep_in_range() {
+fn gpus_have_a_second_body_for_launches_that_keep_in_range() {
     let code = "struct Scalars { m: u32, k: u32 } var<immediate> s: Scalars;
         @group(0) @binding(0) var<storage, read> x: array<u32>;
         @group(0) @binding(1) var<storage, read_write> y: array<u32>;
@@ -124,14 +124,24 @@ fn cuda_has_a_second_body_for_launches_that_keep_in_range() {
     assert!(text.contains("(u64)64 * gridDim.x <= (u64)y_length"), "{text}");
     assert!(text.contains("x_length, in_range);") && text.contains("body(true);"), "{text}");
     assert_eq!(text.matches("|| ").count(), 3, "the index from memory is checked: {text}");
-    for (dialect, checks) in [(Dialect::Cuda, Checks::Unchecked), (Dialect::OpenCl, Checks::Bounded)] {
+    let text = written(code, Dialect::OpenCl, Checks::Bounded).unwrap().text;
+    assert!(
+        text.contains("const bool in_range = true;") && text.contains("const bool in_range = false;"),
+        "{text}"
+    );
+    assert!(text.contains("(u64)64 * (u32)get_num_groups(0) <= (u64)y_length"), "{text}");
+    for (dialect, checks) in [
+        (Dialect::Cuda, Checks::Unchecked),
+        (Dialect::Host, Checks::Bounded),
+        (Dialect::OpenCl, Checks::BoundedOnce),
+    ] {
         assert!(!written(code, dialect, checks).unwrap().text.contains("in_range"));
     }
 }
 
 #[test]
 fn accesses_are_checked_where_nothing_proves_them_in_range() {
-    let text = entry("y[i] = x[i] + tile[i] + tile[i & 7u] + tile[i + 1u];", Checks::Bounded);
+    let text = entry("y[i] = x[i] + tile[i] + tile[i & 7u] + tile[i + 1u];", Checks::BoundedOnce);
     assert!(text.contains("if (i < y_length) y[i] = "), "{text}");
     assert!(text.contains("(i < x_length ? x[i] : 0u)"), "{text}");
     assert!(text.contains("+ tile.at[i] + tile.at[i & 7u] +"), "{text}");
@@ -207,4 +217,23 @@ fn what_a_language_lacks_is_an_error_that_names_its_line() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.message().starts_with("test.wgsl:"), "{error}");
     assert!(error.message().contains("subgroup"), "{error}");
+}
+
+#[test]
+fn labels_of_two_bodies_differ() {
+    let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(64) fn go(@builtin(global_invocation_id) id: vec3<u32>) {
+            var i = 0u;
+            loop {
+                if i == 3u { i += 2u; continue; }
+                if id.x < s.n { y[id.x] += i; }
+                continuing { i += 1u; y[0] = i; break if i > 9u; }
+            }
+        }";
+    let text = written(code, Dialect::OpenCl, Checks::Bounded).unwrap().text;
+    for label in ["next", "next_1"] {
+        assert_eq!(text.matches(&format!("goto {label};")).count(), 1, "{text}");
+        assert_eq!(text.matches(&format!("{label}:;")).count(), 1, "{text}");
+    }
 }

@@ -39,7 +39,7 @@ impl<'a> Writer<'a> {
             dialect,
             checks,
             names: Names::new(&program.module),
-            promises: dialect == Dialect::Cuda
+            promises: dialect != Dialect::Host
                 && checks == Checks::Bounded
                 && crate::proof::is_small(&program.module),
             provisos: FastHashMap::default(),

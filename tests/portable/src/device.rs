@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
 use runtime_core::{
-    Arg, CommonRuntime, DeviceInfo, Error, ErrorKind, Geometry, Module, ModuleSource, Placement, Queue,
-    QueueOptions, Result, Runtime, Tensor,
+    Arg, CommonRuntime, DeviceInfo, Error, ErrorKind, Geometry, Module, ModuleSource, Options, Placement,
+    Queue, QueueOptions, Result, Runtime, Tensor,
 };
 
 use crate::batch::{Failure, Machine};
+use crate::guarded::Guarded;
 use crate::program::{Buffer, Outputs, Program, join};
 use crate::required;
 
@@ -25,6 +26,8 @@ pub struct Device {
     name: String,
     device: Arc<dyn CommonRuntime>,
     queue: Queue,
+    /// Load options.
+    options: Options,
 }
 
 /// All devices that take WGSL, and a trial for each that does not: ignored, or failed where it is required.
@@ -40,7 +43,10 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
             Ok(devices) => {
                 for info in devices.iter().filter(|info| info.id.sub.is_none()) {
                     match Device::open(&runtime, info) {
-                        Ok(device) => machines.push(Arc::new(device)),
+                        Ok(device) => {
+                            machines.extend(device.with_two_bodies());
+                            machines.push(Arc::new(device));
+                        }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
                     }
                 }
@@ -53,7 +59,17 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
         let error = Error::new(ErrorKind::Unavailable, "the backend is not built: `cargo build --workspace`");
         absent.push(self::absent(target, target, &error));
     }
+    machines.extend(guarded());
     (machines, absent)
+}
+
+/// The host as a device that makes no checks, with programs that bring theirs.
+fn guarded() -> Option<Arc<dyn Machine>> {
+    let lowering = Arc::new(Guarded(runtime_kernel::wgsl()));
+    let runtime = Runtime::builder().lower_with(lowering).build();
+    let infos = runtime.targets().iter().find(|target| target.name == "host")?.devices.as_ref().ok()?.clone();
+    let device = Device::open(&runtime, infos.first()?).ok()?;
+    Some(Arc::new(Device { name: "guarded".to_owned(), ..device }))
 }
 
 /// A trial for a device that is not tested. A device may take no format of ours, but for the host, which takes C.
@@ -80,7 +96,18 @@ impl Device {
         }
         let device = runtime.open(&name)?;
         let queue = device.open_queue(&QueueOptions::default())?;
-        Ok(Self { name, device, queue })
+        Ok(Self { name, device, queue, options: Options::new() })
+    }
+
+    /// The same with two bodies for each entry point, which processors do not get by themselves.
+    fn with_two_bodies(&self) -> Option<Arc<dyn Machine>> {
+        let info = self.device.info();
+        if info.properties.text("type") != Some("cpu") {
+            return None;
+        }
+        let queue = self.device.open_queue(&QueueOptions::default()).ok()?;
+        let (name, options) = (format!("{}/two", self.name), Options::new().with("bodies", "2"));
+        Some(Arc::new(Self { name, device: self.device.clone(), queue, options }))
     }
 
     fn perform(&self, module: &Module, program: &Program) -> Result<Outputs, Failure> {
@@ -152,6 +179,9 @@ impl Machine for Device {
         }
         if let Some(kind) = programs[0].element {
             source = source.element(kind.dtype());
+        }
+        for (key, value) in self.options.iter() {
+            source = source.option(key, value.clone());
         }
         let module = self.device.load(&source).map_err(failure)?;
         Ok(programs.iter().map(|program| self.perform(&module, program)).collect())

@@ -9,7 +9,11 @@ fn main() -> ExitCode {
     let (machines, mut trials) = device::all();
     for machine in &machines {
         for (topic, programs) in programs::all() {
-            trials.extend(batch::trials(machine, topic, programs));
+            // PoCL 3.1 loses its way where barriers stand in a second body.
+            let pocl = machine.name().starts_with("opencl");
+            if !machine.name().ends_with("/two") || topic == "ranges" || topic == "groups" && !pocl {
+                trials.extend(batch::trials(machine, topic, programs));
+            }
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -23,7 +23,6 @@ use naga::{
 use super::entry::Entry;
 use super::homes::Home;
 use super::uses::Skip;
-use crate::program::Checks;
 use crate::proof::range;
 use crate::uniformity::{Root, Shape, operands};
 
@@ -266,7 +265,7 @@ impl Finder<'_, '_, '_, '_> {
                 }
                 _ => false,
             };
-            let checked = !memory || entry.printer.writer.checks == Checks::Bounded;
+            let checked = !memory || entry.printer.writer.checks.are_made();
             let safe = checked && !range::is_proven_by_its_place(entry.printer.frame, pointer);
             // Printed where it is used, the load names what its index names.
             return safe && !entry.uses.is_named(value) && operands_known(self, pointer, known);

@@ -112,7 +112,7 @@ fn code(spec: &Spec, options: &Options) -> (String, String) {
     for (name, value) in &spec.specialise.constants {
         specialisation = specialisation.constant(name, value);
     }
-    let checks = if options.unchecked { Checks::Unchecked } else { Checks::Bounded };
+    let checks = if options.unchecked { Checks::Unchecked } else { Checks::BoundedOnce };
     let program = Program::parse(&text, "", &specialisation).unwrap_or_else(|error| panic!("{error}"));
     let code = program.c(Dialect::OpenCl, checks).unwrap_or_else(|error| panic!("{error}"));
     let symbol = code.symbols.into_iter().find(|(name, _)| *name == spec.kernel.entry);
