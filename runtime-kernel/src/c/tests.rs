@@ -237,3 +237,39 @@ fn labels_of_two_bodies_differ() {
         assert_eq!(text.matches(&format!("{label}:;")).count(), 1, "{text}");
     }
 }
+
+#[test]
+fn a_condition_on_a_part_of_a_sum_is_a_promise_for_the_sum() {
+    let code = "struct Scalars { rows: u32, columns: u32 } var<immediate> s: Scalars;
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) lane: u32) {
+            for (var row = 0u; row < s.rows; row++) {
+                let first = row * s.columns;
+                for (var start = 0u; start < s.columns; start += 64u) {
+                    if start + lane < s.columns { y[lane + first + start] = y[first + start + row]; }
+                }
+            }
+        }";
+    let text = written(code, Dialect::Cuda, Checks::Bounded).unwrap().text;
+    assert!(text.contains("&& (u64)s.rows * s.columns <= (u64)y_length)"), "{text}");
+    assert!(text.contains("(u64)s.rows + (u64)s.rows * s.columns <= (u64)1 + (u64)y_length"), "{text}");
+}
+
+#[test]
+fn a_function_of_one_expression_is_looked_into() {
+    let checked = |body: &str| {
+        let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            var<workgroup> tile: array<u32, 66>;
+            fn place(i: u32) -> u32 { return i + i / 32; }
+            fn other(i: u32) -> u32 { if i == 3u { return 99u; } return i; }
+            fn signed(i: i32) -> i32 { return i + 2; }
+            @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) lane: u32) {";
+        let text = written(&format!("{code} {body} }}"), Dialect::Cuda, Checks::Bounded).unwrap().text;
+        text.contains("< 66u")
+    };
+    assert!(!checked("tile[place(lane)] = 1u;"));
+    assert!(checked("tile[place(lane + 1u)] = 1u;"));
+    assert!(checked("tile[place(y[0])] = 1u;"));
+    assert!(checked("tile[other(lane)] = 1u;"));
+    assert!(checked("tile[signed(i32(lane))] = 1u;"));
+}

@@ -106,7 +106,10 @@ impl<'f> Walk<'f> {
                     }
                 }
                 Statement::Store { pointer, value } => self.store(*pointer, *value),
-                Statement::Call { arguments, .. } => {
+                Statement::Call { arguments, result, .. } => {
+                    if let Some(result) = *result {
+                        self.bounds.note_call(result, arguments);
+                    }
                     for &argument in arguments {
                         if let Root::Local(variable) = root(self.function, argument) {
                             self.assign(variable);

@@ -1,6 +1,6 @@
 //! Facts about values, and when two expressions are the same value.
 
-use naga::{AddressSpace, Expression, Function, Handle, LocalVariable, Module};
+use naga::{AddressSpace, Expression, FastHashMap, Function, Handle, LocalVariable, Module};
 
 /// `value < bound`, or `value <= bound`, of unsigned numbers.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Bounds {
     assignments: Vec<u32>,
     /// By variable: a value that it never exceeds.
     ceilings: Vec<Option<u64>>,
+    /// By result of a call: what it was called with.
+    calls: FastHashMap<Handle<Expression>, Vec<Handle<Expression>>>,
 }
 
 /// Expressions that are nested deeper are not compared.
@@ -39,6 +41,7 @@ impl Bounds {
             scopes: vec![Scope::default(); expressions],
             assignments: vec![0; expressions],
             ceilings: vec![None; function.local_variables.len()],
+            calls: FastHashMap::default(),
         }
     }
 
@@ -55,6 +58,15 @@ impl Bounds {
 
     pub(super) fn set_ceiling(&mut self, variable: Handle<LocalVariable>, ceiling: Option<u64>) {
         self.ceilings[variable.index()] = ceiling;
+    }
+
+    pub(super) fn note_call(&mut self, result: Handle<Expression>, arguments: &[Handle<Expression>]) {
+        self.calls.insert(result, arguments.to_vec());
+    }
+
+    /// What a call was called with, by its result.
+    pub(super) fn arguments_of(&self, result: Handle<Expression>) -> Option<&[Handle<Expression>]> {
+        self.calls.get(&result).map(Vec::as_slice)
     }
 
     pub(super) fn assignment(&self, load: Handle<Expression>) -> u32 {
@@ -78,12 +90,26 @@ impl Bounds {
         scope: Scope,
         value: Handle<Expression>,
     ) -> impl Iterator<Item = Fact> + 'a {
+        self.facts_in(scope).filter(move |fact| self.same(module, function, (fact.value, value), DEPTH))
+    }
+
+    /// All that holds in a place.
+    pub(crate) fn facts_in(&self, scope: Scope) -> impl Iterator<Item = Fact> + '_ {
         let fact = |Scope(last): Scope| self.facts.get((last as usize).checked_sub(1)?).copied();
         std::iter::successors(fact(scope), move |inner| fact(inner.outer))
-            .filter(move |fact| self.same(module, function, (fact.value, value), DEPTH))
     }
 
     /// Whether two expressions have the same value wherever both are evaluated.
+    pub(crate) fn are_same(
+        &self,
+        (module, function): (&Module, &Function),
+        a: Handle<Expression>,
+        b: Handle<Expression>,
+    ) -> bool {
+        self.same(module, function, (a, b), DEPTH)
+    }
+
+    /// The same, to a depth.
     fn same(
         &self,
         module: &Module,

@@ -4,11 +4,12 @@
 //! | file | what is there |
 //! | --- | --- |
 //! | `bounds`, `facts` | what conditions say of the values that they compare |
-//! | `range` | what proves an access in range |
+//! | `range`, `call` | what proves an access in range |
 //! | `proviso`, `polynomial` | what a launch has to keep to for an access to be in range |
 //! | `rounds` | how often a loop goes round |
 
 pub(crate) mod bounds;
+mod call;
 mod facts;
 pub(crate) mod polynomial;
 pub(crate) mod proviso;

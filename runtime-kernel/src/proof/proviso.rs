@@ -29,6 +29,9 @@ pub(crate) fn add(provisos: &mut Provisos, proviso: Polynomial) -> bool {
     fits
 }
 
+/// Sums of more are not looked through.
+const TERMS: usize = 8;
+
 /// Chains of operators longer than this are not looked through.
 const DEPTH: u32 = 10;
 
@@ -67,7 +70,9 @@ fn of_itself(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u
     let bound = |value| bound(frame, scope, value, depth + 1);
     match frame.function.expressions[value] {
         Expression::Binary { op, left, right } => match op {
-            BinaryOperator::Add => bound(left)?.plus(&bound(right)?),
+            BinaryOperator::Add => {
+                of_sum(frame, scope, value, depth).or_else(|| bound(left)?.plus(&bound(right)?))
+            }
             BinaryOperator::Multiply => bound(left)?.times(&bound(right)?),
             BinaryOperator::ShiftLeft => {
                 let bits = range::constant_of(frame, right).filter(|bits| *bits < 32)?;
@@ -91,6 +96,38 @@ fn of_itself(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u
         Expression::ArrayLength(array) => Some(Polynomial::atom(Atom::Length(range::root(frame, array)?))),
         Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(frame, value),
         _ => None,
+    }
+}
+
+/// The greatest value of a sum of which a condition bounds a part: within `if start + lane < n`, `first + start + lane` is
+/// below `first + n`, whatever order the sum is in; it may wrap, as the part may.
+fn of_sum(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32) -> Option<Polynomial> {
+    let source = (frame.module, frame.function);
+    let mut all = Vec::new();
+    terms(frame, value, &mut all);
+    frame.bounds.facts_in(scope).find_map(|fact| {
+        let (mut part, mut rest) = (Vec::new(), all.clone());
+        terms(frame, fact.value, &mut part);
+        if part.len() < 2 || part.len() >= rest.len() {
+            return None;
+        }
+        for term in part {
+            rest.swap_remove(rest.iter().position(|&other| frame.bounds.are_same(source, other, term))?);
+        }
+        let limit = bound(frame, scope, fact.bound, depth + 4)?;
+        let limit = limit.minus(&Polynomial::constant(fact.strict.into()))?;
+        rest.into_iter().try_fold(limit, |sum, term| sum.plus(&bound(frame, scope, term, depth + 1)?))
+    })
+}
+
+/// What is added to a sum.
+fn terms(frame: Frame<'_>, value: Handle<Expression>, found: &mut Vec<Handle<Expression>>) {
+    match frame.function.expressions[value] {
+        Expression::Binary { op: BinaryOperator::Add, left, right } if found.len() < TERMS => {
+            terms(frame, left, found);
+            terms(frame, right, found);
+        }
+        _ => found.push(value),
     }
 }
 

@@ -6,8 +6,8 @@ use naga::{
     MathFunction, Scalar, ScalarKind, TypeInner,
 };
 
-use super::Frame;
 use super::bounds::{Fact, Scope};
+use super::{Frame, call};
 use crate::uniformity::operands;
 
 /// An element of an array, a matrix or a vector.
@@ -187,6 +187,11 @@ fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, dep
             _ => None,
         },
         Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(frame, expression),
+        Expression::CallResult(function) => {
+            let arguments = frame.bounds.arguments_of(expression)?;
+            let arguments: Vec<_> = arguments.iter().map(|&argument| upper(argument)).collect();
+            call::greatest(frame.module, function, &arguments)
+        }
         _ => None,
     }
 }
@@ -213,7 +218,7 @@ fn is_unsigned(frame: Frame<'_>, expression: Handle<Expression>) -> bool {
     matches!(frame.inner(expression), TypeInner::Scalar(Scalar { kind: ScalarKind::Uint, .. }))
 }
 
-fn of_binary(
+pub(super) fn of_binary(
     inner: &TypeInner,
     operator: BinaryOperator,
     (a, b): (Option<u64>, Option<u64>),

@@ -67,6 +67,25 @@ fn scalar_lies(@builtin(local_invocation_id) l: vec3<u32>) {
     }
 }
 
+//# sum_lies: a condition bounds a part of a sum, and m · k is more than there is
+//= read u32: 1 2 3 4 5 6 7 8 9 10
+//= write u32: 9*11 -> 1 2 3 4 5 6 7 8 9 10 0
+//= scalar u32: 3
+//= scalar u32: 4
+struct SumLies { m: u32, k: u32 }
+@group(0) @binding(0) var<storage, read> sum_lies_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> sum_lies_r: array<u32>;
+var<immediate> sum_lies_s: SumLies;
+@compute @workgroup_size(2)
+fn sum_lies(@builtin(local_invocation_index) lane: u32) {
+    for (var row = 0u; row < sum_lies_s.m; row++) {
+        let first = row * sum_lies_s.k;
+        for (var start = 0u; start < sum_lies_s.k; start += 2u) {
+            if (start + lane < sum_lies_s.k) { sum_lies_r[first + start + lane] = sum_lies_x[lane + first + start]; }
+        }
+    }
+}
+
 //# launch_too_large: a group beyond the end of what the groups write
 //= read u32: 5 6 7
 //= write u32: 9*2 -> 5 6

@@ -1,0 +1,58 @@
+//! What a call gives at most, of a function that only computes it from its arguments: `fn place(i: u32) -> u32 { return i + i / 32; }`.
+
+use naga::{Expression, Function, Handle, Literal, Module, Scalar, Statement, TypeInner};
+
+use super::range::of_binary;
+
+/// Chains of operators longer than this prove nothing.
+const DEPTH: u32 = 8;
+
+/// The greatest result of a call whose arguments are at most `arguments`, in arithmetic of u32.
+pub(super) fn greatest(
+    module: &Module,
+    function: Handle<Function>,
+    arguments: &[Option<u64>],
+) -> Option<u64> {
+    let function = &module.functions[function];
+    let Some(Statement::Return { value: Some(value) }) = function.body.last() else { return None };
+    let before = function.body.iter().rev().skip(1);
+    let is_alone = before.into_iter().all(|statement| matches!(statement, Statement::Emit(_)));
+    if is_alone { upper(module, function, *value, arguments, DEPTH) } else { None }
+}
+
+fn upper(
+    module: &Module,
+    function: &Function,
+    value: Handle<Expression>,
+    arguments: &[Option<u64>],
+    depth: u32,
+) -> Option<u64> {
+    let depth = depth.checked_sub(1)?;
+    match function.expressions[value] {
+        Expression::Literal(_) | Expression::Constant(_) => number(module, function, value),
+        Expression::FunctionArgument(index) => {
+            let ty = function.arguments[index as usize].ty;
+            let is_unsigned = module.types[ty].inner == TypeInner::Scalar(Scalar::U32);
+            arguments.get(index as usize).copied().flatten().filter(|_| is_unsigned)
+        }
+        Expression::Binary { op, left, right } => {
+            let constant = number(module, function, right);
+            let upper = |side| upper(module, function, side, arguments, depth);
+            // Where a side may be anything, the operation may not be one of u32.
+            let (left, right) = (upper(left)?, upper(right)?);
+            of_binary(&TypeInner::Scalar(Scalar::U32), op, (Some(left), Some(right)), constant)
+        }
+        _ => None,
+    }
+}
+
+fn number(module: &Module, function: &Function, value: Handle<Expression>) -> Option<u64> {
+    match function.expressions[value] {
+        Expression::Literal(Literal::U32(value)) => Some(value.into()),
+        Expression::Constant(constant) => match module.global_expressions[module.constants[constant].init] {
+            Expression::Literal(Literal::U32(value)) => Some(value.into()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
