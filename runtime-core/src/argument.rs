@@ -1,5 +1,7 @@
 //! Arguments of a launch: one ordered list of tensors, scalars, by-value bytes and work-group memory sizes.
 
+use std::mem::MaybeUninit;
+
 use crate::tensor::Tensor;
 use crate::{DType, Element, Error, Result, abi};
 
@@ -153,40 +155,43 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// The form that crosses the seam.
+    /// Writes the form that crosses the seam where it will lie: to make it elsewhere and move it costs more than all the rest.
     #[inline]
-    pub(crate) fn raw(&self) -> Result<abi::Arg> {
+    pub(crate) fn write_raw(&self, place: &mut MaybeUninit<abi::Arg>) -> Result<()> {
         // Two cases here are two branches; all of them would be a jump through a table.
-        match self.value {
-            Value::Tensor(tensor, access) => Ok(abi::Arg {
+        if let Value::Tensor(tensor, access) = self.value {
+            place.write(abi::Arg {
                 kind: abi::ARG_TENSOR,
                 access: access.bits(),
                 dtype_code: 0,
                 dtype_bits: 0,
                 bytes: 0,
                 value: abi::ArgValue { tensor: tensor.raw() },
-            }),
-            Value::Scalar(dtype, bits) => Ok(abi::Arg {
+            });
+        } else if let Value::Scalar(dtype, bits) = self.value {
+            place.write(abi::Arg {
                 kind: abi::ARG_SCALAR,
                 access: 0,
                 dtype_code: dtype.0.code,
                 dtype_bits: dtype.0.bits,
                 bytes: scalar_bytes(dtype)?,
                 value: abi::ArgValue { scalar: bits },
-            }),
-            _ => Ok(self.raw_rest()),
+            });
+        } else {
+            self.write_rest(place);
         }
+        Ok(())
     }
 
     #[inline(never)]
-    fn raw_rest(&self) -> abi::Arg {
+    fn write_rest(&self, place: &mut MaybeUninit<abi::Arg>) {
         let (kind, bytes, value) = match self.value {
             Value::Bytes(bytes) => (abi::ARG_BYTES, bytes.len(), abi::ArgValue { data: bytes.as_ptr() }),
             Value::Local(bytes) => (abi::ARG_LOCAL, 0, abi::ArgValue { local_bytes: bytes }),
             Value::Tensor(..) | Value::Scalar(..) => (u8::MAX, 0, abi::ArgValue { scalar: 0 }),
         };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        abi::Arg { kind, access: 0, dtype_code: 0, dtype_bits: 0, bytes, value }
+        place.write(abi::Arg { kind, access: 0, dtype_code: 0, dtype_bits: 0, bytes, value });
     }
 }
 

@@ -12,6 +12,7 @@ use crate::argument::Value;
 use crate::array::HostArray;
 use crate::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::device::Device;
+use crate::queue::raw_arg;
 use crate::{
     Arg, DType, Error, Evaluation, Measurement, ModuleSource, Placement, Result, RunReport, Tensor, abi,
     evaluate,
@@ -112,7 +113,7 @@ impl EmbeddedDevice {
         tensors: &mut Vec<(Tensor, u8)>,
         place: &abi::TensorArg,
     ) -> Result<abi::Arg> {
-        let Value::Tensor(tensor, access) = arg.value else { return arg.raw() };
+        let Value::Tensor(tensor, access) = arg.value else { return raw_arg(arg) };
         if !Arc::ptr_eq(tensor.device(), &self.device) || tensor.description().is_none() {
             return Err(Error::invalid(format!(
                 "argument {index} is on {}; describe it on {} first",

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -74,15 +75,15 @@ impl RawLaunch {
         for (index, arg) in args.iter().enumerate() {
             check(index, arg)?;
             // SAFETY: there is room for as many as `args`.
-            let place = unsafe { first.add(index) };
-            // SAFETY: as above; the place is aligned and nothing is dropped by writing it.
-            unsafe { place.write(arg.raw()?) };
+            let place = unsafe { first.add(index) }.cast::<MaybeUninit<abi::Arg>>();
+            // SAFETY: as above, the place is aligned, and nobody else knows it.
+            arg.write_raw(unsafe { &mut *place })?;
         }
         // SAFETY: the loop wrote all of them.
         unsafe { self.args.set_len(args.len()) };
         if let Some(lowered) = kernel.lowered() {
             for size in lowered.tensor_sizes(args) {
-                self.args.push(size.raw()?);
+                self.args.push(raw_arg(&size)?);
             }
         }
         Ok(())
@@ -104,6 +105,14 @@ impl RawLaunch {
             arg_count: self.args.len(),
         }
     }
+}
+
+/// An argument in the form that crosses the seam, where it need not be fast.
+pub(crate) fn raw_arg(arg: &Arg<'_>) -> Result<abi::Arg> {
+    let mut place = MaybeUninit::uninit();
+    arg.write_raw(&mut place)?;
+    // SAFETY: it was written.
+    Ok(unsafe { place.assume_init() })
 }
 
 impl Queue {
