@@ -57,7 +57,6 @@ impl Packed {
         }
     }
 
-    #[cold]
     fn bytes(&mut self, offset: usize, bytes: &[u8]) {
         for (place, byte) in self.0[offset..].iter_mut().zip(bytes) {
             place.write(*byte);
@@ -72,26 +71,42 @@ impl Packed {
     pub(crate) fn fill(&mut self, kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>) -> Result<u32> {
         let mut shared_bytes = u64::from(launch.shared_bytes());
         let mut parameters = kernel.parameters.as_deref().unwrap_or_default().iter();
-        for (index, arg) in launch.args().enumerate() {
-            let (value, bytes) = match arg {
-                ArgRef::Tensor(tensor) => (Ok(tensor.address()), 8),
-                ArgRef::Scalar { dtype, bits } => (Ok(bits), dtype.bytes()),
-                ArgRef::Bytes(bytes) => (Err(bytes), bytes.len()),
-                ArgRef::Local(bytes) => {
-                    shared_bytes = shared_bytes.saturating_add(bytes);
-                    continue;
-                }
-                _ => return Err(unknown(index)),
+        for (index, word) in launch.words().enumerate() {
+            let Some((value, bytes)) = word else {
+                let local_bytes = self.fill_other(kernel, launch, index, &mut parameters)?;
+                shared_bytes = shared_bytes.saturating_add(local_bytes);
+                continue;
             };
-            match (parameters.next(), value) {
-                (Some(parameter), Ok(word)) if parameter.bytes == bytes => self.word(parameter.offset, word),
-                (Some(parameter), Err(all)) if parameter.bytes == bytes => self.bytes(parameter.offset, all),
+            match parameters.next() {
+                Some(parameter) if parameter.bytes == bytes => self.word(parameter.offset, value),
                 _ => return Err(wrong(kernel, launch, index, bytes)),
             }
         }
         match parameters.len() {
             0 => kernel.allow_shared(shared_bytes),
             missing => Err(kernel.miscount(kernel.parameters.as_deref().map_or(0, <[_]>::len) - missing)),
+        }
+    }
+
+    /// Packs an argument that is no word; answers what it adds to the dynamic work-group memory.
+    #[inline(never)]
+    fn fill_other(
+        &mut self,
+        kernel: &CudaKernel,
+        launch: &Launch<'_, CudaBuffer>,
+        index: usize,
+        parameters: &mut std::slice::Iter<'_, Parameter>,
+    ) -> Result<u64> {
+        match launch.args().nth(index) {
+            Some(ArgRef::Local(bytes)) => Ok(bytes),
+            Some(ArgRef::Bytes(bytes)) => match parameters.next() {
+                Some(parameter) if parameter.bytes == bytes.len() => {
+                    self.bytes(parameter.offset, bytes);
+                    Ok(0)
+                }
+                _ => Err(wrong(kernel, launch, index, bytes.len())),
+            },
+            _ => Err(unknown(index)),
         }
     }
 }
