@@ -7,7 +7,7 @@ use super::environment::Environment;
 use super::form::level;
 use super::logical::{Logical, unnamed_emits};
 use super::statement::Printer;
-use crate::program::Dialect;
+use crate::program::{Checks, Dialect};
 use crate::proof::rounds;
 
 /// A loop's body, from the first statement that its head does not have.
@@ -36,11 +36,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         let update = if break_if.is_none() { self.update_of(continuing)? } else { None };
         let heads = condition.is_some();
         let head = condition.unwrap_or_default();
-        if update.is_some() && self.writer.dialect != Dialect::Host {
-            let (source, condition) = ((self.frame.module, self.frame.function), found.map(|found| found.0));
-            if rounds::is_short(source, condition, [body.block, continuing]) {
-                self.lines.line("#pragma unroll");
-            }
+        if update.is_some() && self.is_written_out(found.map(|found| found.0), body.block, continuing) {
+            self.lines.line("#pragma unroll");
         }
         match (update, continuing.is_empty() && break_if.is_none()) {
             (Some(update), _) => self.headed(&format!("for (; {head}; {update}) {{"), heads, body),
@@ -182,6 +179,21 @@ impl<E: Environment> Printer<'_, '_, E> {
         let place = self.place(pointer)?;
         let value = self.operand(value, level::ANY)?;
         Ok(Some(format!("{} = {value}", place.lvalue())))
+    }
+
+    /// Whether a loop is better written out. Compilers for processors make a loop over the invocations of the body, and
+    /// vectorise that: of several loops within each other they are asked for the inner one alone.
+    fn is_written_out(
+        &self,
+        condition: Option<Handle<Expression>>,
+        body: &Block,
+        continuing: &Block,
+    ) -> bool {
+        let source = (self.frame.module, self.frame.function);
+        let once = self.writer.checks == Checks::BoundedOnce;
+        self.writer.dialect != Dialect::Host
+            && rounds::is_short(source, condition, [body, continuing])
+            && !(once && rounds::has_loop(body))
     }
 
     /// Whether a value depends on one that is defined in a body, perhaps of the loop.

@@ -48,6 +48,17 @@ pub(crate) fn is_short(
     rounds <= ROUNDS && rounds * size(body) as u64 <= SIZE && !has_barrier(body)
 }
 
+/// Whether there is a loop in a block.
+pub(crate) fn has_loop(block: &Block) -> bool {
+    block.iter().any(|statement| match statement {
+        Statement::Loop { .. } => true,
+        Statement::Block(inner) => has_loop(inner),
+        Statement::If { accept, reject, .. } => has_loop(accept) || has_loop(reject),
+        Statement::Switch { cases, .. } => cases.iter().any(|case| has_loop(&case.body)),
+        _ => false,
+    })
+}
+
 /// The value of a constant that is not negative.
 fn number(module: &Module, expression: &Expression) -> Option<u64> {
     match *expression {
