@@ -10,8 +10,8 @@ use crate::context::Primary;
 use crate::driver::Driver;
 use crate::driver::abi::{Event, Stream};
 
-/// Events that are made at once when none is left.
-const BATCH: usize = 32;
+/// Events that are made at once when none is left. Few, so that the driver's part of them stays in the cache.
+const BATCH: usize = 64;
 
 /// An event that passes when a ticket, and all before it, have ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,9 +73,9 @@ impl Marks {
 
     #[cold]
     fn more(&mut self, primary: &Primary) -> Result<Event> {
-        self.look(|event| primary.has_passed(event))?;
+        self.free_older(|event| primary.has_passed(event))?;
         // A few free ones would mean to look again soon, and looking costs as much as recording.
-        if self.free.len() >= BATCH / 2
+        if self.free.len() >= BATCH / 4
             && let Some(event) = self.free.pop()
         {
             return Ok(event);
@@ -86,21 +86,38 @@ impl Marks {
         primary.open_event(false)
     }
 
+    /// Frees the older half of the events if they have passed, else a quarter, and so on, if it is worth it: one question as
+    /// a rule, where to find the last one that has passed takes many.
+    fn free_older(&mut self, mut has_passed: impl FnMut(Event) -> Result<bool>) -> Result<()> {
+        let mut count = self.pending.len() / 2;
+        while count >= BATCH / 4 {
+            if has_passed(self.pending[count - 1].event)? {
+                self.pass(count);
+                break;
+            }
+            count /= 2;
+        }
+        Ok(())
+    }
+
+    /// Notes that so many marks, the oldest, have passed.
+    fn pass(&mut self, count: usize) {
+        if let Some(newest) = count.checked_sub(1).and_then(|at| self.pending.get(at)) {
+            self.passed = newest.ticket;
+        }
+        let ours = self.pending.drain(..count).filter(|mark| mark.ours);
+        self.free.extend(ours.map(|mark| mark.event));
+    }
+
     /// The latest ticket whose mark has passed; 0: none.
     #[inline]
     pub(crate) fn look(&mut self, mut has_passed: impl FnMut(Event) -> Result<bool>) -> Result<u64> {
         let Some(newest) = self.pending.back().copied() else { return Ok(self.passed) };
         if has_passed(newest.event)? {
-            let ours = self.pending.drain(..).filter(|mark| mark.ours);
-            self.free.extend(ours.map(|mark| mark.event));
-            self.passed = newest.ticket;
-            return Ok(self.passed);
-        }
-        let passed = self.passed_marks(has_passed)?;
-        if passed > 0 {
-            self.passed = self.pending[passed - 1].ticket;
-            let ours = self.pending.drain(..passed).filter(|mark| mark.ours);
-            self.free.extend(ours.map(|mark| mark.event));
+            self.pass(self.pending.len());
+        } else {
+            let passed = self.passed_marks(has_passed)?;
+            self.pass(passed);
         }
         Ok(self.passed)
     }
@@ -134,9 +151,7 @@ impl Marks {
     pub(crate) fn give_back(&mut self, event: Event) {
         let Some(at) = self.pending.iter().position(|mark| mark.event == event) else { return };
         // All before it have passed too.
-        self.passed = self.pending[at].ticket;
-        let ours = self.pending.drain(..=at).filter(|mark| mark.ours);
-        self.free.extend(ours.map(|mark| mark.event));
+        self.pass(at + 1);
     }
 
     /// Ends all events. The context is current.
@@ -201,6 +216,21 @@ mod tests {
             });
             assert_eq!((looked.unwrap(), marks.free.len()), (until as u64, until));
             assert!(queries <= 22, "{queries} queries for {until}");
+        }
+    }
+
+    #[test]
+    fn events_come_back_by_few_questions() {
+        for (until, freed, asked) in [(1000, 500, 1), (400, 250, 2), (40, 31, 5), (10, 0, 5)] {
+            let mut marks = marks(&(1..=1000).collect::<Vec<_>>());
+            let (mut queries, mut ask) = (0, passed(until));
+            marks
+                .free_older(|event| {
+                    queries += 1;
+                    ask(event)
+                })
+                .unwrap();
+            assert_eq!((marks.free.len(), queries, marks.passed()), (freed, asked, freed as u64), "{until}");
         }
     }
 
