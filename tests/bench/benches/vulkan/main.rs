@@ -141,14 +141,14 @@ pub(crate) fn line(what: &str, pair: Pair, calls: f64, aim: Option<f64>) {
 }
 
 /// A line about rates, of so many things: the aim is the least that their ratio may be.
-pub(crate) fn rate(what: &str, pair: Pair, (things, unit, digits): (f64, &str, usize), least: f64) {
+pub(crate) fn rate(what: &str, pair: Pair, (things, unit, digits): (f64, &str, usize), least: Option<f64>) {
     let ratio = pair.plain / pair.ours;
     println!(
         "| {what} | {:.digits$}{unit} | {:.digits$}{unit} | {ratio:.2}× | {:.2}× | {} |",
         things / pair.plain,
         things / pair.ours,
         1.0 / pair.least,
-        verdict(&format!("≥ {least}×"), ratio >= least)
+        least.map_or_else(String::new, |least| verdict(&format!("≥ {least}×"), ratio >= least))
     );
 }
 

@@ -26,7 +26,7 @@ fn rounds(bytes: usize) -> usize {
 
 /// A line about GB/s.
 fn line(what: &str, bytes: usize, pair: Pair) {
-    rate(what, pair, (bytes as f64, " GB/s", 2), 0.95);
+    rate(what, pair, (bytes as f64, " GB/s", 2), Some(0.95));
 }
 
 fn tensor(device: &Device, bytes: usize, space: &str) -> Tensor {

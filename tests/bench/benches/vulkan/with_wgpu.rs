@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use runtime_core::QueueOptions;
+use runtime_core::{ExecutableGraph, QueueOptions};
 
 use crate::{BURST, Device, Fixture, ROUNDS, TOUCH, compare, rate, time};
 
@@ -36,7 +36,23 @@ pub(crate) fn compare_with(device: &Device) {
     ];
     for (what, theirs, ours) in ways {
         let what = format!("launches per second, {what}");
-        rate(&what, compare(ROUNDS, theirs, ours), (f64::from(BURST) * 1e9, "", 0), 2.0);
+        rate(&what, compare(ROUNDS, theirs, ours), (f64::from(BURST) * 1e9, "", 0), Some(2.0));
+    }
+    // wgpu has no graphs: it records a pass each time, and ours was recorded before.
+    let graph = fixture.graph();
+    let replay = || time(|| fixture.queue.replay(&graph).and_then(|event| event.wait()).expect("replayed"));
+    let pair = compare(ROUNDS, || wgpu.whole_burst(Wgpu::one_pass), replay);
+    let what = "launches per second, 500 to their end, ours a graph replayed, wgpu in one pass";
+    rate(what, pair, (f64::from(BURST) * 1e9, "", 0), None);
+}
+
+impl Fixture {
+    /// A burst, recorded.
+    fn graph(&self) -> ExecutableGraph {
+        self.queue.begin_recording().expect("it records");
+        (0..BURST).for_each(|_| drop(self.launch()));
+        let graph = self.queue.end_recording().expect("it was recorded");
+        self.queue.instantiate(&graph).expect("the device takes it")
     }
 }
 
