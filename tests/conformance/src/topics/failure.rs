@@ -237,7 +237,9 @@ fn freezing_a_failed_tensor_is_an_error(context: &Context) -> Verdict {
 
 fn a_failure_before_a_slow_kernel_is_seen(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let event = fail(lab, &queue, &lab.full(10, 0.0)?)?;
+    // Its drop would look at the queue, which then takes nothing any more.
+    let x = lab.full(10, 0.0)?;
+    let event = fail(lab, &queue, &x)?;
     drop(lab.launch(&queue, "spin", &[Arg::scalar(100_000i64)], 1)?);
     failed("the event", wait::done(&event))?;
     failed("idle", wait::idle(&queue)).map(drop)
