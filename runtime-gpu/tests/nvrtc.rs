@@ -28,8 +28,7 @@ fn main() -> ExitCode {
         ("a wrong option is told", wrong_option),
         ("options reach the compiler", options),
     ];
-    let required =
-        std::env::var("RUNTIME_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word == "nvrtc"));
+    let required = test_process::required("nvrtc");
     let missing = runtime_gpu::compile(EMPTY, "sm_90", &[])
         .err()
         .filter(|error| error.kind() == ErrorKind::Unavailable);

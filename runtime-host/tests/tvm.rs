@@ -24,12 +24,9 @@ fn main() -> ExitCode {
 }
 
 fn outcome(case: Case) -> Result<Completion, Failed> {
-    let required = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
     match Host::open()? {
         Ok(host) => case(&host).map(|()| Completion::Completed),
-        Err(missing) if required.split(',').any(|word| matches!(word, "python" | "tvm")) => {
-            Err(missing.into())
-        }
+        Err(missing) if ["python", "tvm"].into_iter().any(test_process::required) => Err(missing.into()),
         Err(missing) => Ok(Completion::ignored_with(missing)),
     }
 }

@@ -42,9 +42,8 @@ fn main() -> ExitCode {
 }
 
 fn is_missing() -> bool {
-    let required = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
     let found = Command::new(TOOL).arg("--version").output();
-    found.is_err_and(|error| error.kind() == NotFound) && !required.split(',').any(|name| name == TOOL)
+    found.is_err_and(|error| error.kind() == NotFound) && !test_process::required(TOOL)
 }
 
 /// Those of this test, and the kernels of the repository.

@@ -80,10 +80,9 @@ fn main() -> ExitCode {
 
 /// Whether a tool is missing that nobody demands.
 fn missing() -> bool {
-    let required = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
     let lacks = |tool: &str| {
         let there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
-        !there && !required.split(',').any(|word| word.trim() == tool)
+        !there && !test_process::required(tool)
     };
     cfg!(not(target_arch = "x86_64")) || lacks("cc") || lacks("objdump")
 }

@@ -35,8 +35,7 @@ fn main() -> ExitCode {
         ("what is larger than a binding is refused, and its parts are not", too_large),
         ("a fill may begin and end anywhere", fills),
     ];
-    let required =
-        std::env::var("RUNTIME_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word == "vulkan"));
+    let required = test_process::required("vulkan");
     let mut trials = Vec::new();
     for push in [true, false] {
         for (name, case) in cases {

@@ -61,8 +61,7 @@ fn outcome(module: &str, case: &str, run: &Run) -> Result<Completion, Failed> {
 }
 
 fn is_required(module: &str) -> bool {
-    let required = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
-    required.split(',').any(|name| name == module || name == "python")
+    test_process::required(module) || test_process::required("python")
 }
 
 /// Runs all cases of a module.

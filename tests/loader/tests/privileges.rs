@@ -50,10 +50,9 @@ fn main() -> ExitCode {
 }
 
 fn outcome(case: Case) -> Result<Completion, Failed> {
-    let required = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
     match Program::new() {
         Ok(program) => case(&program).map(|()| Completion::Completed),
-        Err(reason) if required.split(',').any(|word| word == "set-uid") => Err(reason.into()),
+        Err(reason) if test_process::required("set-uid") => Err(reason.into()),
         Err(reason) => Ok(Completion::ignored_with(reason)),
     }
 }
