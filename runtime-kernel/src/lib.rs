@@ -34,7 +34,7 @@
 //!
 //! ```text
 //! text ── source (element type) ── nesting ── parse ── specialise (overrides) ── reflect (interface) ── barriers ──> Program
-//! Program ── widen ── guard (checks) ── halves ── spirv ──> SPIR-V     Program ── inline ── c ──> OpenCL C, CUDA C++, host C
+//! Program ── mend ── guard (checks) ── halves ── spirv ──> SPIR-V     Program ── inline ── c ──> OpenCL C, CUDA C++, host C
 //! ```
 //!
 //! [`Program`] is what stands between: a validated module without overrides, with the interface of each entry point. No step
@@ -50,6 +50,7 @@ mod immediates;
 mod inline;
 mod interface;
 mod lowering;
+mod mend;
 mod nesting;
 mod parse;
 mod program;
@@ -61,7 +62,6 @@ mod specialise;
 mod spirv;
 mod tokens;
 mod uniformity;
-mod widen;
 
 pub use c::CCode;
 pub use features::Feature;

@@ -8,7 +8,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::parse::validate_again;
 use crate::program::{Checks, Program};
-use crate::{guard, halves, immediates, widen};
+use crate::{guard, halves, immediates, mend};
 
 /// The newest version that every Vulkan 1.1 device takes; subgroup operations need it.
 const VERSION: (u8, u8) = (1, 3);
@@ -16,8 +16,8 @@ const VERSION: (u8, u8) = (1, 3);
 /// Writes a program: its accesses are checked by the module itself (`guard`).
 pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     refuse_wide_mathematics(program)?;
-    let widened = widened(program)?;
-    let program = widened.as_ref().unwrap_or(program);
+    let mended = mended(program)?;
+    let program = mended.as_ref().unwrap_or(program);
     let guarded = checks.are_made().then(|| guard::guarded(program, checks)).transpose()?;
     let module = guarded.as_ref().unwrap_or(&program.module);
     let packed = immediates::has_halves(module).then(|| halves::pack(module)).transpose()?;
@@ -45,9 +45,9 @@ fn options() -> spv::Options<'static> {
     }
 }
 
-/// The program with its conversions to wide integers in two steps; `None` where it has none of them.
-fn widened(program: &Program) -> Result<Option<Program>> {
-    let Some(module) = widen::in_two_steps(program)? else { return Ok(None) };
+/// The program without what naga's writer does otherwise; `None` where it has nothing of it.
+fn mended(program: &Program) -> Result<Option<Program>> {
+    let Some(module) = mend::mended(program)? else { return Ok(None) };
     let info = validate_again(&module)?;
     Ok(Some(Program { module, info, ..program.clone() }))
 }

@@ -263,6 +263,9 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     fn emit(&mut self, old: Handle<Expression>) -> Result<()> {
+        if self.source.frame.function.expressions[old].needs_pre_emit() {
+            return Ok(());
+        }
         let frame = self.source.frame;
         let condition = match frame.function.expressions[old] {
             Expression::Load { pointer } => self.condition(pointer)?,
