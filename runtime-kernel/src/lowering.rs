@@ -116,11 +116,20 @@ fn specialisation(options: &Options) -> Result<Specialisation> {
 /// What the backend is told of the code.
 fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Options {
     match writer {
-        // Without a word of the language's version, a compiler takes it for 1.2, which has no subgroups.
-        Writer::C(Dialect::OpenCl) if program.features().contains(&Feature::Subgroups) => {
-            let second =
-                device.properties.text("opencl_version").is_some_and(|of| of.starts_with("OpenCL 2"));
-            Options::new().with("build_options", if second { "-cl-std=CL2.0" } else { "-cl-std=CL3.0" })
+        Writer::C(Dialect::OpenCl) => {
+            let mut options = Options::new();
+            // Without a word of the language's version, a compiler takes it for 1.2, which has no subgroups.
+            if program.features().contains(&Feature::Subgroups) {
+                let version = device.properties.text("opencl_version");
+                let second = version.is_some_and(|version| version.starts_with("OpenCL 2"));
+                options =
+                    options.with("build_options", if second { "-cl-std=CL2.0" } else { "-cl-std=CL3.0" });
+            }
+            // WGSL lets subnormal numbers be flushed, and a GPU's roots are single instructions then.
+            if device.properties.text("type") == Some("gpu") {
+                options = options.with("build_options", "-cl-denorms-are-zero");
+            }
+            options
         }
         // Mathematical functions report by their results alone, and nothing looks at exceptions: then they become
         // instructions, and both sides of a branch may be computed.
@@ -129,10 +138,11 @@ fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Op
             .with("cache", true)
             .with("flags", "-fno-math-errno -fno-trapping-math"),
         // WGSL asks for 2.5 units in the last place of a quotient, and not much more of a root: OpenCL and Vulkan give that
-        // by themselves.
-        Writer::C(Dialect::Cuda) => {
-            Options::new().with("options", "--prec-div=false").with("options", "--prec-sqrt=false")
-        }
+        // by themselves. Subnormal numbers may be flushed, as for OpenCL.
+        Writer::C(Dialect::Cuda) => Options::new()
+            .with("options", "--prec-div=false")
+            .with("options", "--prec-sqrt=false")
+            .with("options", "--ftz=true"),
         _ => Options::new(),
     }
 }
@@ -300,6 +310,17 @@ mod tests {
             device.properties.push("extensions", "cl_khr_fp64 cl_khr_icd");
             assert_eq!(wgsl().lower(&portable, &device).unwrap_err().kind(), ErrorKind::Unsupported);
         }
+    }
+
+    #[test]
+    fn gpus_may_flush_subnormal_numbers() {
+        let flushes = |kind: &str| {
+            let mut device = device(&["opencl-c"]);
+            device.properties.push("type", kind);
+            let lowered = lower(&device, &Options::new()).unwrap();
+            lowered.options.texts("build_options").any(|option| option == "-cl-denorms-are-zero")
+        };
+        assert!(flushes("gpu") && !flushes("cpu"));
     }
 
     #[test]

@@ -52,21 +52,6 @@ const HOST: &[Template] = &[
     ("inverseSqrt", &["sqrt"], "$T $N($T a) { return 1.0$S / $T_sqrt(a); }"),
 ];
 
-/// WGSL lets a device flush subnormal numbers and be off by two units in the last place, as these instructions of PTX do. CUDA's
-/// own functions are exact to the last subnormal, for several times the instructions.
-const CUDA_F32: &[Template] = &[
-    (
-        "inverseSqrt",
-        &[],
-        "$T $N($T a) { $T r; asm(\"rsqrt.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(a)); return r; }",
-    ),
-    (
-        "sqrt",
-        &[],
-        "$T $N($T a) { $T r; asm(\"sqrt.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(a)); return r; }",
-    ),
-];
-
 const ANY: &[Template] = &[
     ("clamp", &["min", "max"], "$T $N($T a, $T low, $T high) { return $T_min($T_max(a, low), high); }"),
     ("saturate", &["clamp"], "$T $N($T a) { return $T_clamp(a, 0.0$S, 1.0$S); }"),
@@ -103,12 +88,8 @@ impl Writer<'_> {
             if scalar.width == 2 {
                 return writer.through_f32(operation, name);
             }
-            let own = match writer.dialect {
-                Dialect::Host => HOST,
-                Dialect::Cuda if scalar.width == 4 => CUDA_F32,
-                _ => &[],
-            };
-            if let Some((_, needs, text)) = own.iter().chain(ANY).find(|template| template.0 == operation) {
+            let host = if writer.dialect == Dialect::Host { HOST } else { &[] };
+            if let Some((_, needs, text)) = host.iter().chain(ANY).find(|template| template.0 == operation) {
                 for need in *needs {
                     writer.float(need, scalar)?;
                 }
