@@ -256,16 +256,19 @@ impl Progress {
             return Ok(());
         }
         let mut waited = None;
-        if self.is_covered(ticket) {
+        let is_covered = self.is_covered(ticket);
+        if is_covered {
             waited = self.event(ticket)?.filter(|event| self.primary.block(event.raw()));
-        } else if ticket == tail && self.primary.block_all(queue) {
+        } else if ticket != tail || !self.primary.block_all(queue) {
             // Only the last: some drivers wait for what is submitted meanwhile, too.
-            self.state.lock().end(tail);
-        } else {
             return Ok(());
         }
         let mut state = self.state.lock();
+        // First, so that a failure in front of the last command is of its own ticket.
         self.reap(&mut state, waited.as_ref());
+        if !is_covered {
+            state.end(tail);
+        }
         self.completed.fetch_max(state.ended().min(tail), Ordering::AcqRel);
         Ok(())
     }

@@ -106,8 +106,11 @@ fn one(runtime: &Runtime, name: &str) {
         Err(error) => return report(&error),
     };
     // A transfer waits as long as it takes: for ever, where nothing ends.
-    let parts: &[Part] =
-        if is_stuck() { &[kernels] } else { &[kernels, memory, transfers, graphs, clocks, broken_code] };
+    let parts: &[Part] = if is_stuck() {
+        &[kernels]
+    } else {
+        &[kernels, behind, memory, transfers, graphs, clocks, broken_code]
+    };
     let failed = parts.iter().filter_map(|part| part(&*device).err());
     let failed: Vec<_> = failed.filter(|error| error.kind() != ErrorKind::Unsupported).collect();
     failed.iter().for_each(report);
@@ -155,6 +158,21 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
         b.wait_idle()?;
     }
     check("kernels", x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 2.0f32.to_bits()))
+}
+
+/// What is behind a copy that fails must not succeed, however it is waited for.
+fn behind(device: &dyn CommonRuntime) -> Result<()> {
+    let (fill, queue) = (kernel(device)?, device.open_queue(&QueueOptions::default())?);
+    let [x, y] = [
+        Tensor::from_slice(device, &[100], &[1.0f32; 100])?,
+        device.allocate(DType::F32, &[100], &Placement::default())?,
+    ];
+    let copied = queue.copy(&y, &x)?;
+    let args = [Arg::write(&y), Arg::scalar(2.0f32), Arg::scalar(100u64)];
+    let launched = queue.launch(&fill, &Geometry::cover(100, 32), &args)?.wait();
+    let fails = std::env::var("STUB_OPENCL").is_ok_and(|words| words.contains("event=clEnqueueCopyBuffer"));
+    check("a launch behind a copy that fails", !fails || launched.is_err())?;
+    copied.wait().and(launched)
 }
 
 fn memory(device: &dyn CommonRuntime) -> Result<()> {

@@ -7,6 +7,7 @@
    nothing=FUNCTION            what it tells of an object is empty
    never                       no work ever ends
    old                         devices say that they are of OpenCL 1.2
+   nvidia                      platforms say that they are NVIDIA's, where a failure ends everything behind it
 
    All parameters of OpenCL's functions are integers or pointers, at most 14: one trampoline passes any of them on. */
 #define _GNU_SOURCE
@@ -30,7 +31,7 @@ struct entry {
     atomic_int calls;
 };
 
-enum { EXECUTION_STATUS = 0x11D3, DEVICE_VERSION = 0x102F, SUBMITTED = 2, INVALID_OPERATION = -59, EVENTS_FAILED = -14 };
+enum { EXECUTION_STATUS = 0x11D3, DEVICE_VERSION = 0x102F, PLATFORM_NAME = 0x0902, SUBMITTED = 2, INVALID_OPERATION = -59, EVENTS_FAILED = -14 };
 
 static any find(const char *name) {
     static _Atomic(void *) library;
@@ -101,6 +102,11 @@ static void age(const word *a) {
     text[9] = '2';
 }
 
+static void rename_platform(const word *a) {
+    char *text = (char *)a[3];
+    if (a[1] == PLATFORM_NAME && text) strncpy(text, "NVIDIA CUDA", (size_t)a[2]);
+}
+
 static void status(const word *a, word *answer) {
     if (a[1] != EXECUTION_STATUS || !a[3] || *answer) return;
     if (is_said("never")) *(int *)a[3] = SUBMITTED;
@@ -131,6 +137,7 @@ static void change(const struct entry *entry, int call, const word *a, word *ans
     if (is(entry, "clGetPlatformIDs")) counted(entry, (unsigned *)a[2]);
     if (is(entry, "clGetDeviceIDs")) counted(entry, (unsigned *)a[4]);
     if (is(entry, "clGetDeviceInfo") && is_said("old")) age(a);
+    if (is(entry, "clGetPlatformInfo") && is_said("nvidia")) rename_platform(a);
     if (strncmp(entry->name, "clGet", 5) == 0 && strstr(entry->name, "Info")) spoil(entry, a);
 }
 

@@ -65,6 +65,8 @@ fn cases() -> Vec<Case> {
         case("a_kernel_that_fails", "event=clEnqueueNDRangeKernel:-5:1", failed),
         case("a_kernel_that_the_device_does_not_survive", "event=clEnqueueNDRangeKernel:-9999:1", lost),
         case("a_copy_that_fails", "event=clEnqueueCopyBuffer:-5:1", failed),
+        case("a_driver_whose_failures_end_everything", "nvidia", works),
+        case("a_copy_that_fails_with_a_launch_behind_it", "nvidia,event=clEnqueueCopyBuffer:-5:1", lost),
         case("work_that_never_ends", "never", timeout),
     ];
     for function in TOLD {
