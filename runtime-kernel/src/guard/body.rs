@@ -351,13 +351,18 @@ impl<'b, 'p> Body<'b, 'p> {
                 }
             }
         };
-        let limit = match check.limit {
+        let mut limit = match check.limit {
             Limit::Constant(length) => self.constant(Expression::Literal(Literal::U32(length))),
             Limit::Runtime(_) => {
                 let array = self.value(element.base)?;
                 self.append(Expression::ArrayLength(array))
             }
         };
+        // WGSL has no wide index, but naga takes one, and compares numbers of unlike widths without a word.
+        let wide = |index| frame.inner(index).scalar().is_some_and(|scalar| scalar.width == 8);
+        if element.index.is_some_and(wide) {
+            limit = self.append(Expression::As { expr: limit, kind: ScalarKind::Uint, convert: Some(8) });
+        }
         Ok(Some(self.binary(BinaryOperator::Less, index, limit)))
     }
 

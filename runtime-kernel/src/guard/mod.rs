@@ -211,4 +211,28 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn an_index_of_64_bits_is_compared_in_64_bits() {
+        let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            var<workgroup> t: array<u32, 4>;
+            @compute @workgroup_size(1) fn main(@builtin(workgroup_id) g: vec3<u32>) {
+                y[u64(g.x) << 32u] = t[i64(g.y) << 32u];
+            }";
+        let program = Program::parse(code, "", &Specialisation::default()).unwrap();
+        let module = guarded(&program, Checks::Bounded).unwrap();
+        let wide = |ty: &naga::proc::TypeResolution| {
+            ty.inner_with(&module.types).scalar().is_some_and(|scalar| scalar.width == 8)
+        };
+        let info = validate(&module).unwrap();
+        let info = info.get_entry_point(0);
+        let mut compared = 0;
+        for (_, expression) in module.entry_points[0].function.expressions.iter() {
+            if let &Expression::Binary { op: naga::BinaryOperator::Less, left, right } = expression {
+                assert!(wide(&info[left].ty) && wide(&info[right].ty));
+                compared += 1;
+            }
+        }
+        assert_eq!(compared, 2);
+    }
 }

@@ -1,6 +1,9 @@
 //! How often a loop goes round.
 
-use naga::{BinaryOperator, Block, Expression, Function, Handle, Literal, Module, Statement};
+use naga::{
+    BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Scalar, Statement,
+    TypeInner,
+};
 
 use crate::barriers::has_barrier;
 use crate::inline::size;
@@ -46,6 +49,46 @@ pub(crate) fn is_short(
     let (Some(limit), Some(step @ 1..)) = (limit, step) else { return false };
     let rounds = limit.div_ceil(step);
     rounds <= ROUNDS && rounds * size(body) as u64 <= SIZE && !has_barrier(body)
+}
+
+/// How often a loop goes round at most, if it counts one variable from a number that is not negative; `start` is what that
+/// has before the loop.
+pub(crate) fn greatest(
+    (module, function): (&Module, &Function),
+    condition: Option<Handle<Expression>>,
+    continuing: &Block,
+    start: impl FnOnce(Handle<LocalVariable>) -> Option<Handle<Expression>>,
+) -> Option<u64> {
+    let expressions = &function.expressions;
+    let variable = |value: Handle<Expression>| match expressions[value] {
+        Expression::Load { pointer } => match expressions[pointer] {
+            Expression::LocalVariable(variable) => Some(variable),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Expression::Binary { op: BinaryOperator::Less, left, right } = expressions[condition?] else {
+        return None;
+    };
+    let counter = variable(left)?;
+    let step = continuing.iter().find_map(|statement| match *statement {
+        Statement::Store { pointer, value } if expressions[pointer] == Expression::LocalVariable(counter) => {
+            match expressions[value] {
+                Expression::Binary { op: BinaryOperator::Add, left, right }
+                    if variable(left) == Some(counter) =>
+                {
+                    number(module, &expressions[right])
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    })?;
+    let is_unsigned =
+        module.types[function.local_variables[counter].ty].inner == TypeInner::Scalar(Scalar::U32);
+    let counts = is_unsigned || number(module, &expressions[start(counter)?]).is_some();
+    let limit = number(module, &expressions[right]).filter(|_| counts && step > 0)?;
+    Some(limit.div_ceil(step))
 }
 
 /// Whether there is a loop in a block.
