@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -21,29 +21,19 @@ use crate::device::Device;
 use crate::graph::Recording;
 use crate::{Error, ErrorKind, Result};
 
+mod waiting;
+
 /// No ticket failed.
 const NONE: u64 = u64::MAX;
-/// How long one wait of a backend may last before core looks around.
-const SLICE: Duration = Duration::from_millis(20);
-/// The same while an edge is open: a failed source may mean that the wait never ends.
-const EDGE_SLICE: Duration = Duration::from_millis(1);
-/// The same on a serial device, whose only lock the wait holds.
-const SERIAL_SLICE: Duration = Duration::from_micros(50);
 /// Open edges of one queue before a submission looks which of them can be closed.
 const EDGES: usize = 16;
-/// How long a wait gives the drop of a device, on another thread, which waits for the work itself.
-const CLOSING: Duration = Duration::from_secs(10);
 /// What became of the device: it is open or being closed; all its work had ended; it was leaked with work in flight.
 const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
 const LEAKED: u8 = 2;
-/// Waits that return early for this many rounds sleep in between.
-const EAGER_ROUNDS: u64 = 64;
 /// How often, and how far apart, a device that answers with errors is asked before it is given up.
 pub(crate) const LAST_TRIES: u32 = 50;
 pub(crate) const LAST_PAUSE: Duration = Duration::from_millis(2);
-/// What a thread sleeps between two looks where it cannot wait in the backend.
-const PAUSE: Duration = Duration::from_micros(50);
 
 /// What the submission lock protects, besides the order of driver calls.
 #[derive(Debug, Default)]
@@ -407,164 +397,9 @@ impl Timeline {
         Ok(())
     }
 
-    /// Waits until `ticket` has settled, or until `deadline`.
-    ///
-    /// # Errors
-    /// The ticket's failure; `Timeout`, which poisons nothing.
-    pub(crate) fn wait(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
-        if let Some(result) = self.settled(ticket) {
-            return result;
-        }
-        let Some(device) = self.device.upgrade() else {
-            let in_time = |now| deadline.is_none_or(|deadline| now < deadline);
-            self.while_closing(|now| self.settled(ticket).is_none() && in_time(now));
-            return self.after_close(ticket);
-        };
-        device.check()?;
-        self.wait_open(ticket, deadline)
-    }
-
-    /// Waits until `ticket` has really ended, well or badly: a failed one may still use its memory.
-    ///
-    /// # Errors
-    /// Whatever keeps that from being seen; never the ticket's own failure.
-    pub(crate) fn wait_ended(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
-        match self.wait(ticket, deadline) {
-            Err(error) if self.settled(ticket).is_none() => return Err(error),
-            _ => {}
-        }
-        while self.may_run(ticket) {
-            let Some(_open) = self.device.upgrade() else {
-                self.while_closing(|_| !self.has_ended(ticket));
-                return if self.may_run(ticket) { Err(self.cancelled()) } else { Ok(()) };
-            };
-            self.publish(ticket)?;
-            self.poll()?;
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Err(self.timeout(ticket));
-            }
-            std::thread::sleep(PAUSE);
-        }
-        Ok(())
-    }
-
-    /// Waits until the device has let go of memory that is borrowed for `ticket`. A device that does not even say so is
-    /// given up for lost.
-    pub(crate) fn release_borrowed(self: &Arc<Self>, ticket: u64, device: &Device) {
-        for _ in 0..LAST_TRIES {
-            match self.wait_ended(ticket, None) {
-                Ok(()) => return,
-                Err(error) if device.is_lost() || device.must_leak() => return drop(error),
-                Err(_) => std::thread::sleep(LAST_PAUSE),
-            }
-        }
-        device.give_up();
-    }
-
-    /// Whether the device may still be at `ticket`, by what has been observed.
-    pub(crate) fn may_run(&self, ticket: u64) -> bool {
-        !self.has_ended(ticket)
-            && match self.device.upgrade() {
-                Some(device) => !device.is_lost(),
-                None => self.end.load(Ordering::Acquire) != CLOSED,
-            }
-    }
-
-    /// Lets the drop of the device go on, on another thread, while `waits`.
-    fn while_closing(&self, waits: impl Fn(Instant) -> bool) {
-        let deadline = Instant::now() + CLOSING;
-        while self.end.load(Ordering::Acquire) == OPEN && Instant::now() < deadline && waits(Instant::now()) {
-            std::thread::sleep(PAUSE);
-        }
-    }
-
     /// Notes that the device is gone: closed, or leaked with work in flight.
     pub(crate) fn close(&self, leaked: bool) {
         self.end.store(if leaked { LEAKED } else { CLOSED }, Ordering::Release);
-    }
-
-    /// What became of `ticket`, after a look at the device; `None`: it is in flight. Never blocks.
-    pub(crate) fn look(self: &Arc<Self>, ticket: u64) -> Result<Option<Result<()>>> {
-        if let Some(result) = self.settled(ticket) {
-            return Ok(Some(result));
-        }
-        let Some(device) = self.device.upgrade() else {
-            // While its drop waits for the work, on another thread, nothing is cancelled yet.
-            let closing = self.end.load(Ordering::Acquire) == OPEN;
-            return Ok(if closing { self.settled(ticket) } else { Some(self.after_close(ticket)) });
-        };
-        device.check()?;
-        self.publish(ticket)?;
-        self.observe()?;
-        Ok(self.settled(ticket))
-    }
-
-    fn after_close(self: &Arc<Self>, ticket: u64) -> Result<()> {
-        let _ = self.resolve_edges(true);
-        self.settled(ticket).unwrap_or_else(|| Err(self.cancelled()))
-    }
-
-    fn cancelled(&self) -> Error {
-        Error::new(ErrorKind::Cancelled, "the device was closed before this work ended").on_device(&self.name)
-    }
-
-    fn timeout(&self, ticket: u64) -> Error {
-        Error::new(ErrorKind::Timeout, format!("ticket {ticket} has not ended in time; it goes on"))
-            .in_operation("wait")
-            .on_device(&self.name)
-    }
-
-    /// [`Timeline::wait`] on a device that is known to be open.
-    pub(crate) fn wait_open(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
-        if deadline.is_none() && self.finish(ticket)? {
-            self.poll()?;
-            if let Some(result) = self.settled(ticket) {
-                return result;
-            }
-        }
-        self.publish(ticket)?;
-        for round in 0u64.. {
-            self.observe()?;
-            if let Some(result) = self.settled(ticket) {
-                return result;
-            }
-            let mut slice = match (&self.serial, self.edge_count.load(Ordering::Acquire)) {
-                (Some(_), _) => SERIAL_SLICE,
-                (None, 0) => SLICE,
-                (None, _) => EDGE_SLICE,
-            };
-            if let Some(deadline) = deadline {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(self.timeout(ticket));
-                }
-                slice = slice.min(left);
-            }
-            let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-            // SAFETY: the queue is open and the ticket is marked.
-            self.raw("wait", |calls, queue| unsafe { (calls.wait)(queue, ticket, slice_ns) })?;
-            if round > EAGER_ROUNDS {
-                std::thread::sleep(slice.min(PAUSE));
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets the backend block until `ticket` has ended; says whether it did. Not while another queue's failure may travel
-    /// here, which core looks for meanwhile, nor where the wait would hold the device's only lock.
-    fn finish(&self, ticket: u64) -> Result<bool> {
-        if self.serial.is_some() || self.has_edges() || !self.finishes.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        // SAFETY: the queue is open, and the ticket was taken.
-        match self.raw("wait", |calls, queue| unsafe { (calls.finish)(queue, ticket) }) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
-                self.finishes.store(false, Ordering::Relaxed);
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// Notes that the event of `ticket`, the last one, is held by somebody.

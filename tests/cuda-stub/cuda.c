@@ -1,7 +1,7 @@
 /* A driver library without a GPU: enough of libcuda.so.1 that the suite runs on it, and as odd as the tests want it.
  *
- * Streams are threads, device memory is memory of the program, and kernels are known by name (`kernels.c`); graphs stand in
- * `graphs.c`. It is stricter than the real one: a call that wants a current context and has none fails.
+ * Streams are threads, device memory is memory of the program, kernels are known by name (`kernels.c`); events and graphs stand in
+ * files of their own. It is stricter than the real one: a call that wants a current context and has none fails.
  *
  * STUB_CUDA is a list of words: devices=N, init=CODE, count=CODE, old (no version 12), memory=BYTES, mig (each device is a
  * MIG instance, with a quarter of the units), and fail=FUNCTION:CODE:NTH,
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int sticky;
 
@@ -125,10 +125,6 @@ static int remove_range(void *start) {
 
 /* Streams. */
 
-struct event {
-    long recorded, passed;
-    double ms;
-};
 struct stream {
     struct work *first, **last;
     long submitted, ended;
@@ -412,40 +408,6 @@ int cuStreamQuery(struct stream *stream) {
     int busy = stream->ended != stream->submitted;
     pthread_mutex_unlock(&lock);
     return busy ? CUDA_ERROR_NOT_READY : 0;
-}
-int cuStreamWaitEvent(struct stream *stream, struct event *event, unsigned flags) {
-    (void)flags;
-    CALL;
-    return submit(stream, (struct work){.kind = WAIT, .event = event});
-}
-int cuEventCreate(struct event **event, unsigned flags) {
-    (void)flags;
-    CALL_IN_CONTEXT;
-    *event = calloc(1, sizeof **event);
-    return 0;
-}
-int cuEventDestroy_v2(struct event *event) {
-    /* Kept: work in flight may name it. */
-    (void)event;
-    return 0;
-}
-int cuEventRecord(struct event *event, struct stream *stream) {
-    CALL;
-    return submit(stream, (struct work){.kind = RECORD, .event = event});
-}
-int cuEventQuery(struct event *event) {
-    CALL;
-    pthread_mutex_lock(&lock);
-    int pending = event->passed != event->recorded;
-    pthread_mutex_unlock(&lock);
-    return pending ? CUDA_ERROR_NOT_READY : 0;
-}
-int cuEventElapsedTime(float *ms, struct event *begin, struct event *end) {
-    CALL_IN_CONTEXT;
-    pthread_mutex_lock(&lock);
-    *ms = (float)(end->ms - begin->ms);
-    pthread_mutex_unlock(&lock);
-    return 0;
 }
 
 /* Code: the text that the stub of NVRTC passes on, or PTX. */

@@ -34,8 +34,15 @@ __attribute__((visibility("hidden"))) const struct kernel *find_kernel(const cha
 __attribute__((visibility("hidden"))) const struct kernel *all_kernels(void);
 __attribute__((visibility("hidden"))) void run_kernel(const struct kernel_call *call);
 
+/* Of all that streams share. */
+extern __attribute__((visibility("hidden"))) pthread_mutex_t lock;
+
+struct event {
+    long recorded, passed;
+    double ms;
+};
+
 /* What a stream does. */
-struct event;
 struct stream;
 enum { COPY, ROWS, FILL, RUN, RECORD, WAIT, FREE };
 struct work {
