@@ -24,7 +24,7 @@ use crate::staging::{Host, Transfer};
 const FOREIGN_SLICE: Duration = Duration::from_millis(10);
 
 /// Longest that a wait without a deadline blocks in the driver; whoever waits looks then, and goes on.
-const BLOCKED_SLICE: Duration = Duration::from_secs(3600);
+const BLOCKED_SLICE: Duration = Duration::from_secs(5);
 
 /// How long a submission waits at a time for what the driver did not take to be seen to have failed.
 const REFUSED_SLICE: Duration = Duration::from_micros(100);
