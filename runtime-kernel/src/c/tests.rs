@@ -273,3 +273,13 @@ fn a_function_of_one_expression_is_looked_into() {
     assert!(checked("tile[other(lane)] = 1u;"));
     assert!(checked("tile[signed(i32(lane))] = 1u;"));
 }
+
+/// Each value is used twice by the next one: who looked into both uses would not come to an end.
+#[test]
+fn a_chain_of_values_that_are_used_twice_is_written() {
+    let chain: String =
+        (0..40).map(|i| format!("let a{} = (a{i} + a{i}) + (a{i} * a{i});\n", i + 1)).collect();
+    let uses: String = (5..35).map(|i| format!("if a{i} < x[0] {{ y[a{i}] = 1u; }}\n")).collect();
+    let text = entry(&format!("let a0 = i;\n{chain}{uses}"), Checks::Bounded);
+    assert!(text.contains("y["), "{text}");
+}

@@ -160,8 +160,15 @@ fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, dep
         }
         Expression::ZeroValue(_) => Some(0),
         Expression::Binary { op, left, right } => {
+            use BinaryOperator as Op;
             let constant = constant_of(frame, right);
-            of_binary(frame.inner(left), op, (upper(left), upper(right)), constant)
+            // A side that says nothing is not looked into: values that are used twice would be so ever more often.
+            let a = match op {
+                Op::And | Op::Modulo | Op::Divide | Op::ShiftRight | Op::Add | Op::Multiply => upper(left),
+                _ => return None,
+            };
+            let b = if op == Op::And || a.is_some() { upper(right) } else { None };
+            of_binary(frame.inner(left), op, (a, b), constant)
         }
         Expression::Select { accept, reject, .. } => Some(upper(accept)?.max(upper(reject)?)),
         Expression::Math { fun: MathFunction::Min, arg, arg1: Some(arg1), .. } if is_unsigned(frame, arg) => {
