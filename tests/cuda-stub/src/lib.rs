@@ -16,7 +16,11 @@ const MARK: &str = "STUB_CUDA_IS_HERE";
 /// # Errors
 /// The compiler's words, or that there is none.
 pub fn build(folder: &Path, defines: &[&str]) -> Result<(), String> {
-    compile(&folder.join("libcuda.so.1"), &["cuda.c", "events.c", "graphs.c", "kernels.c", "benchmark.c"], defines)?;
+    compile(
+        &folder.join("libcuda.so.1"),
+        &["cuda.c", "events.c", "graphs.c", "kernels.c", "benchmark.c"],
+        defines,
+    )?;
     compile(&folder.join("libnvrtc.so.12"), &["nvrtc.c"], &[])
 }
 
