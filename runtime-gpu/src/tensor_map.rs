@@ -5,7 +5,7 @@
 use runtime_core::{DType, Error, Result};
 
 use crate::driver::Driver;
-use crate::driver::abi::Code;
+use crate::driver::abi::{Code, Context, Ordinal, pointer_attribute};
 
 /// Most dimensions of a tensor map.
 const MOST_DIMENSIONS: usize = 5;
@@ -108,6 +108,7 @@ impl TensorMap {
         let encode = driver
             .tensor_maps
             .ok_or_else(|| Error::unsupported("a tensor map, by a driver older than CUDA 12.0,"))?;
+        let _entered = Entered::at(driver, tiles.address)?;
         let mut map = Self([0; 128]);
         let rank = u32::try_from(tiles.shape.len()).unwrap_or(0);
         let address = std::ptr::with_exposed_provenance_mut(usize::try_from(tiles.address).unwrap_or(0));
@@ -141,6 +142,49 @@ impl TensorMap {
     #[must_use]
     pub const fn bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+/// The primary context of a device is current on this thread until this is dropped: the driver encodes in one only, though
+/// it asks the device nothing.
+struct Entered {
+    driver: &'static Driver,
+    ordinal: Ordinal,
+}
+
+impl Entered {
+    /// The context of the device that has the memory at `address`, as far as the driver knows it.
+    fn at(driver: &'static Driver, address: u64) -> Result<Self> {
+        let (mut ordinal, mut context) = (0, Context::NULL);
+        // SAFETY: the out-parameter has the attribute's type, and stays as it is if the address is unknown.
+        let _ = unsafe {
+            (driver.cuPointerGetAttribute)(
+                (&raw mut ordinal).cast(),
+                pointer_attribute::DEVICE_ORDINAL,
+                address,
+            )
+        };
+        // SAFETY: the out-parameter is writable; a device that is not there is answered with an error.
+        let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context, ordinal) };
+        driver.check("cuDevicePrimaryCtxRetain", code)?;
+        // SAFETY: the context is retained.
+        let code = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
+        if let Err(error) = driver.check("cuCtxPushCurrent", code) {
+            // SAFETY: it was retained above.
+            let _ = unsafe { (driver.cuDevicePrimaryCtxRelease_v2)(ordinal) };
+            return Err(error);
+        }
+        Ok(Self { driver, ordinal })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut context = Context::NULL;
+        // SAFETY: it was pushed on this thread, which has popped everything that came after it.
+        let _ = unsafe { (self.driver.cuCtxPopCurrent_v2)(&raw mut context) };
+        // SAFETY: it was retained once.
+        let _ = unsafe { (self.driver.cuDevicePrimaryCtxRelease_v2)(self.ordinal) };
     }
 }
 

@@ -53,6 +53,7 @@ fn suite() -> std::result::Result<(), Failed> {
         let cubin = runtime_gpu::compile(SUITE, arch, &[])?;
         assert!(cubin.starts_with(b"\x7fELF"), "{arch}");
     }
+    runtime_gpu::compile(include_str!("hopper.cu"), "sm_90", &[])?;
     Ok(())
 }
 

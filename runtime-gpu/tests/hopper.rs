@@ -1,0 +1,143 @@
+//! What Hopper and newer devices have: clusters, tensor maps; and cooperative launches. Ignored, with the reason, where there is no
+//! such device; `RUNTIME_REQUIRE=cuda` makes that a failure.
+
+#![allow(unsafe_code, reason = "loads native code, and reads the address of a tensor")]
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use runtime_core::{
+    Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, QueueOptions, Runtime,
+    Tensor, abi,
+};
+use runtime_gpu::{Fill, Interleave, Promotion, Swizzle, TensorMap, Tiles};
+
+/// Extents of a tile.
+const TILE: u32 = 16;
+
+const CODE: &str = include_str!("hopper.cu");
+
+type Outcome = Result<(), Failed>;
+type Case = fn(&Lab) -> Outcome;
+
+struct Lab {
+    device: Arc<dyn CommonRuntime>,
+}
+
+impl Lab {
+    fn open() -> runtime_core::Result<Self> {
+        let runtime = Runtime::builder().discover(false).register(runtime_gpu::backend()).build();
+        let device = runtime.open("cuda")?;
+        let info = device.info();
+        if !info.capabilities.has(abi::CAP_CLUSTERS | abi::CAP_COOPERATIVE) {
+            return Err(Error::unsupported(format!("clusters and cooperative launches on {}", info.name)));
+        }
+        Ok(Self { device })
+    }
+
+    fn kernel(&self, name: &str) -> runtime_core::Result<Kernel> {
+        // SAFETY: the kernels keep to their arguments as the tests pass them.
+        let source = unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) };
+        self.device.load(&source)?.kernel(name)
+    }
+
+    fn run(&self, name: &str, geometry: &Geometry, args: &[Arg<'_>]) -> runtime_core::Result<()> {
+        let queue = self.device.open_queue(&QueueOptions::default())?;
+        queue.launch(&self.kernel(name)?, geometry, args)?.wait()
+    }
+
+    fn zeros(&self, count: usize) -> runtime_core::Result<Tensor> {
+        Tensor::from_slice(&*self.device, &[count], &vec![0_u32; count])
+    }
+}
+
+fn clusters(lab: &Lab) -> Outcome {
+    let sums = lab.zeros(16)?;
+    lab.run("cluster_sum", &Geometry { cluster: [4, 1, 1], ..Geometry::new(16, 32) }, &[Arg::write(&sums)])?;
+    let expected: Vec<u32> = (0..16).map(|group| 16 * (group / 4) + 10).collect();
+    assert_eq!(sums.to_vec::<u32>()?, expected);
+    Ok(())
+}
+
+fn cooperative(lab: &Lab) -> Outcome {
+    let groups = lab.device.info().compute_units;
+    let [arrived, numbers, received] =
+        [lab.zeros(1)?, lab.zeros(groups as usize)?, lab.zeros(groups as usize)?];
+    let geometry = Geometry { cooperative: true, ..Geometry::new(groups, 32) };
+    let args = [Arg::read_write(&arrived), Arg::read_write(&numbers), Arg::write(&received)];
+    lab.run("pass_on", &geometry, &args)?;
+    let expected: Vec<u32> = (0..groups).map(|group| (group + 1) % groups).collect();
+    assert_eq!(received.to_vec::<u32>()?, expected);
+    Ok(())
+}
+
+fn tensor_maps(lab: &Lab) -> Outcome {
+    let (width, height) = (48_u16, 40_u16);
+    let values: Vec<f32> = (0..width * height).map(f32::from).collect();
+    let image = Tensor::from_slice(&*lab.device, &[height.into(), width.into()], &values)?;
+    let tiles = Tiles {
+        dtype: image.dtype(),
+        address: address(&image)?,
+        shape: &[width.into(), height.into()],
+        strides_bytes: &[u64::from(width) * 4],
+        box_shape: &[TILE, TILE],
+        element_strides: &[1, 1],
+        interleave: Interleave::None,
+        swizzle: Swizzle::None,
+        promotion: Promotion::None,
+        fill: Fill::Zeros,
+    };
+    let map = TensorMap::tiled(&tiles)?;
+    // The second one lies over the lower right corner: what is outside is 0.
+    for (x, y) in [(8_u16, 3_u16), (40, 32)] {
+        let out = Tensor::from_slice(&*lab.device, &[256], &[-1.0_f32; 256])?;
+        let args =
+            [Arg::bytes(map.bytes()), Arg::write(&out), Arg::scalar(i32::from(x)), Arg::scalar(i32::from(y))];
+        lab.run("tile", &Geometry::new(1, TILE * TILE), &args)?;
+        let at = |row: u16, column: u16| {
+            if row < height && column < width { f32::from(row * width + column) } else { 0.0 }
+        };
+        let expected: Vec<f32> =
+            (0..16).flat_map(|row| (0..16).map(move |column| at(y + row, x + column))).collect();
+        assert_eq!(out.to_vec::<f32>()?, expected, "the tile at {x}, {y}");
+    }
+    Ok(())
+}
+
+/// Where a tensor lies on the device.
+fn address(tensor: &Tensor) -> Result<u64, Failed> {
+    let lent = tensor.to_dlpack()?.into_raw();
+    // SAFETY: it was made just now, and nobody has given it back.
+    let given = unsafe { &*lent };
+    let (address, deleter) = (given.dl_tensor.data.addr() as u64, given.deleter.ok_or("a deleter")?);
+    // SAFETY: once, and nothing of it is used any more.
+    unsafe { deleter(lent) };
+    Ok(address)
+}
+
+fn main() -> ExitCode {
+    let cases: [(&str, Case); 3] = [
+        ("groups of a cluster read each other's memory", clusters),
+        ("all groups of a cooperative launch wait for each other", cooperative),
+        ("a tensor map brings tiles", tensor_maps),
+    ];
+    let trials = cases.map(|(name, case)| Trial::ignorable_test(name, move || outcome(case)));
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
+}
+
+fn outcome(case: Case) -> Result<Completion, Failed> {
+    match Lab::open() {
+        Ok(lab) => case(&lab).map(|()| Completion::Completed),
+        Err(error) if test_process::required("cuda") => Err(error.into()),
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::Unavailable | ErrorKind::NotFound | ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(Completion::ignored_with(error.to_string()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
