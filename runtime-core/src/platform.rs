@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code, reason = "asks the C library about the process")]
 
-use std::fs::{File, Metadata};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::fs::{DirBuilder, File, Metadata};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 #[cfg(not(target_os = "macos"))]
@@ -46,6 +46,24 @@ pub fn is_privileged() -> bool {
     // SAFETY: only reads the group of the process.
     let (group, effective_group) = (unsafe { libc::getgid() }, unsafe { libc::getegid() });
     user != effective_user || group != effective_group
+}
+
+/// The folder in which a backend may keep files from one program to the next, under the user's cache folder; it is made for
+/// this user alone. `None` if there is no such place, or if others own it or may write it.
+#[must_use]
+pub fn cache_folder(backend: &str) -> Option<PathBuf> {
+    // A program with raised rights believes no environment, and must not use what its user wrote.
+    if is_privileged() {
+        return None;
+    }
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    let folder = caches.join("runtime").join(backend);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+    let metadata = folder.metadata().ok()?;
+    // SAFETY: only reads the user of the process.
+    let user = unsafe { libc::geteuid() };
+    (metadata.uid() == user && metadata.mode() & 0o022 == 0).then_some(folder)
 }
 
 /// Whether anybody on the machine may change the file or directory.

@@ -92,10 +92,23 @@ impl Pool {
 #[derive(Debug)]
 pub(crate) struct Current<'a>(&'a Driver);
 
+impl<'a> Current<'a> {
+    /// Makes a retained context current.
+    ///
+    /// # Errors
+    /// The driver's code.
+    #[inline]
+    pub(crate) fn push(driver: &'a Driver, context: Context) -> std::result::Result<Self, Code> {
+        // SAFETY: the context is retained.
+        let code = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
+        if code.is_success() { Ok(Self(driver)) } else { Err(code) }
+    }
+}
+
 impl Drop for Current<'_> {
     fn drop(&mut self) {
         let mut popped = Context::NULL;
-        // SAFETY: pops what `Primary::enter` pushed on this thread.
+        // SAFETY: pops what was pushed on this thread.
         let _ = unsafe { (self.0.cuCtxPopCurrent_v2)(&raw mut popped) };
     }
 }
@@ -136,10 +149,7 @@ impl Primary {
     /// Makes the context current on this thread, for the calls that ask for that.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Current<'_>> {
-        // SAFETY: the context is retained.
-        let code = unsafe { (self.driver.cuCtxPushCurrent_v2)(self.context) };
-        self.check("cuCtxPushCurrent", code)?;
-        Ok(Current(self.driver))
+        Current::push(self.driver, self.context).map_err(|code| self.fail("cuCtxPushCurrent", code))
     }
 
     /// Turns a code into a result; a sticky one loses the device.

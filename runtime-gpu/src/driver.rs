@@ -281,6 +281,14 @@ impl Driver {
         Err(error.with_driver(self.name(code), i64::from(code.0)).in_operation("cuInit"))
     }
 
+    /// A number that the driver knows of the memory at an address; `None` for memory that it does not know.
+    pub(crate) fn pointer_attribute(&self, attribute: c_int, address: Address) -> Option<c_int> {
+        let mut value = 0;
+        // SAFETY: the out-parameter has the type of these attributes; an unknown address is answered with an error.
+        let code = unsafe { (self.cuPointerGetAttribute)((&raw mut value).cast(), attribute, address) };
+        code.is_success().then_some(value)
+    }
+
     /// Turns a code into a result; a sticky error is `DeviceLost`.
     ///
     /// # Errors

@@ -155,16 +155,9 @@ impl CudaBuffer {
                 "memory at {start:#x} is not known to CUDA; pass memory that CUDA allocated"
             ))
         })?;
-        let mut ordinal = 0_i32;
-        // SAFETY: the out-parameter has the attribute's type.
-        let code = unsafe {
-            (primary.driver.cuPointerGetAttribute)(
-                (&raw mut ordinal).cast(),
-                pointer_attribute::DEVICE_ORDINAL,
-                start,
-            )
-        };
-        if space == Space::Device && code.is_success() && ordinal != primary.ordinal {
+        let ordinal = primary.driver.pointer_attribute(pointer_attribute::DEVICE_ORDINAL, start);
+        if let Some(ordinal) = ordinal.filter(|&ordinal| space == Space::Device && ordinal != primary.ordinal)
+        {
             return Err(Error::invalid(format!(
                 "memory at {start:#x} is of cuda:{ordinal}, not of cuda:{}; open that device",
                 primary.ordinal
@@ -308,14 +301,6 @@ fn managed(primary: &Primary, bytes: usize) -> Result<Address> {
 
 /// Type of the memory at an address, if the driver knows it.
 pub(crate) fn memory_type(primary: &Primary, address: Address) -> Option<u32> {
-    let mut kind = 0_u32;
-    // SAFETY: the out-parameter has the attribute's type; an unknown address is answered with an error.
-    let code = unsafe {
-        (primary.driver.cuPointerGetAttribute)(
-            (&raw mut kind).cast(),
-            pointer_attribute::MEMORY_TYPE,
-            address,
-        )
-    };
-    (code.is_success() && kind != 0).then_some(kind)
+    let kind = primary.driver.pointer_attribute(pointer_attribute::MEMORY_TYPE, address)?;
+    u32::try_from(kind).ok().filter(|&kind| kind != 0)
 }

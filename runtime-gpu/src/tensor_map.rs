@@ -4,8 +4,9 @@
 
 use runtime_core::{DType, Error, Result};
 
+use crate::context::Current;
 use crate::driver::Driver;
-use crate::driver::abi::{Code, Context, Ordinal, pointer_attribute};
+use crate::driver::abi::{Code, Context, pointer_attribute};
 
 /// Most dimensions of a tensor map.
 const MOST_DIMENSIONS: usize = 5;
@@ -108,12 +109,11 @@ impl TensorMap {
         let encode = driver
             .tensor_maps
             .ok_or_else(|| Error::unsupported("a tensor map, by a driver older than CUDA 12.0,"))?;
-        let _entered = Entered::at(driver, tiles.address)?;
         let mut map = Self([0; 128]);
         let rank = u32::try_from(tiles.shape.len()).unwrap_or(0);
         let address = std::ptr::with_exposed_provenance_mut(usize::try_from(tiles.address).unwrap_or(0));
         // SAFETY: the map is writable and aligned to 64 bytes, and the lists are as long as `check` has seen.
-        let code = unsafe {
+        let code = in_context(driver, tiles.address, || unsafe {
             (encode.cuTensorMapEncodeTiled)(
                 map.0.as_mut_ptr().cast(),
                 kind,
@@ -128,7 +128,7 @@ impl TensorMap {
                 tiles.promotion as i32,
                 tiles.fill as i32,
             )
-        };
+        })?;
         if code == Code(1) {
             return Err(Error::invalid(format!(
                 "the driver refuses {tiles:?}; the innermost box must fit the swizzle, and the outer extents the limits of cuTensorMapEncodeTiled"
@@ -145,47 +145,22 @@ impl TensorMap {
     }
 }
 
-/// The primary context of a device is current on this thread until this is dropped: the driver encodes in one only, though
-/// it asks the device nothing.
-struct Entered {
-    driver: &'static Driver,
-    ordinal: Ordinal,
-}
-
-impl Entered {
-    /// The context of the device that has the memory at `address`, as far as the driver knows it.
-    fn at(driver: &'static Driver, address: u64) -> Result<Self> {
-        let (mut ordinal, mut context) = (0, Context::NULL);
-        // SAFETY: the out-parameter has the attribute's type, and stays as it is if the address is unknown.
-        let _ = unsafe {
-            (driver.cuPointerGetAttribute)(
-                (&raw mut ordinal).cast(),
-                pointer_attribute::DEVICE_ORDINAL,
-                address,
-            )
-        };
-        // SAFETY: the out-parameter is writable; a device that is not there is answered with an error.
-        let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context, ordinal) };
-        driver.check("cuDevicePrimaryCtxRetain", code)?;
-        // SAFETY: the context is retained.
-        let code = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
-        if let Err(error) = driver.check("cuCtxPushCurrent", code) {
-            // SAFETY: it was retained above.
-            let _ = unsafe { (driver.cuDevicePrimaryCtxRelease_v2)(ordinal) };
-            return Err(error);
-        }
-        Ok(Self { driver, ordinal })
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        let mut context = Context::NULL;
-        // SAFETY: it was pushed on this thread, which has popped everything that came after it.
-        let _ = unsafe { (self.driver.cuCtxPopCurrent_v2)(&raw mut context) };
-        // SAFETY: it was retained once.
-        let _ = unsafe { (self.driver.cuDevicePrimaryCtxRelease_v2)(self.ordinal) };
-    }
+/// Runs `encode` in the primary context of the device that has the memory at `address`, as far as the driver knows it: it encodes
+/// in a context only, though it asks the device nothing.
+fn in_context(driver: &Driver, address: u64, encode: impl FnOnce() -> Code) -> Result<Code> {
+    let ordinal = driver.pointer_attribute(pointer_attribute::DEVICE_ORDINAL, address).unwrap_or(0);
+    let mut context = Context::NULL;
+    // SAFETY: the out-parameter is writable; a device that is not there is answered with an error.
+    let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context, ordinal) };
+    driver.check("cuDevicePrimaryCtxRetain", code)?;
+    let entered = Current::push(driver, context);
+    let outcome = match entered {
+        Ok(_entered) => Ok(encode()),
+        Err(code) => Err(driver.error("cuCtxPushCurrent", code)),
+    };
+    // SAFETY: it was retained once, and is no longer current.
+    let _ = unsafe { (driver.cuDevicePrimaryCtxRelease_v2)(ordinal) };
+    outcome
 }
 
 fn check(tiles: &Tiles<'_>) -> Result<()> {

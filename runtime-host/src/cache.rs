@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::{Level, Log, Source, is_privileged};
+use runtime_core::backend::{Level, Log, Source, cache_folder};
 use sha2::{Digest, Sha256};
 
 use crate::{platform, toolchain};
@@ -38,7 +38,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// The place for `source`, in the user's cache folder; `None` without code, compiler or folder.
     pub(crate) fn of(source: &Source<'_>, log: Log) -> Option<Self> {
-        Some(Self { path: folder()?.join(name(source)?), log })
+        Some(Self { path: cache_folder("host")?.join(name(source)?), log })
     }
 
     /// The shared object, if it is there and whole.
@@ -95,19 +95,6 @@ fn name(source: &Source<'_>) -> Option<String> {
     }
     let text: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     Some(text + ".so")
-}
-
-/// The user's folder for it, which nobody else may write; `None` if there is no such place.
-fn folder() -> Option<PathBuf> {
-    // A program with raised rights believes no environment, and must not run what its user wrote.
-    if is_privileged() {
-        return None;
-    }
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let caches = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
-    let folder = caches.join("runtime").join("host");
-    platform::private_folders(&folder).ok()?;
-    Some(folder)
 }
 
 /// Removes the oldest entries when there are too many.

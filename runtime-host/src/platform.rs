@@ -2,10 +2,7 @@
 
 #![allow(unsafe_code, reason = "asks and maps through libc")]
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
 use std::sync::OnceLock;
 
 use runtime_core::{Error, ErrorKind, MemoryUsage, Result};
@@ -52,19 +49,6 @@ fn physical_bytes() -> u64 {
     // SAFETY: `sysconf` only reads a number of the system.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
-}
-
-/// Makes a folder, and those that it lies in, for this user alone.
-///
-/// # Errors
-/// The system's; `PermissionDenied` if it is there but others own it or may write it.
-pub(crate) fn private_folders(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let metadata = folder.metadata()?;
-    // SAFETY: only reads the user of the process.
-    let user = unsafe { libc::geteuid() };
-    let private = metadata.uid() == user && metadata.mode() & 0o022 == 0;
-    if private { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// What tells this processor's instructions from another one's.

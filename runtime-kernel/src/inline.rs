@@ -20,6 +20,7 @@ use naga::{
 };
 use runtime_core::Result;
 
+pub(crate) use body::without_body;
 pub(crate) use operands::{each_operand, each_use, result_of};
 pub(crate) use unroll::size;
 
@@ -110,7 +111,7 @@ fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
 }
 
 /// Marks the functions that a body calls.
-fn note_calls(body: &Block, called: &mut [bool]) {
+pub(crate) fn note_calls(body: &Block, called: &mut [bool]) {
     for statement in body {
         match statement {
             Statement::Call { function, .. } => called[function.index()] = true,

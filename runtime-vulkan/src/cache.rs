@@ -2,14 +2,11 @@
 //! alone understands. Before the driver's data it has a digest of them, of the driver and of the device, so that a file of
 //! another driver, or a damaged one, is not used, and is written again. Nothing that fails here fails anything else.
 
-#![allow(unsafe_code, reason = "asks the system who runs the program")]
-
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::is_privileged;
+use runtime_core::backend::cache_folder;
 use sha2::{Digest, Sha256};
 
 use crate::driver::Facts;
@@ -30,7 +27,7 @@ pub(crate) struct CacheFile {
 impl CacheFile {
     /// The file of a device in the user's cache folder; `None` if there is no such folder.
     pub(crate) fn of(facts: &Facts) -> Option<Self> {
-        Some(Self::within(&folder()?, facts))
+        Some(Self::within(&cache_folder("vulkan")?, facts))
     }
 
     fn within(folder: &Path, facts: &Facts) -> Self {
@@ -79,22 +76,6 @@ impl CacheFile {
         digest.update(data);
         digest.finalize().into()
     }
-}
-
-/// The user's folder for it, which nobody else may write; `None` if there is no such place.
-fn folder() -> Option<PathBuf> {
-    // A program with raised rights believes no environment, and must not read what its user wrote.
-    if is_privileged() {
-        return None;
-    }
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let caches = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
-    let folder = caches.join("runtime").join("vulkan");
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
-    let metadata = folder.metadata().ok()?;
-    // SAFETY: only reads the user of the process.
-    let user = unsafe { libc::geteuid() };
-    (metadata.uid() == user && metadata.mode() & 0o022 == 0).then_some(folder)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub use export::{catch_panic, manifest, table};
 pub use host_bytes::{HostBytes, HostBytesMut};
 pub use log::{Level, Log};
 
-pub use crate::platform::is_privileged;
+pub use crate::platform::{cache_folder, is_privileged};
 
 use std::time::Duration;
 

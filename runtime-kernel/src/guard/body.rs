@@ -5,10 +5,10 @@ use naga::{
     Barrier, BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Range,
     ScalarKind, Span, Statement, SwitchCase, Type, TypeInner,
 };
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, Result};
 
 use super::{Guard, Source};
-use crate::inline::{each_operand, each_use, result_of};
+use crate::inline::{each_operand, each_use, result_of, without_body};
 use crate::proof::range::{Element, Limit};
 
 /// A function that is being written.
@@ -32,14 +32,7 @@ pub(super) struct Body<'b, 'p> {
 
 impl<'b, 'p> Body<'b, 'p> {
     pub(super) fn new(guard: &'b mut Guard, source: &'b Source<'p>) -> Self {
-        let function = source.frame.function;
-        let out = Function {
-            name: function.name.clone(),
-            arguments: function.arguments.clone(),
-            result: function.result.clone(),
-            diagnostic_filter_leaf: function.diagnostic_filter_leaf,
-            ..Function::default()
-        };
+        let out = without_body(source.frame.function);
         Self {
             guard,
             source,
@@ -163,10 +156,7 @@ impl<'b, 'p> Body<'b, 'p> {
         match (failed, known) {
             (Some(error), _) => Err(error),
             (None, true) => Ok(expression),
-            (None, false) => {
-                let text = format!("{expression:?} in a compute kernel is not supported");
-                Err(Error::new(ErrorKind::Unsupported, text))
-            }
+            (None, false) => Err(Error::unsupported(format!("{expression:?} in a compute kernel"))),
         }
     }
 
@@ -204,11 +194,7 @@ impl<'b, 'p> Body<'b, 'p> {
                 Ok(())
             }
             Statement::Store { pointer, .. } => match self.condition(*pointer)? {
-                Some(condition) => {
-                    let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
-                    self.push(Statement::If { condition, accept, reject: Block::new() });
-                    Ok(())
-                }
+                Some(condition) => self.skipped(condition, statement),
                 None => self.simple(statement).map(|_| ()),
             },
             Statement::Atomic { pointer, result, .. } => self.atomic(statement, *pointer, *result),
@@ -280,6 +266,13 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(())
     }
 
+    /// A statement without a value, skipped where the condition does not hold.
+    fn skipped(&mut self, condition: Handle<Expression>, statement: &Statement) -> Result<()> {
+        let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
+        self.push(Statement::If { condition, accept, reject: Block::new() });
+        Ok(())
+    }
+
     fn atomic(
         &mut self,
         statement: &Statement,
@@ -287,11 +280,7 @@ impl<'b, 'p> Body<'b, 'p> {
         result: Option<Handle<Expression>>,
     ) -> Result<()> {
         let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
-        let Some(result) = result else {
-            let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
-            self.push(Statement::If { condition, accept, reject: Block::new() });
-            return Ok(());
-        };
+        let Some(result) = result else { return self.skipped(condition, statement) };
         let value = self.guarded(condition, result, |body| {
             body.simple(statement)?
                 .ok_or_else(|| Error::unsupported("an atomic operation without its result"))

@@ -15,6 +15,7 @@ use naga::{Arena, Expression, Function, Handle, Module, Span, Statement, UniqueA
 use runtime_core::{Error, Result};
 
 use self::body::Body;
+use crate::inline::note_calls;
 use crate::program::{Checks, Program};
 use crate::proof::bounds::AllBounds;
 use crate::proof::proviso::{self, Provisos};
@@ -120,28 +121,12 @@ impl Guard {
                 source.checks[handle.index()] = Some(Check { limit, promised });
             }
         }
-        self.provisos_of_called(&frame.function.body, &mut source.provisos);
-        source
-    }
-
-    fn provisos_of_called(&self, block: &[Statement], provisos: &mut Provisos) {
-        for statement in block {
-            match statement {
-                Statement::Call { function, .. } => {
-                    provisos.extend(self.provisos[function.index()].iter().cloned());
-                }
-                Statement::Block(block) => self.provisos_of_called(block, provisos),
-                Statement::If { accept: first, reject: second, .. }
-                | Statement::Loop { body: first, continuing: second, .. } => {
-                    self.provisos_of_called(first, provisos);
-                    self.provisos_of_called(second, provisos);
-                }
-                Statement::Switch { cases, .. } => {
-                    cases.iter().for_each(|case| self.provisos_of_called(&case.body, provisos));
-                }
-                _ => {}
-            }
+        let mut called = vec![false; self.provisos.len()];
+        note_calls(&frame.function.body, &mut called);
+        for (provisos, _) in self.provisos.iter().zip(called).filter(|(_, called)| *called) {
+            source.provisos.extend(provisos.iter().cloned());
         }
+        source
     }
 
     fn function(&mut self, frame: Frame<'_>) -> Result<()> {

@@ -20,13 +20,7 @@ pub(super) fn rebuild(
     entry: usize,
 ) -> Result<Function> {
     let function = &module.entry_points[entry].function;
-    let out = Function {
-        name: function.name.clone(),
-        arguments: function.arguments.clone(),
-        result: function.result.clone(),
-        diagnostic_filter_leaf: function.diagnostic_filter_leaf,
-        ..Function::default()
-    };
+    let out = without_body(function);
     let (privates, operations, known) =
         (FastHashMap::default(), FastHashMap::default(), FastHashMap::default());
     let counters = Vec::new();
@@ -52,6 +46,17 @@ pub(super) fn rebuild(
     rebuild.out.body = body;
     split::split(module, &mut rebuild.out);
     Ok(rebuild.out)
+}
+
+/// A function that takes and gives the same, and has nothing else yet.
+pub(crate) fn without_body(function: &Function) -> Function {
+    Function {
+        name: function.name.clone(),
+        arguments: function.arguments.clone(),
+        result: function.result.clone(),
+        diagnostic_filter_leaf: function.diagnostic_filter_leaf,
+        ..Function::default()
+    }
 }
 
 /// What `return` becomes.
