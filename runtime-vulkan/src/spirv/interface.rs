@@ -32,6 +32,14 @@ pub(crate) struct Slot {
     pub(crate) dtype: Option<DType>,
 }
 
+impl Slot {
+    /// Two buffers at one binding are one tensor, seen in two ways: it is touched in both.
+    fn and(self, other: Self) -> Self {
+        let access = if self.access == other.access { self.access } else { Access::ReadWrite };
+        Self { access, dtype: self.dtype.filter(|_| self.dtype == other.dtype) }
+    }
+}
+
 /// Push constants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -64,7 +72,7 @@ impl Code {
         let mut uses: Vec<_> =
             self.uses(entry.function).into_iter().map(|(id, how)| (id, Some(how))).collect();
         uses.extend(self.unused(&uses));
-        uses.sort_by_key(|(id, _)| *id);
+        uses.sort_by_key(|(id, how)| (how.is_none(), *id));
         let mut used = 0;
         let (mut slots, mut block, mut shared_bytes): (Vec<Option<Slot>>, _, _) =
             (Vec::new(), Block::default(), 0);
@@ -89,7 +97,11 @@ impl Code {
                     if slots.len() <= binding {
                         slots.resize(binding + 1, None);
                     }
-                    slots[binding] = Some(slot);
+                    slots[binding] = Some(match slots[binding] {
+                        Some(known) if how.is_some() => known.and(slot),
+                        Some(known) => known,
+                        None => slot,
+                    });
                 }
                 _ => {}
             }
@@ -152,7 +164,9 @@ impl Code {
             (false, true) => Access::Write,
             (_, false) => Access::Read,
         };
+        // A number before the elements makes bytes of all of it, unless it is one of them.
         let dtype = members.last().and_then(|member| self.element(*member));
+        let dtype = dtype.filter(|_| members.iter().all(|member| self.element(*member) == dtype));
         Ok((binding, Slot { access, dtype: dtype.filter(|dtype| *dtype != DType::U32) }))
     }
 
@@ -199,8 +213,12 @@ impl Code {
             let offset = base.checked_add(known.offset)?;
             match self.types.get(member) {
                 Some(Type::Struct { .. }) => self.members(*member, offset, specialised, found)?,
-                Some(Type::Matrix { columns, .. }) if known.matrix_stride > 0 => {
-                    let bytes = columns.checked_mul(known.matrix_stride)?;
+                Some(Type::Matrix { columns, of }) if known.matrix_stride > 0 => {
+                    let rows = match self.types.get(of) {
+                        Some(Type::Vector { count, .. }) if known.row_major => count,
+                        _ => columns,
+                    };
+                    let bytes = rows.checked_mul(known.matrix_stride)?;
                     found.push(Member { offset, bytes, dtype: None });
                 }
                 Some(plain) => {
@@ -352,6 +370,60 @@ mod tests {
             "the middle one is never touched"
         );
         assert_eq!(code.interface("c", &[]).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    /// An entry point that loads from one buffer (30, words behind a float) and stores to another (31, floats), which
+    /// are both at binding 0, with push constants (32) of a matrix of two columns and three rows.
+    fn one_binding_twice(row_major: bool) -> Code {
+        let decorate = |target, rest: &[u32]| op(71, &[&[target], rest].concat());
+        let element = |result: u32, ty: u32, variable: u32| op(65, &[ty, result, variable, 20, 20]);
+        let text = [
+            op(17, &[1]),
+            named(15, &[5, 90], "main"),
+            op(16, &[90, 17, 1, 1, 1]),
+            [10, 11, 18].map(|id| decorate(id, &[2])).concat(),
+            op(72, &[11, 1, 35, 4]),
+            [30, 31].map(|id| [decorate(id, &[34, 0]), decorate(id, &[33, 0])].concat()).concat(),
+            op(72, &[18, 0, if row_major { 4 } else { 5 }]),
+            op(72, &[18, 0, 7, 16]),
+            op(19, &[2]),
+            op(33, &[3, 2]),
+            op(22, &[4, 32]),
+            op(21, &[5, 32, 0]),
+            op(29, &[6, 4]),
+            op(29, &[7, 5]),
+            op(30, &[10, 6]),
+            op(30, &[11, 4, 7]),
+            op(23, &[16, 4, 3]),
+            op(24, &[17, 16, 2]),
+            op(30, &[18, 17]),
+            [(12, 11), (13, 10), (14, 5), (15, 4)].map(|(id, to)| op(32, &[id, 12, to])).concat(),
+            op(32, &[19, 9, 18]),
+            op(43, &[5, 20, 0]),
+            op(59, &[12, 30, 12]),
+            op(59, &[13, 31, 12]),
+            op(59, &[19, 32, 9]),
+            op(54, &[2, 90, 0, 3]),
+            op(248, &[91]),
+            [element(50, 14, 30), op(61, &[5, 51, 50])].concat(),
+            [element(52, 15, 31), op(62, &[52, 20])].concat(),
+            [op(65, &[19, 53, 32]), op(253, &[]), op(56, &[])].concat(),
+        ];
+        let header = vec![0x0723_0203, 0x0001_0300, 0, 100, 0];
+        Code::read(&[header, text.concat()].concat()).unwrap()
+    }
+
+    #[test]
+    fn buffers_at_one_binding_are_one_tensor() {
+        let main = one_binding_twice(false).interface("main", &[]).unwrap();
+        assert_eq!(main.slots, [Slot { access: Access::ReadWrite, dtype: None }]);
+        assert_eq!(main.used, 1);
+    }
+
+    #[test]
+    fn rows_of_a_matrix_lie_a_stride_apart() {
+        let bytes = |row_major| one_binding_twice(row_major).interface("main", &[]).unwrap().block.bytes;
+        assert_eq!([bytes(false), bytes(true)], [32, 48]);
     }
 
     #[test]

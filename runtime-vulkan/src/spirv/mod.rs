@@ -91,6 +91,7 @@ struct Decorations {
 struct MemberDecorations {
     offset: u32,
     matrix_stride: u32,
+    row_major: bool,
     read_only: bool,
     write_only: bool,
 }

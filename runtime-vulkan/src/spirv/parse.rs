@@ -199,6 +199,7 @@ impl Code {
     fn decorate_member(&mut self, member: (Id, u32), decoration: u32, operand: Option<u32>) {
         let known = self.members.entry(member).or_default();
         match decoration {
+            4 => known.row_major = true,
             7 => known.matrix_stride = operand.unwrap_or(0),
             24 => known.read_only = true,
             25 => known.write_only = true,

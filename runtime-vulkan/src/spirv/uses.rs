@@ -45,7 +45,13 @@ impl Function {
             }
             // Loads, plain, atomic, and of matrices.
             61 | 227 | 4457 | 5359 => touch(2, READ),
-            62 | 228 | 319 | 4458 | 5360 => touch(0, WRITE),
+            62 => {
+                touch(0, WRITE);
+                // What is done with a pointer that is stored is not followed.
+                touch(1, BOTH);
+            }
+            228 | 319 | 4458 | 5360 => touch(0, WRITE),
+            254 => touch(0, BOTH),
             63 | 64 => {
                 touch(0, WRITE);
                 touch(1, READ);
