@@ -144,7 +144,11 @@ impl VulkanGraph {
             commands.include(&recording.commands);
             match recording.uses.iter_mut().find(|(known, _)| Arc::ptr_eq(known, queue)) {
                 Some((_, last)) => *last = ticket,
-                None => recording.uses.push((Arc::clone(queue), ticket)),
+                None => {
+                    // Queues come and go, and a graph may outlive many.
+                    recording.uses.retain(|(known, last)| known.completed() < *last);
+                    recording.uses.push((Arc::clone(queue), ticket));
+                }
             }
         }
         Ok(self.nodes.iter().any(Node::is_seen))

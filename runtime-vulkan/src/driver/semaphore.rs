@@ -42,8 +42,11 @@ impl Semaphore {
         // SAFETY: the semaphore is alive.
         let value = unsafe { self.logical.handle.get_semaphore_counter_value(self.handle) };
         let value = self.logical.check("vkGetSemaphoreCounterValue", value)?;
-        // Some drivers answer so when the device is lost.
-        if value == u64::MAX { self.logical.check_alive().map(|()| 0) } else { Ok(value) }
+        if value < u64::MAX {
+            return Ok(value);
+        }
+        // Some drivers answer so when the device is lost, and say it in no other way.
+        Err(self.logical.fail("vkGetSemaphoreCounterValue", vk::Result::ERROR_DEVICE_LOST))
     }
 
     /// Waits until it stands at `value`, or until `slice` has passed; says which.

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::{
-    Arg, CommonRuntime, DType, Error, ErrorKind, Event, Geometry, ModuleSource, Placement, QueueOptions,
-    Result, Runtime, Tensor,
+    Arg, CommonRuntime, DType, Error, ErrorKind, Event, Geometry, ModuleSource, Options, Placement,
+    QueueOptions, Result, Runtime, Tensor,
 };
-use vulkan_tests::{Driver, again, beside, finish, is_again, lavapipe, missing, on, stub};
+use vulkan_tests::{
+    Driver, Messages, VALIDATION, again, beside, finish, is_again, lavapipe, layer, missing, on, stub,
+};
 
 /// Longer than anything here takes, shorter than a hang.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -37,6 +39,8 @@ struct Case {
 enum Place {
     /// The stub over lavapipe, told this.
     Stub(String),
+    /// The same under the validation layer, which has nothing to say.
+    Watched(String),
     /// A manifest with this text, in a folder with a library that is none.
     Manifest(&'static str),
     /// No manifest at all.
@@ -52,6 +56,10 @@ struct Outcome {
     words: String,
     /// Devices that were listed, with the reason why they cannot be used.
     listed: Vec<String>,
+    /// What was told of a device and of a kernel.
+    told: Vec<String>,
+    /// What was logged under the validation layer.
+    logged: Vec<String>,
     done: bool,
 }
 
@@ -67,6 +75,9 @@ fn main() -> ExitCode {
 }
 
 fn trial(case: Case, real: Driver) -> Trial {
+    if let (Place::Watched(_), Err(reason)) = (&case.place, layer()) {
+        return missing(&case.name, "vulkan-validation", reason);
+    }
     Trial::test(case.name.clone(), move || run(&case, &real))
 }
 
@@ -76,6 +87,7 @@ const GARBAGE: &str =
 const NOWHERE: &str =
     r#"{"file_format_version": "1.0.0", "ICD": {"library_path": "./no.so", "api_version": "1.3.0"}}"#;
 
+const DISCRETE: &str = "discrete=yes,families=yes";
 const NO_BARRIERS: &str = "lacks=vkCmdPipelineBarrier2,lacks=vkCmdPipelineBarrier2KHR";
 
 fn cases() -> Vec<Case> {
@@ -85,6 +97,11 @@ fn cases() -> Vec<Case> {
         told("a_whole_driver_works", "", works),
         told("a_device_with_memory_of_its_own_works", "discrete=yes", works),
         told("a_driver_without_the_newer_barriers_works", NO_BARRIERS, works),
+        told("a_device_with_queues_of_several_families_works", "families=yes", works),
+        told("a_device_with_a_queue_for_transfers_works", DISCRETE, works),
+        case("queues_are_used_for_what_they_do", Place::Watched("families=yes".to_owned()), silent),
+        told("what_few_drivers_tell_is_told", "extras=yes", tells),
+        told("a_lost_device_says_why", "extras=yes,lost=SUBMIT:1", says_why),
         case("no_driver_is_no_error", Place::NoDriver, unavailable),
         case("a_manifest_that_is_no_json", Place::Manifest("{ \"ICD\": "), unavailable),
         case("a_manifest_that_says_nothing", Place::Manifest("{}"), unavailable),
@@ -102,6 +119,7 @@ fn cases() -> Vec<Case> {
         told("a_device_that_is_lost_at_the_third_submission", "lost=SUBMIT:3", lost),
         told("a_device_that_is_lost_in_a_wait", "lost=vkWaitSemaphores:1", ends),
         told("a_device_that_is_lost_when_asked_how_far_it_is", "lost=vkGetSemaphoreCounterValue:1", ends),
+        told("a_device_whose_semaphores_run_over", "stands=3", lost),
         told("a_submission_that_is_refused_late", "fail=SUBMIT:-2:2", any_error),
         told("a_submission_that_is_refused_much_later", "fail=SUBMIT:-1:9", ends),
     ];
@@ -149,6 +167,31 @@ fn works(outcome: &Outcome) -> Checked {
     if well { Ok(()) } else { Err(format!("it does not work: {outcome:?}")) }
 }
 
+fn silent(outcome: &Outcome) -> Checked {
+    // What Debian's layer says of its own mistakes: see `suite`.
+    let said = outcome.logged.iter().find(|words| !words.contains("UNASSIGNED-VkSemaphore-state-timeout"));
+    said.map_or_else(|| works(outcome), |words| Err(words.clone()))
+}
+
+fn tells(outcome: &Outcome) -> Checked {
+    let expected = [
+        "feature cooperative_matrix",
+        "cooperative_matrix 16x8x32 float16 * float16 + float32",
+        "kernel 40 16",
+    ];
+    let missing = expected.iter().find(|words| !outcome.told.iter().any(|told| told == *words));
+    missing.map_or_else(|| works(outcome), |words| Err(format!("no word of {words}: {outcome:?}")))
+}
+
+fn says_why(outcome: &Outcome) -> Checked {
+    let words = "fault: a fault of the stub's own, READ_INVALID at 0x12345000, in a kernel of nobody's";
+    if outcome.words.contains(words) {
+        lost(outcome)
+    } else {
+        Err(format!("no word of the fault: {outcome:?}"))
+    }
+}
+
 fn ends(outcome: &Outcome) -> Checked {
     let odd = outcome.kinds.iter().find(|kind| matches!(kind, ErrorKind::Internal | ErrorKind::Timeout));
     match odd {
@@ -186,7 +229,7 @@ fn run(case: &Case, real: &Driver) -> std::result::Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let mut command = again()?;
     match &case.place {
-        Place::Stub(words) => {
+        Place::Stub(words) | Place::Watched(words) => {
             let manifest = stub(folder.path())?.manifest;
             // Whichever of the two functions is called.
             let both = ["vkQueueSubmit2", "vkQueueSubmit"].map(|function| words.replace("SUBMIT", function));
@@ -204,6 +247,9 @@ fn run(case: &Case, real: &Driver) -> std::result::Result<(), Failed> {
             std::fs::write(folder.path().join("libvulkan.so.1"), bytes)?;
             on(&mut command, &real.manifest).env("LD_LIBRARY_PATH", folder.path());
         }
+    }
+    if let Place::Watched(_) = &case.place {
+        command.env(VALIDATION, "1");
     }
     let ended = finish(&mut command, DEADLINE)?;
     if !ended.status.success() {
@@ -223,6 +269,8 @@ fn outcome(text: &str) -> Outcome {
                 outcome.words.push('\n');
             }
             Some(("unusable", reason)) => outcome.listed.push(reason.to_owned()),
+            Some(("told", words)) => outcome.told.push(words.to_owned()),
+            Some(("logged", words)) => outcome.logged.push(words.to_owned()),
             _ => outcome.done |= line == "done",
         }
     }
@@ -242,20 +290,28 @@ fn worker() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let messages = std::env::var_os(VALIDATION).and_then(|_| Messages::collect().ok());
     let runtime = runtime(&library);
     for info in runtime.devices() {
         if let Some(reason) = &info.unusable {
             println!("unusable {reason}");
         }
+        for key in ["feature", "cooperative_matrix"] {
+            info.properties.texts(key).for_each(|words| println!("told {key} {words}"));
+        }
     }
-    for _ in 0..2 {
-        match runtime.open("vulkan:0") {
+    // With arguments in commands, then in descriptor sets.
+    for push in [true, false] {
+        match runtime.open_with("vulkan:0", &Options::new().with("push_descriptors", push)) {
             Err(error) => {
                 report(&error);
                 break;
             }
             Ok(device) => use_everything(&*device),
         }
+    }
+    for words in messages.iter().flat_map(Messages::list) {
+        println!("logged {}", words.replace('\n', " "));
     }
     println!("done");
     ExitCode::SUCCESS
@@ -267,8 +323,8 @@ fn runtime(library: &Path) -> Runtime {
 
 /// What fails is reported and passed over: what counts is that it ends.
 fn use_everything(device: &dyn CommonRuntime) {
-    let parts: [fn(&dyn CommonRuntime) -> Result<()>; 6] =
-        [kernels, burst, memory, transfers, graphs, clocks];
+    let parts: [fn(&dyn CommonRuntime) -> Result<()>; 7] =
+        [kernels, by_turns, burst, memory, transfers, graphs, clocks];
     for part in parts {
         match part(device) {
             Err(error) if error.kind() != ErrorKind::Unsupported => report(&error),
@@ -294,6 +350,9 @@ fn all(tensor: &Tensor, value: f32) -> Result<()> {
 
 fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     let fill = fill(device)?;
+    if let (Some(registers), Some(spilled)) = (fill.info().registers, fill.info().spilled_bytes) {
+        println!("told kernel {registers} {spilled}");
+    }
     let [a, b] = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
     let first = a.launch(&fill, &Geometry::cover(100, 32), &[Arg::write(&x), Arg::scalar(1.0f32)])?;
@@ -301,6 +360,28 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     done(&second)?;
     done(&first)?;
     all(&x, 2.0)
+}
+
+/// Kernels with and without arguments, one after the other, and what is no kernel between them.
+fn by_turns(device: &dyn CommonRuntime) -> Result<()> {
+    let nothing = "@compute @workgroup_size(1) fn nothing() {}";
+    let (fill, nothing) = (fill(device)?, device.load(&ModuleSource::wgsl(nothing))?.kernel("nothing")?);
+    let queue = device.open_queue(&QueueOptions::default())?;
+    let x = device.allocate(DType::F32, &[100], &Placement::default())?;
+    let y = device.allocate(DType::F32, &[100], &Placement::default())?;
+    for round in 0..20u16 {
+        let args = [Arg::write(&x), Arg::scalar(f32::from(round))];
+        drop(queue.launch(&fill, &Geometry::cover(100, 32), &args)?);
+        drop(queue.launch(&nothing, &Geometry::cover(1, 1), &[])?);
+        drop(queue.launch(&fill, &Geometry::cover(100, 32), &[Arg::write(&y), Arg::scalar(-1.0f32)])?);
+        drop(queue.launch(&nothing, &Geometry::cover(1, 1), &[])?);
+        drop(queue.copy(&y, &x)?);
+        drop(queue.fill(&x, &[0; 8])?);
+        drop(queue.launch(&nothing, &Geometry::cover(1, 1), &[])?);
+    }
+    queue.wait_idle_timeout(PATIENCE)?;
+    all(&x, 0.0)?;
+    all(&y, 19.0)
 }
 
 /// More launches than go into one submission.

@@ -9,8 +9,12 @@
 //! | `memory=BYTES` | so many bytes can be allocated, all in all |
 //! | `fail=FUNCTION:CODE:N` | the `N`th call of a function, counted from 1, gives a code; all of them, if `N` is 0 |
 //! | `lost=FUNCTION:N` | from the `N`th call of a function on, every call says that the device is lost |
+//! | `stands=N` | from the `N`th look at a semaphore on, all of them stand as high as numbers go |
 //! | `lacks=FUNCTION` | the function is not there |
 //! | `discrete=yes` | the device is no processor, and has memory that the program does not reach |
+//! | `families=yes` | there are queues of three families, two of compute alone among them, and one that only copies |
+//! | `extras=yes` | there are words of faults, figures of the compiler, and cooperative matrices |
+//! | `exits=yes` | there is an exit handler once there was work, and from then on no work in flight and no call |
 //! | `cache=empty`, `cache=given` | there is compiled code in a cache; nothing may be offered to it, or just that must be |
 //!
 //! Before a device is said to be lost, the driver ends what it does: memory of a lost device may be freed at once.
@@ -21,6 +25,9 @@
 
 mod cache;
 mod discrete;
+mod exits;
+mod extras;
+mod families;
 mod faults;
 mod real;
 mod spoiled;
@@ -28,6 +35,8 @@ mod spoiled;
 use std::ffi::{CStr, c_char};
 
 use ash::vk;
+
+type Allocator = *const vk::AllocationCallbacks<'static>;
 
 /// A function of any type.
 type Function = vk::PFN_vkVoidFunction;

@@ -2,12 +2,12 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use ash::vk;
 
-use crate::{Function, cache, discrete, faults};
+use crate::{Allocator, Function, cache, discrete, extras, families, faults};
 
 /// Makes functions that fail when they are told to, and else call the driver's function of their name.
 macro_rules! failing {
@@ -46,7 +46,7 @@ macro_rules! failing {
 static DEVICES: Mutex<Vec<vk::Device>> = Mutex::new(Vec::new());
 
 /// What a function says instead of the driver: that a device is lost only when the driver has nothing left to do.
-fn spoiled(code: vk::Result) -> vk::Result {
+pub(crate) fn spoiled(code: vk::Result) -> vk::Result {
     let real = real::vkDeviceWaitIdle.load(Ordering::Acquire);
     if code != vk::Result::ERROR_DEVICE_LOST || real.is_null() {
         return code;
@@ -60,8 +60,6 @@ fn spoiled(code: vk::Result) -> vk::Result {
     code
 }
 
-type Allocator = *const vk::AllocationCallbacks<'static>;
-
 failing! {
     vkCreateInstance(info: *const vk::InstanceCreateInfo<'static>, allocator: Allocator, out: *mut vk::Instance);
     vkEnumerateDeviceExtensionProperties(device: vk::PhysicalDevice, layer: *const c_char, count: *mut u32, out: *mut vk::ExtensionProperties);
@@ -69,7 +67,6 @@ failing! {
     vkBindBufferMemory(device: vk::Device, buffer: vk::Buffer, memory: vk::DeviceMemory, offset: u64);
     vkMapMemory(device: vk::Device, memory: vk::DeviceMemory, offset: u64, size: u64, flags: u32, out: *mut *mut c_void);
     vkCreateSemaphore(device: vk::Device, info: *const vk::SemaphoreCreateInfo<'static>, allocator: Allocator, out: *mut vk::Semaphore);
-    vkGetSemaphoreCounterValue(device: vk::Device, semaphore: vk::Semaphore, out: *mut u64);
     vkWaitSemaphores(device: vk::Device, info: *const vk::SemaphoreWaitInfo<'static>, timeout: u64);
     vkCreateCommandPool(device: vk::Device, info: *const vk::CommandPoolCreateInfo<'static>, allocator: Allocator, out: *mut vk::CommandPool);
     vkResetCommandPool(device: vk::Device, pool: vk::CommandPool, flags: u32);
@@ -96,16 +93,21 @@ static PROPERTIES: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static PROPERTIES2: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static ALLOCATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static CREATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static STANDS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static DESTROY: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static DEVICE_FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// What the loader gets for a function of the driver.
 pub(crate) fn instead_of(name: &CStr, driver: Function) -> Function {
-    let real = driver? as *mut c_void;
     let name = name.to_str().unwrap_or_default();
     if faults::lacks(name) {
         return None;
     }
+    if let Some(own) = extras::beside(name) {
+        // SAFETY: it has the type that Vulkan gives to the name.
+        return Some(unsafe { transmute::<*const c_void, unsafe extern "system" fn()>(own) });
+    }
+    let real = driver? as *mut c_void;
     // The same function has two names where an extension became a part of Vulkan.
     let core = name.trim_end_matches("KHR");
     let whole: (&AtomicPtr<c_void>, *const c_void) = match core {
@@ -114,10 +116,12 @@ pub(crate) fn instead_of(name: &CStr, driver: Function) -> Function {
         "vkGetPhysicalDeviceProperties2" => (&PROPERTIES2, properties2 as *const c_void),
         "vkAllocateMemory" => (&ALLOCATE, allocate as *const c_void),
         "vkCreateDevice" => (&CREATE, create as *const c_void),
+        "vkGetSemaphoreCounterValue" => (&STANDS, stands as *const c_void),
         "vkDestroyDevice" => (&DESTROY, destroy as *const c_void),
         "vkGetDeviceProcAddr" => (&DEVICE_FUNCTION, device_function as *const c_void),
         _ => {
-            let other = || cache::instead_of(core, real).or_else(|| discrete::instead_of(core, real));
+            let ways = [cache::instead_of, discrete::instead_of, extras::instead_of, families::instead_of];
+            let other = || ways.into_iter().find_map(|instead_of| instead_of(core, real));
             let spoiled = other().or_else(|| failing(core, real)).unwrap_or(real);
             // SAFETY: it has the type of the driver's function.
             return Some(unsafe { transmute::<*const c_void, unsafe extern "system" fn()>(spoiled) });
@@ -228,13 +232,37 @@ unsafe extern "system" fn create(
     }
     // SAFETY: noted before this function was given out.
     let real: vk::PFN_vkCreateDevice = unsafe { transmute(CREATE.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, passed on.
-    let code = unsafe { real(physical, info, allocator, out) };
+    // SAFETY: the caller's structure.
+    let mut info = unsafe { *info };
+    // SAFETY: as above, and the chain behind it.
+    let extensions = unsafe { extras::strip(&mut info) };
+    let only = vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0]);
+    families::merge(&mut info, &only);
+    let info = info.enabled_extension_names(&extensions);
+    // SAFETY: the caller's arguments, but for what the driver does not know.
+    let code = unsafe { real(physical, &raw const info, allocator, out) };
     if code == vk::Result::SUCCESS {
         // SAFETY: the driver has written it.
         DEVICES.lock().unwrap_or_else(PoisonError::into_inner).push(unsafe { *out });
     }
     code
+}
+
+/// Where a semaphore stands: on a lost device some drivers say that it stands at its end.
+unsafe extern "system" fn stands(device: vk::Device, semaphore: vk::Semaphore, out: *mut u64) -> vk::Result {
+    static LOOKS: AtomicU64 = AtomicU64::new(0);
+    if let Some(code) = faults::of("vkGetSemaphoreCounterValue") {
+        return spoiled(code);
+    }
+    if faults::number("stands").is_some_and(|first| LOOKS.fetch_add(1, Ordering::AcqRel) + 1 >= first) {
+        // SAFETY: the caller's.
+        unsafe { *out = u64::MAX };
+        return vk::Result::SUCCESS;
+    }
+    // SAFETY: noted before this function was given out.
+    let real: vk::PFN_vkGetSemaphoreCounterValue = unsafe { transmute(STANDS.load(Ordering::Acquire)) };
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { real(device, semaphore, out) }
 }
 
 unsafe extern "system" fn destroy(device: vk::Device, allocator: Allocator) {
