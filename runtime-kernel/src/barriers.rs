@@ -8,6 +8,7 @@ use naga::valid::ModuleInfo;
 use naga::{Block, Expression, Function, Handle, Module, Span, Statement};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::blocks::{self, Skip};
 use crate::inline::inline;
 use crate::parse;
 use crate::program::Program;
@@ -54,21 +55,21 @@ fn waiting(module: &Module) -> Vec<bool> {
     known
 }
 
+/// Whether a statement is a barrier.
+pub(crate) const fn is_barrier(statement: &Statement) -> bool {
+    matches!(statement, Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. })
+}
+
 /// Whether a block has a barrier of its own; called functions do not count.
 pub(crate) fn has_barrier(block: &Block) -> bool {
-    waits(block, &[])
+    blocks::any(block, &is_barrier)
 }
 
 /// Whether a block has a barrier, or calls a function that does.
 fn waits(block: &Block, functions: &[bool]) -> bool {
-    block.iter().any(|statement| match statement {
-        Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => true,
-        Statement::Call { function, .. } => functions.get(function.index()).copied().unwrap_or(false),
-        Statement::Block(block) => waits(block, functions),
-        Statement::If { accept, reject, .. } => waits(accept, functions) || waits(reject, functions),
-        Statement::Loop { body, continuing, .. } => waits(body, functions) || waits(continuing, functions),
-        Statement::Switch { cases, .. } => cases.iter().any(|case| waits(&case.body, functions)),
-        _ => false,
+    blocks::any(block, &|statement| match statement {
+        Statement::Call { function, .. } => functions.get(function.index()) == Some(&true),
+        other => is_barrier(other),
     })
 }
 
@@ -243,17 +244,8 @@ impl<'a> Walk<'a> {
 
 /// Whether control may come to the end of a loop's body, or continue it: a loop that ends in `break` has one iteration.
 fn repeats(body: &Block) -> bool {
-    !matches!(body.last(), Some(Statement::Break | Statement::Return { .. })) || has_continue(body)
-}
-
-fn has_continue(block: &Block) -> bool {
-    block.iter().any(|statement| match statement {
-        Statement::Continue => true,
-        Statement::Block(block) => has_continue(block),
-        Statement::If { accept, reject, .. } => has_continue(accept) || has_continue(reject),
-        Statement::Switch { cases, .. } => cases.iter().any(|case| has_continue(&case.body)),
-        _ => false,
-    })
+    !matches!(body.last(), Some(Statement::Break | Statement::Return { .. }))
+        || Skip::of_block(body) == Skip::Continue
 }
 
 fn error(found: &Found, place: &dyn Fn(Span) -> String) -> Error {

@@ -5,6 +5,8 @@ use std::fmt;
 
 use naga::{Block, BuiltIn, Expression, Function, Module, Scalar, ScalarKind, Statement, TypeInner};
 
+use crate::blocks;
+
 /// Something that not every device can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feature {
@@ -101,15 +103,9 @@ fn has_subgroups(module: &Module, function: &Function) -> bool {
 }
 
 fn has_subgroup_barrier(block: &Block) -> bool {
-    block.iter().any(|statement| match statement {
+    blocks::any(block, &|statement| match statement {
         Statement::ControlBarrier(flags) | Statement::MemoryBarrier(flags) => {
             flags.contains(naga::Barrier::SUB_GROUP)
-        }
-        Statement::Block(block) => has_subgroup_barrier(block),
-        Statement::If { accept, reject, .. } => has_subgroup_barrier(accept) || has_subgroup_barrier(reject),
-        Statement::Switch { cases, .. } => cases.iter().any(|case| has_subgroup_barrier(&case.body)),
-        Statement::Loop { body, continuing, .. } => {
-            has_subgroup_barrier(body) || has_subgroup_barrier(continuing)
         }
         _ => false,
     })

@@ -20,9 +20,12 @@ use naga::{
 };
 use runtime_core::Result;
 
+use crate::barriers::is_barrier;
+use crate::blocks;
+use crate::rebuild::with_functions;
+
 pub(crate) use body::without_body;
-pub(crate) use operands::{each_operand, each_use, result_of};
-pub(crate) use unroll::size;
+pub(crate) use operands::{each_operand, each_use, is_result, renew_operands, renew_uses, result_of};
 
 /// Expressions of a function up to which it is inlined for speed alone.
 const SMALL: usize = 60;
@@ -62,19 +65,7 @@ pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Resul
         note_calls(&function.body, &mut called);
         entry_points.push(rebuilt(point, function));
     }
-    Ok(Module {
-        types,
-        special_types: module.special_types.clone(),
-        constants: module.constants.clone(),
-        overrides: module.overrides.clone(),
-        global_variables: module.global_variables.clone(),
-        global_expressions: module.global_expressions.clone(),
-        functions: remaining(module, called),
-        entry_points,
-        diagnostic_filters: module.diagnostic_filters.clone(),
-        diagnostic_filter_leaf: module.diagnostic_filter_leaf,
-        doc_comments: None,
-    })
+    Ok(with_functions(module, types, remaining(module, called), entry_points))
 }
 
 fn rebuilt(point: &EntryPoint, function: Function) -> EntryPoint {
@@ -112,19 +103,11 @@ fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
 
 /// Marks the functions that a body calls.
 pub(crate) fn note_calls(body: &Block, called: &mut [bool]) {
-    for statement in body {
-        match statement {
-            Statement::Call { function, .. } => called[function.index()] = true,
-            Statement::Block(block) => note_calls(block, called),
-            Statement::If { accept: first, reject: second, .. }
-            | Statement::Loop { body: first, continuing: second, .. } => {
-                note_calls(first, called);
-                note_calls(second, called);
-            }
-            Statement::Switch { cases, .. } => cases.iter().for_each(|case| note_calls(&case.body, called)),
-            _ => {}
+    blocks::each(body, &mut |statement| {
+        if let Statement::Call { function, .. } = statement {
+            called[function.index()] = true;
         }
-    }
+    });
 }
 
 fn wants(module: &Module) -> Vec<Want> {
@@ -148,29 +131,13 @@ fn wants(module: &Module) -> Vec<Want> {
 
 /// Whether a body has a barrier, or a call that must be inlined.
 fn needs(body: &Block, wants: &[Want]) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => true,
+    blocks::any(body, &|statement| match statement {
         Statement::Call { function, .. } => wants.get(function.index()) == Some(&Want::Must),
-        Statement::Block(block) => needs(block, wants),
-        Statement::If { accept, reject, .. } => needs(accept, wants) || needs(reject, wants),
-        Statement::Loop { body, continuing, .. } => needs(body, wants) || needs(continuing, wants),
-        Statement::Switch { cases, .. } => cases.iter().any(|case| needs(&case.body, wants)),
-        _ => false,
+        other => is_barrier(other),
     })
 }
 
 /// Whether a statement may return from the function.
 fn has_return(statement: &Statement) -> bool {
-    match statement {
-        Statement::Return { .. } => true,
-        Statement::Block(block) => block.iter().any(has_return),
-        Statement::If { accept, reject, .. } => {
-            accept.iter().any(has_return) || reject.iter().any(has_return)
-        }
-        Statement::Loop { body, continuing, .. } => {
-            body.iter().any(has_return) || continuing.iter().any(has_return)
-        }
-        Statement::Switch { cases, .. } => cases.iter().any(|case| case.body.iter().any(has_return)),
-        _ => false,
-    }
+    blocks::within(statement, &|statement| matches!(statement, Statement::Return { .. }))
 }

@@ -41,6 +41,7 @@
 //! panics, whatever the text: what naga panics on is an error too (`contain`).
 
 mod barriers;
+mod blocks;
 mod c;
 mod contain;
 mod features;

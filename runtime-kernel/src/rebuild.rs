@@ -1,9 +1,33 @@
-//! Writes a function anew, with other expressions in the place of some.
+//! Writes a function anew, with other expressions in the place of some; and a module with other functions.
 
-use naga::{Arena, Block, Expression, Function, Handle, Range, Span, Statement};
+use naga::{
+    Arena, Block, EntryPoint, Expression, Function, Handle, Module, Range, Span, Statement, Type, UniqueArena,
+};
 use runtime_core::{Error, Result};
 
 use crate::inline::{each_operand, each_use, result_of};
+
+/// A module with the constants and variables of another, and functions of its own.
+pub(crate) fn with_functions(
+    module: &Module,
+    types: UniqueArena<Type>,
+    functions: Arena<Function>,
+    entry_points: Vec<EntryPoint>,
+) -> Module {
+    Module {
+        types,
+        special_types: module.special_types.clone(),
+        constants: module.constants.clone(),
+        overrides: module.overrides.clone(),
+        global_variables: module.global_variables.clone(),
+        global_expressions: module.global_expressions.clone(),
+        functions,
+        entry_points,
+        diagnostic_filters: module.diagnostic_filters.clone(),
+        diagnostic_filter_leaf: module.diagnostic_filter_leaf,
+        doc_comments: None,
+    }
+}
 
 /// What is other in the new function.
 pub(crate) trait Change {

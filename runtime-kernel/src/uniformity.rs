@@ -14,8 +14,11 @@ use naga::{
     Statement, StorageAccess, TypeInner,
 };
 
-pub(crate) use flow::{Exits, assigned, operands};
+pub(crate) use flow::{Exits, assigned, assigned_by, operands};
 pub(crate) use shape::Shape;
+
+use crate::blocks;
+use crate::proof::constant::literal;
 
 /// The shape of every expression of an entry point or function.
 pub(crate) struct Uniformity {
@@ -80,17 +83,18 @@ pub(crate) fn root(function: &Function, pointer: Handle<Expression>) -> Root {
     }
 }
 
+/// The variable of which an expression is the value.
+pub(crate) fn loaded(function: &Function, load: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+    let Expression::Load { pointer } = function.expressions[load] else { return None };
+    match function.expressions[pointer] {
+        Expression::LocalVariable(variable) => Some(variable),
+        _ => None,
+    }
+}
+
 /// The value of a 32-bit integer constant, as bits.
-pub(crate) fn constant(module: &Module, function: &Function, expression: Handle<Expression>) -> Option<u32> {
-    let literal = match function.expressions[expression] {
-        Expression::Literal(literal) => literal,
-        Expression::Constant(constant) => match module.global_expressions[module.constants[constant].init] {
-            Expression::Literal(literal) => literal,
-            _ => return None,
-        },
-        _ => return None,
-    };
-    match literal {
+fn constant(module: &Module, function: &Function, expression: Handle<Expression>) -> Option<u32> {
+    match literal(module, &function.expressions, expression)? {
         naga::Literal::U32(value) => Some(value),
         naga::Literal::I32(value) => Some(value.cast_unsigned()),
         _ => None,
@@ -123,18 +127,18 @@ pub(crate) fn functional(module: &Module) -> Vec<bool> {
 
 /// Whether a body has nothing but control flow, values, and calls of functional functions.
 fn calm(body: &naga::Block, known: &[bool]) -> bool {
-    body.iter().all(|statement| match statement {
+    !blocks::any(body, &|statement| match statement {
         Statement::Emit(_)
         | Statement::Break
         | Statement::Continue
         | Statement::Return { .. }
-        | Statement::Store { .. } => true,
-        Statement::Call { function, .. } => known.get(function.index()).copied().unwrap_or(false),
-        Statement::Block(block) => calm(block, known),
-        Statement::If { accept, reject, .. } => calm(accept, known) && calm(reject, known),
-        Statement::Loop { body, continuing, .. } => calm(body, known) && calm(continuing, known),
-        Statement::Switch { cases, .. } => cases.iter().all(|case| calm(&case.body, known)),
-        _ => false,
+        | Statement::Store { .. }
+        | Statement::Block(_)
+        | Statement::If { .. }
+        | Statement::Loop { .. }
+        | Statement::Switch { .. } => false,
+        Statement::Call { function, .. } => known.get(function.index()) != Some(&true),
+        _ => true,
     })
 }
 

@@ -10,6 +10,7 @@ use super::environment::{Environment, Plain};
 use super::promise::Promised;
 use super::statement::Printer;
 use super::writer::Writer;
+use crate::blocks;
 use crate::proof::Frame;
 
 impl<'a> Writer<'a> {
@@ -65,26 +66,13 @@ impl<'a> Writer<'a> {
     }
 
     fn reach(&self, block: &Block, called: &mut BTreeSet<Handle<Function>>) {
-        for statement in block.iter() {
-            match statement {
-                Statement::Call { function, .. } if called.insert(*function) => {
-                    self.reach(&self.module().functions[*function].body, called);
-                }
-                Statement::Block(block) => self.reach(block, called),
-                Statement::If { accept, reject, .. } => {
-                    self.reach(accept, called);
-                    self.reach(reject, called);
-                }
-                Statement::Switch { cases, .. } => {
-                    cases.iter().for_each(|case| self.reach(&case.body, called));
-                }
-                Statement::Loop { body, continuing, .. } => {
-                    self.reach(body, called);
-                    self.reach(continuing, called);
-                }
-                _ => {}
+        blocks::each(block, &mut |statement| {
+            if let Statement::Call { function, .. } = statement
+                && called.insert(*function)
+            {
+                self.reach(&self.module().functions[*function].body, called);
             }
-        }
+        });
     }
 
     fn function(&mut self, handle: Handle<Function>) -> Result<()> {

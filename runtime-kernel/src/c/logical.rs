@@ -3,7 +3,9 @@
 use naga::{Block, Expression, FastHashSet, Handle, Literal, LocalVariable, Statement, UnaryOperator};
 
 use super::plan::Plan;
+use crate::blocks;
 use crate::proof::Frame;
+use crate::uniformity::loaded;
 
 /// A variable that is assigned the value of a logical operator.
 #[derive(Clone, Copy, Debug)]
@@ -80,10 +82,8 @@ pub(super) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<
 /// The variables without a name that only pass a logical operator's value on to the statement after it.
 pub(super) fn flags(frame: Frame<'_>, plan: &Plan) -> FastHashSet<Handle<LocalVariable>> {
     let mut loads = vec![0; frame.function.local_variables.len()];
-    for (_, expression) in frame.function.expressions.iter() {
-        if let Expression::Load { pointer } = *expression
-            && let Expression::LocalVariable(variable) = frame.function.expressions[pointer]
-        {
+    for (handle, _) in frame.function.expressions.iter() {
+        if let Some(variable) = loaded(frame.function, handle) {
             loads[variable.index()] += 1;
         }
     }
@@ -100,39 +100,24 @@ fn search(
     found: &mut FastHashSet<Handle<LocalVariable>>,
 ) {
     for (index, statement) in block.iter().enumerate() {
-        match statement {
-            Statement::If { condition, accept, reject } => {
-                if let Some(Logical { variable, .. }) = Logical::of(frame, plan, *condition, [accept, reject])
-                    && frame.function.local_variables[variable].name.is_none()
-                    && loads[variable.index()] == 1
-                    && is_read_by(frame, block.get(index + 1), variable)
-                {
-                    found.insert(variable);
-                }
-                search(frame, plan, accept, loads, found);
-                search(frame, plan, reject, loads, found);
-            }
-            Statement::Block(block) => search(frame, plan, block, loads, found),
-            Statement::Switch { cases, .. } => {
-                cases.iter().for_each(|case| search(frame, plan, &case.body, loads, found));
-            }
-            Statement::Loop { body, continuing, .. } => {
-                search(frame, plan, body, loads, found);
-                search(frame, plan, continuing, loads, found);
-            }
-            _ => {}
+        if let Statement::If { condition, accept, reject } = statement
+            && let Some(Logical { variable, .. }) = Logical::of(frame, plan, *condition, [accept, reject])
+            && frame.function.local_variables[variable].name.is_none()
+            && loads[variable.index()] == 1
+            && is_read_by(frame, block.get(index + 1), variable)
+        {
+            found.insert(variable);
         }
+        blocks::inner(statement).for_each(|block| search(frame, plan, block, loads, found));
     }
 }
 
 /// Whether the next statement evaluates the variable.
 fn is_read_by(frame: Frame<'_>, next: Option<&Statement>, variable: Handle<LocalVariable>) -> bool {
-    let expressions = &frame.function.expressions;
     match next {
-        Some(Statement::Emit(range)) => range.clone().any(|expression| match expressions[expression] {
-            Expression::Load { pointer } => expressions[pointer] == Expression::LocalVariable(variable),
-            _ => false,
-        }),
+        Some(Statement::Emit(range)) => {
+            range.clone().any(|expression| loaded(frame.function, expression) == Some(variable))
+        }
         _ => false,
     }
 }

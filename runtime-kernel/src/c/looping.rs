@@ -7,8 +7,9 @@ use super::environment::Environment;
 use super::form::level;
 use super::logical::{Logical, unnamed_emits};
 use super::statement::Printer;
-use crate::program::{Checks, Dialect};
-use crate::proof::rounds;
+use crate::blocks::Skip;
+use crate::program::Dialect;
+use crate::uniformity::loaded;
 
 /// A loop's body, from the first statement that its head does not have.
 #[derive(Clone, Copy)]
@@ -36,7 +37,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let update = if break_if.is_none() { self.update_of(continuing)? } else { None };
         let heads = condition.is_some();
         let head = condition.unwrap_or_default();
-        if update.is_some() && self.is_written_out(found.map(|found| found.0), body.block, continuing) {
+        if update.is_some() && found.is_some_and(|(condition, _)| self.plan.is_written_out(condition)) {
             self.lines.line("#pragma unroll");
         }
         match (update, continuing.is_empty() && break_if.is_none()) {
@@ -76,7 +77,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         body: Body<'_>,
         (continuing, break_if): (&Block, Option<Handle<Expression>>),
     ) -> Result<()> {
-        if !body.block.iter().any(continues) {
+        if Skip::of_block(body.block) != Skip::Continue {
             self.begin(open, heads);
             self.labels.push(None);
             self.statements(body)?;
@@ -181,21 +182,6 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(Some(format!("{} = {value}", place.lvalue())))
     }
 
-    /// Whether a loop is better written out. Compilers for processors make a loop over the invocations of the body, and
-    /// vectorise that: of several loops within each other they are asked for the inner one alone.
-    fn is_written_out(
-        &self,
-        condition: Option<Handle<Expression>>,
-        body: &Block,
-        continuing: &Block,
-    ) -> bool {
-        let source = (self.frame.module, self.frame.function);
-        let once = self.writer.checks == Checks::BoundedOnce;
-        self.writer.dialect != Dialect::Host
-            && rounds::is_short(source, condition, [body, continuing])
-            && !(once && rounds::has_loop(body))
-    }
-
     /// Whether a value depends on one that is defined in a body, perhaps of the loop.
     fn mentions_named(&self, expression: Handle<Expression>) -> bool {
         if self.plan.value(expression).is_some() {
@@ -207,24 +193,11 @@ impl<E: Environment> Printer<'_, '_, E> {
             | Expression::ZeroValue(_)
             | Expression::FunctionArgument(_)
             | Expression::ArrayLength(_) => false,
-            Expression::Load { pointer } => {
-                !matches!(self.frame.function.expressions[pointer], Expression::LocalVariable(_))
-            }
+            Expression::Load { .. } => loaded(self.frame.function, expression).is_none(),
             Expression::Binary { left, right, .. } => self.mentions_named(left) || self.mentions_named(right),
             Expression::Unary { expr, .. } | Expression::As { expr, .. } => self.mentions_named(expr),
             Expression::AccessIndex { base, .. } => self.frame.is_pointer(base) || self.mentions_named(base),
             _ => true,
         }
-    }
-}
-
-/// Whether a statement of a loop's body goes on with its next round.
-fn continues(statement: &Statement) -> bool {
-    match statement {
-        Statement::Continue => true,
-        Statement::Block(block) => block.iter().any(continues),
-        Statement::If { accept, reject, .. } => accept.iter().chain(reject.iter()).any(continues),
-        Statement::Switch { cases, .. } => cases.iter().flat_map(|case| case.body.iter()).any(continues),
-        _ => false,
     }
 }

@@ -4,16 +4,20 @@
 //! its value is used only if nothing but `Emit`s stands between the two, so that no effect can change what it reads.
 
 use naga::{
-    AddressSpace, AtomicFunction, Block, Expression, FastHashSet, GatherMode, Handle, LocalVariable,
-    Statement, TypeInner,
+    AddressSpace, AtomicFunction, Block, Expression, FastHashMap, FastHashSet, GatherMode, Handle,
+    LocalVariable, Statement, TypeInner,
 };
 
 use super::logical;
 use super::names::{LocalNames, Names};
 use super::writer::Writer;
+use crate::barriers::has_barrier;
+use crate::blocks;
+use crate::inline::is_result;
 use crate::program::{Checks, Dialect};
-use crate::proof::Frame;
 use crate::proof::range::{self, Element};
+use crate::proof::{Frame, rounds};
+use crate::uniformity::operands;
 
 /// The names of one function.
 #[derive(Debug, Default)]
@@ -25,6 +29,8 @@ pub(crate) struct Plan {
     locals: Vec<String>,
     hoisted: FastHashSet<Handle<Expression>>,
     flags: FastHashSet<Handle<LocalVariable>>,
+    /// Loops, by their conditions, and their rounds.
+    written_out: FastHashMap<Handle<Expression>, u32>,
     names: LocalNames,
 }
 
@@ -58,8 +64,15 @@ impl Plan {
         // The host's writer has made operators of them already, where it may.
         if writer.dialect != Dialect::Host {
             plan.flags = logical::flags(frame, &plan);
+            let wants = |body: &Block| is_marked(body, checks);
+            plan.written_out = rounds::written_out((frame.module, function), &wants);
         }
         plan
+    }
+
+    /// Whether the loop that a condition is the head of is better written out.
+    pub(crate) fn is_written_out(&self, condition: Handle<Expression>) -> bool {
+        self.written_out.contains_key(&condition)
     }
 
     /// Whether a variable is printed as the logical operator that it has the value of.
@@ -101,6 +114,13 @@ impl Plan {
     pub(crate) fn is_hoisted(&self, expression: Handle<Expression>) -> bool {
         self.hoisted.contains(&expression)
     }
+}
+
+/// Whether a loop of few rounds is asked to be written out, by its body. Compilers for processors make a loop over the
+/// invocations of the body, and vectorise that: of several loops within each other they are asked for the inner one alone.
+fn is_marked(body: &Block, checks: Checks) -> bool {
+    let is_loop = |statement: &Statement| matches!(statement, Statement::Loop { .. });
+    !has_barrier(body) && (checks != Checks::BoundedOnce || !blocks::any(body, &is_loop))
 }
 
 /// Where an expression is printed.
@@ -337,27 +357,8 @@ impl<'a> Uses<'a> {
                 each(self, base, 1);
                 each(self, index, if checked { 2 } else { 1 });
             }
-            Expression::AccessIndex { base, .. } => each(self, base, 1),
-            Expression::Splat { value, .. } => each(self, value, 1),
-            Expression::Swizzle { vector, .. } => each(self, vector, 1),
-            Expression::Load { pointer } => each(self, pointer, 1),
-            Expression::Unary { expr, .. } | Expression::As { expr, .. } => each(self, expr, 1),
-            Expression::Relational { argument, .. } => each(self, argument, 1),
-            Expression::Binary { left, right, .. } => {
-                each(self, left, 1);
-                each(self, right, 1);
-            }
-            Expression::Select { condition, accept, reject } => {
-                for operand in [condition, accept, reject] {
-                    each(self, operand, 1);
-                }
-            }
-            Expression::Math { arg, arg1, arg2, arg3, .. } => {
-                for operand in [Some(arg), arg1, arg2, arg3].into_iter().flatten() {
-                    each(self, operand, 1);
-                }
-            }
-            _ => {}
+            Expression::ArrayLength(_) => {}
+            ref other => operands(other).for_each(|operand| each(self, operand, 1)),
         }
     }
 
@@ -370,18 +371,6 @@ impl<'a> Uses<'a> {
             _ => false,
         }
     }
-}
-
-/// Whether a statement gives the value.
-const fn is_result(expression: &Expression) -> bool {
-    matches!(
-        expression,
-        Expression::CallResult(_)
-            | Expression::AtomicResult { .. }
-            | Expression::WorkGroupUniformLoadResult { .. }
-            | Expression::SubgroupBallotResult
-            | Expression::SubgroupOperationResult { .. }
-    )
 }
 
 /// Blocks are smaller than the text they come from.

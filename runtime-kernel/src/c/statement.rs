@@ -251,12 +251,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         let selector = self.value(selector)?;
         self.lines.line(&format!("switch ({selector}) {{"));
         for case in cases {
-            let label = match case.value {
-                SwitchValue::I32(i32::MIN) => "case -2147483647 - 1:".to_owned(),
-                SwitchValue::I32(value) => format!("case {value}:"),
-                SwitchValue::U32(value) => format!("case {value}u:"),
-                SwitchValue::Default => "default:".to_owned(),
-            };
+            let label = case_label(case.value);
             if case.fall_through && case.body.is_empty() {
                 self.lines.line(&label);
                 continue;
@@ -309,5 +304,15 @@ fn trimmed(block: &Block, tail: bool) -> usize {
     match block.last() {
         Some(Statement::Return { value: None }) if tail => block.len() - 1,
         _ => block.len(),
+    }
+}
+
+/// What a case of a switch begins with.
+pub(super) fn case_label(value: SwitchValue) -> String {
+    match value {
+        SwitchValue::I32(i32::MIN) => "case -2147483647 - 1:".to_owned(),
+        SwitchValue::I32(value) => format!("case {value}:"),
+        SwitchValue::U32(value) => format!("case {value}u:"),
+        SwitchValue::Default => "default:".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use naga::{
 use runtime_core::{Error, Result};
 
 use super::{Guard, Source};
-use crate::inline::{each_operand, each_use, result_of, without_body};
+use crate::inline::{renew_operands, renew_uses, result_of, without_body};
 use crate::proof::range::{Element, Limit};
 
 /// A function that is being written.
@@ -148,16 +148,8 @@ impl<'b, 'p> Body<'b, 'p> {
     /// An expression of the source with its operands of the new function.
     fn renewed(&mut self, old: Handle<Expression>) -> Result<Expression> {
         let mut expression = self.source.frame.function.expressions[old].clone();
-        let mut failed = None;
-        let known = each_operand(&mut expression, |operand| match self.value(*operand) {
-            Ok(new) => *operand = new,
-            Err(error) => failed = Some(error),
-        });
-        match (failed, known) {
-            (Some(error), _) => Err(error),
-            (None, true) => Ok(expression),
-            (None, false) => Err(Error::unsupported(format!("{expression:?} in a compute kernel"))),
-        }
+        renew_operands(&mut expression, |operand| self.value(operand))?;
+        Ok(expression)
     }
 
     /// Appends an expression of the source, evaluated here.
@@ -217,14 +209,7 @@ impl<'b, 'p> Body<'b, 'p> {
     /// A statement without a body, and the value that it gives.
     fn simple(&mut self, statement: &Statement) -> Result<Option<Handle<Expression>>> {
         let mut statement = statement.clone();
-        let mut failed = None;
-        each_use(&mut statement, |operand| match self.value(*operand) {
-            Ok(new) => *operand = new,
-            Err(error) => failed = Some(error),
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        renew_uses(&mut statement, |operand| self.value(operand))?;
         if let Statement::Call { function, .. } = &mut statement {
             *function = self.form(*function);
         }

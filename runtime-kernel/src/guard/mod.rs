@@ -21,6 +21,7 @@ use crate::proof::bounds::AllBounds;
 use crate::proof::proviso::{self, Provisos};
 use crate::proof::range::{self, Element, Limit};
 use crate::proof::{Frame, is_small};
+use crate::rebuild::with_functions;
 
 /// What an element has to be checked against.
 #[derive(Clone, Copy)]
@@ -91,19 +92,7 @@ pub(crate) fn guarded(program: &Program, checks: Checks) -> Result<Module> {
         };
         entry.function = guard.entry(frame)?;
     }
-    Ok(Module {
-        types: guard.types,
-        special_types: module.special_types.clone(),
-        constants: module.constants.clone(),
-        overrides: module.overrides.clone(),
-        global_variables: module.global_variables.clone(),
-        global_expressions: module.global_expressions.clone(),
-        functions: guard.functions,
-        entry_points,
-        diagnostic_filters: module.diagnostic_filters.clone(),
-        diagnostic_filter_leaf: module.diagnostic_filter_leaf,
-        doc_comments: None,
-    })
+    Ok(with_functions(module, guard.types, guard.functions, entry_points))
 }
 
 impl Guard {

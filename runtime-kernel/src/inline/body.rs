@@ -5,12 +5,12 @@ use naga::{
     AddressSpace, ArraySize, Block, Expression, FastHashMap, Function, GlobalVariable, Handle, Literal,
     LocalVariable, Module, Range, Span, Statement, Type, TypeInner,
 };
-use runtime_core::{Error, Result};
+use runtime_core::Result;
 
-use super::operands::{each_operand, each_use, result_of};
-use super::unroll::{Known, fold};
+use super::operands::{renew_operands, renew_uses, result_of};
 use super::{LARGE, Want, split, tail};
-use crate::uniformity::{Root, root};
+use crate::proof::constant::{Known, fold};
+use crate::uniformity::{Root, loaded, root};
 
 /// A copy of `function` with the wanted calls inlined.
 pub(super) fn rebuild(
@@ -21,8 +21,7 @@ pub(super) fn rebuild(
 ) -> Result<Function> {
     let function = &module.entry_points[entry].function;
     let out = without_body(function);
-    let (privates, operations, known) =
-        (FastHashMap::default(), FastHashMap::default(), FastHashMap::default());
+    let (privates, operations, known) = (FastHashMap::default(), FastHashMap::default(), Known::default());
     let counters = Vec::new();
     let mut rebuild =
         Rebuild { module, info, wants, bool_type, out, privates, operations, known, unrolls, counters };
@@ -35,11 +34,8 @@ pub(super) fn rebuild(
     for ((_, local), &new) in function.local_variables.iter().zip(&frame.locals.clone()) {
         let init = local.init.map(|init| rebuild.value(&mut frame, init)).transpose()?;
         rebuild.out.local_variables.get_mut(new).init = init;
-        if let Some(literal @ (Literal::U32(_) | Literal::I32(_))) =
-            init.and_then(|init| rebuild.literal(init))
-        {
-            rebuild.known.insert(new, literal);
-        }
+        let value = init.and_then(|init| rebuild.literal(init));
+        rebuild.known.set(new, value);
     }
     let mut body = rebuild.block(&mut frame, &function.body, 0)?;
     tail::strip(&mut body);
@@ -148,19 +144,9 @@ impl<'m> Rebuild<'m> {
     /// Appends a copy of an expression with its operands' new handles.
     fn copy(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>) -> Result<Handle<Expression>> {
         let mut expression = frame.source.expressions[old].clone();
-        let mut failed = None;
-        let known = each_operand(&mut expression, |operand| match self.value(frame, *operand) {
-            Ok(new) => *operand = new,
-            Err(error) => failed = Some(error),
-        });
-        match failed {
-            Some(error) => Err(error),
-            None if !known => Err(Error::unsupported("an expression that is not of compute kernels")),
-            None => {
-                let expression = self.simpler(frame, old, expression);
-                Ok(self.out.expressions.append(expression, frame.source.expressions.get_span(old)))
-            }
-        }
+        renew_operands(&mut expression, |operand| self.value(frame, operand))?;
+        let expression = self.simpler(frame, old, expression);
+        Ok(self.out.expressions.append(expression, frame.source.expressions.get_span(old)))
     }
 
     /// An operation on constants is its value; an access by a constant needs no index.
@@ -211,12 +197,8 @@ impl<'m> Rebuild<'m> {
     /// A constant expression of the module, as one of the function.
     fn global_value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
         let mut expression = self.module.global_expressions[old].clone();
-        let mut failed = None;
-        each_operand(&mut expression, |operand| match self.global_value(*operand) {
-            Ok(new) => *operand = new,
-            Err(error) => failed = Some(error),
-        });
-        failed.map_or_else(|| Ok(self.append(expression)), Err)
+        renew_operands(&mut expression, |operand| self.global_value(operand))?;
+        Ok(self.append(expression))
     }
 
     /// `depth` counts the loops and switches of the same function around the block.
@@ -274,14 +256,7 @@ impl<'m> Rebuild<'m> {
         out: &mut Block,
     ) -> Result<()> {
         let mut statement = statement.clone();
-        let mut failed = None;
-        each_use(&mut statement, |operand| match self.value(frame, *operand) {
-            Ok(new) => *operand = new,
-            Err(error) => failed = Some(error),
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        renew_uses(&mut statement, |operand| self.value(frame, operand))?;
         if let Some(result) = result_of(&mut statement) {
             // A statement that is written out again gives another value.
             let old = *result;
@@ -293,27 +268,20 @@ impl<'m> Rebuild<'m> {
         {
             self.operations.remove(&local);
         }
-        self.note(&statement);
+        self.known.note((self.module, &self.out), &statement);
         out.push(statement, span);
         Ok(())
     }
 
     fn emit(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>, out: &mut Block) -> Result<()> {
-        if let Expression::Load { pointer } = frame.source.expressions[old]
-            && let Expression::LocalVariable(local) = frame.source.expressions[pointer]
-            && let Some(&operation) = self.operations.get(&frame.locals[local.index()])
-        {
-            frame.map[old.index()] = Some(operation);
-            return Ok(());
-        }
-        if let Expression::Load { pointer } = frame.source.expressions[old]
-            && let Expression::LocalVariable(local) = frame.source.expressions[pointer]
-            && let new = frame.locals[local.index()]
-            && self.counters.contains(&new)
-            && let Some(&literal) = self.known.get(&new)
-        {
-            frame.map[old.index()] = Some(self.append(Expression::Literal(literal)));
-            return Ok(());
+        if let Some(local) = loaded(frame.source, old).map(|local| frame.locals[local.index()]) {
+            let counter = self.known.value(local).filter(|_| self.counters.contains(&local));
+            let known = self.operations.get(&local).copied();
+            let known = known.or_else(|| counter.map(|value| self.append(Expression::Literal(value))));
+            if known.is_some() {
+                frame.map[old.index()] = known;
+                return Ok(());
+            }
         }
         let right = self.hide(frame, old, out)?;
         let new = self.copy(frame, old)?;
@@ -403,7 +371,7 @@ impl<'m> Rebuild<'m> {
                 None => self.append(Expression::ZeroValue(local.ty)),
             };
             let store = Statement::Store { pointer, value };
-            self.note(&store);
+            self.known.note((self.module, &self.out), &store);
             out.push(store, Span::UNDEFINED);
         }
         Ok(())

@@ -69,7 +69,7 @@ impl Rebuild<'_> {
         let accept = self.block(frame, accept, depth)?;
         let accepted = std::mem::replace(&mut self.known, before);
         let reject = self.block(frame, reject, depth)?;
-        self.known.retain(|variable, literal| accepted.get(variable) == Some(literal));
+        self.known.intersect(&accepted);
         if let Some(operation) = self.operation(condition, &accept, &reject) {
             self.join_operation(operation, accept, span, out);
         } else {

@@ -1,6 +1,42 @@
-//! The operands of an expression, to be replaced.
+//! What expressions and statements use and give, to be replaced.
 
 use naga::{AtomicFunction, Expression, Handle, Statement};
+use runtime_core::{Error, Result};
+
+/// Puts what `value` gives in the place of every operand of an expression.
+///
+/// # Errors
+/// `Unsupported` for an expression that no kernel has; those of `value`.
+pub(crate) fn renew_operands(
+    expression: &mut Expression,
+    mut value: impl FnMut(Handle<Expression>) -> Result<Handle<Expression>>,
+) -> Result<()> {
+    let mut renewed = Ok(());
+    let known = each_operand(expression, |operand| match value(*operand) {
+        Ok(new) => *operand = new,
+        Err(error) => renewed = Err(error),
+    });
+    match known {
+        true => renewed,
+        false => Err(Error::unsupported(format!("{expression:?} in a compute kernel"))),
+    }
+}
+
+/// Puts what `value` gives in the place of every expression that a statement without a body uses.
+///
+/// # Errors
+/// Those of `value`.
+pub(crate) fn renew_uses(
+    statement: &mut Statement,
+    mut value: impl FnMut(Handle<Expression>) -> Result<Handle<Expression>>,
+) -> Result<()> {
+    let mut renewed = Ok(());
+    each_use(statement, |operand| match value(*operand) {
+        Ok(new) => *operand = new,
+        Err(error) => renewed = Err(error),
+    });
+    renewed
+}
 
 /// Calls `visit` with every operand of an expression; `false` for kinds that no compute kernel of ours has.
 pub(crate) fn each_operand(
@@ -93,4 +129,16 @@ pub(crate) fn result_of(statement: &mut Statement) -> Option<&mut Handle<Express
         | Statement::SubgroupCollectiveOperation { result, .. } => Some(result),
         _ => None,
     }
+}
+
+/// Whether a statement gives an expression its value.
+pub(crate) const fn is_result(expression: &Expression) -> bool {
+    matches!(
+        expression,
+        Expression::CallResult(_)
+            | Expression::AtomicResult { .. }
+            | Expression::WorkGroupUniformLoadResult { .. }
+            | Expression::SubgroupBallotResult
+            | Expression::SubgroupOperationResult { .. }
+    )
 }

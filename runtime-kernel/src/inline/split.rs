@@ -6,6 +6,7 @@ use naga::{
 };
 
 use super::operands::each_use;
+use crate::blocks;
 use crate::uniformity::operands;
 
 /// Elements of an array that is taken apart.
@@ -71,29 +72,18 @@ impl Array {
             Expression::AccessIndex { .. } => true,
             other => !operands(other).any(|operand| self.is_part(function, operand)),
         });
-        zero && expressions && self.is_apart_in(function, &function.body)
-    }
-
-    fn is_apart_in(&self, function: &Function, block: &Block) -> bool {
-        block.iter().all(|statement| match statement {
-            Statement::Block(block) => self.is_apart_in(function, block),
-            Statement::If { accept, reject, .. } => {
-                self.is_apart_in(function, accept) && self.is_apart_in(function, reject)
+        let is_whole = |statement: &Statement| match statement {
+            Statement::Store { pointer, .. } => {
+                self.is_part(function, *pointer) && !self.zeroes(function, statement)
             }
-            Statement::Switch { cases, .. } => {
-                cases.iter().all(|case| self.is_apart_in(function, &case.body))
-            }
-            Statement::Loop { body, continuing, .. } => {
-                self.is_apart_in(function, body) && self.is_apart_in(function, continuing)
-            }
-            statement if self.zeroes(function, statement) => true,
-            Statement::Store { pointer, .. } => !self.is_part(function, *pointer),
+            other if blocks::inner(other).next().is_some() => false,
             other => {
                 let mut found = false;
                 each_use(&mut other.clone(), |used| found |= self.path(function, *used).is_some());
-                !found
+                found
             }
-        })
+        };
+        zero && expressions && !blocks::any(&function.body, &is_whole)
     }
 
     /// Whether a statement sets the whole to zero.

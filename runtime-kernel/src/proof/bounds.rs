@@ -13,7 +13,7 @@ use naga::{
 pub(crate) use super::facts::{Bounds, Fact, Scope};
 use super::{Frame, range};
 use crate::program::Program;
-use crate::uniformity::{Root, assigned, root};
+use crate::uniformity::{Root, assigned, loaded, root};
 
 /// What is known of the values of a module's functions and entry points.
 #[derive(Debug)]
@@ -100,8 +100,8 @@ impl<'f> Walk<'f> {
             match statement {
                 Statement::Emit(range) => {
                     for handle in range.clone() {
-                        let reads =
-                            self.variable_of(handle).map_or(0, |variable| self.latest[variable.index()]);
+                        let variable = loaded(self.function, handle);
+                        let reads = variable.map_or(0, |variable| self.latest[variable.index()]);
                         self.bounds.note(handle, scope, reads);
                     }
                 }
@@ -131,15 +131,6 @@ impl<'f> Walk<'f> {
                 }
                 _ => {}
             }
-        }
-    }
-
-    /// The variable of which an expression is the value.
-    fn variable_of(&self, load: Handle<Expression>) -> Option<Handle<LocalVariable>> {
-        let Expression::Load { pointer } = self.function.expressions[load] else { return None };
-        match self.function.expressions[pointer] {
-            Expression::LocalVariable(variable) => Some(variable),
-            _ => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use naga::{Expression, Function, Handle, Literal, Module, Scalar, Statement, TypeInner};
 
+use super::constant::literal;
 use super::range::of_binary;
 
 /// Chains of operators longer than this prove nothing.
@@ -47,12 +48,8 @@ fn upper(
 }
 
 fn number(module: &Module, function: &Function, value: Handle<Expression>) -> Option<u64> {
-    match function.expressions[value] {
-        Expression::Literal(Literal::U32(value)) => Some(value.into()),
-        Expression::Constant(constant) => match module.global_expressions[module.constants[constant].init] {
-            Expression::Literal(Literal::U32(value)) => Some(value.into()),
-            _ => None,
-        },
+    match literal(module, &function.expressions, value) {
+        Some(Literal::U32(value)) => Some(value.into()),
         _ => None,
     }
 }

@@ -6,10 +6,12 @@
 //! | `bounds`, `facts` | what conditions say of the values that they compare |
 //! | `range`, `call` | what proves an access in range |
 //! | `proviso`, `polynomial` | what a launch has to keep to for an access to be in range |
-//! | `rounds` | how often a loop goes round |
+//! | `constant` | values that are constant, and variables that have such |
+//! | `rounds` | how often a loop goes round, and which are better written out |
 
 pub(crate) mod bounds;
 mod call;
+pub(crate) mod constant;
 mod facts;
 pub(crate) mod polynomial;
 pub(crate) mod proviso;

@@ -7,8 +7,9 @@ use naga::{
 };
 
 use super::bounds::{Fact, Scope};
+use super::constant::literal;
 use super::{Frame, call};
-use crate::uniformity::operands;
+use crate::uniformity::{loaded, operands};
 
 /// An element of an array, a matrix or a vector.
 #[derive(Clone, Copy, Debug)]
@@ -150,13 +151,8 @@ pub(crate) fn upper(
 fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, depth: u32) -> Option<u64> {
     let upper = |expression| upper(frame, scope, expression, depth + 1);
     match frame.function.expressions[expression] {
-        Expression::Literal(literal) => of_literal(literal),
-        Expression::Constant(constant) => {
-            match frame.module.global_expressions[frame.module.constants[constant].init] {
-                Expression::Literal(literal) => of_literal(literal),
-                Expression::ZeroValue(_) => Some(0),
-                _ => None,
-            }
+        Expression::Literal(_) | Expression::Constant(_) => {
+            of_literal(literal(frame.module, &frame.function.expressions, expression)?)
         }
         Expression::ZeroValue(_) => Some(0),
         Expression::Binary { op, left, right } => {
@@ -189,10 +185,7 @@ fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, dep
             }
             _ => None,
         },
-        Expression::Load { pointer } => match frame.function.expressions[pointer] {
-            Expression::LocalVariable(variable) => frame.bounds.ceiling(variable),
-            _ => None,
-        },
+        Expression::Load { .. } => frame.bounds.ceiling(loaded(frame.function, expression)?),
         Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(frame, expression),
         Expression::CallResult(function) => {
             let arguments = frame.bounds.arguments_of(expression)?;

@@ -1,8 +1,10 @@
 //! Loops of few rounds, marked to be written out: naga's writer marks none.
 
-use naga::{Block, Expression, FastHashMap, Function, Handle, LocalVariable, Module, Statement};
+use naga::{Block, Function, Module, Statement};
 
-use crate::proof::rounds;
+use crate::barriers::has_barrier;
+use crate::blocks;
+use crate::proof::rounds::{head, written_out};
 
 /// The instruction at the head of a loop, and its words.
 const LOOP_MERGE: u32 = 246;
@@ -11,24 +13,19 @@ const WORDS: usize = 4;
 /// The bit that asks for a loop to be written out.
 const UNROLL: u32 = 1;
 
-/// Expressions of a loop and of those in it, all written out: drivers obey, and take minutes for some times as many.
-const SIZE: u64 = 8000;
-
-/// What a call counts as.
-const CALL: u64 = 12;
-
 /// Words before the first instruction.
 const HEADER: usize = 5;
 
+/// Whether a loop of few rounds is asked to be written out, by its body.
+fn is_marked(body: &Block) -> bool {
+    !has_barrier(body)
+}
+
 /// Marks the short loops of a module in what was written of it: loops stand there in the same order.
 pub(super) fn write_out(module: &Module, words: &mut [u32]) {
-    let mut short = Vec::new();
-    for (_, function) in module.functions.iter() {
-        find((module, function), &function.body, &mut short);
-    }
-    for entry in &module.entry_points {
-        find((module, &entry.function), &entry.function.body, &mut short);
-    }
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
+    let short: Vec<bool> = all.flat_map(|function| short(module, function)).collect();
     let heads = heads(words);
     if heads.len() == short.len() {
         for (head, _) in heads.into_iter().zip(short).filter(|(_, short)| *short) {
@@ -37,52 +34,16 @@ pub(super) fn write_out(module: &Module, words: &mut [u32]) {
     }
 }
 
-/// Whether each loop of a block is short, those around others first; gives the size of the block, with these written out.
-fn find(source: (&Module, &Function), block: &Block, short: &mut Vec<bool>) -> u64 {
-    let mut size = 0;
-    let mut stored = FastHashMap::default();
-    for statement in block {
-        size += match statement {
-            Statement::Emit(range) => range.clone().count() as u64,
-            Statement::Block(inner) => find(source, inner, short),
-            Statement::If { accept, reject, .. } => find(source, accept, short) + find(source, reject, short),
-            Statement::Switch { cases, .. } => cases.iter().map(|case| find(source, &case.body, short)).sum(),
-            Statement::Loop { body, continuing, .. } => looped(source, [body, continuing], &stored, short),
-            Statement::Call { .. } => CALL,
-            Statement::Store { pointer, value } => {
-                if let Expression::LocalVariable(variable) = source.1.expressions[*pointer] {
-                    stored.insert(variable, *value);
-                }
-                1
-            }
-            _ => 1,
-        };
-    }
-    size
-}
-
-fn looped(
-    source: (&Module, &Function),
-    [body, continuing]: [&Block; 2],
-    stored: &FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
-    short: &mut Vec<bool>,
-) -> u64 {
-    let at = short.len();
-    short.push(false);
-    let once = find(source, body, short) + find(source, continuing, short);
-    let condition = rounds::condition(body);
-    let start = |variable: Handle<LocalVariable>| {
-        stored.get(&variable).copied().or(source.1.local_variables[variable].init)
-    };
-    let all =
-        rounds::greatest(source, condition, continuing, start).map(|rounds| rounds.saturating_mul(once));
-    match all.filter(|all| *all <= SIZE && rounds::is_short(source, condition, [body, continuing])) {
-        Some(all) => {
-            short[at] = true;
-            all
+/// Whether each loop of a function is to be marked, those around others first.
+fn short(module: &Module, function: &Function) -> Vec<bool> {
+    let found = written_out((module, function), &is_marked);
+    let mut short = Vec::new();
+    blocks::each(&function.body, &mut |statement| {
+        if let Statement::Loop { body, .. } = statement {
+            short.push(head(body).is_some_and(|(_, condition)| found.contains_key(&condition)));
         }
-        None => once,
-    }
+    });
+    short
 }
 
 /// Where the instructions at the heads of loops stand.

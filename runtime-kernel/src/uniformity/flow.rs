@@ -3,6 +3,7 @@
 use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
 
 use super::{Analysis, Root, Shape, is_read_only, root};
+use crate::blocks;
 
 /// The shapes of local variables at a point; `None` where control never arrives.
 type State = Option<Vec<Shape>>;
@@ -325,27 +326,23 @@ fn spread(mut state: Vec<Shape>, assigned: Vec<Handle<LocalVariable>>, choice: S
 
 /// Adds the local variables that a block may assign.
 pub(crate) fn assigned(function: &Function, block: &Block, found: &mut Vec<Handle<LocalVariable>>) {
+    blocks::each(block, &mut |statement| assigned_by(function, statement, found));
+}
+
+/// Adds those that a statement itself may assign.
+pub(crate) fn assigned_by(
+    function: &Function,
+    statement: &Statement,
+    found: &mut Vec<Handle<LocalVariable>>,
+) {
     let local = |pointer| match root(function, pointer) {
         Root::Local(variable) => Some(variable),
         _ => None,
     };
-    for statement in block {
-        match statement {
-            Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => {
-                found.extend(local(*pointer));
-            }
-            Statement::Call { arguments, .. } => found.extend(arguments.iter().copied().filter_map(local)),
-            Statement::Block(block) => assigned(function, block, found),
-            Statement::If { accept: first, reject: second, .. }
-            | Statement::Loop { body: first, continuing: second, .. } => {
-                assigned(function, first, found);
-                assigned(function, second, found);
-            }
-            Statement::Switch { cases, .. } => {
-                cases.iter().for_each(|case| assigned(function, &case.body, found));
-            }
-            _ => {}
-        }
+    match statement {
+        Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => found.extend(local(*pointer)),
+        Statement::Call { arguments, .. } => found.extend(arguments.iter().copied().filter_map(local)),
+        _ => {}
     }
 }
 

@@ -18,6 +18,27 @@ fn nested_loops() {
     nested_loops_r[0] = sum; nested_loops_r[1] = turns; nested_loops_r[2] = skipped;
 }
 
+//# loop_bounds: §for-statement: condition and step are evaluated in each iteration, but for what a `let` named before
+//= write u32: 0*4 -> 4 16 3 7
+@group(0) @binding(0) var<storage, read_write> loop_bounds_r: array<u32>;
+@compute @workgroup_size(1)
+fn loop_bounds() {
+    var turns = 0u;
+    var limit = 8u;
+    for (var i = 0u; i < limit; i++) { limit = 4u; turns += 1u; }
+    loop_bounds_r[0] = turns;
+    turns = 0u;
+    var step = 1u; let first_step = step; step = 8u;
+    for (var i = 0u; i < 16u; i += first_step) { turns += 1u; }
+    loop_bounds_r[1] = turns;
+    turns = 0u;
+    for (var i = 1u; i < 40u; i *= step) { step = 4u; turns += 1u; }
+    loop_bounds_r[2] = turns;
+    turns = 0u;
+    for (var half = -64; half < 0; half /= 2) { turns += 1u; }
+    loop_bounds_r[3] = turns;
+}
+
 //# switch_cases: §switch-statement: no fall-through, several selectors, default in the middle
 //= read i32: 0 1 2 3 -5 100
 //= write i32: 0*6 -> 10 20 20 -1 50 -1

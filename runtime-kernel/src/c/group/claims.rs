@@ -22,7 +22,8 @@ use naga::{
 
 use super::entry::Entry;
 use super::homes::Home;
-use super::uses::Skip;
+use crate::blocks::Skip;
+use crate::inline::is_result;
 use crate::proof::range;
 use crate::uniformity::{Root, Shape, operands};
 
@@ -235,12 +236,8 @@ impl Finder<'_, '_, '_, '_> {
             }
             Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) => true,
             Expression::Load { pointer } => self.is_known_load(value, pointer, known),
-            Expression::CallResult(_)
-            | Expression::AtomicResult { .. }
-            | Expression::WorkGroupUniformLoadResult { .. }
-            | Expression::SubgroupBallotResult
-            | Expression::SubgroupOperationResult { .. } => false,
             Expression::ArrayLength(_) => true,
+            ref result if is_result(result) => false,
             ref other => operands(other).all(|operand| self.is_known(operand, known, count)),
         };
         if fine && entry.uses.is_named(value) {

@@ -13,7 +13,7 @@ use super::preamble::PREAMBLE;
 use super::steps::{Condition, Step, Steps, cut};
 use super::uses::Uses;
 use crate::c::lines::Lines;
-use crate::c::statement::Printer;
+use crate::c::statement::{Printer, case_label};
 use crate::c::writer::Writer;
 use crate::proof::Frame;
 use crate::uniformity::Uniformity;
@@ -456,13 +456,7 @@ impl Entry<'_, '_, '_> {
         let selector = self.condition(selector)?;
         self.open(&format!("switch ({selector}) {{"));
         for (value, fall_through, steps) in cases {
-            let label = match value {
-                SwitchValue::I32(i32::MIN) => "case -2147483647 - 1:".to_owned(),
-                SwitchValue::I32(value) => format!("case {value}:"),
-                SwitchValue::U32(value) => format!("case {value}u:"),
-                SwitchValue::Default => "default:".to_owned(),
-            };
-            self.open(&format!("{label} {{"));
+            self.open(&format!("{} {{", case_label(*value)));
             self.steps(steps)?;
             if !fall_through {
                 self.line("break;");

@@ -14,7 +14,7 @@ use super::environment::{Kept, Part};
 use super::homes::Home;
 use super::rows::{carried, leaves, width, written};
 use super::steps::Step;
-use super::uses::Skip;
+use crate::blocks::Skip;
 use crate::c::form::level;
 use crate::proof::range;
 

@@ -3,7 +3,7 @@
 use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Module, Statement};
 
 use super::steps::contains_barrier;
-use super::uses::Skip;
+use crate::blocks::{self, Skip};
 use crate::uniformity::{Root, Shape, Uniformity, functional, is_read_only, operands, root};
 
 /// Which parts of an entry point run once.
@@ -107,24 +107,10 @@ impl<'a> Once<'a> {
         let mut skipped = false;
         for statement in block {
             let inner = group && (self.is_cut(statement) || matches!(statement, Statement::Block(_)));
-            let skips = match statement {
-                Statement::Block(block) => self.lose(block, inner, lost),
-                Statement::If { accept, reject, .. } => {
-                    self.lose(accept, inner, lost) | self.lose(reject, inner, lost)
-                }
-                Statement::Switch { cases, .. } => {
-                    cases.iter().fold(false, |skips, case| self.lose(&case.body, inner, lost) | skips)
-                }
-                Statement::Loop { body, continuing, .. } => {
-                    self.lose(body, inner, lost);
-                    self.lose(continuing, inner, lost);
-                    false
-                }
-                simple => {
-                    self.lose_written(simple, group, lost);
-                    false
-                }
-            };
+            self.lose_written(statement, group, lost);
+            let within = blocks::inner(statement);
+            let skips = within.fold(false, |skips, block| self.lose(block, inner, lost) | skips)
+                && !matches!(statement, Statement::Loop { .. });
             skipped |= skips || (group && !inner && Skip::of(statement) != Skip::No);
             group &= !skipped;
         }
@@ -200,30 +186,22 @@ impl<'a> Once<'a> {
         block.iter().any(|statement| match statement {
             Statement::Break => !in_switch,
             Statement::Continue | Statement::Return { .. } => true,
-            Statement::Block(block) => self.leaves(block, in_switch),
-            Statement::If { condition, accept, reject } => {
-                self.uniformity.is_uniform(*condition)
-                    && (self.leaves(accept, in_switch) || self.leaves(reject, in_switch))
+            Statement::Loop { .. } => false,
+            other => {
+                let in_switch = in_switch || matches!(other, Statement::Switch { .. });
+                blocks::control(other).is_none_or(|condition| self.uniformity.is_uniform(condition))
+                    && blocks::inner(other).any(|block| self.leaves(block, in_switch))
             }
-            Statement::Switch { selector, cases } => {
-                self.uniformity.is_uniform(*selector)
-                    && cases.iter().any(|case| self.leaves(&case.body, true))
-            }
-            _ => false,
         })
     }
 
     fn has_cut_loop(&self, block: &Block) -> bool {
         block.iter().any(|statement| match statement {
             Statement::Loop { body, continuing, break_if } => self.is_cut_loop(body, continuing, *break_if),
-            Statement::Block(block) => self.has_cut_loop(block),
-            Statement::If { condition, accept, reject } => {
-                self.is_once(*condition) && (self.has_cut_loop(accept) || self.has_cut_loop(reject))
+            other => {
+                blocks::control(other).is_none_or(|condition| self.is_once(condition))
+                    && blocks::inner(other).any(|block| self.has_cut_loop(block))
             }
-            Statement::Switch { selector, cases } => {
-                self.is_once(*selector) && cases.iter().any(|case| self.has_cut_loop(&case.body))
-            }
-            _ => false,
         })
     }
 
@@ -254,19 +232,13 @@ fn jump_conditions(
         match statement {
             Statement::Break if !in_switch => found.extend_from_slice(path),
             Statement::Continue => found.extend_from_slice(path),
-            Statement::Block(block) => jump_conditions(block, path, in_switch, found),
-            Statement::If { condition, accept, reject } => {
-                path.push(*condition);
-                jump_conditions(accept, path, in_switch, found);
-                jump_conditions(reject, path, in_switch, found);
-                path.pop();
+            Statement::Loop { .. } => {}
+            other => {
+                let (depth, in_switch) = (path.len(), in_switch || matches!(other, Statement::Switch { .. }));
+                path.extend(blocks::control(other));
+                blocks::inner(other).for_each(|block| jump_conditions(block, path, in_switch, found));
+                path.truncate(depth);
             }
-            Statement::Switch { selector, cases } => {
-                path.push(*selector);
-                cases.iter().for_each(|case| jump_conditions(&case.body, path, true, found));
-                path.pop();
-            }
-            _ => {}
         }
     }
 }
@@ -275,25 +247,11 @@ fn jump_conditions(
 type Call = (Handle<Expression>, Option<Handle<Function>>, Vec<Handle<Expression>>);
 
 fn collect_calls(block: &Block, calls: &mut Vec<Call>) {
-    for statement in block {
-        match statement {
-            Statement::Call { function, arguments, result: Some(result) } => {
-                calls.push((*result, Some(*function), arguments.clone()));
-            }
-            Statement::WorkGroupUniformLoad { pointer, result } => {
-                calls.push((*result, None, vec![*pointer]));
-            }
-            Statement::Block(block) => collect_calls(block, calls),
-            Statement::If { accept, reject, .. } => {
-                collect_calls(accept, calls);
-                collect_calls(reject, calls);
-            }
-            Statement::Switch { cases, .. } => cases.iter().for_each(|case| collect_calls(&case.body, calls)),
-            Statement::Loop { body, continuing, .. } => {
-                collect_calls(body, calls);
-                collect_calls(continuing, calls);
-            }
-            _ => {}
+    blocks::each(block, &mut |statement| match statement {
+        Statement::Call { function, arguments, result: Some(result) } => {
+            calls.push((*result, Some(*function), arguments.clone()));
         }
-    }
+        Statement::WorkGroupUniformLoad { pointer, result } => calls.push((*result, None, vec![*pointer])),
+        _ => {}
+    });
 }

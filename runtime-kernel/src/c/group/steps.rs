@@ -10,8 +10,9 @@ use runtime_core::Result;
 
 use super::once::Once;
 use super::rows::rows;
-use super::uses::{Skip, Uses};
+use super::uses::Uses;
 use crate::barriers::has_barrier;
+use crate::blocks::{self, Skip};
 use crate::program::Program;
 
 /// One step of a work-group.
@@ -267,10 +268,5 @@ fn once(steps: &mut Vec<Step>, statement: Statement, span: Span) {
 
 /// Whether a statement has a barrier in it.
 pub(super) fn contains_barrier(statement: &Statement) -> bool {
-    match statement {
-        Statement::If { accept, reject, .. } => has_barrier(accept) || has_barrier(reject),
-        Statement::Loop { body, continuing, .. } => has_barrier(body) || has_barrier(continuing),
-        Statement::Switch { cases, .. } => cases.iter().any(|case| has_barrier(&case.body)),
-        _ => false,
-    }
+    blocks::inner(statement).any(has_barrier)
 }

@@ -14,7 +14,7 @@ use runtime_core::{Access, Result};
 
 use super::claims::Claims;
 use super::entry::Entry;
-use super::uses::Skip;
+use crate::blocks::Skip;
 
 /// What is printed once: `stream_` copies a part of a row, `STREAMED_` is the memory of a launch from which on that pays.
 const LIBRARY: &str = "\

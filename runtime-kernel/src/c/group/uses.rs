@@ -3,6 +3,7 @@
 use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Statement};
 
 use super::steps::Region;
+use crate::blocks;
 use crate::inline::each_use;
 use crate::uniformity::{Root, operands, root};
 
@@ -29,40 +30,6 @@ pub(super) struct Needs {
     pub(super) returns: bool,
     /// Whether it has an atomic operation, or calls a function.
     pub(super) atomics: bool,
-}
-
-/// How far ahead some invocations go by jumps out of a statement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Skip {
-    #[default]
-    No,
-    /// Past the switch or loop.
-    Break,
-    /// To the end of the iteration.
-    Continue,
-}
-
-impl Skip {
-    /// By the jumps of a statement out of it.
-    pub(super) fn of(statement: &Statement) -> Self {
-        Self::within(statement, false)
-    }
-
-    fn within(statement: &Statement, in_switch: bool) -> Self {
-        let of = |block: &Block, in_switch| {
-            block.iter().map(|statement| Self::within(statement, in_switch)).max().unwrap_or_default()
-        };
-        match statement {
-            Statement::Break if !in_switch => Self::Break,
-            Statement::Continue => Self::Continue,
-            Statement::Block(block) => of(block, in_switch),
-            Statement::If { accept, reject, .. } => of(accept, in_switch).max(of(reject, in_switch)),
-            Statement::Switch { cases, .. } => {
-                cases.iter().map(|case| of(&case.body, true)).max().unwrap_or_default()
-            }
-            _ => Self::No,
-        }
-    }
 }
 
 impl<'a> Uses<'a> {
@@ -121,20 +88,12 @@ impl<'a> Uses<'a> {
                     self.operands(handle, needs);
                 }
             }
-            Statement::Block(block) => self.block(block, needs),
-            Statement::If { condition, accept, reject } => {
-                self.value(*condition, needs);
-                self.block(accept, needs);
-                self.block(reject, needs);
-            }
-            Statement::Switch { selector, cases } => {
-                self.value(*selector, needs);
-                cases.iter().for_each(|case| self.block(&case.body, needs));
-            }
-            Statement::Loop { body, continuing, break_if } => {
-                self.block(body, needs);
-                self.block(continuing, needs);
-                break_if.iter().for_each(|&condition| self.value(condition, needs));
+            Statement::Block(_)
+            | Statement::If { .. }
+            | Statement::Switch { .. }
+            | Statement::Loop { .. } => {
+                blocks::control(statement).into_iter().for_each(|value| self.value(value, needs));
+                blocks::inner(statement).for_each(|block| self.block(block, needs));
             }
             Statement::Store { pointer, value } => {
                 match self.function.expressions[*pointer] {

@@ -1,0 +1,130 @@
+//! Values that are constant, and what operations make of them.
+
+use naga::{
+    Arena, BinaryOperator as Op, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable,
+    Module, Statement, TypeInner,
+};
+
+use crate::uniformity::{assigned, assigned_by};
+
+/// The literal that an expression is, or stands for by a constant's name.
+pub(crate) fn literal(
+    module: &Module,
+    expressions: &Arena<Expression>,
+    expression: Handle<Expression>,
+) -> Option<Literal> {
+    match expressions[expression] {
+        Expression::Literal(literal) => Some(literal),
+        Expression::ZeroValue(ty) => match module.types[ty].inner {
+            TypeInner::Scalar(scalar) => Literal::zero(scalar),
+            _ => None,
+        },
+        Expression::Constant(constant) => {
+            literal(module, &module.global_expressions, module.constants[constant].init)
+        }
+        _ => None,
+    }
+}
+
+/// The value of an operation on constants, as WGSL computes it at run time.
+pub(crate) fn fold(op: Op, left: Literal, right: Literal) -> Option<Literal> {
+    let bools = |a: bool| Some(Literal::Bool(a));
+    match (left, right) {
+        (Literal::U32(a), Literal::U32(b)) => match op {
+            Op::Add => Some(Literal::U32(a.wrapping_add(b))),
+            Op::Subtract => Some(Literal::U32(a.wrapping_sub(b))),
+            Op::Multiply => Some(Literal::U32(a.wrapping_mul(b))),
+            Op::Divide => a.checked_div(b).map(Literal::U32),
+            Op::ShiftLeft => Some(Literal::U32(a << (b & 31))),
+            Op::ShiftRight => Some(Literal::U32(a >> (b & 31))),
+            other => compare(other, &a, &b).and_then(bools),
+        },
+        (Literal::I32(a), Literal::U32(b)) => match op {
+            Op::ShiftLeft => Some(Literal::I32(a << (b & 31))),
+            Op::ShiftRight => Some(Literal::I32(a >> (b & 31))),
+            _ => None,
+        },
+        (Literal::I32(a), Literal::I32(b)) => match op {
+            Op::Add => Some(Literal::I32(a.wrapping_add(b))),
+            Op::Subtract => Some(Literal::I32(a.wrapping_sub(b))),
+            Op::Multiply => Some(Literal::I32(a.wrapping_mul(b))),
+            Op::Divide => a.checked_div(b).map(Literal::I32),
+            other => compare(other, &a, &b).and_then(bools),
+        },
+        _ => None,
+    }
+}
+
+fn compare<T: Ord>(op: Op, a: &T, b: &T) -> Option<bool> {
+    Some(match op {
+        Op::Less => a < b,
+        Op::LessEqual => a <= b,
+        Op::Greater => a > b,
+        Op::GreaterEqual => a >= b,
+        Op::Equal => a == b,
+        Op::NotEqual => a != b,
+        _ => return None,
+    })
+}
+
+/// The variables whose value is known at a place: integers and booleans.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known(FastHashMap<Handle<LocalVariable>, Literal>);
+
+impl Known {
+    /// What is known where a function begins.
+    pub(crate) fn at_start(module: &Module, function: &Function) -> Self {
+        let mut known = Self::default();
+        for (variable, local) in function.local_variables.iter() {
+            known.set(
+                variable,
+                match (local.init, &module.types[local.ty].inner) {
+                    (Some(init), _) => literal(module, &function.expressions, init),
+                    (None, TypeInner::Scalar(scalar)) => Literal::zero(*scalar),
+                    _ => None,
+                },
+            );
+        }
+        known
+    }
+
+    pub(crate) fn value(&self, variable: Handle<LocalVariable>) -> Option<Literal> {
+        self.0.get(&variable).copied()
+    }
+
+    /// Takes note of a value, or of there being none.
+    pub(crate) fn set(&mut self, variable: Handle<LocalVariable>, value: Option<Literal>) {
+        match value {
+            Some(value @ (Literal::U32(_) | Literal::I32(_) | Literal::Bool(_))) => {
+                self.0.insert(variable, value);
+            }
+            _ => {
+                self.0.remove(&variable);
+            }
+        }
+    }
+
+    /// Takes note of what a statement without a block does.
+    pub(crate) fn note(&mut self, (module, function): (&Module, &Function), statement: &Statement) {
+        let mut lost = Vec::new();
+        assigned_by(function, statement, &mut lost);
+        lost.into_iter().for_each(|variable| self.set(variable, None));
+        if let Statement::Store { pointer, value } = *statement
+            && let Expression::LocalVariable(variable) = function.expressions[pointer]
+        {
+            self.set(variable, literal(module, &function.expressions, value));
+        }
+    }
+
+    /// Forgets the variables that blocks may assign.
+    pub(crate) fn forget<'b>(&mut self, function: &Function, blocks: impl Iterator<Item = &'b Block>) {
+        let mut lost = Vec::new();
+        blocks.for_each(|block| assigned(function, block, &mut lost));
+        lost.into_iter().for_each(|variable| self.set(variable, None));
+    }
+
+    /// Keeps what is the same at another place.
+    pub(crate) fn intersect(&mut self, other: &Self) {
+        self.0.retain(|variable, value| other.0.get(variable) == Some(value));
+    }
+}
