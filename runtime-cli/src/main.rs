@@ -8,6 +8,7 @@ mod conformance;
 mod devices;
 mod doctor;
 mod eval;
+mod log;
 mod lower;
 mod output;
 mod prepare;
@@ -27,6 +28,7 @@ use clap::Parser;
 use arguments::{Action, Command};
 
 fn main() -> ExitCode {
+    log::show();
     let done = match &Command::parse().action {
         Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),
         Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vulkan_tests::{
-    Driver, Finished, beside, compile_glsl, finish, glslang, lavapipe, layer, missing, on, watched,
+    Driver, Finished, VALIDATION, beside, compile_glsl, finish, glslang, lavapipe, layer, missing, on,
+    watched,
 };
 
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -97,7 +98,20 @@ fn trials(driver: &Driver) -> Vec<Trial> {
         let driver = driver.clone();
         Trial::test(wrong.name, move || is_refused(&driver, wrong))
     });
-    right.chain(wrong).collect()
+    let driver = driver.clone();
+    let said = Trial::test("a_layer_that_is_missing_is_said", move || is_said(&driver));
+    right.chain(wrong).chain([said]).collect()
+}
+
+/// The command prints what backends log.
+fn is_said(driver: &Driver) -> Result<(), Failed> {
+    let temporary = tempfile::tempdir()?;
+    let mut command = Command::new(beside("runtime")?);
+    on(&mut command, &driver.manifest).env("RUNTIME_BACKENDS", beside("libruntime_vulkan.so")?);
+    command.env(VALIDATION, "1").env("VK_LAYER_PATH", temporary.path());
+    let ended = finish(command.arg("devices"), DEADLINE)?;
+    let says = ended.text().contains("warning: vulkan: RUNTIME_VULKAN_VALIDATION is set, but the layer");
+    if ended.status.success() && says { Ok(()) } else { Err(ended.text().into()) }
 }
 
 fn is_right(driver: &Driver, shader: &str) -> Result<(), Failed> {
