@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 
@@ -32,6 +32,8 @@ pub(crate) struct Instance {
     generation: u32,
     /// A list of devices is valid until the next call: one reader at a time.
     listing: Mutex<()>,
+    /// A device was opened.
+    used: Once,
 }
 
 // SAFETY: `handle` is a backend's instance; the contract of the table lets any thread use it.
@@ -76,6 +78,7 @@ impl Instance {
             lowerings,
             generation,
             listing: Mutex::default(),
+            used: Once::new(),
         })
     }
 
@@ -127,6 +130,7 @@ impl Instance {
                 "instance.open_device succeeded but returned no device",
             ));
         }
+        self.used.call_once(lifecycle::watch_exit_first);
         Ok(device)
     }
 

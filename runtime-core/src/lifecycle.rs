@@ -26,6 +26,12 @@ pub(crate) fn install() {
     });
 }
 
+/// Watches for exit before whatever drivers do at exit: handlers run in the reverse of their order, and drivers have added
+/// theirs when a backend's first device is open.
+pub(crate) fn watch_exit_first() {
+    platform::at_exit(exit);
+}
+
 /// Counts forks: what was made in another generation belongs to a parent process.
 #[inline]
 pub(crate) fn generation() -> u32 {
@@ -46,8 +52,9 @@ extern "C" fn forked() {
 }
 
 extern "C" fn exit() {
-    EXITING.store(true, Ordering::SeqCst);
-    wait_until_outside(&INSIDE, EXIT_DEADLINE);
+    if !EXITING.swap(true, Ordering::SeqCst) {
+        wait_until_outside(&INSIDE, EXIT_DEADLINE);
+    }
 }
 
 /// Waits until no thread is counted; says whether that came before the deadline.

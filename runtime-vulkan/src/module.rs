@@ -89,6 +89,7 @@ impl Module for VulkanModule {
         let pipeline = match pipelines.get(name) {
             Some(pipeline) => Arc::clone(pipeline),
             None => {
+                loaded.context.before_code()?;
                 let bindings = u32::try_from(interface.used).unwrap_or(u32::MAX);
                 let made =
                     loaded.shader.pipeline(name, bindings, interface.block.bytes, &loaded.specialised)?;

@@ -101,6 +101,7 @@ impl Lane {
             first = end;
         }
         let queue = self.handle.lock();
+        logical.check_alive()?;
         // SAFETY: everything that is named is alive until the work has ended, and the queue is locked.
         let submitted = unsafe { logical.handle.queue_submit(*queue, &infos, vk::Fence::null()) };
         drop(queue);

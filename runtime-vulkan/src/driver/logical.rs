@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::barriers::Barriers;
@@ -78,6 +78,8 @@ pub(crate) struct Logical {
     lost: OnceLock<Error>,
     /// Semaphores that nobody uses any more, and since when.
     retired: Mutex<VecDeque<(Instant, vk::Semaphore)>>,
+    /// Shared by whoever has code compiled: the end of the process waits for that.
+    pub(super) compiling: RwLock<()>,
     /// The validation layer stops for seconds, and complains of itself, when two threads look at semaphores at once.
     looks: Mutex<()>,
 }
@@ -130,6 +132,7 @@ impl Logical {
             retired: Mutex::default(),
             looks: Mutex::new(()),
             facts,
+            compiling: RwLock::new(()),
             instance: Arc::clone(instance),
             physical,
             handle,
@@ -137,9 +140,7 @@ impl Logical {
         // On an error the drop closes what was made so far.
         let file = choices.keep.then(|| CacheFile::of(&opened.facts)).flatten();
         let opened = opened.prepare(file).map(Arc::new)?;
-        if instance.messenger.is_some() {
-            farewell::before_exit(&opened);
-        }
+        farewell::before_exit(&opened);
         Ok(opened)
     }
 
@@ -178,7 +179,11 @@ impl Logical {
     }
 
     /// Waits until the driver has no work, and keeps others from giving it more meanwhile.
-    pub(super) fn wait_idle(&self) {
+    pub(crate) fn wait_idle(&self) {
+        self.wait_idle_and(|| ());
+    }
+
+    fn wait_idle_and(&self, then: impl FnOnce()) {
         let all = self.lanes.iter().chain(&self.transfer_lanes);
         let _locked: Vec<_> = all.map(|lane| lane.lock()).collect();
         // SAFETY: the device is open, and its queues are locked. An error means that nothing runs any more.
@@ -186,6 +191,20 @@ impl Logical {
     }
 
     /// Whether arguments go into the command buffer.
+        then();
+    }
+
+    /// Waits for whatever is compiled and for all work, and lets nobody in any more: the process is ending.
+    pub(super) fn end(&self) {
+        let _compiled = self.compiling.write();
+        self.wait_idle_and(|| self.refuse());
+        // Whoever still looks at a semaphore is through now.
+        drop(self.looks.lock());
+    }
+
+    /// Lets nobody in any more.
+    pub(super) fn refuse(&self) {
+        self.lost.get_or_init(|| Error::new(ErrorKind::Unavailable, "the process is ending"));
     pub(crate) fn pushes(&self, bindings: u32) -> bool {
         self.push.is_some() && bindings <= self.facts.pushed_bindings
     }

@@ -75,6 +75,7 @@ impl Memory {
     }
 
     fn plain(logical: &Arc<Logical>, home: Home, bytes: u64, alignment: u64) -> Result<Self> {
+        logical.check_alive()?;
         let limit = logical.facts.allocation_bytes;
         if limit != 0 && bytes > limit {
             return Err(Error::new(

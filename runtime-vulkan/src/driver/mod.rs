@@ -20,6 +20,7 @@ mod wanted;
 
 pub(crate) use commands::{Commands, Pool};
 pub(crate) use facts::{Facts, Features, Version};
+pub(crate) use farewell::before_code;
 pub(crate) use lane::{Batch, Lane};
 pub(crate) use logical::{Choices, Logical};
 pub(crate) use memory::{Home, Memory};

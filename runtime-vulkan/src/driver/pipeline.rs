@@ -195,6 +195,8 @@ impl Pipeline {
             None => vk::PipelineCreateFlags::empty(),
         };
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout).flags(flags);
+        let _compiling = self.logical.compiling.read();
+        self.logical.check_alive()?;
         let cache = self.logical.cache.handle;
         // SAFETY: everything that is named is alive, and the driver locks the cache itself.
         let made = unsafe { self.logical.handle.create_compute_pipelines(cache, &[info], None) };

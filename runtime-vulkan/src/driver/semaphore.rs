@@ -39,6 +39,7 @@ impl Semaphore {
     #[inline]
     pub(crate) fn value(&self) -> Result<u64> {
         let _one = self.logical.look();
+        self.logical.check_alive()?;
         // SAFETY: the semaphore is alive.
         let value = unsafe { self.logical.handle.get_semaphore_counter_value(self.handle) };
         let value = self.logical.check("vkGetSemaphoreCounterValue", value)?;
@@ -57,6 +58,7 @@ impl Semaphore {
         if self.logical.instance.messenger.is_some() {
             return self.wait_validated(value, slice);
         }
+        self.logical.check_alive()?;
         let (semaphores, values) = ([self.handle], [value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
@@ -86,6 +88,7 @@ impl Semaphore {
     /// # Errors
     /// `DeviceLost`.
     pub(crate) fn signal(&self, value: u64) -> Result<()> {
+        self.logical.check_alive()?;
         let info = vk::SemaphoreSignalInfo::default().semaphore(self.handle).value(value);
         // SAFETY: the semaphore is alive.
         let signalled = unsafe { self.logical.handle.signal_semaphore(&info) };

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ash::vk;
 
+use crate::exits;
+
 /// What it is told by.
 const WORDS: &str = "STUB_VULKAN";
 
@@ -74,6 +76,7 @@ fn fault(key: &str, value: &str) -> Option<Fault> {
 
 /// What a call of a function gives instead of what the driver would; `None` where it goes on.
 pub(crate) fn of(function: &str) -> Option<vk::Result> {
+    exits::note(function);
     if LOST.load(Ordering::Acquire) && !BEFORE.contains(&function) {
         return Some(vk::Result::ERROR_DEVICE_LOST);
     }
