@@ -95,6 +95,7 @@ fn cases() -> Vec<Case> {
     let told = |name: &str, words: &str, check| case(name, Place::Stub(words.to_owned()), check);
     let mut cases = vec![
         told("a_whole_driver_works", "", works),
+        told("a_device_is_described", "", describes),
         told("a_device_with_memory_of_its_own_works", "discrete=yes", works),
         told("a_driver_without_the_newer_barriers_works", NO_BARRIERS, works),
         told("a_device_with_queues_of_several_families_works", "families=yes", works),
@@ -171,6 +172,23 @@ fn silent(outcome: &Outcome) -> Checked {
     // What Debian's layer says of its own mistakes: see `suite`.
     let said = outcome.logged.iter().find(|words| !words.contains("UNASSIGNED-VkSemaphore-state-timeout"));
     said.map_or_else(|| works(outcome), |words| Err(words.clone()))
+}
+
+/// Each of the words begins something that was told.
+fn has_told(outcome: &Outcome, all: &[&str]) -> Checked {
+    let missing = all.iter().find(|words| !outcome.told.iter().any(|told| told.starts_with(*words)));
+    missing.map_or_else(|| works(outcome), |words| Err(format!("no word of {words}: {outcome:?}")))
+}
+
+/// As lavapipe is.
+fn describes(outcome: &Outcome) -> Checked {
+    let numbers = ["driver_id 13", "vendor_id 65541", "device_id ", "sub_group_size 8", "binding_bytes 1"];
+    let lists = ["heap ", "queues 1 x compute+graphics+transfer", "sub_group_operation arithmetic"];
+    let features = ["feature f64", "feature i64", "feature storage_8bit", "feature storage_16bit"];
+    has_told(outcome, &["type cpu", "uuid 6d657361", "vulkan_version 1."])?;
+    has_told(outcome, &numbers)?;
+    has_told(outcome, &lists)?;
+    has_told(outcome, &features)
 }
 
 fn tells(outcome: &Outcome) -> Checked {
@@ -296,9 +314,8 @@ fn worker() -> ExitCode {
         if let Some(reason) = &info.unusable {
             println!("unusable {reason}");
         }
-        for key in ["feature", "cooperative_matrix"] {
-            info.properties.texts(key).for_each(|words| println!("told {key} {words}"));
-        }
+        info.properties.iter().for_each(|(key, value)| println!("told {key} {value}"));
+        println!("told uuid {}", info.uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     }
     // With arguments in commands, then in descriptor sets.
     for push in [true, false] {
@@ -400,6 +417,9 @@ fn burst(device: &dyn CommonRuntime) -> Result<()> {
 fn memory(device: &dyn CommonRuntime) -> Result<()> {
     for space in &device.info().spaces {
         drop(device.allocate(DType::F32, &[1000], &Placement::space(&space.name))?);
+    }
+    if let Ok(usage) = device.memory_usage("device") {
+        println!("told free {}", usage.free_bytes);
     }
     let queue = device.open_queue(&QueueOptions::default())?;
     drop(queue.allocate(DType::F32, &[1 << 20], &Placement::default())?);

@@ -1,5 +1,5 @@
-//! Extensions that no driver of these tests has, with the word `extras`: what a device says of a fault, what a compiler
-//! says of a kernel, and the shapes of cooperative matrices. The driver behind hears nothing of them.
+//! Extensions that no driver of these tests has, with the word `extras`: what a device says of a fault and of its memory,
+//! what a compiler says of a kernel, and the shapes of cooperative matrices. The driver behind hears nothing of them.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
@@ -9,8 +9,12 @@ use ash::{ext, khr, vk};
 
 use crate::faults;
 
-const NAMES: [&CStr; 3] =
-    [ext::device_fault::NAME, khr::pipeline_executable_properties::NAME, khr::cooperative_matrix::NAME];
+const NAMES: [&CStr; 4] = [
+    ext::device_fault::NAME,
+    ext::memory_budget::NAME,
+    khr::pipeline_executable_properties::NAME,
+    khr::cooperative_matrix::NAME,
+];
 /// What their features are turned on by.
 const FEATURES: [vk::StructureType; 3] = [
     vk::StructureType::PHYSICAL_DEVICE_FAULT_FEATURES_EXT,
@@ -20,6 +24,7 @@ const FEATURES: [vk::StructureType; 3] = [
 
 static EXTENSIONS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static FEATURES2: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static MEMORY2: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 fn are_wanted() -> bool {
     faults::word("extras").is_some()
@@ -31,6 +36,7 @@ pub(crate) fn instead_of(name: &str, driver: *mut c_void) -> Option<*const c_voi
         _ if !are_wanted() => return None,
         "vkEnumerateDeviceExtensionProperties" => (&EXTENSIONS, extensions as *const c_void),
         "vkGetPhysicalDeviceFeatures2" => (&FEATURES2, features as *const c_void),
+        "vkGetPhysicalDeviceMemoryProperties2" => (&MEMORY2, memory as *const c_void),
         _ => return None,
     };
     place.store(driver, Ordering::Release);
@@ -143,12 +149,34 @@ unsafe extern "system" fn features(
     // SAFETY: every structure of a chain begins like this one.
     while let Some(one) = unsafe { next.as_mut() } {
         if FEATURES.contains(&one.s_type) {
-            // Each of the three has one flag before others, behind the part that all structures have.
+            // Each of them has one flag before others, behind the part that all structures have.
             let flag: *mut vk::Bool32 = std::ptr::from_mut(one).wrapping_add(1).cast();
             // SAFETY: as above.
             unsafe { *flag = vk::TRUE };
         }
         next = one.p_next;
+    }
+}
+
+unsafe extern "system" fn memory(
+    device: vk::PhysicalDevice,
+    out: *mut vk::PhysicalDeviceMemoryProperties2<'static>,
+) {
+    // SAFETY: noted before this function was given out.
+    let real: vk::PFN_vkGetPhysicalDeviceMemoryProperties2 =
+        unsafe { transmute(MEMORY2.load(Ordering::Acquire)) };
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { real(device, out) };
+    let mut next: *mut vk::BaseOutStructure<'_> = out.cast();
+    // SAFETY: every structure of a chain begins like this one.
+    while let Some(one) = unsafe { next.as_mut() } {
+        next = one.p_next;
+        if one.s_type == vk::StructureType::PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT {
+            let budget: *mut vk::PhysicalDeviceMemoryBudgetPropertiesEXT<'_> = std::ptr::from_mut(one).cast();
+            // SAFETY: its type says so.
+            let budget = unsafe { &mut *budget };
+            (budget.heap_budget[0], budget.heap_usage[0]) = (1 << 30, 1 << 20);
+        }
     }
 }
 

@@ -13,7 +13,7 @@
 //! | `lacks=FUNCTION` | the function is not there |
 //! | `discrete=yes` | the device is no processor, and has memory that the program does not reach |
 //! | `families=yes` | there are queues of three families, two of compute alone among them, and one that only copies |
-//! | `extras=yes` | there are words of faults, figures of the compiler, and cooperative matrices |
+//! | `extras=yes` | there are words of faults, memory in use, figures of the compiler, and cooperative matrices |
 //! | `exits=yes` | there is an exit handler once there was work, and from then on no work in flight and no call |
 //! | `cache=empty`, `cache=given` | there is compiled code in a cache; nothing may be offered to it, or just that must be |
 //!
