@@ -1,6 +1,7 @@
 //! Options: string keys with typed values that a backend documents and core validates.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::{Error, Result, abi};
 
@@ -138,6 +139,21 @@ impl Options {
         }
     }
 
+    /// The last value of `key`, which must lie in `range`; `default` where it is not given.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, which names the key and the range.
+    pub fn integer_within(&self, key: &str, default: i64, range: RangeInclusive<i64>) -> Result<i64> {
+        let Some(value) = self.integer(key) else { return Ok(default) };
+        if range.contains(&value) {
+            return Ok(value);
+        }
+        let (least, most) = range.into_inner();
+        Err(Error::invalid(format!(
+            "option \"{key}\" cannot be {value}; give {least} to {most}, or leave it out for {default}"
+        )))
+    }
+
     /// Whether `key` is set to true.
     #[must_use]
     pub fn flag(&self, key: &str) -> bool {
@@ -262,6 +278,19 @@ mod tests {
             OptionSpec::device("platform", "hw", "Where to run.").choices(&["hw", "iss"]),
             OptionSpec::module("flags", "", "Compiler flags."),
         ]
+    }
+
+    #[test]
+    fn integers_out_of_range_are_named_with_the_range() {
+        let within = |value: i64| Options::new().with("threads", value).integer_within("threads", 8, 1..=64);
+        assert_eq!(Options::new().integer_within("threads", 8, 1..=64).unwrap(), 8);
+        assert_eq!([1, 64].map(|value| within(value).unwrap()), [1, 64]);
+        for value in [0, 65, -1, i64::MIN, i64::MAX] {
+            let error = within(value).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::InvalidArgument);
+            let words = format!("option \"threads\" cannot be {value}; give 1 to 64, or leave it out for 8");
+            assert!(error.message().contains(&words), "{error}");
+        }
     }
 
     #[test]

@@ -19,8 +19,24 @@ use crate::staging::Tuning;
 pub struct CudaDevice {
     primary: Arc<Primary>,
     spaces: usize,
+    choices: Choices,
+}
+
+/// What the options say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choices {
     tuning: Tuning,
     spare_blocks: usize,
+}
+
+impl Choices {
+    /// # Errors
+    /// `InvalidArgument` for what is out of range.
+    pub(crate) fn of(options: &Options) -> Result<Self> {
+        let blocks = options.integer_within("spare_blocks", spares::BLOCKS as i64, 0..=4096)?;
+        let spare_blocks = usize::try_from(blocks).unwrap_or(spares::BLOCKS);
+        Ok(Self { tuning: Tuning::of(options)?, spare_blocks })
+    }
 }
 
 /// The options of a device.
@@ -29,32 +45,30 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device(
             "staging_slot_kib",
             1024_i64,
-            "Size of a pinned slot for transfers of pageable memory, in KiB; the first opening of a device decides.",
+            "Size of a pinned slot for transfers of pageable memory, in KiB, 64 to 65536; the first opening of a device decides.",
         ),
         OptionSpec::device(
             "upload_threads",
             8_i64,
-            "Threads that copy pageable memory on its way to the device, at most one per processor by default.",
+            "Threads that copy pageable memory on its way to the device, 1 to 64; at most one per processor by default.",
         ),
         OptionSpec::device(
             "download_threads",
             8_i64,
-            "Threads that copy to pageable memory on its way back, at most one per processor by default.",
+            "Threads that copy to pageable memory on its way back, 1 to 64; at most one per processor by default.",
         ),
         OptionSpec::device(
             "spare_blocks",
             spares::BLOCKS as i64,
-            "Freed blocks that a queue keeps for its own next allocations, 64 MiB at most; 0: a tool that watches memory sees every free.",
+            "Freed blocks that a queue keeps for its own next allocations, at most 4096, and 64 MiB; 0: a tool that watches memory sees every free.",
         ),
     ]
 }
 
 impl CudaDevice {
-    pub(crate) fn new(primary: Arc<Primary>, options: &Options) -> Self {
+    pub(crate) fn new(primary: Arc<Primary>, choices: Choices) -> Self {
         let spaces = describe::space_count(primary.driver, primary.ordinal);
-        let spare_blocks = options.integer("spare_blocks").and_then(|blocks| usize::try_from(blocks).ok());
-        let spare_blocks = spare_blocks.unwrap_or(spares::BLOCKS);
-        Self { primary, spaces, tuning: Tuning::of(options), spare_blocks }
+        Self { primary, spaces, choices }
     }
 }
 
@@ -129,11 +143,36 @@ impl Device for CudaDevice {
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<CudaQueue> {
-        CudaQueue::open(&self.primary, options, self.tuning, Spares::new(self.spare_blocks))
+        let Choices { tuning, spare_blocks } = self.choices;
+        CudaQueue::open(&self.primary, options, tuning, Spares::new(spare_blocks))
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>]) -> Result<CudaGraph> {
         self.primary.check_alive()?;
         CudaGraph::new(&self.primary, nodes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_out_of_range_are_refused() {
+        let choices = Choices::of(&Options::new()).unwrap();
+        assert_eq!(choices.spare_blocks, spares::BLOCKS);
+        assert_eq!(Choices::of(&Options::new().with("spare_blocks", 0_i64)).unwrap().spare_blocks, 0);
+        let keys = [
+            ("spare_blocks", "0 to 4096", -1),
+            ("staging_slot_kib", "64 to 65536", 63),
+            ("upload_threads", "1 to 64", 0),
+            ("download_threads", "1 to 64", 0),
+        ];
+        for (key, range, below) in keys {
+            for value in [below, i64::MIN, i64::MAX] {
+                let error = Choices::of(&Options::new().with(key, value)).unwrap_err();
+                assert!(error.message().contains(key) && error.message().contains(range), "{error}");
+            }
+        }
     }
 }

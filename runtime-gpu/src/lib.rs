@@ -125,6 +125,7 @@ impl Backend for Cuda {
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<CudaDevice> {
+        let choices = device::Choices::of(options)?;
         let driver = Driver::load()?;
         let count = describe::count(driver)?;
         if index >= count || sub.is_some() {
@@ -134,7 +135,7 @@ impl Backend for Cuda {
         }
         let primary = self.primary(driver, describe::ordinal(driver, index)?)?;
         self.log.write(Level::Debug, "cuda", &format!("opened device {index}"));
-        Ok(CudaDevice::new(primary, options))
+        Ok(CudaDevice::new(primary, choices))
     }
 }
 

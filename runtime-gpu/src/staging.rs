@@ -38,16 +38,20 @@ pub(crate) struct Tuning {
 
 impl Tuning {
     /// What the device options say; else what was measured to be best on an H200.
-    pub(crate) fn of(options: &Options) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let given = |key: &str| {
-            options.integer(key).and_then(|value| usize::try_from(value).ok()).filter(|&value| value > 0)
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what is out of range.
+    pub(crate) fn of(options: &Options) -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(8));
+        let figure = |key: &str, default: usize, range| {
+            let given = options.integer_within(key, default as i64, range);
+            given.map(|figure| usize::try_from(figure).unwrap_or(default))
         };
-        Self {
-            slot_bytes: given("staging_slot_kib").unwrap_or(1024).clamp(64, 1 << 16) << 10,
-            upload_threads: given("upload_threads").unwrap_or(8.min(cores)).min(64),
-            download_threads: given("download_threads").unwrap_or(8.min(cores)).min(64),
-        }
+        Ok(Self {
+            slot_bytes: figure("staging_slot_kib", 1024, 64..=1 << 16)? << 10,
+            upload_threads: figure("upload_threads", cores, 1..=64)?,
+            download_threads: figure("download_threads", cores, 1..=64)?,
+        })
     }
 
     const fn threads(self) -> usize {
@@ -457,13 +461,5 @@ mod tests {
         assert_eq!(TUNING.piece_bytes(1 << 30, 4), 1 << 20);
         assert_eq!(TUNING.piece_bytes(1 << 20, 4), 128 << 10);
         assert_eq!(TUNING.piece_bytes(100_000, 8), 64 << 10);
-    }
-
-    #[test]
-    fn options_are_kept_within_reason() {
-        let options = Options::new().with("staging_slot_kib", 1_i64).with("upload_threads", -3_i64);
-        let tuning = Tuning::of(&options);
-        assert_eq!(tuning.slot_bytes, 64 << 10);
-        assert!((1..=4).contains(&tuning.upload_threads));
     }
 }

@@ -132,6 +132,7 @@ impl Backend for Vulkan {
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<VulkanDevice> {
+        let tuning = Tuning::of(options)?;
         let mut state = self.state.lock();
         let instance = state.instance(self.log)?;
         let found = instance.physical()?;
@@ -152,7 +153,7 @@ impl Backend for Vulkan {
             return Err(Error::new(ErrorKind::Unavailable, format!("{}: {reason}", facts.name)));
         }
         let logical = Logical::open(&instance, physical, facts, device::choices(options))?;
-        let context = Arc::new(Context::new(logical, Tuning::of(options)));
+        let context = Arc::new(Context::new(logical, tuning));
         state.open.retain(|(known, _)| *known != index);
         state.open.push((index, Arc::downgrade(&context)));
         self.log.write(Level::Debug, "vulkan", &format!("opened device {index}"));

@@ -36,27 +36,30 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device(
             "staging_slot_kib",
             1024_i64,
-            "Size of a slot for large transfers, in KiB; the first opening of a device decides.",
+            "Size of a slot for large transfers, in KiB, 64 to 65536; the first opening of a device decides.",
         ),
         OptionSpec::device(
             "staging_threads",
             8_i64,
-            "Threads that copy large transfers, at most one per processor; the first opening of a device decides.",
+            "Threads that copy large transfers, 1 to 64, but at most one per processor; the first opening of a device decides.",
         ),
     ]
 }
 
 impl Tuning {
-    pub(crate) fn of(options: &Options) -> Self {
-        let figure = |key: &str, default: i64, least: i64, most: i64| {
-            let given = options.integer(key).unwrap_or(default).clamp(least, most);
-            usize::try_from(given).unwrap_or(1)
+    /// What the options say.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what is out of range.
+    pub(crate) fn of(options: &Options) -> Result<Self> {
+        let figure = |key: &str, default: i64, range| {
+            options.integer_within(key, default, range).map(|figure| usize::try_from(figure).unwrap_or(1))
         };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self {
-            slot_bytes: figure("staging_slot_kib", 1024, 64, 64 << 10) << 10,
-            threads: figure("staging_threads", 8, 1, 64).min(processors),
-        }
+        Ok(Self {
+            slot_bytes: figure("staging_slot_kib", 1024, 64..=64 << 10)? << 10,
+            threads: figure("staging_threads", 8, 1..=64)?.min(processors),
+        })
     }
 
     /// Every thread has two pieces of a transfer, if those do not become too small; or, of one without slots, a large one.
@@ -379,9 +382,14 @@ mod tests {
     }
 
     #[test]
-    fn options_are_kept_within_reason() {
-        let tuning =
-            Tuning::of(&Options::new().with("staging_slot_kib", 1_i64).with("staging_threads", -3_i64));
-        assert_eq!((tuning.slot_bytes, tuning.threads), (64 << 10, 1));
+    fn options_out_of_range_are_refused() {
+        let tuning = Tuning::of(&Options::new().with("staging_slot_kib", 64_i64)).unwrap();
+        assert_eq!(tuning.slot_bytes, 64 << 10);
+        for (key, range) in [("staging_slot_kib", "64 to 65536"), ("staging_threads", "1 to 64")] {
+            for value in [-1, 0, i64::MAX] {
+                let error = Tuning::of(&Options::new().with(key, value)).unwrap_err();
+                assert!(error.message().contains(key) && error.message().contains(range), "{error}");
+            }
+        }
     }
 }

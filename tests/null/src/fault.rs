@@ -80,7 +80,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             0,
             "This ticket of each queue fails, and so do all later ones; 0: none.",
         ),
-        OptionSpec::device("delay_us", 0, "Every submission is seen to end that many microseconds late."),
+        OptionSpec::device(
+            "delay_us",
+            0,
+            "Every submission is seen to end that many microseconds late, at most a day.",
+        ),
         OptionSpec::device(
             "lose_after",
             -1,
@@ -97,6 +101,9 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device("open_fails", false, "Opening the device fails."),
     ]
 }
+
+/// A day.
+const MOST_DELAY_US: i64 = 86_400_000_000;
 
 /// The failures that a device was asked for.
 #[derive(Debug, Default)]
@@ -129,12 +136,16 @@ impl Faults {
         if options.flag("open_fails") {
             return Err(Error::new(ErrorKind::Driver, "refused, as option \"open_fails\" asks"));
         }
+        // Of these two a negative number means never.
         let number = |key: &str| options.integer(key).and_then(|n| u64::try_from(n).ok());
+        let count = |key: &str, most: i64| {
+            options.integer_within(key, 0, 0..=most).map(|n| u64::try_from(n).unwrap_or(0))
+        };
         let faults = Self {
             calls: options.texts("fail_call").map(FailedCall::parse).collect::<Result<_>>()?,
             panic_in: options.text("panic_in").map(str::to_owned),
-            fail_ticket: number("fail_ticket").unwrap_or(0),
-            delay: Duration::from_micros(number("delay_us").unwrap_or(0)),
+            fail_ticket: count("fail_ticket", i64::MAX)?,
+            delay: Duration::from_micros(count("delay_us", MOST_DELAY_US)?),
             lose_after: number("lose_after"),
             out_of_order: options.flag("out_of_order"),
             needs_flush: options.flag("needs_flush"),
@@ -309,6 +320,10 @@ mod tests {
         {
             let error = Faults::new(&Options::new().with("fail_call", text)).unwrap_err();
             assert!(error.message().contains(remedy), "{error}");
+        }
+        for (key, value) in [("delay_us", -1), ("delay_us", i64::MAX), ("fail_ticket", -1)] {
+            let error = Faults::new(&Options::new().with(key, value)).unwrap_err();
+            assert!(error.message().contains(key) && error.message().contains("give 0 to"), "{error}");
         }
     }
 }
