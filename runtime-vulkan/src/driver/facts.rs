@@ -136,6 +136,8 @@ pub(crate) struct Features {
     pub(crate) device_fault: bool,
     pub(crate) calibrated: bool,
     pub(crate) synchronization2: bool,
+    /// A pipeline says whether the device checks what its kernel touches.
+    pub(crate) pipeline_robustness: bool,
 }
 
 impl Features {

@@ -61,6 +61,8 @@ pub(crate) struct Logical {
     pub(super) import: Option<ash::ext::external_memory_host::Device>,
     pub(super) figures: Option<ash::khr::pipeline_executable_properties::Device>,
     pub(super) barriers: Barriers,
+    /// Pipelines say that the device checks nothing: some drivers check unless they are told.
+    pub(super) tells_unchecked: bool,
     calibrated: Option<ash::ext::calibrated_timestamps::Device>,
     fault: Option<ash::ext::device_fault::Device>,
     /// `None` only while it is closed.
@@ -76,10 +78,10 @@ pub(crate) struct Logical {
     /// Memory of the program that transfers touch: no more, before anybody is told that the device is lost.
     pub(crate) lending: Lending,
     lost: OnceLock<Error>,
-    /// Semaphores that nobody uses any more, and since when.
-    retired: Mutex<VecDeque<(Instant, vk::Semaphore)>>,
     /// Shared by whoever has code compiled: the end of the process waits for that.
     pub(super) compiling: RwLock<()>,
+    /// Semaphores that nobody uses any more, and since when.
+    retired: Mutex<VecDeque<(Instant, vk::Semaphore)>>,
     /// The validation layer stops for seconds, and complains of itself, when two threads look at semaphores at once.
     looks: Mutex<()>,
 }
@@ -117,6 +119,7 @@ impl Logical {
                 .executable_properties
                 .then(|| ash::khr::pipeline_executable_properties::Device::new(calls, &handle)),
             barriers: Barriers::of(instance, &handle, &facts),
+            tells_unchecked: features.pipeline_robustness && !choices.robust,
             calibrated: features
                 .calibrated
                 .then(|| ash::ext::calibrated_timestamps::Device::new(calls, &handle)),
@@ -129,10 +132,10 @@ impl Logical {
             transfer_lanes: transfer.map(|family| lanes(family, MOST_TRANSFER_LANES)).unwrap_or_default(),
             lending: Lending::default(),
             lost: OnceLock::new(),
+            compiling: RwLock::new(()),
             retired: Mutex::default(),
             looks: Mutex::new(()),
             facts,
-            compiling: RwLock::new(()),
             instance: Arc::clone(instance),
             physical,
             handle,
@@ -188,9 +191,6 @@ impl Logical {
         let _locked: Vec<_> = all.map(|lane| lane.lock()).collect();
         // SAFETY: the device is open, and its queues are locked. An error means that nothing runs any more.
         let _ = unsafe { self.handle.device_wait_idle() };
-    }
-
-    /// Whether arguments go into the command buffer.
         then();
     }
 
@@ -205,6 +205,9 @@ impl Logical {
     /// Lets nobody in any more.
     pub(super) fn refuse(&self) {
         self.lost.get_or_init(|| Error::new(ErrorKind::Unavailable, "the process is ending"));
+    }
+
+    /// Whether arguments go into the command buffer.
     pub(crate) fn pushes(&self, bindings: u32) -> bool {
         self.push.is_some() && bindings <= self.facts.pushed_bindings
     }
@@ -353,6 +356,7 @@ fn create(
         vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default().pipeline_executable_info(true);
     let mut faults = vk::PhysicalDeviceFaultFeaturesEXT::default().device_fault(true);
     let mut barriers = vk::PhysicalDeviceSynchronization2Features::default().synchronization2(true);
+    let mut robustness = vk::PhysicalDevicePipelineRobustnessFeaturesEXT::default().pipeline_robustness(true);
     let mut all = vk::PhysicalDeviceFeatures2::default().features(wanted.core(choices.robust));
     let mut info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
@@ -371,6 +375,7 @@ fn create(
     info = if features.cooperative_matrix { info.push_next(&mut matrices) } else { info };
     info = if features.executable_properties { info.push_next(&mut figures) } else { info };
     info = if features.device_fault { info.push_next(&mut faults) } else { info };
+    info = if features.pipeline_robustness { info.push_next(&mut robustness) } else { info };
     // SAFETY: the device is of this instance and has what is asked for; the chain lives during the call.
     let made = unsafe { instance.handle.create_device(physical.0, &info, None) };
     let made = made.map_err(|code| status::error("vkCreateDevice", code))?;

@@ -169,6 +169,7 @@ impl Physical {
         let mut executable = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default();
         let mut faults = vk::PhysicalDeviceFaultFeaturesEXT::default();
         let mut barriers = vk::PhysicalDeviceSynchronization2Features::default();
+        let mut robustness = vk::PhysicalDevicePipelineRobustnessFeaturesEXT::default();
         let second = has(ash::khr::synchronization2::NAME) || facts.version.minor >= 3;
         let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut v11).push_next(&mut v12);
         all = if float { all.push_next(&mut atomics) } else { all };
@@ -176,6 +177,8 @@ impl Physical {
         all = if figures { all.push_next(&mut executable) } else { all };
         all = if fault { all.push_next(&mut faults) } else { all };
         all = if second { all.push_next(&mut barriers) } else { all };
+        let robust = has(ash::ext::pipeline_robustness::NAME);
+        all = if robust { all.push_next(&mut robustness) } else { all };
         // SAFETY: the device is of this instance, and knows every structure of the chain.
         unsafe { instance.handle.get_physical_device_features2(self.0, &mut all) };
         let core = all.features;
@@ -202,6 +205,7 @@ impl Physical {
             executable_properties: on(executable.pipeline_executable_info),
             device_fault: on(faults.device_fault),
             synchronization2: on(barriers.synchronization2),
+            pipeline_robustness: on(robustness.pipeline_robustness),
             calibrated: has(ash::ext::calibrated_timestamps::NAME) && self.has_host_clock(instance),
         };
     }

@@ -194,7 +194,14 @@ impl Pipeline {
             Some(_) => vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR,
             None => vk::PipelineCreateFlags::empty(),
         };
-        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout).flags(flags);
+        let unchecked = vk::PipelineRobustnessBufferBehaviorEXT::DISABLED;
+        let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default()
+            .storage_buffers(unchecked)
+            .uniform_buffers(unchecked)
+            .vertex_inputs(unchecked)
+            .images(vk::PipelineRobustnessImageBehaviorEXT::DISABLED);
+        let mut info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout).flags(flags);
+        info = if self.logical.tells_unchecked { info.push_next(&mut robustness) } else { info };
         let _compiling = self.logical.compiling.read();
         self.logical.check_alive()?;
         let cache = self.logical.cache.handle;

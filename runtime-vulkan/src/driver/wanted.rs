@@ -19,6 +19,7 @@ pub(super) fn extensions(facts: &Facts) -> Vec<&'static CStr> {
         (features.calibrated, ash::ext::calibrated_timestamps::NAME),
         (features.memory_budget, ash::ext::memory_budget::NAME),
         (features.synchronization2 && facts.version.minor < 3, ash::khr::synchronization2::NAME),
+        (features.pipeline_robustness, ash::ext::pipeline_robustness::NAME),
         (features.atomics_f32, ash::ext::shader_atomic_float::NAME),
         (features.cooperative_matrix, ash::khr::cooperative_matrix::NAME),
         // Whoever has it must have it turned on.
