@@ -190,38 +190,40 @@ impl Kernel {
                 args.len()
             )));
         }
-        let wrong = params
-            .iter()
-            .zip(args)
-            .enumerate()
-            .find_map(|(index, (param, arg))| Some((index, mismatch(param, arg)?)));
-        match wrong {
+        match params.iter().zip(args).position(|(param, arg)| !fits(param, arg)) {
             None => Ok(()),
-            Some((index, message)) => {
-                Err(Error::invalid(format!("argument {index} of \"{}\" {message}", self.name())))
-            }
+            Some(index) => Err(self.mismatch(index, &params[index], &args[index])),
         }
+    }
+
+    #[cold]
+    fn mismatch(&self, index: usize, param: &Param, arg: &Arg<'_>) -> Error {
+        let message = match (param.dtype, arg.dtype()) {
+            _ if param.kind != arg.kind() => {
+                format!("is a {:?}, the kernel takes a {:?}", arg.kind(), param.kind)
+            }
+            (Some(wanted), Some(given)) if wanted != given => {
+                format!("is {given}, the kernel takes {wanted}")
+            }
+            _ if matches!(arg.value, Value::Tensor(_, Access::Read)) => {
+                "is given as read, but the kernel writes it".to_owned()
+            }
+            _ => "is given as write, but the kernel reads it".to_owned(),
+        };
+        Error::invalid(format!("argument {index} of \"{}\" {message}", self.name()))
     }
 }
 
-fn mismatch(param: &Param, arg: &Arg<'_>) -> Option<String> {
-    if param.kind != arg.kind() {
-        return Some(format!("is a {:?}, the kernel takes a {:?}", arg.kind(), param.kind));
-    }
-    if let (Some(wanted), Some(given)) = (param.dtype, arg.dtype())
-        && wanted != given
-    {
-        return Some(format!("is {given}, the kernel takes {wanted}"));
-    }
-    match arg.value {
-        Value::Tensor(_, access) if param.access.writes() && !access.writes() => {
-            Some("is given as read, but the kernel writes it".to_owned())
-        }
-        Value::Tensor(_, access) if param.access.reads() && !access.reads() => {
-            Some("is given as write, but the kernel reads it".to_owned())
-        }
-        _ => None,
-    }
+/// Whether an argument is what the kernel takes there.
+#[inline]
+fn fits(param: &Param, arg: &Arg<'_>) -> bool {
+    let given = match arg.value {
+        Value::Tensor(_, access) => access.bits(),
+        _ => param.access.bits(),
+    };
+    param.kind == arg.kind()
+        && param.access.bits() & !given == 0
+        && (param.dtype.is_none() || arg.dtype().is_none() || param.dtype == arg.dtype())
 }
 
 impl Owned {

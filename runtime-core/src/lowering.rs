@@ -91,28 +91,30 @@ impl LoweredKernel {
     /// Checks what only portable code asks of a launch: enough memory behind each tensor, and none that is written
     /// under another argument's eyes. The code may count on both.
     pub(crate) fn check(&self, args: &[Arg<'_>]) -> Result<()> {
-        for (index, (param, tensor)) in
-            self.params.iter().zip(args).map(|(p, arg)| (p, tensor(arg))).enumerate()
-        {
-            let Some((tensor, access)) = tensor else { continue };
+        for (index, (param, arg)) in self.params.iter().zip(args).enumerate() {
+            let Some((tensor, access)) = tensor(arg) else { continue };
             if !tensor.reaches(param.min_bytes) {
-                return Err(Error::invalid(format!(
-                    "argument {index} of \"{}\" has {} bytes, the kernel needs {}",
-                    self.name,
-                    tensor.reach_bytes(),
-                    param.min_bytes
-                )));
+                return Err(self.short(index, tensor, param.min_bytes));
             }
-            for (other, before) in args[..index].iter().enumerate() {
-                if let Some((before, earlier)) = self::tensor(before)
-                    && (access.writes() || earlier.writes())
-                    && tensor.overlaps(before)
-                {
-                    return Err(self.overlapping(other, index));
-                }
+            let clashes = |before: &Arg<'_>| {
+                self::tensor(before).is_some_and(|(before, earlier)| {
+                    (access.writes() || earlier.writes()) && tensor.overlaps(before)
+                })
+            };
+            if let Some(other) = args[..index].iter().position(clashes) {
+                return Err(self.overlapping(other, index));
             }
         }
         Ok(())
+    }
+
+    #[cold]
+    fn short(&self, index: usize, tensor: &Tensor, needed: u64) -> Error {
+        Error::invalid(format!(
+            "argument {index} of \"{}\" has {} bytes, the kernel needs {needed}",
+            self.name,
+            tensor.reach_bytes()
+        ))
     }
 
     #[cold]

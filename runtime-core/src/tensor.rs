@@ -442,13 +442,16 @@ impl Tensor {
 
     /// Whether code that is given the addresses of both tensors' first elements, and keeps to their reach, can touch a
     /// byte of both.
+    #[inline]
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
-        let (Storage::Bytes(own), Storage::Bytes(others)) = (&self.0.storage, &other.0.storage) else {
-            return false;
-        };
-        if !Arc::ptr_eq(own, others) {
-            return false;
+        match (&self.0.storage, &other.0.storage) {
+            (Storage::Bytes(own), Storage::Bytes(others)) if Arc::ptr_eq(own, others) => self.meets(other),
+            _ => false,
         }
+    }
+
+    /// Whether both reach a common byte of the buffer that they share.
+    fn meets(&self, other: &Self) -> bool {
         let range = |tensor: &Self| {
             let first = tensor.byte_offset() as u64;
             first..first + tensor.reach_bytes()

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::driver::{Binding, Commands, Home, Memory};
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
-use crate::spirv::Block;
+use crate::spirv::{Block, Member};
 
 /// Arguments in the driver's form.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Packed {
     pub(crate) fn fill(&mut self, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
         self.groups = launch.groups();
         let interface = &kernel.interface;
-        let mut scalars = Scalars::of(&interface.block, launch);
+        let mut scalars = Scalars::of(&interface.block);
         let mut tensors = 0;
         for (index, arg) in launch.args().enumerate() {
             match arg {
@@ -70,6 +70,9 @@ impl Packed {
                 ArgRef::Local(_) => return Err(local(kernel, index)),
                 _ => return Err(unknown(index)),
             }
+        }
+        if !scalars.fit() {
+            self.place_in_order(launch);
         }
         if tensors < interface.used || tensors > interface.slots.len() {
             return Err(miscount(kernel, tensors));
@@ -103,7 +106,8 @@ impl Packed {
             // where the driver's buffer does, since imported memory may begin anywhere in it.
             return Ok(Binding::of_buffer(&buffer.memory, 0, 1));
         }
-        if (buffer.memory.start + offset).is_multiple_of(facts.binding_alignment) {
+        // It is a power of two: a division would take longer than all else here.
+        if (buffer.memory.start + offset) & (facts.binding_alignment - 1) == 0 {
             return Ok(Binding::new(&buffer.memory, offset, bytes));
         }
         let copy = Memory::allocate(&kernel.context().logical, Home::Device, bytes, facts.binding_alignment)?;
@@ -112,6 +116,26 @@ impl Packed {
         let memory = Arc::clone(&buffer.memory);
         self.detours.push(Detour { memory, offset, bytes, access: tensor.access(), copy });
         Ok(binding)
+    }
+
+    /// Places values by value behind each other, aligned to their size: they are not one for each member.
+    #[cold]
+    fn place_in_order(&mut self, launch: &Launch<'_, VulkanBuffer>) {
+        self.constants.clear();
+        for arg in launch.args() {
+            let word;
+            let bytes = match arg {
+                ArgRef::Scalar { dtype, bits } => {
+                    word = bits.to_le_bytes();
+                    &word[..dtype.bytes().min(8)]
+                }
+                ArgRef::Bytes(bytes) => bytes,
+                _ => continue,
+            };
+            let alignment = if bytes.len().is_power_of_two() { bytes.len().min(16) } else { 4 };
+            self.constants.resize(self.constants.len().next_multiple_of(alignment), 0);
+            self.constants.extend_from_slice(bytes);
+        }
     }
 
     /// A kernel that works on a copy must not see the same bytes by another argument.
@@ -157,51 +181,53 @@ impl Packed {
         Ok(())
     }
 
+    /// Whether the kernel works on copies.
+    #[inline]
+    pub(crate) fn has_copies(&self) -> bool {
+        !self.detours.is_empty()
+    }
+
     /// Memory that must live until the launch has ended.
     pub(crate) fn copies(&self) -> impl Iterator<Item = Arc<Memory>> + use<'_> {
         self.detours.iter().map(|detour| Arc::clone(&detour.copy))
     }
 }
 
-/// Where values by value go.
+/// Where values by value go: each to a member of its size.
 struct Scalars<'k> {
-    block: &'k Block,
-    /// There is one value for each member of the block.
+    /// Members that no value was for yet.
+    members: std::slice::Iter<'k, Member>,
     matched: bool,
-    next: usize,
 }
 
 impl<'k> Scalars<'k> {
     #[inline]
-    fn of(block: &'k Block, launch: &Launch<'_, VulkanBuffer>) -> Self {
-        let sizes = launch.args().filter_map(|arg| match arg {
-            ArgRef::Scalar { dtype, .. } => Some(dtype.bytes()),
-            ArgRef::Bytes(bytes) => Some(bytes.len()),
-            _ => None,
-        });
-        let matched = sizes.eq(block.members.iter().map(|member| member.bytes as usize));
-        Self { block, matched, next: 0 }
+    fn of(block: &'k Block) -> Self {
+        Self { members: block.members.iter(), matched: true }
     }
 
-    /// Puts a value where its member lies; without a member for each, values follow each other, aligned to their size.
     #[inline]
     fn push(&mut self, constants: &mut SmallVec<[u8; 128]>, bytes: &[u8]) {
-        let offset = match self.block.members.get(self.next).filter(|_| self.matched) {
-            Some(member) => member.offset as usize,
-            None => {
-                let alignment = if bytes.len().is_power_of_two() { bytes.len().min(16) } else { 4 };
-                constants.len().next_multiple_of(alignment)
+        match self.members.next() {
+            Some(member) if member.bytes as usize == bytes.len() => {
+                let offset = member.offset as usize;
+                if offset == constants.len() {
+                    return constants.extend_from_slice(bytes);
+                }
+                let end = offset + bytes.len();
+                if constants.len() < end {
+                    constants.resize(end, 0);
+                }
+                constants[offset..end].copy_from_slice(bytes);
             }
-        };
-        self.next += 1;
-        if offset == constants.len() {
-            return constants.extend_from_slice(bytes);
+            _ => self.matched = false,
         }
-        let end = offset + bytes.len();
-        if constants.len() < end {
-            constants.resize(end, 0);
-        }
-        constants[offset..end].copy_from_slice(bytes);
+    }
+
+    /// Whether there was one value for each member.
+    #[inline]
+    fn fit(&self) -> bool {
+        self.matched && self.members.as_slice().is_empty()
     }
 }
 

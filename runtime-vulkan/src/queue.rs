@@ -68,12 +68,11 @@ impl Queue for VulkanQueue {
         let mut packed = Packed::default();
         packed.fill(kernel, launch)?;
         let mut recorder = self.recorder.lock();
-        for copy in packed.copies() {
-            recorder.keep(copy as Keep);
-        }
-        let commands = match packed.copies().next() {
-            None => recorder.commands_of_kernel(place)?,
-            Some(_) => recorder.commands(place)?,
+        let commands = if packed.has_copies() {
+            packed.copies().for_each(|copy| recorder.keep(copy as Keep));
+            recorder.commands(place)?
+        } else {
+            recorder.commands_of_kernel(place)?
         };
         packed.record(kernel, commands)?;
         recorder.writes_seen(packed.seen);

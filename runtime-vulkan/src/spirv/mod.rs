@@ -5,7 +5,7 @@ mod interface;
 mod parse;
 mod uses;
 
-pub(crate) use interface::{Block, Interface};
+pub(crate) use interface::{Block, Interface, Member};
 pub(crate) use parse::words;
 
 use std::collections::HashMap;
