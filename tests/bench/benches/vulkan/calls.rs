@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code, reason = "calls the driver: that is what is timed")]
 
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Instant;
 
 use ash::vk;
@@ -11,17 +12,25 @@ use runtime_core::QueueOptions;
 use crate::raw::Raw;
 use crate::{BURST, Device, Fixture, ROUNDS, median, time};
 
+static LOCKED: AtomicU32 = AtomicU32::new(0);
+
 /// Bytes of a small transfer.
 const COPIED: usize = 64 << 10;
 
 type Record = fn(&Raw, vk::CommandBuffer);
 
 /// Ways to record one launch.
-const WAYS: [(&str, Record); 9] = [
+const WAYS: [(&str, Record); 10] = [
     ("all, as by hand", |raw, commands| raw.dispatch(commands, 3.0)),
     ("barrier2 of storage, dispatch", |raw, commands| {
         raw.barrier(commands);
         bare(raw, commands);
+    }),
+    // A locked instruction waits until what the driver wrote is there: its commands may lie in write-combining memory.
+    ("barrier2 of storage, dispatch, a locked instruction", |raw, commands| {
+        raw.barrier(commands);
+        bare(raw, commands);
+        LOCKED.fetch_add(1, Ordering::Relaxed);
     }),
     ("barrier of shaders and copies, dispatch", |raw, commands| {
         first(raw, commands, BOTH, BOTH, WRITTEN, ACCESSED);
@@ -105,30 +114,30 @@ fn second(
     unsafe { raw.device.cmd_pipeline_barrier2(commands, &info) };
 }
 
-/// A burst in pieces of these sizes, which are handed over one by one: nanoseconds of a launch.
-fn burst(raw: &mut Raw, commands: &[vk::CommandBuffer], sizes: &[u32], way: Record) -> f64 {
-    let elapsed = time(|| {
-        for (commands, size) in commands.iter().zip(sizes) {
-            raw.begin(*commands);
-            raw.bind_all(*commands, 3.0);
-            (0..*size).for_each(|_| way(raw, *commands));
-            raw.submit(*commands);
-        }
-    });
+/// A burst in pieces of these sizes, which are handed over one by one: nanoseconds of a launch, and to its end.
+fn burst(raw: &mut Raw, commands: &[vk::CommandBuffer], sizes: &[u32], way: Record) -> [f64; 2] {
+    let begin = Instant::now();
+    for (commands, size) in commands.iter().zip(sizes) {
+        raw.begin(*commands);
+        raw.bind_all(*commands, 3.0);
+        (0..*size).for_each(|_| way(raw, *commands));
+        raw.submit(*commands);
+    }
+    let submitted = begin.elapsed();
     raw.wait();
-    elapsed.as_nanos() as f64 / f64::from(BURST)
+    [submitted, begin.elapsed()].map(|elapsed| elapsed.as_nanos() as f64 / f64::from(BURST))
 }
 
-fn one_each(raw: &mut Raw, commands: &[vk::CommandBuffer]) -> f64 {
-    let elapsed = time(|| {
-        for commands in commands {
-            raw.begin(*commands);
-            raw.dispatch(*commands, 3.0);
-            raw.submit(*commands);
-        }
-    });
+fn one_each(raw: &mut Raw, commands: &[vk::CommandBuffer]) -> [f64; 2] {
+    let begin = Instant::now();
+    for commands in commands {
+        raw.begin(*commands);
+        raw.dispatch(*commands, 3.0);
+        raw.submit(*commands);
+    }
+    let submitted = begin.elapsed();
     raw.wait();
-    elapsed.as_nanos() as f64 / f64::from(BURST)
+    [submitted, begin.elapsed()].map(|elapsed| elapsed.as_nanos() as f64 / f64::from(BURST))
 }
 
 /// Medians of a sample alone, and behind five hundred submissions, whose traces the caches have.
@@ -142,18 +151,32 @@ fn line(what: &str, raw: &mut Raw, each: &[vk::CommandBuffer], mut sample: impl 
     println!("| {what} | {:.1} ns | {:.1} ns |", median(alone), median(behind));
 }
 
+/// Every way of recording by turns, since a machine's pace changes: nanoseconds of a launch, and to its end.
+fn ways(fixture: &Fixture, raw: &mut Raw, each: &[vk::CommandBuffer]) {
+    let four = ("barrier2 of storage, dispatch; in four submissions", WAYS[1].1);
+    let mut samples = vec![[const { Vec::new() }; 2]; WAYS.len() + 3];
+    for _ in 0..ROUNDS {
+        let mut all = vec![one_each(raw, each)];
+        all.extend(WAYS.iter().map(|(_, way)| burst(raw, each, &[BURST], *way)));
+        all.push(burst(raw, each, &[1, 7, 56, BURST - 64], four.1));
+        all.push(fixture.timed_burst().map(|elapsed| elapsed.as_nanos() as f64 / f64::from(BURST)));
+        for (samples, [submitted, ended]) in samples.iter_mut().zip(all) {
+            samples[0].push(submitted);
+            samples[1].push(ended);
+        }
+    }
+    println!("\n| per launch of a burst | to submit | to the end |\n| --- | --- | --- |");
+    let names = WAYS.iter().map(|(what, _)| *what).chain([four.0, "ours"]);
+    for (what, [submitted, ended]) in std::iter::once("a submission for each").chain(names).zip(samples) {
+        println!("| {what} | {:.1} ns | {:.1} ns |", median(submitted), median(ended));
+    }
+}
+
 /// Prints what the driver's calls cost.
 pub(crate) fn calls(device: &Device, raw: &mut Raw) {
     let each = raw.command_buffers(BURST);
-    println!("\n| per launch of a burst | alone | behind 500 submissions |\n| --- | --- | --- |");
-    line("a submission for each", raw, &each, |raw| one_each(raw, &each));
-    for (what, way) in WAYS {
-        line(what, raw, &each, |raw| burst(raw, &each, &[BURST], way));
-    }
-    let four = "barrier2 of storage, dispatch; in four submissions";
-    line(four, raw, &each, |raw| burst(raw, &each, &[1, 7, 56, BURST - 64], WAYS[1].1));
     let fixture = Fixture::open(device, &QueueOptions::default());
-    line("ours", raw, &each, |_| fixture.burst().as_nanos() as f64 / f64::from(BURST));
+    ways(&fixture, raw, &each);
     println!("\n| one call | alone | behind 500 submissions |\n| --- | --- | --- |");
     let commands = each[0];
     let empty = |raw: &mut Raw| {
@@ -197,7 +220,7 @@ pub(crate) fn calls(device: &Device, raw: &mut Raw) {
             // SAFETY: the buffer is mapped, of this size, and the device does not use it.
             unsafe { buffer.mapped.copy_from_nonoverlapping(data.as_ptr(), COPIED) };
             if fenced {
-                std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+                fence(Ordering::SeqCst);
             }
             begin.elapsed().as_nanos() as f64
         };

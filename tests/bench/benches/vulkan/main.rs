@@ -180,12 +180,17 @@ impl Fixture {
 
     /// A burst to its last submission; then it is waited for, which does not count.
     pub(crate) fn burst(&self) -> Duration {
-        let elapsed = time(|| {
-            (0..BURST).for_each(|_| drop(self.launch()));
-            self.queue.flush().expect("the queue takes it");
-        });
+        self.timed_burst()[0]
+    }
+
+    /// A burst to its last submission, and to its end.
+    pub(crate) fn timed_burst(&self) -> [Duration; 2] {
+        let begin = Instant::now();
+        (0..BURST).for_each(|_| drop(self.launch()));
+        self.queue.flush().expect("the queue takes it");
+        let submitted = begin.elapsed();
         self.queue.wait_idle().expect("the queue ends");
-        elapsed
+        [submitted, begin.elapsed()]
     }
 }
 

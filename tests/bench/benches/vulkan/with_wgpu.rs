@@ -27,7 +27,7 @@ pub(crate) fn compare_with(device: &Device) {
     };
     let fixture = Fixture::open(device, &QueueOptions::default());
     type Way<'a> = (&'a str, &'a dyn Fn() -> Duration, &'a dyn Fn() -> Duration);
-    let (ours_submitted, ours_ended) = (|| fixture.burst(), || whole_burst(&fixture));
+    let (ours_submitted, ours_ended) = (|| fixture.burst(), || fixture.timed_burst()[1]);
     let ways: [Way<'_>; 4] = [
         ("to submit 500, wgpu in one pass", &|| wgpu.burst(Wgpu::one_pass), &ours_submitted),
         ("to submit 500, wgpu one by one", &|| wgpu.burst(Wgpu::one_each), &ours_submitted),
@@ -54,14 +54,6 @@ impl Fixture {
         let graph = self.queue.end_recording().expect("it was recorded");
         self.queue.instantiate(&graph).expect("the device takes it")
     }
-}
-
-/// A burst of ours to the end of its last kernel.
-fn whole_burst(fixture: &Fixture) -> Duration {
-    time(|| {
-        (0..BURST).for_each(|_| drop(fixture.launch()));
-        fixture.queue.wait_idle().expect("the queue ends");
-    })
 }
 
 /// What its futures give: outside of a browser they are ready at once.
