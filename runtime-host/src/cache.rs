@@ -5,10 +5,9 @@
 //! the digest of its bytes behind it, so that a damaged one is noticed. Nothing that fails here fails a load.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::{Level, Log, Source, cache_folder};
+use runtime_core::backend::{Level, Log, Source, cache_folder, keep_file};
 use sha2::{Digest, Sha256};
 
 use crate::{platform, toolchain};
@@ -64,12 +63,7 @@ impl Entry {
         let code = fs::read(library)?;
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         make_room(folder)?;
-        // Whole or not at all, whoever else writes the same entry.
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-        file.write_all(&code)?;
-        file.write_all(&Sha256::digest(&code))?;
-        file.persist(&self.path)?;
-        Ok(())
+        keep_file(&self.path, &[&code, &Sha256::digest(&code)])
     }
 
     fn complain(&self, what: &str) {

@@ -3,10 +3,10 @@
 //! another driver, or a damaged one, is not used, and is written again. Nothing that fails here fails anything else.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::cache_folder;
+use runtime_core::backend::{cache_folder, keep_file};
 use sha2::{Digest, Sha256};
 
 use crate::driver::Facts;
@@ -52,21 +52,13 @@ impl CacheFile {
         (self.seal(data) == *seal).then(|| data.to_vec())
     }
 
-    /// Keeps the driver's data; what cannot be kept is made again by the next program.
+    /// Keeps the driver's data; what cannot be kept is made again by the next program. Where they have become too many,
+    /// that one starts anew, with no more than it uses itself.
     pub(crate) fn write(&self, data: &[u8]) {
-        if data.len() <= MOST_BYTES {
-            let _ = self.try_write(data);
-        }
-    }
-
-    fn try_write(&self, data: &[u8]) -> io::Result<()> {
-        // Whole or not at all, whoever else writes the same file.
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-        file.write_all(&self.seal(data))?;
-        file.write_all(data)?;
-        file.persist(&self.path)?;
-        Ok(())
+        let _ = match data.len() <= MOST_BYTES {
+            true => keep_file(&self.path, &[&self.seal(data), data]),
+            false => fs::remove_file(&self.path),
+        };
     }
 
     fn seal(&self, data: &[u8]) -> [u8; SEAL_BYTES] {
@@ -105,6 +97,8 @@ mod tests {
         fs::write(&path, "short").unwrap();
         assert!(file("2").read().is_empty(), "cut off");
         file("2").write(&vec![0; MOST_BYTES + 1]);
-        assert!(file("2").read().is_empty(), "too large");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "too large: it starts anew");
+        file("2").write(b"again");
+        assert_eq!(file("2").read(), b"again");
     }
 }

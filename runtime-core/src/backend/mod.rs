@@ -18,6 +18,7 @@ mod arguments;
 mod device_bytes;
 mod export;
 mod host_bytes;
+mod keep;
 mod log;
 
 pub use arguments::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
@@ -26,6 +27,7 @@ pub use device_bytes::DeviceBytes;
 pub use export::enter;
 pub use export::{catch_panic, manifest, table};
 pub use host_bytes::{HostBytes, HostBytesMut};
+pub use keep::keep_file;
 pub use log::{Level, Log};
 
 pub use crate::platform::{cache_folder, is_privileged};

@@ -1,5 +1,5 @@
 //! A cache of compiled code that holds something, whatever the driver's own does: the word `cache` is `empty` where
-//! nothing may be offered to it, and `given` where it must be what it gave.
+//! nothing may be offered to it, `given` where it must be what it gave, and `any` where it may be either.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -40,8 +40,12 @@ unsafe extern "system" fn create(
         // SAFETY: as many bytes lie there.
         bytes => unsafe { std::slice::from_raw_parts(info.p_initial_data.cast::<u8>(), bytes) },
     };
-    let wanted = if faults::word("cache") == Some("given") { &DATA[..] } else { &[] };
-    if offered != wanted {
+    let fits = match faults::word("cache") {
+        Some("given") => offered == DATA,
+        Some("any") => offered.is_empty() || offered == DATA,
+        _ => offered.is_empty(),
+    };
+    if !fits {
         return vk::Result::ERROR_UNKNOWN;
     }
     info.initial_data_size = 0;

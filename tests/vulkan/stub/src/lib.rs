@@ -15,7 +15,7 @@
 //! | `families=yes` | there are queues of three families, two of compute alone among them, and one that only copies |
 //! | `extras=yes` | there are words of faults, memory in use, figures of the compiler, and cooperative matrices |
 //! | `exits=yes` | there is an exit handler once there was work, and from then on no work in flight and no call |
-//! | `cache=empty`, `cache=given` | there is compiled code in a cache; nothing may be offered to it, or just that must be |
+//! | `cache=empty`, `cache=given`, `cache=any` | there is compiled code in a cache; nothing may be offered to it, just that must be, or either may |
 //!
 //! Before a device is said to be lost, the driver ends what it does: memory of a lost device may be freed at once.
 
