@@ -145,7 +145,7 @@ pub struct DeviceInfo {
     pub pci_address: String,
     /// `DLDeviceType` of its memory.
     pub dlpack_type: i32,
-    /// Compute units (cores, SMs, clusters).
+    /// Compute units (cores, SMs, clusters); 1 where the driver does not tell.
     pub compute_units: u32,
     /// Highest clock of the compute units in Hz, 0 if unknown.
     pub clock_hz: u64,

@@ -9,6 +9,13 @@ use crate::module::FORMATS;
 /// `DLDeviceType` of memory of Vulkan devices.
 const DLPACK_VULKAN: i32 = 7;
 
+/// A processor has one for each of its threads that the program may use, if the driver does not tell.
+fn units(facts: &Facts) -> u32 {
+    let threads = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
+    let told = if facts.units == 0 && facts.is_processor() { threads() } else { Some(facts.units) };
+    told.unwrap_or(0).max(1)
+}
+
 /// A device's description.
 pub(crate) fn device(index: u32, facts: &Facts) -> DeviceInfo {
     let mut info = DeviceInfo::new(DeviceKind::Accelerator, index, &facts.name);
@@ -18,7 +25,7 @@ pub(crate) fn device(index: u32, facts: &Facts) -> DeviceInfo {
     info.driver_version = [name.as_str(), version.as_str()].join(" ").trim().to_owned();
     info.dlpack_type = DLPACK_VULKAN;
     info.uuid = facts.uuid;
-    info.compute_units = facts.units.max(1);
+    info.compute_units = units(facts);
     info.pci_address.clone_from(&facts.pci_address);
     info.unusable.clone_from(&facts.unusable);
     info.formats = FORMATS.map(str::to_owned).to_vec();

@@ -24,6 +24,10 @@
 //! own, when the device is opened. Queues on one queue of the driver run one behind the other where the driver sees to it
 //! (lavapipe has one queue, and does).
 //!
+//! A large transfer of pageable memory is made by threads, which wait for what comes before it. What is submitted to its
+//! queue behind it waits on the submitting thread until it has ended, and so does a submission elsewhere that depends on
+//! that queue.
+//!
 //! # Code
 //!
 //! `spirv-shader`, with entry points for compute.
@@ -44,6 +48,7 @@
 
 mod builtin;
 mod cache;
+mod capabilities;
 mod context;
 mod convert;
 mod describe;

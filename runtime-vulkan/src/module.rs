@@ -8,8 +8,9 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source};
 use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Result, suggest};
 
+use crate::capabilities;
 use crate::context::Context;
-use crate::driver::{Features, Pipeline, Shader, Specialised};
+use crate::driver::{Pipeline, Shader, Specialised};
 use crate::spirv::{self, Code, Interface};
 
 /// Accepted formats.
@@ -57,7 +58,7 @@ impl VulkanModule {
         };
         let words = spirv::words(&bytes)?;
         let code = Code::read(&words)?;
-        check_capabilities(&code, &logical.facts.features)?;
+        capabilities::check(&code.capabilities, &logical.facts)?;
         let symbols = code.entry_names();
         if symbols.is_empty() {
             return Err(Error::new(
@@ -145,35 +146,6 @@ impl Kernel for VulkanKernel {
             ..KernelInfo::default()
         }
     }
-}
-
-/// Refuses code that asks for what the device does not do: the driver may do anything with it.
-fn check_capabilities(code: &Code, features: &Features) -> Result<()> {
-    for &capability in &code.capabilities {
-        let (name, there) = match capability {
-            4 | 6 => {
-                return Err(Error::unsupported("code for OpenCL (its format is \"spirv-kernel\") on Vulkan"));
-            }
-            9 => ("Float16", features.f16),
-            10 => ("Float64", features.f64),
-            11 => ("Int64", features.i64),
-            12 => ("Int64Atomics", features.atomics_i64),
-            22 => ("Int16", features.i16),
-            39 => ("Int8", features.i8),
-            4433..=4435 => ("16-bit storage", features.storage_16),
-            4441 | 4442 => ("VariablePointers", features.variable_pointers),
-            4448..=4450 => ("8-bit storage", features.storage_8),
-            5345 => ("VulkanMemoryModel", features.memory_model),
-            5347 => ("PhysicalStorageBufferAddresses", false),
-            6022 => ("CooperativeMatrixKHR", features.cooperative_matrix),
-            6033 => ("AtomicFloat32AddEXT", features.atomics_f32),
-            _ => continue,
-        };
-        if !there {
-            return Err(Error::unsupported(format!("{name}, which the code needs, on this device,")));
-        }
-    }
-    Ok(())
 }
 
 /// Refuses an entry point that the device is too small for.

@@ -33,8 +33,9 @@ pub(crate) struct Landing {
 struct State {
     landings: VecDeque<Landing>,
     failure: Option<(u64, Error)>,
-    /// What submissions waited for that the driver did not take.
+    /// What submissions waited for that the driver did not take, and the last ticket of those.
     abandoned: Vec<(Arc<Semaphore>, u64)>,
+    abandoned_to: u64,
 }
 
 impl State {
@@ -133,9 +134,16 @@ impl Shared {
         self.state.lock().failure.get_or_insert((ticket, error));
     }
 
-    /// Notes what a submission waited for that the driver did not take.
-    pub(crate) fn abandon(&self, waits: impl IntoIterator<Item = (Arc<Semaphore>, u64)>) {
-        self.state.lock().abandoned.extend(waits);
+    /// Notes that the driver did not take what lies up to `ticket`, and what that waited for.
+    pub(crate) fn abandon(&self, ticket: u64, waits: impl IntoIterator<Item = (Arc<Semaphore>, u64)>) {
+        let mut state = self.state.lock();
+        state.abandoned.extend(waits);
+        state.abandoned_to = ticket;
+    }
+
+    /// What those waited for that the driver did not take.
+    pub(crate) fn abandoned(&self) -> Vec<(Arc<Semaphore>, u64)> {
+        self.state.lock().abandoned.clone()
     }
 
     /// Notes that threads have a transfer.
@@ -207,9 +215,10 @@ impl Shared {
             && value >= self.submitted.load(Ordering::Acquire)
             && state.is_released()?
         {
-            // The rest never reached the driver.
+            // The rest never reached the driver. What is still being recorded ends when it is given up, with all that it
+            // waits for known.
             state.landings.clear();
-            completed = self.tail.load(Ordering::Acquire);
+            completed = completed.max(state.abandoned_to);
         }
         // Under the lock: who sees a ticket ended sees what was read, too.
         self.completed.fetch_max(completed, Ordering::AcqRel);

@@ -209,8 +209,9 @@ impl Queue for VulkanQueue {
         let mut recorder = self.recorder.lock();
         let ended = self.shared.completed();
         let logical = &self.shared.context.logical;
-        let commands = recorder.stamp(place.ticket)?;
+        let commands = recorder.commands_of_stamp()?;
         self.shared.timestamps.lock().record(logical, commands, place.ticket, ended)?;
+        recorder.stamped(place.ticket);
         recorder.took(place.ticket);
         Ok(())
     }

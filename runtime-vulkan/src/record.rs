@@ -163,12 +163,15 @@ impl Recorder {
     }
 
     /// Commands to record a timestamp into, which is taken when all before it has ended.
-    pub(crate) fn stamp(&mut self, ticket: u64) -> Result<&mut Commands> {
+    pub(crate) fn commands_of_stamp(&mut self) -> Result<&mut Commands> {
         self.ready()?;
-        self.stamped = ticket;
-        // What is timed is handed over as one, so that the program's own time is not in it.
-        self.gathered = FULL;
         self.open()
+    }
+
+    /// Notes that a timestamp was recorded: what is timed is handed over as one, so that the program's own time is not in it.
+    pub(crate) fn stamped(&mut self, ticket: u64) {
+        self.stamped = ticket;
+        self.gathered = FULL;
     }
 
     /// Notes that the next ticket writes memory that the program may look at.
@@ -280,7 +283,7 @@ impl Recorder {
     /// whoever sees it end takes that to have ended too.
     fn abandon(&mut self, error: Option<Error>) {
         for segment in self.sealed.drain(..) {
-            self.shared.abandon(segment.waits);
+            self.shared.abandon(segment.last, segment.waits);
         }
         if let Some(error) = error {
             self.shared.fail(self.settled_to + 1, error);
@@ -298,6 +301,7 @@ impl Recorder {
         self.flush();
         let mut before = vec![(Arc::clone(&self.shared.semaphore), self.handed_to)];
         before.extend(std::mem::take(&mut self.waits));
+        before.extend(self.shared.abandoned());
         before
     }
 

@@ -40,6 +40,18 @@ impl Order {
             vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::SHADER_WRITE.as_raw(),
         ),
     };
+    /// The same on a queue that copies and runs no kernels.
+    pub(super) fn without_kernels(self) -> Self {
+        let kernels = vk::PipelineStageFlags::COMPUTE_SHADER;
+        let touched = vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE;
+        Self {
+            from: self.from & !kernels,
+            written: self.written & !touched,
+            to: self.to & !kernels,
+            accessed: self.accessed & !touched,
+        }
+    }
+
     /// What follows sees all that the program has seen to end: it waits for nothing.
     pub(super) const SEEN: Self = Self {
         from: vk::PipelineStageFlags::TOP_OF_PIPE,

@@ -23,6 +23,7 @@ const MOST_REGIONS: usize = 4096;
 pub(crate) struct Pool {
     logical: Arc<Logical>,
     handle: vk::CommandPool,
+    copies_only: bool,
 }
 
 /// A list of commands, and the descriptor sets that they use.
@@ -30,6 +31,8 @@ pub(crate) struct Pool {
 pub(crate) struct Commands {
     logical: Arc<Logical>,
     pub(super) handle: vk::CommandBuffer,
+    /// They go to a queue that runs no kernels.
+    copies_only: bool,
     sets: Sets,
     bound: Bound,
 }
@@ -72,7 +75,10 @@ impl Pool {
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
         // SAFETY: the device is open, with queues of this family.
         let made = unsafe { logical.handle.create_command_pool(&info, None) };
-        Ok(Self { logical: Arc::clone(logical), handle: logical.check("vkCreateCommandPool", made)? })
+        let handle = logical.check("vkCreateCommandPool", made)?;
+        let mut families = logical.facts.families.iter();
+        let copies_only = families.any(|other| other.index == family && !other.compute);
+        Ok(Self { logical: Arc::clone(logical), handle, copies_only })
     }
 
     /// Makes an empty list; `replayed` ones are part of others, again and again.
@@ -91,7 +97,8 @@ impl Pool {
         let made = self.logical.check("vkAllocateCommandBuffers", made)?;
         let handle = made.first().copied().unwrap_or_default();
         let (sets, bound) = (Sets::default(), Bound::default());
-        Ok(Commands { logical: Arc::clone(&self.logical), handle, sets, bound })
+        let copies_only = self.copies_only;
+        Ok(Commands { logical: Arc::clone(&self.logical), handle, copies_only, sets, bound })
     }
 }
 
@@ -169,6 +176,7 @@ impl Commands {
 
     #[inline]
     fn order(&self, order: Order) {
+        let order = if self.copies_only { order.without_kernels() } else { order };
         self.logical.barriers.record(&self.logical.handle, self.handle, order);
     }
 

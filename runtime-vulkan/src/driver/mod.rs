@@ -19,7 +19,7 @@ mod status;
 mod wanted;
 
 pub(crate) use commands::{Commands, Pool};
-pub(crate) use facts::{Facts, Features, Version};
+pub(crate) use facts::{Facts, Version};
 pub(crate) use farewell::before_code;
 pub(crate) use lane::{Batch, Lane};
 pub(crate) use logical::{Choices, Logical};

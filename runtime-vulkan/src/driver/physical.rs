@@ -170,8 +170,10 @@ impl Physical {
         let mut faults = vk::PhysicalDeviceFaultFeaturesEXT::default();
         let mut barriers = vk::PhysicalDeviceSynchronization2Features::default();
         let mut robustness = vk::PhysicalDevicePipelineRobustnessFeaturesEXT::default();
+        let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
         let second = has(ash::khr::synchronization2::NAME) || facts.version.minor >= 3;
         let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut v11).push_next(&mut v12);
+        all = if facts.version.minor >= 3 { all.push_next(&mut v13) } else { all };
         all = if float { all.push_next(&mut atomics) } else { all };
         all = if matrix { all.push_next(&mut matrices) } else { all };
         all = if figures { all.push_next(&mut executable) } else { all };
@@ -193,9 +195,15 @@ impl Physical {
             i64: on(core.shader_int64),
             storage_8: on(v12.storage_buffer8_bit_access),
             storage_16: on(v11.storage_buffer16_bit_access),
+            uniform_8: on(v12.uniform_and_storage_buffer8_bit_access),
+            uniform_16: on(v11.uniform_and_storage_buffer16_bit_access),
+            push_8: on(v12.storage_push_constant8),
+            push_16: on(v11.storage_push_constant16),
+            dot_product: on(v13.shader_integer_dot_product),
             atomics_i64: on(v12.shader_buffer_int64_atomics),
             atomics_f32: on(atomics.shader_buffer_float32_atomic_add),
             memory_model: on(v12.vulkan_memory_model),
+            memory_model_device: on(v12.vulkan_memory_model_device_scope),
             scalar_layout: on(v12.scalar_block_layout),
             variable_pointers: on(v11.variable_pointers_storage_buffer),
             cooperative_matrix: on(matrices.cooperative_matrix),

@@ -76,6 +76,13 @@ const WRONG: &[Wrong] = &[
         to: "entry = \"cuont\"",
         words: &["cuont", "count"],
     },
+    Wrong {
+        name: "a_clock_that_no_device_is_opened_with",
+        shader: "clock",
+        from: "",
+        to: "",
+        words: &["capability 5055", "not supported"],
+    },
     Wrong { name: "an_image", shader: "picture", from: "", to: "", words: &["images", "not supported"] },
 ];
 

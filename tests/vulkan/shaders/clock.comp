@@ -1,0 +1,7 @@
+#version 450
+#extension GL_ARB_shader_clock : require
+// What no device is opened with.
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0, std430) buffer Out { uvec2 out_[]; };
+
+void main() { out_[0] = clock2x32ARB(); }
