@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "copies to and from memory of the driver")]
 
 use std::cell::RefCell;
+use std::sync::atomic::{Ordering, fence};
 
 use runtime_core::{DType, Placement, QueueOptions, Tensor};
 
@@ -47,7 +48,11 @@ fn pageable(device: &Device, raw: &mut Raw, bytes: usize) {
     let back = RefCell::new(vec![0u8; bytes]);
     let mut plain_up = |direct: bool| {
         time(|| match (&reachable, direct) {
-            (Some(buffer), true) => to(buffer, &data),
+            (Some(buffer), true) => {
+                to(buffer, &data);
+                // Until the bytes are there, as what submits work on them waits, too: the memory may be write-combining.
+                fence(Ordering::SeqCst);
+            }
             _ => {
                 to(&staging, &data);
                 raw.copy(commands, &mine, &staging, size);
