@@ -62,12 +62,12 @@ pub(crate) const fn is_barrier(statement: &Statement) -> bool {
 
 /// Whether a block has a barrier of its own; called functions do not count.
 pub(crate) fn has_barrier(block: &Block) -> bool {
-    blocks::any(block, &is_barrier)
+    blocks::any(block, &mut is_barrier)
 }
 
 /// Whether a block has a barrier, or calls a function that does.
 fn waits(block: &Block, functions: &[bool]) -> bool {
-    blocks::any(block, &|statement| match statement {
+    blocks::any(block, &mut |statement| match statement {
         Statement::Call { function, .. } => functions.get(function.index()) == Some(&true),
         other => is_barrier(other),
     })

@@ -26,20 +26,28 @@ pub(crate) const fn control(statement: &Statement) -> Option<Handle<Expression>>
 
 /// Visits all statements of a block, each before those within it.
 pub(crate) fn each<'b>(block: &'b Block, visit: &mut impl FnMut(&'b Statement)) {
-    for statement in block {
+    any(block, &mut |statement| {
         visit(statement);
-        inner(statement).for_each(|block| each(block, visit));
-    }
+        false
+    });
 }
 
 /// Whether a statement of a block, or one within it, is so.
-pub(crate) fn any(block: &Block, is: &impl Fn(&Statement) -> bool) -> bool {
+pub(crate) fn any<'b>(block: &'b Block, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
     block.iter().any(|statement| within(statement, is))
 }
 
 /// Whether a statement, or one within it, is so.
-pub(crate) fn within(statement: &Statement, is: &impl Fn(&Statement) -> bool) -> bool {
-    is(statement) || inner(statement).any(|block| any(block, is))
+pub(crate) fn within<'b>(statement: &'b Statement, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
+    // Most statements have no block: `inner` is slower to say so.
+    is(statement)
+        || match statement {
+            Statement::Block(block) => any(block, is),
+            Statement::If { accept: first, reject: second, .. }
+            | Statement::Loop { body: first, continuing: second, .. } => any(first, is) || any(second, is),
+            Statement::Switch { cases, .. } => cases.iter().any(|case| any(&case.body, is)),
+            _ => false,
+        }
 }
 
 /// How far ahead a statement may go by jumps out of it, other than returns.
@@ -104,8 +112,8 @@ mod tests {
             names.extend(format!("{statement:?}").split_whitespace().next().map(str::to_owned));
         });
         assert_eq!(names, ["Loop", "Switch", "Break", "Kill", "Continue"]);
-        assert!(any(&all, &|statement| matches!(statement, Statement::Kill)));
-        assert!(!any(&all, &|statement| matches!(statement, Statement::Return { .. })));
+        assert!(any(&all, &mut |statement| matches!(statement, Statement::Kill)));
+        assert!(!any(&all, &mut |statement| matches!(statement, Statement::Return { .. })));
     }
 
     #[test]

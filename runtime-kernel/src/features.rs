@@ -103,7 +103,7 @@ fn has_subgroups(module: &Module, function: &Function) -> bool {
 }
 
 fn has_subgroup_barrier(block: &Block) -> bool {
-    blocks::any(block, &|statement| match statement {
+    blocks::any(block, &mut |statement| match statement {
         Statement::ControlBarrier(flags) | Statement::MemoryBarrier(flags) => {
             flags.contains(naga::Barrier::SUB_GROUP)
         }

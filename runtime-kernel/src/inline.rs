@@ -131,7 +131,7 @@ fn wants(module: &Module) -> Vec<Want> {
 
 /// Whether a body has a barrier, or a call that must be inlined.
 fn needs(body: &Block, wants: &[Want]) -> bool {
-    blocks::any(body, &|statement| match statement {
+    blocks::any(body, &mut |statement| match statement {
         Statement::Call { function, .. } => wants.get(function.index()) == Some(&Want::Must),
         other => is_barrier(other),
     })
@@ -139,5 +139,5 @@ fn needs(body: &Block, wants: &[Want]) -> bool {
 
 /// Whether a statement may return from the function.
 fn has_return(statement: &Statement) -> bool {
-    blocks::within(statement, &|statement| matches!(statement, Statement::Return { .. }))
+    blocks::within(statement, &mut |statement| matches!(statement, Statement::Return { .. }))
 }

@@ -127,7 +127,7 @@ pub(crate) fn functional(module: &Module) -> Vec<bool> {
 
 /// Whether a body has nothing but control flow, values, and calls of functional functions.
 fn calm(body: &naga::Block, known: &[bool]) -> bool {
-    !blocks::any(body, &|statement| match statement {
+    !blocks::any(body, &mut |statement| match statement {
         Statement::Emit(_)
         | Statement::Break
         | Statement::Continue

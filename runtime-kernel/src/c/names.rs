@@ -181,7 +181,7 @@ fn identifier(wanted: &str) -> String {
             }
         }
     }
-    let name = name.trim_end_matches('_').to_owned();
+    name.truncate(name.trim_end_matches('_').len());
     if name.is_empty()
         || name.starts_with(|first: char| first.is_ascii_digit())
         || reserved::is_of_library(&name)

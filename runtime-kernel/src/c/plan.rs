@@ -119,8 +119,8 @@ impl Plan {
 /// Whether a loop of few rounds is asked to be written out, by its body. Compilers for processors make a loop over the
 /// invocations of the body, and vectorise that: of several loops within each other they are asked for the inner one alone.
 fn is_marked(body: &Block, checks: Checks) -> bool {
-    let is_loop = |statement: &Statement| matches!(statement, Statement::Loop { .. });
-    !has_barrier(body) && (checks != Checks::BoundedOnce || !blocks::any(body, &is_loop))
+    let mut is_loop = |statement: &Statement| matches!(statement, Statement::Loop { .. });
+    !has_barrier(body) && (checks != Checks::BoundedOnce || !blocks::any(body, &mut is_loop))
 }
 
 /// Where an expression is printed.
@@ -290,8 +290,7 @@ impl<'a> Uses<'a> {
     fn decide(&mut self) -> Vec<bool> {
         let expressions = &self.frame.function.expressions;
         let mut named = vec![false; expressions.len()];
-        let handles: Vec<_> = expressions.iter().collect();
-        for (handle, expression) in handles.into_iter().rev() {
+        for (handle, expression) in expressions.iter().rev() {
             let index = handle.index();
             if self.counts[index] == 0 {
                 continue;

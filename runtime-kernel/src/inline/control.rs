@@ -39,11 +39,12 @@ impl Rebuild<'_> {
                 {
                     return self.written_out(frame, &plan, [body, continuing], (depth, span), out);
                 }
-                self.forget(frame, &[body, continuing]);
+                let changed = self.changed(frame, &[body, continuing]);
+                self.known.forget(&changed);
                 let new = self.block(frame, body, depth + 1)?;
                 let next = self.block(frame, continuing, depth + 1)?;
                 let break_if = break_if.map(|condition| self.value(frame, condition)).transpose()?;
-                self.forget(frame, &[body, continuing]);
+                self.known.forget(&changed);
                 out.push(Statement::Loop { body: new, continuing: next, break_if }, span);
                 self.leave_outer(frame, statement, out);
                 Ok(())
@@ -81,12 +82,13 @@ impl Rebuild<'_> {
     fn cases(&mut self, frame: &mut Frame<'_>, cases: &[SwitchCase], depth: u32) -> Result<Vec<SwitchCase>> {
         let mut new = Vec::with_capacity(cases.len());
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
+        let changed = self.changed(frame, &bodies);
         for case in cases {
-            self.forget(frame, &bodies);
+            self.known.forget(&changed);
             let body = self.block(frame, &case.body, depth + 1)?;
             new.push(SwitchCase { value: case.value, body, fall_through: case.fall_through });
         }
-        self.forget(frame, &bodies);
+        self.known.forget(&changed);
         Ok(new)
     }
 

@@ -72,7 +72,7 @@ impl Array {
             Expression::AccessIndex { .. } => true,
             other => !operands(other).any(|operand| self.is_part(function, operand)),
         });
-        let is_whole = |statement: &Statement| match statement {
+        let mut is_whole = |statement: &Statement| match statement {
             Statement::Store { pointer, .. } => {
                 self.is_part(function, *pointer) && !self.zeroes(function, statement)
             }
@@ -83,7 +83,7 @@ impl Array {
                 found
             }
         };
-        zero && expressions && !blocks::any(&function.body, &is_whole)
+        zero && expressions && !blocks::any(&function.body, &mut is_whole)
     }
 
     /// Whether a statement sets the whole to zero.

@@ -8,7 +8,7 @@ use crate::barriers::has_barrier;
 use crate::blocks::{self, Skip};
 use crate::proof::constant;
 use crate::proof::rounds::Counted;
-use crate::uniformity::{Root, root};
+use crate::uniformity::{Root, assigned, root};
 
 /// Iterations that are written out at most.
 const TRIPS: u32 = 16;
@@ -48,18 +48,18 @@ impl Rebuild<'_> {
         constant::literal(self.module, &self.out.expressions, new)
     }
 
-    /// Forgets the variables that a block may assign.
-    pub(super) fn forget(&mut self, frame: &Frame<'_>, blocks: &[&Block]) {
-        let mut assigned = Vec::new();
-        blocks.iter().for_each(|block| crate::uniformity::assigned(frame.source, block, &mut assigned));
-        let mut lost: Vec<_> =
-            assigned.into_iter().filter_map(|old| frame.locals.get(old.index()).copied()).collect();
+    /// The variables that blocks may assign.
+    pub(super) fn changed(&self, frame: &Frame<'_>, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
+        let mut changed = Vec::new();
+        for block in blocks {
+            assigned(frame.source, block, &mut |old| changed.extend(frame.locals.get(old.index())));
+        }
         // What arguments point to may be assigned through them.
-        lost.extend(frame.arguments.iter().filter_map(|&argument| match root(&self.out, argument) {
+        changed.extend(frame.arguments.iter().filter_map(|&argument| match root(&self.out, argument) {
             Root::Local(local) => Some(local),
             _ => None,
         }));
-        lost.into_iter().for_each(|variable| self.known.set(variable, None));
+        changed
     }
 }
 
@@ -68,7 +68,7 @@ fn size(block: &Block) -> u32 {
     let sizes = block.iter().map(|statement| {
         let within = blocks::inner(statement).map(size).fold(0, u32::saturating_add);
         match statement {
-            Statement::Emit(range) => u32::try_from(range.clone().count()).unwrap_or(u32::MAX),
+            Statement::Emit(range) => u32::try_from(range.index_range().len()).unwrap_or(u32::MAX),
             Statement::Loop { .. } => within.saturating_mul(2),
             Statement::Block(_) | Statement::If { .. } | Statement::Switch { .. } => within,
             Statement::Call { .. } => CALL,

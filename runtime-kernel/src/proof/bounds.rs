@@ -123,11 +123,12 @@ impl<'f> Walk<'f> {
                 }
                 Statement::Switch { cases, .. } => self.switch(cases, scope),
                 Statement::Loop { body, continuing, .. } => {
-                    self.spoil(&[body, continuing]);
+                    let changed = self.changed(&[body, continuing]);
+                    self.spoil(&changed);
                     self.block(body, scope);
-                    self.spoil(&[body, continuing]);
+                    self.spoil(&changed);
                     self.block(continuing, scope);
-                    self.spoil(&[body, continuing]);
+                    self.spoil(&changed);
                 }
                 _ => {}
             }
@@ -146,20 +147,25 @@ impl<'f> Walk<'f> {
         self.latest[variable.index()] = self.assignments;
     }
 
-    /// Forgets the variables that blocks may assign.
-    fn spoil(&mut self, blocks: &[&Block]) {
+    /// The variables that blocks may assign.
+    fn changed(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
         let mut found = Vec::new();
-        blocks.iter().for_each(|block| assigned(self.function, block, &mut found));
-        found.into_iter().for_each(|variable| self.assign(variable));
+        blocks.iter().for_each(|block| assigned(self.function, block, &mut |variable| found.push(variable)));
+        found
+    }
+
+    fn spoil(&mut self, variables: &[Handle<LocalVariable>]) {
+        variables.iter().for_each(|&variable| self.assign(variable));
     }
 
     fn switch(&mut self, cases: &[SwitchCase], scope: Scope) {
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
-        for body in &bodies {
-            self.spoil(&bodies);
+        let changed = self.changed(&bodies);
+        for body in bodies {
+            self.spoil(&changed);
             self.block(body, scope);
         }
-        self.spoil(&bodies);
+        self.spoil(&changed);
     }
 
     /// Gives the facts that hold after a branch.

@@ -1,11 +1,11 @@
 //! Values that are constant, and what operations make of them.
 
 use naga::{
-    Arena, BinaryOperator as Op, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable,
-    Module, Statement, TypeInner,
+    Arena, BinaryOperator as Op, Expression, Function, Handle, Literal, LocalVariable, Module, Statement,
+    TypeInner,
 };
 
-use crate::uniformity::{assigned, assigned_by};
+use crate::uniformity::assigned_by;
 
 /// The literal that an expression is, or stands for by a constant's name.
 pub(crate) fn literal(
@@ -69,7 +69,7 @@ fn compare<T: Ord>(op: Op, a: &T, b: &T) -> Option<bool> {
 
 /// The variables whose value is known at a place: integers and booleans.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known(FastHashMap<Handle<LocalVariable>, Literal>);
+pub(crate) struct Known(Vec<Option<Literal>>);
 
 impl Known {
     /// What is known where a function begins.
@@ -89,26 +89,23 @@ impl Known {
     }
 
     pub(crate) fn value(&self, variable: Handle<LocalVariable>) -> Option<Literal> {
-        self.0.get(&variable).copied()
+        self.0.get(variable.index()).copied().flatten()
     }
 
     /// Takes note of a value, or of there being none.
     pub(crate) fn set(&mut self, variable: Handle<LocalVariable>, value: Option<Literal>) {
-        match value {
-            Some(value @ (Literal::U32(_) | Literal::I32(_) | Literal::Bool(_))) => {
-                self.0.insert(variable, value);
-            }
-            _ => {
-                self.0.remove(&variable);
-            }
+        let value = value.filter(|v| matches!(v, Literal::U32(_) | Literal::I32(_) | Literal::Bool(_)));
+        if self.0.len() <= variable.index() && value.is_some() {
+            self.0.resize(variable.index() + 1, None);
+        }
+        if let Some(known) = self.0.get_mut(variable.index()) {
+            *known = value;
         }
     }
 
     /// Takes note of what a statement without a block does.
     pub(crate) fn note(&mut self, (module, function): (&Module, &Function), statement: &Statement) {
-        let mut lost = Vec::new();
-        assigned_by(function, statement, &mut lost);
-        lost.into_iter().for_each(|variable| self.set(variable, None));
+        assigned_by(function, statement, &mut |variable| self.set(variable, None));
         if let Statement::Store { pointer, value } = *statement
             && let Expression::LocalVariable(variable) = function.expressions[pointer]
         {
@@ -116,15 +113,18 @@ impl Known {
         }
     }
 
-    /// Forgets the variables that blocks may assign.
-    pub(crate) fn forget<'b>(&mut self, function: &Function, blocks: impl Iterator<Item = &'b Block>) {
-        let mut lost = Vec::new();
-        blocks.for_each(|block| assigned(function, block, &mut lost));
-        lost.into_iter().for_each(|variable| self.set(variable, None));
+    /// Forgets variables.
+    pub(crate) fn forget(&mut self, variables: &[Handle<LocalVariable>]) {
+        variables.iter().for_each(|&variable| self.set(variable, None));
     }
 
     /// Keeps what is the same at another place.
     pub(crate) fn intersect(&mut self, other: &Self) {
-        self.0.retain(|variable, value| other.0.get(variable) == Some(value));
+        self.0.truncate(other.0.len());
+        self.0
+            .iter_mut()
+            .zip(&other.0)
+            .filter(|(mine, theirs)| mine != theirs)
+            .for_each(|(mine, _)| *mine = None);
     }
 }

@@ -155,6 +155,12 @@ fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, dep
             of_literal(literal(frame.module, &frame.function.expressions, expression)?)
         }
         Expression::ZeroValue(_) => Some(0),
+        Expression::Binary { op: BinaryOperator::Subtract, left, right } => {
+            if !is_at_least(frame, scope, left, right) {
+                return None;
+            }
+            Some(upper(left)?.saturating_sub(constant_of(frame, right).unwrap_or(0)))
+        }
         Expression::Binary { op, left, right } => {
             use BinaryOperator as Op;
             let constant = constant_of(frame, right);
@@ -194,6 +200,25 @@ fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, dep
         }
         _ => None,
     }
+}
+
+/// Whether conditions say that an unsigned value is another one or more, so that the difference is not below zero.
+fn is_at_least(
+    frame: Frame<'_>,
+    scope: Scope,
+    value: Handle<Expression>,
+    least: Handle<Expression>,
+) -> bool {
+    let source = (frame.module, frame.function);
+    let constant = constant_of(frame, least);
+    is_unsigned(frame, value)
+        && frame.bounds.facts_in(scope).any(|fact| {
+            // What is compared is the same value, and what lies below it is as much, or is known to be.
+            let known = || constant_of(frame, fact.value).map(|below| below + u64::from(fact.strict));
+            frame.bounds.are_same(source, fact.bound, value)
+                && (frame.bounds.are_same(source, fact.value, least)
+                    || constant.is_some_and(|least| known().is_some_and(|known| known >= least)))
+        })
 }
 
 /// The value of a constant.

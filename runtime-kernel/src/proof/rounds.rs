@@ -43,7 +43,7 @@ impl Counted {
         note_loads(function, &body[..exit], &mut loads);
         let (counter, next) = step(function, continuing, &mut loads)?;
         let mut changed = Vec::new();
-        assigned(function, body, &mut changed);
+        assigned(function, body, &mut |variable| changed.push(variable));
         // A value that was read before the loop is not that of the variable in a round.
         loads.retain(|&load| loaded(function, load).is_some_and(|variable| !changed.contains(&variable)));
         (!changed.contains(&counter)).then_some(Self { counter, exit, condition, next, loads })
@@ -178,7 +178,7 @@ impl Walk<'_> {
 
     fn statement(&mut self, statement: &Statement) -> u64 {
         match statement {
-            Statement::Emit(range) => range.clone().count() as u64,
+            Statement::Emit(range) => range.index_range().len() as u64,
             Statement::Block(block) => self.block(block),
             Statement::If { .. } | Statement::Switch { .. } => {
                 let before = self.known.clone();
@@ -188,15 +188,16 @@ impl Walk<'_> {
                     size += self.block(block);
                 }
                 self.known = before;
-                self.known.forget(self.function, blocks::inner(statement));
+                self.known.forget(&self.changed(statement));
                 size
             }
             Statement::Loop { body, continuing, break_if } => {
                 let counted = Counted::of(self.function, [body, continuing]).filter(|_| break_if.is_none());
                 let rounds = counted.and_then(|counted| Some((counted.condition, self.rounds(&counted)?)));
-                self.known.forget(self.function, blocks::inner(statement));
+                let changed = self.changed(statement);
+                self.known.forget(&changed);
                 let once = self.block(body) + self.block(continuing);
-                self.known.forget(self.function, blocks::inner(statement));
+                self.known.forget(&changed);
                 let Some((condition, rounds)) = rounds else { return once };
                 let all = once.saturating_mul(rounds.into());
                 if all > SIZE || !(self.wants)(body) {
@@ -210,6 +211,15 @@ impl Walk<'_> {
                 if matches!(simple, Statement::Call { .. }) { CALL } else { 1 }
             }
         }
+    }
+
+    /// The variables that the blocks of a statement may assign.
+    fn changed(&self, statement: &Statement) -> Vec<Handle<LocalVariable>> {
+        let mut found = Vec::new();
+        for block in blocks::inner(statement) {
+            assigned(self.function, block, &mut |variable| found.push(variable));
+        }
+        found
     }
 
     fn rounds(&self, counted: &Counted) -> Option<u32> {
@@ -342,7 +352,7 @@ mod tests {
         };
         let all = |_: &Block| true;
         assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), &all)), [1, 2, 2, 2]);
-        let inner = |body: &Block| !blocks::any(body, &|s| matches!(s, Statement::Loop { .. }));
+        let inner = |body: &Block| !blocks::any(body, &mut |s| matches!(s, Statement::Loop { .. }));
         assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), &inner)), [1, 1, 1, 1]);
     }
 }

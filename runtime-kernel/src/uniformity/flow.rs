@@ -167,7 +167,7 @@ impl Walk<'_, '_> {
         match (accepted, rejected) {
             (Some(a), Some(b)) => {
                 let assigned = [accept, reject];
-                Some(spread(join(Some(a), Some(b))?, self.assigned(&assigned), choice))
+                Some(spread(join(Some(a), Some(b))?, &self.assigned(&assigned), choice))
             }
             // The invocations of the other side are gone from here: those that remain agree as they did.
             (one, other) => one.or(other),
@@ -187,7 +187,7 @@ impl Walk<'_, '_> {
         }
         let after = self.frames.pop().and_then(|frame| frame.breaks)?;
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
-        Some(spread(after, self.assigned(&bodies), choice))
+        Some(spread(after, &self.assigned(&bodies), choice))
     }
 
     fn cycle(
@@ -198,13 +198,13 @@ impl Walk<'_, '_> {
         state: Vec<Shape>,
     ) -> State {
         let mut entry = state;
+        let (in_body, in_all) = (self.assigned(&[body]), self.assigned(&[body, continuing]));
         loop {
             self.frames.push(Frame { is_loop: true, breaks: None, continues: None });
             let end = self.block(body, Some(entry.clone()));
             let continued = self.frames.last_mut().and_then(|frame| frame.continues.take());
             let exits = Exits::of(&self.analysis.shapes, body);
-            let middle =
-                join(end, continued).map(|state| spread(state, self.assigned(&[body]), exits.continues));
+            let middle = join(end, continued).map(|state| spread(state, &in_body, exits.continues));
             let end = self.block(continuing, middle);
             let mut after = self.frames.pop().and_then(|frame| frame.breaks);
             let mut leaving = exits.breaks;
@@ -214,7 +214,7 @@ impl Walk<'_, '_> {
             }
             let next = join(Some(entry.clone()), end)?;
             if next == entry {
-                return after.map(|state| spread(state, self.assigned(&[body, continuing]), leaving));
+                return after.map(|state| spread(state, &in_all, leaving));
             }
             entry = next;
         }
@@ -224,7 +224,7 @@ impl Walk<'_, '_> {
     fn assigned(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
         let mut found = Vec::new();
         for block in blocks {
-            assigned(self.analysis.function, block, &mut found);
+            assigned(self.analysis.function, block, &mut |variable| found.push(variable));
         }
         found
     }
@@ -316,7 +316,7 @@ fn join(a: State, b: State) -> State {
     }
 }
 
-fn spread(mut state: Vec<Shape>, assigned: Vec<Handle<LocalVariable>>, choice: Shape) -> Vec<Shape> {
+fn spread(mut state: Vec<Shape>, assigned: &[Handle<LocalVariable>], choice: Shape) -> Vec<Shape> {
     for variable in assigned {
         let slot = &mut state[variable.index()];
         *slot = slot.chosen_by(choice);
@@ -324,37 +324,34 @@ fn spread(mut state: Vec<Shape>, assigned: Vec<Handle<LocalVariable>>, choice: S
     state
 }
 
-/// Adds the local variables that a block may assign.
-pub(crate) fn assigned(function: &Function, block: &Block, found: &mut Vec<Handle<LocalVariable>>) {
-    blocks::each(block, &mut |statement| assigned_by(function, statement, found));
+/// Calls `visit` with the local variables that a block may assign.
+pub(crate) fn assigned(function: &Function, block: &Block, visit: &mut impl FnMut(Handle<LocalVariable>)) {
+    blocks::each(block, &mut |statement| assigned_by(function, statement, visit));
 }
 
-/// Adds those that a statement itself may assign.
+/// Calls `visit` with those that a statement itself may assign.
 pub(crate) fn assigned_by(
     function: &Function,
     statement: &Statement,
-    found: &mut Vec<Handle<LocalVariable>>,
+    visit: &mut impl FnMut(Handle<LocalVariable>),
 ) {
-    let local = |pointer| match root(function, pointer) {
-        Root::Local(variable) => Some(variable),
-        _ => None,
+    let mut through = |pointer| {
+        if let Root::Local(variable) = root(function, pointer) {
+            visit(variable);
+        }
     };
     match statement {
-        Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => found.extend(local(*pointer)),
-        Statement::Call { arguments, .. } => found.extend(arguments.iter().copied().filter_map(local)),
+        Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => through(*pointer),
+        Statement::Call { arguments, .. } => arguments.iter().copied().for_each(through),
         _ => {}
     }
 }
 
 /// The expressions that an expression is computed from.
-pub(crate) fn operands(expression: &Expression) -> impl Iterator<Item = Handle<Expression>> + '_ {
+pub(crate) fn operands(expression: &Expression) -> Operands<'_> {
     use naga::Expression as E;
-    let mut many: &[Handle<Expression>] = &[];
     let few = match *expression {
-        E::Compose { ref components, .. } => {
-            many = components;
-            [None; 4]
-        }
+        E::Compose { ref components, .. } => return Operands { few: [None; 4], next: 4, many: components },
         E::Access { base: a, index: b } | E::Binary { left: a, right: b, .. } => {
             [Some(a), Some(b), None, None]
         }
@@ -371,5 +368,26 @@ pub(crate) fn operands(expression: &Expression) -> impl Iterator<Item = Handle<E
         E::Math { arg, arg1, arg2, arg3, .. } => [Some(arg), arg1, arg2, arg3],
         _ => [None; 4],
     };
-    few.into_iter().flatten().chain(many.iter().copied())
+    Operands { few, next: 0, many: &[] }
+}
+
+/// The operands of an expression: those of a `Compose`, or a few.
+pub(crate) struct Operands<'e> {
+    few: [Option<Handle<Expression>>; 4],
+    next: usize,
+    many: &'e [Handle<Expression>],
+}
+
+impl Iterator for Operands<'_> {
+    type Item = Handle<Expression>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(&operand) = self.few.get(self.next) {
+            self.next += 1;
+            return operand;
+        }
+        let (&first, rest) = self.many.split_first()?;
+        self.many = rest;
+        Some(first)
+    }
 }

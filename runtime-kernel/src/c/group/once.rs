@@ -27,8 +27,10 @@ impl<'a> Once<'a> {
         let (functional, values) = (functional(module), vec![false; function.expressions.len()]);
         let calls = FastHashSet::default();
         let mut once = Self { module, function, uniformity, functional, variables, values, calls };
+        let mut calls = Vec::new();
+        collect_calls(&function.body, &mut calls);
         loop {
-            once.evaluate();
+            once.evaluate(&calls);
             let mut lost = Vec::new();
             once.lose(&function.body, true, &mut lost);
             lost.retain(|variable: &Handle<LocalVariable>| once.variables[variable.index()]);
@@ -65,10 +67,8 @@ impl<'a> Once<'a> {
     }
 
     /// Finds the expressions that can be computed once, given the variables.
-    fn evaluate(&mut self) {
+    fn evaluate(&mut self, calls: &[Call]) {
         self.calls.clear();
-        let mut calls = Vec::new();
-        collect_calls(&self.function.body, &mut calls);
         for (handle, expression) in self.function.expressions.iter() {
             let known = match *expression {
                 Expression::Load { pointer } => self.is_once(pointer) && self.is_shared(pointer),
