@@ -89,6 +89,14 @@ fn values_that_were_compared_are_known() {
     proven("for (var half = 32u; half > 0u; half /= 2u) { if i < half { y[i] = tile[i + half]; } }");
     proven("var p = x[i]; loop { if p > 63u { break; } y[i] = tile[p]; p += 1u; }");
     proven("let p = x[i]; if p + 3u < 64u { y[i] = tile[p + 3u]; }");
+    proven("for (var step = 1u; step < 64u; step *= 2u) { if i >= step { y[i] = tile[i - step]; } }");
+    proven("if i > 0u { y[i] = tile[i - 1u]; } if 3u <= i { y[i] = tile[i - 2u]; }");
+    proven("let p = x[i]; if p < 66u && p >= 2u { y[i] = tile[p - 2u]; }");
+    checked("let step = x[i]; if i + 1u >= step { y[i] = tile[i - step]; }");
+    checked("if i > 0u { y[i] = tile[i - 2u]; }");
+    checked("var step = x[i]; if i >= step { step += 1u; y[i] = tile[i - step]; }");
+    checked("let p = x[i]; if p < 67u && p >= 2u { y[i] = tile[p - 2u]; }");
+    checked("let p = i32(x[i]); if p > 0 { y[i] = tile[p - 1]; }");
     checked("if y[0] < 64u { y[i] = tile[y[0]]; }");
     checked("let p = x[i]; if p < 64u || i < 64u { y[i] = tile[p]; }");
     checked("var p = x[i]; let ok = p < 64u; p += 9u; if ok { y[i] = tile[p]; }");
