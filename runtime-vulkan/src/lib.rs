@@ -24,6 +24,9 @@
 //! own, when the device is opened. Queues on one queue of the driver run one behind the other where the driver sees to it
 //! (lavapipe has one queue, and does).
 //!
+//! A program may exit with work in flight. On a processor its end waits for that, five seconds at most, since the driver's
+//! compiler may be at it; under the validation layer a minute at most. Whatever is submitted from then on is refused.
+//!
 //! A large transfer of pageable memory is made by threads, which wait for what comes before it. What is submitted to its
 //! queue behind it waits on the submitting thread until it has ended, and so does a submission elsewhere that depends on
 //! that queue.
