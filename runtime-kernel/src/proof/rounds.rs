@@ -24,7 +24,7 @@ const CALL: u64 = 12;
 /// Operators within each other beyond which a value is not computed.
 const DEPTH: u32 = 8;
 
-/// A loop of the form `for (…; condition; counter = next) { … }` whose counter nothing else assigns.
+/// A loop of the form `for (…; condition; counter = next) { … }`.
 pub(crate) struct Counted {
     pub(crate) counter: Handle<LocalVariable>,
     /// The place of the branch that leaves the loop.
@@ -46,7 +46,7 @@ impl Counted {
         assigned(function, body, &mut |variable| changed.push(variable));
         // A value that was read before the loop is not that of the variable in a round.
         loads.retain(|&load| loaded(function, load).is_some_and(|variable| !changed.contains(&variable)));
-        (!changed.contains(&counter)).then_some(Self { counter, exit, condition, next, loads })
+        Some(Self { counter, exit, condition, next, loads })
     }
 
     /// How often it goes round if its counter is `start` before it, and if that is `most` times or less; `known` has the
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(rounds("for (var i = lane; i <= 256u; i += 64u) { a += i; }"), Some(5));
         for code in [
             "for (var i = i32(lane); i < 256; i += 64) { a += 1u; }",
-            "for (var i = lane; i < 4294967295u; i += 2147483648u) { a += i; }",
+            "for (var i = lane; i < 4294967295u; i += 1431655765u) { a += i; }",
             "for (var i = lane; i < 256u; i *= 64u) { a += i; }",
             "for (var i = lane; i > 0u; i >>= 8u) { a += i; }",
             "for (var i = lane; 3u < i; i += 2000000000u) { a += i; }",
@@ -326,6 +326,7 @@ mod tests {
             "var i = 0u; if (a == 1u) { i = 4u; a = 2u; } for (; i > 0u; i--) { a += i; }",
             "var i = 4u; change(&i); for (; i > 0u; i--) { a += i; }",
             "var i = 0; loop { if (a > 9u) { break; } i -= 3; for (; i < 4; i++) { a += 1u; } }",
+            "var i = 0; loop { if (a > 9u) { break; } for (; i < 4; i++) { a += 1u; } i -= 3; }",
             "var n = 8u; for (var i = 0u; i < n; i++) { n = y[i]; }",
             "var i = 0u; let at_first = i < 4u; for (; at_first; i++) { a += i; }",
             "var i = 0u; let at_first = i + 4u; for (; i < 4u; i = at_first) { a += i; }",
