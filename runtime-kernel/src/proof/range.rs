@@ -203,12 +203,7 @@ fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, dep
 }
 
 /// Whether conditions say that an unsigned value is another one or more, so that the difference is not below zero.
-fn is_at_least(
-    frame: Frame<'_>,
-    scope: Scope,
-    value: Handle<Expression>,
-    least: Handle<Expression>,
-) -> bool {
+fn is_at_least(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, least: Handle<Expression>) -> bool {
     let source = (frame.module, frame.function);
     let constant = constant_of(frame, least);
     is_unsigned(frame, value)
