@@ -90,24 +90,27 @@ impl Candidate {
 
 /// The devices that were asked for, or all that are available; a part of a device only when asked for.
 fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<Candidate>> {
+    if !names.is_empty() {
+        // Other backends are not asked: whoever names a device waits for no other driver of the machine.
+        return names.iter().map(|name| candidate(runtime, name.clone(), options)).collect();
+    }
     let known = runtime.devices();
     let whole = known.iter().filter(|info| info.unusable.is_none() && info.id.sub.is_none());
-    let available = whole.map(|info| info.id.to_string());
-    let names: Vec<String> = if names.is_empty() { available.collect() } else { names.to_vec() };
+    let names: Vec<String> = whole.map(|info| info.id.to_string()).collect();
     if names.is_empty() {
         return Err(Error::new(ErrorKind::Unavailable, "no device is available; `runtime doctor` says why"));
     }
-    names.into_iter().map(|name| candidate(runtime, &known, name, options)).collect()
+    names.into_iter().map(|name| candidate(runtime, name, options)).collect()
 }
 
-fn candidate(runtime: &Runtime, known: &[DeviceInfo], name: String, options: &Options) -> Result<Candidate> {
+fn candidate(runtime: &Runtime, name: String, options: &Options) -> Result<Candidate> {
     let opened = runtime.open_with(&name, options);
     match &opened {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => {
             Err(error.clone().in_operation(&format!("--device {name}")))
         }
         Err(_) => {
-            let info = known.iter().find(|info| info.id.to_string() == name).cloned();
+            let info = runtime.devices().into_iter().find(|info| info.id.to_string() == name);
             Ok(Candidate { name, info, opened })
         }
         Ok(device) => {

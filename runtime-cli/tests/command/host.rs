@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{self, Folder, SCALE, runtime};
+use crate::fixture::{self, Finished, Folder, SCALE, command_with, runtime};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -31,7 +31,7 @@ fn doctor_reports_whatever_it_finds() {
     assert!(run.stdout.contains("loaded  ") && run.stdout.contains("RUNTIME_BACKENDS"), "{run:?}");
     let nothing =
         fixture::command(&["doctor"]).env("RUNTIME_BACKENDS", "/missing/libruntime_host.so").output();
-    let nothing = fixture::Finished::from(nothing.unwrap());
+    let nothing = Finished::from(nothing.unwrap());
     assert_eq!(nothing.code, 0, "{nothing:?}");
     assert!(nothing.stdout.contains("failed  /missing/libruntime_host.so"), "{nothing:?}");
     assert!(nothing.stdout.contains("backend host: build it"), "{nothing:?}");
@@ -154,7 +154,7 @@ fn wrong_usage_is_told_before_anything_runs() {
         .current_dir(folder.path())
         .env("RUNTIME_BACKENDS", "/none.so")
         .output();
-    let run = fixture::Finished::from(backends.unwrap());
+    let run = Finished::from(backends.unwrap());
     assert!(run.code == 2 && run.stderr.contains("runtime doctor"), "{run:?}");
 }
 
@@ -215,6 +215,21 @@ fn specialisation_of_other_formats_is_a_row_with_the_reason() {
 }
 
 #[test]
+fn whoever_names_a_device_starts_no_other_driver() {
+    let folder = Folder::new();
+    let starts_vulkan = |device: &[&str]| {
+        let arguments = [&["eval", "scale.toml", "--repeat", "2"], device].concat();
+        let mut command = command_with(&["host", "vulkan"], &arguments);
+        let run: Finished =
+            command.current_dir(folder.path()).env("LD_DEBUG", "files").output().unwrap().into();
+        assert_eq!(run.code, 0, "{}", run.stdout);
+        run.stderr.contains("file=libvulkan.so")
+    };
+    assert!(starts_vulkan(&[]), "all devices are asked for");
+    assert!(!starts_vulkan(&["--device", "host:0"]));
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = fixture::command(&["devices", "--json"])
         .stdout(std::process::Stdio::piped())
@@ -222,7 +237,7 @@ fn a_reader_that_goes_away_is_no_error() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let run = fixture::Finished::from(child.wait_with_output().unwrap());
+    let run = Finished::from(child.wait_with_output().unwrap());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
 }
 
