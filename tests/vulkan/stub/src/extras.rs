@@ -1,5 +1,6 @@
 //! Extensions that no driver of these tests has, with the word `extras`: what a device says of a fault and of its memory,
-//! what a compiler says of a kernel, and the shapes of cooperative matrices. The driver behind hears nothing of them.
+//! what a compiler says of a kernel, the shapes of cooperative matrices, and pipelines that say what the device checks. The
+//! driver behind hears nothing of them.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
@@ -9,22 +10,25 @@ use ash::{ext, khr, vk};
 
 use crate::faults;
 
-const NAMES: [&CStr; 4] = [
+const NAMES: [&CStr; 5] = [
     ext::device_fault::NAME,
     ext::memory_budget::NAME,
     khr::pipeline_executable_properties::NAME,
     khr::cooperative_matrix::NAME,
+    ext::pipeline_robustness::NAME,
 ];
 /// What their features are turned on by.
-const FEATURES: [vk::StructureType; 3] = [
+const FEATURES: [vk::StructureType; 4] = [
     vk::StructureType::PHYSICAL_DEVICE_FAULT_FEATURES_EXT,
     vk::StructureType::PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
     vk::StructureType::PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
+    vk::StructureType::PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT,
 ];
 
 static EXTENSIONS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static FEATURES2: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static MEMORY2: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static PIPELINES: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 fn are_wanted() -> bool {
     faults::word("extras").is_some()
@@ -37,6 +41,7 @@ pub(crate) fn instead_of(name: &str, driver: *mut c_void) -> Option<*const c_voi
         "vkEnumerateDeviceExtensionProperties" => (&EXTENSIONS, extensions as *const c_void),
         "vkGetPhysicalDeviceFeatures2" => (&FEATURES2, features as *const c_void),
         "vkGetPhysicalDeviceMemoryProperties2" => (&MEMORY2, memory as *const c_void),
+        "vkCreateComputePipelines" => (&PIPELINES, pipelines as *const c_void),
         _ => return None,
     };
     place.store(driver, Ordering::Release);
@@ -178,6 +183,35 @@ unsafe extern "system" fn memory(
             (budget.heap_budget[0], budget.heap_usage[0]) = (1 << 30, 1 << 20);
         }
     }
+}
+
+/// Refuses a pipeline that does not say that the device checks nothing.
+unsafe extern "system" fn pipelines(
+    device: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::ComputePipelineCreateInfo<'static>,
+    allocator: *const vk::AllocationCallbacks<'static>,
+    out: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: the caller has as many.
+    let infos = unsafe { std::slice::from_raw_parts(infos, count as usize) };
+    let mut plain = Vec::new();
+    for info in infos {
+        let told: *const vk::PipelineRobustnessCreateInfoEXT<'_> = info.p_next.cast();
+        // SAFETY: null, or a structure that begins as all of a chain do.
+        let told = unsafe { told.as_ref() };
+        let told = told.filter(|told| told.s_type == vk::StructureType::PIPELINE_ROBUSTNESS_CREATE_INFO_EXT);
+        let unchecked = vk::PipelineRobustnessBufferBehaviorEXT::DISABLED;
+        if told.is_none_or(|told| told.storage_buffers != unchecked) {
+            return vk::Result::ERROR_UNKNOWN;
+        }
+        plain.push(vk::ComputePipelineCreateInfo { p_next: std::ptr::null(), ..*info });
+    }
+    // SAFETY: noted before this function was given out.
+    let real: vk::PFN_vkCreateComputePipelines = unsafe { transmute(PIPELINES.load(Ordering::Acquire)) };
+    // SAFETY: the caller's arguments, passed on, but for what the driver does not know.
+    unsafe { real(device, cache, count, plain.as_ptr(), allocator, out) }
 }
 
 unsafe extern "system" fn fault(
