@@ -171,14 +171,14 @@ impl Physical {
         let mut barriers = vk::PhysicalDeviceSynchronization2Features::default();
         let mut robustness = vk::PhysicalDevicePipelineRobustnessFeaturesEXT::default();
         let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
-        let second = has(ash::khr::synchronization2::NAME) || facts.version.minor >= 3;
+        let (second, newer) = (has(ash::khr::synchronization2::NAME), facts.version.minor >= 3);
         let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut v11).push_next(&mut v12);
-        all = if facts.version.minor >= 3 { all.push_next(&mut v13) } else { all };
+        all = if newer { all.push_next(&mut v13) } else { all };
+        all = if second && !newer { all.push_next(&mut barriers) } else { all };
         all = if float { all.push_next(&mut atomics) } else { all };
         all = if matrix { all.push_next(&mut matrices) } else { all };
         all = if figures { all.push_next(&mut executable) } else { all };
         all = if fault { all.push_next(&mut faults) } else { all };
-        all = if second { all.push_next(&mut barriers) } else { all };
         let robust = has(ash::ext::pipeline_robustness::NAME);
         all = if robust { all.push_next(&mut robustness) } else { all };
         // SAFETY: the device is of this instance, and knows every structure of the chain.
@@ -212,7 +212,7 @@ impl Physical {
             host_import: facts.import_alignment > 0,
             executable_properties: on(executable.pipeline_executable_info),
             device_fault: on(faults.device_fault),
-            synchronization2: on(barriers.synchronization2),
+            synchronization2: on(v13.synchronization2) || on(barriers.synchronization2),
             pipeline_robustness: on(robustness.pipeline_robustness),
             calibrated: has(ash::ext::calibrated_timestamps::NAME) && self.has_host_clock(instance),
         };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ash::{ext, khr, vk};
 
-use crate::faults;
+use crate::{faults, spoiled};
 
 const NAMES: [&CStr; 5] = [
     ext::device_fault::NAME,
@@ -194,6 +194,9 @@ unsafe extern "system" fn pipelines(
     allocator: *const vk::AllocationCallbacks<'static>,
     out: *mut vk::Pipeline,
 ) -> vk::Result {
+    if let Some(code) = faults::of("vkCreateComputePipelines") {
+        return spoiled::spoiled(code);
+    }
     // SAFETY: the caller has as many.
     let infos = unsafe { std::slice::from_raw_parts(infos, count as usize) };
     let mut plain = Vec::new();
