@@ -27,9 +27,12 @@ fn transpose(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) 
     for (var step = 0u; step < TILE; step += ROWS) {
         let row = top + step + local.y;
         let column = left + local.x;
+        // Also where there is no element: memory that is written before it is read is not filled with zeros first.
+        var value = T(0);
         if row < scalars.rows && column < scalars.columns {
-            tile[(step + local.y) * (TILE + 1) + local.x] = a[row * scalars.columns + column];
+            value = a[row * scalars.columns + column];
         }
+        tile[(step + local.y) * (TILE + 1) + local.x] = value;
     }
     workgroupBarrier();
     for (var step = 0u; step < TILE; step += ROWS) {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use runtime_conformance::FaultArguments;
-use runtime_core::{ClockChoice, DType, FlushCache, Options, Value, suggest};
+use runtime_conformance::{FaultArguments, SuiteArguments};
+use runtime_core::{ClockChoice, DType, Error, FlushCache, Options, Result, Value, suggest};
 
 use crate::lower::LowerArguments;
 use crate::settings::{FLUSHES, Settings};
@@ -113,8 +113,18 @@ pub(crate) struct ChangeArguments {
 }
 
 impl ChangeArguments {
-    pub(crate) fn changes(&self) -> Changes {
-        Changes { values: self.values.clone(), element: self.element }
+    /// What is to be changed.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for two values of one name.
+    pub(crate) fn changes(&self) -> Result<Changes> {
+        for (at, (name, value)) in self.values.iter().enumerate() {
+            if let Some((_, other)) = self.values[..at].iter().find(|(other, _)| other == name) {
+                let message = format!("--set {name}={other} and --set {name}={value}: give one value");
+                return Err(Error::invalid(message));
+            }
+        }
+        Ok(Changes { values: self.values.clone(), element: self.element })
     }
 }
 
@@ -177,6 +187,8 @@ pub(crate) struct ConformanceArguments {
     #[arg(long, value_name = "FILE|-", conflicts_with = "faults")]
     pub(crate) json: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) suite: SuiteArguments,
+    #[command(flatten)]
     pub(crate) faults: FaultArguments,
     /// A filter and options of the test runner; `-- --help` lists them
     #[arg(last = true, value_name = "TEST OPTIONS")]
@@ -186,7 +198,7 @@ pub(crate) struct ConformanceArguments {
 fn parse_real(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(value) if value >= 0.0 && f64::is_finite(value) => Ok(value),
-        _ => Err("a number of at least 0 is wanted".to_owned()),
+        _ => Err("a finite number of at least 0 is wanted".to_owned()),
     }
 }
 

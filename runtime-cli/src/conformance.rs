@@ -2,16 +2,19 @@
 
 use std::process::ExitCode;
 
-use runtime_conformance::{Arguments, Selection};
+use runtime_conformance::Arguments;
 use runtime_core::Result;
 
 use crate::arguments::ConformanceArguments;
+use crate::interrupt::Watch;
 use crate::output::Destination;
 
 pub(crate) fn run(arguments: &ConformanceArguments) -> Result<ExitCode> {
     let program = "runtime conformance [PATH|TARGET]... --".to_owned();
     let runner = Arguments::from_iter(std::iter::once(program).chain(arguments.runner.iter().cloned()));
-    let selection = Selection::new(arguments.backends.clone());
+    // Arguments that are wrong have ended the process by now.
+    let _watch = Watch::start();
+    let selection = arguments.suite.select(arguments.backends.clone());
     if let Some(code) = arguments.faults.run(&selection, &runner, &["conformance", "--fault-worker"]) {
         return Ok(code);
     }

@@ -1,11 +1,12 @@
 //! `runtime doctor`: what was loaded from where, what is missing, and how to get it.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtime_core::{LoadReport, Result, Target, abi};
+use runtime_core::{LoadReport, Outcome, Result, abi};
 
+use crate::ask::{self, Answer};
 use crate::output;
 use crate::registry;
 
@@ -19,26 +20,24 @@ const HINTS: [(&str, &str); 1] = [(
 const VARIABLES: [&str; 4] = ["RUNTIME_BACKENDS", "RUNTIME_BACKEND_PATH", "CC", "NO_COLOR"];
 
 pub(crate) fn report() -> Result<()> {
+    section("program", program())?;
+    section("environment", environment())?;
+    let compilers = compilers();
+    section("c compiler", compilers.clone())?;
+    // From here on a library may end this process; what is printed by then says what it was about.
     let runtime = registry::runtime();
-    let targets = runtime.targets();
-    let sections = [
-        ("program", program()),
-        ("environment", environment()),
-        ("search paths", search_paths(runtime.load_report())),
-        ("load report", lines(runtime.load_report())),
-        ("backends", backends(&targets)),
-        ("c compiler", compilers()),
-        ("missing", missing(&targets)),
-    ];
-    let mut text = String::new();
-    for (title, lines) in sections {
-        let lines = if lines.is_empty() { vec!["nothing".to_owned()] } else { lines };
-        let _ = writeln!(text, "{title}");
-        for line in lines {
-            let _ = writeln!(text, "  {line}");
-        }
-    }
-    output::print(&text)
+    section("search paths", search_paths(runtime.load_report()))?;
+    section("load report", lines(runtime.load_report()))?;
+    let loaded = runtime.load_report().iter().filter(|line| line.outcome == Outcome::Loaded);
+    let answers: Vec<Answer> = loaded.map(|line| ask::devices(&line.path, line.target.as_deref())).collect();
+    section("backends", lines(&answers))?;
+    section("missing", missing(&answers, &compilers))
+}
+
+fn section(title: &str, lines: Vec<String>) -> Result<()> {
+    let lines = if lines.is_empty() { vec!["nothing".to_owned()] } else { lines };
+    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    output::print(&format!("{title}\n{lines}"))
 }
 
 fn lines<T: Display>(items: &[T]) -> Vec<String> {
@@ -83,29 +82,6 @@ fn search_paths(report: &[LoadReport]) -> Vec<String> {
     paths.iter().map(|(path, origin)| format!("{} [{origin}]", path.display())).collect()
 }
 
-fn backends(targets: &[Target]) -> Vec<String> {
-    targets
-        .iter()
-        .map(|target| {
-            let devices = match &target.devices {
-                Ok(devices) => {
-                    count(devices.iter().filter(|device| device.unusable.is_none()).count(), devices.len())
-                }
-                Err(error) => format!("unavailable: {error}"),
-            };
-            format!("{} {}: {devices}", target.name, target.version)
-        })
-        .collect()
-}
-
-fn count(usable: usize, all: usize) -> String {
-    let plural = if all == 1 { "" } else { "s" };
-    match all - usable {
-        0 => format!("{all} device{plural}"),
-        unusable => format!("{all} device{plural}, {unusable} unusable (`runtime devices` says why)"),
-    }
-}
-
 /// The compilers that kernels in C could use, with the first line of what they say of themselves.
 fn compilers() -> Vec<String> {
     let chosen = std::env::var("CC").ok();
@@ -120,18 +96,12 @@ fn compiler_version(name: &str) -> Option<String> {
     output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn missing(targets: &[Target]) -> Vec<String> {
-    let absent = HINTS.iter().filter(|(name, _)| !targets.iter().any(|target| target.name == *name));
+fn missing(answers: &[Answer], compilers: &[String]) -> Vec<String> {
+    let absent = HINTS.iter().filter(|(name, _)| !answers.iter().any(|answer| answer.target == *name));
     let mut lines: Vec<_> = absent.map(|(name, hint)| format!("backend {name}: {hint}")).collect();
-    if compilers().is_empty() {
+    if compilers.is_empty() {
         lines.push("a C compiler: kernels in C need one; install gcc or clang, or set CC".to_owned());
     }
-    for target in targets {
-        let devices = target.devices.as_deref().unwrap_or_default();
-        lines.extend(
-            devices.iter().filter_map(|device| Some(format!("{}: {}", device.id, device.unusable.as_ref()?))),
-        );
-        lines.extend(target.devices.as_ref().err().map(|error| format!("{}: {error}", target.name)));
-    }
+    lines.extend(answers.iter().flat_map(Answer::missing));
     lines
 }

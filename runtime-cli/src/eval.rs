@@ -1,53 +1,101 @@
 //! `runtime eval`: every spec on every device, checked and timed.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use runtime_core::{
     CommonRuntime, DeviceInfo, Error, ErrorKind, Evaluation, Measurement, Options, Result, Runtime,
 };
 
 use crate::arguments::EvalArguments;
+use crate::collision;
+use crate::crash::Doing;
+use crate::interrupt;
 use crate::output::{self, Destination};
 use crate::prepare::{Job, Prepared};
 use crate::progress::Progress;
 use crate::registry;
-use crate::report::{self, Code, KernelIdentity, Outcome, Report, Row};
+use crate::release::{self, release};
+use crate::report::{Code, Columns, Form, KernelIdentity, Outcome, Reports, Row, Sink};
 use crate::settings::Settings;
 use crate::spec::Spec;
 
+/// How long an interrupt waits for a row that is just being written: its reader may not read.
+const LAST_WRITE: Duration = Duration::from_secs(1);
+
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
-    let changes = arguments.changes.changes();
+    let changes = arguments.changes.changes()?;
     let specs = arguments.specs.iter().map(|path| Spec::load(path, &changes));
     let specs: Vec<Spec> = specs.collect::<Result<_>>()?;
-    let json = arguments.json.as_deref().map(Destination::open).transpose()?;
-    let csv = arguments.csv.as_deref().map(Destination::open).transpose()?;
-    let standard =
-        [&json, &csv].into_iter().flatten().filter(|destination| destination.is_standard()).count();
-    if standard > 1 {
-        return Err(Error::invalid("--json - and --csv -: only one of them can go to standard output"));
-    }
-    let report = measure(arguments, specs)?;
-    for (destination, text) in [(json, report::json(&report)), (csv, report::csv(&report)?)] {
-        if let Some(destination) = destination {
-            destination.write(&text)?;
-        }
-    }
-    if standard == 0 {
-        output::print(&report::table(&report))?;
-    }
-    Ok(if report.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn measure(arguments: &EvalArguments, specs: Vec<Spec>) -> Result<Report> {
+    let files = Files::open(arguments, &specs)?;
     let runtime = registry::runtime();
     let options = arguments.open.options();
     let devices = choose(&runtime, &arguments.devices, &options)?;
+    let wanted = specs.len() * devices.len();
+    let reports = Arc::new(Mutex::new(Reports::new(files.sinks(&specs, &devices, &options), wanted)));
+    let interrupted = Arc::clone(&reports);
+    interrupt::on_interrupt(move |signal| {
+        if let Some(mut reports) = interrupted.try_lock_for(LAST_WRITE) {
+            reports.interrupt(signal);
+            // No row is added any more.
+            std::mem::forget(reports);
+        }
+    });
+    measure(arguments, specs, devices, &runtime, &reports)?;
+    let mut reports = reports.lock();
+    reports.close()?;
+    Ok(match (reports.has_failed(), reports.is_right()) {
+        (true, _) => ExitCode::from(2),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+    })
+}
+
+/// Where reports go.
+struct Files {
+    json: Option<Destination>,
+    csv: Option<Destination>,
+}
+
+impl Files {
+    fn open(arguments: &EvalArguments, specs: &[Spec]) -> Result<Self> {
+        let outputs = [("--json", &arguments.json), ("--csv", &arguments.csv)];
+        let outputs: Vec<(&str, &Path)> =
+            outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
+        collision::check(&outputs, specs)?;
+        let open = |path: &Option<_>| path.as_deref().map(Destination::open).transpose();
+        Ok(Self { json: open(&arguments.json)?, csv: open(&arguments.csv)? })
+    }
+
+    /// The files that were asked for, and a table where none of them takes its place.
+    fn sinks(self, specs: &[Spec], devices: &[Candidate], options: &Options) -> Vec<Sink> {
+        let is_standard = |file: &Option<Destination>| file.as_ref().is_some_and(Destination::is_standard);
+        let table = !is_standard(&self.json) && !is_standard(&self.csv);
+        let table = table.then(|| {
+            let kernels = specs.iter().map(|spec| spec.name.as_str());
+            let columns = Columns::new(kernels, devices.iter().map(|device| device.name.as_str()));
+            Sink::new(Form::Table(columns), Destination::Standard)
+        });
+        let json = self.json.map(|file| Sink::new(Form::Json(options.clone()), file));
+        let csv = self.csv.map(|file| Sink::new(Form::Csv, file));
+        table.into_iter().chain(json).chain(csv).collect()
+    }
+}
+
+fn measure(
+    arguments: &EvalArguments,
+    specs: Vec<Spec>,
+    mut devices: Vec<Candidate>,
+    runtime: &Runtime,
+    reports: &Mutex<Reports>,
+) -> Result<()> {
     let progress = Progress::new(specs.len() * devices.len());
     let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
         Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
     })?;
-    let mut rows = Vec::new();
     // Spec by spec, so that only one spec's data are in memory. Device by device: several may be one chip (a GPU by CUDA, by
     // OpenCL and by Vulkan), and all share the host.
     for spec in specs {
@@ -55,15 +103,25 @@ fn measure(arguments: &EvalArguments, specs: Vec<Spec>) -> Result<Report> {
         let mut job = Job::new(spec);
         if settings.validates() && devices.iter().any(|device| device.takes(&job.spec)) {
             progress.say(format!("reference of {}", job.spec.name));
-            job.find_expected(&runtime);
+            job.find_expected(runtime);
         }
         let work = Work { job, settings, progress: &progress };
-        for device in &devices {
-            rows.push(executor.block_on(row_of(&work, device)));
+        for device in &mut devices {
+            let row = executor.block_on(row_of(&work, device));
+            if !progress.aside(|| reports.lock().add(&row))? {
+                return Ok(());
+            }
         }
     }
     progress.finish();
-    Ok(Report { rows, options })
+    for device in devices {
+        if let Ok(opened) = device.opened
+            && let Err(error) = release(opened, "its device", &device.name, release::DEADLINE)
+        {
+            output::warn(&format!("error: {error}"));
+        }
+    }
+    Ok(())
 }
 
 /// What is measured on every device.
@@ -119,11 +177,20 @@ fn candidate(runtime: &Runtime, name: String, options: &Options) -> Result<Candi
     }
 }
 
-async fn row_of(work: &Work<'_>, device: &Candidate) -> Row {
+async fn row_of(work: &Work<'_>, device: &mut Candidate) -> Row {
     let Work { job, settings, progress } = work;
     progress.say(format!("{} on {}", job.spec.name, device.name));
     let measured = match &device.opened {
-        Ok(opened) => measure_one(&**opened, job, settings).await,
+        Ok(opened) => {
+            let (name, opened) = (device.name.clone(), Arc::clone(opened));
+            let _doing = Doing::begin(format!("while \"{}\" ran on {name}", job.spec.name));
+            let (measured, released) = measure_one(&name, &*opened, job, settings).await;
+            if let Err(error) = released {
+                output::warn(&format!("error: {error}"));
+                device.opened = Err(error);
+            }
+            measured
+        }
         Err(error) => Err(error.clone()),
     };
     progress.advance();
@@ -143,14 +210,30 @@ async fn row_of(work: &Work<'_>, device: &Candidate) -> Row {
     }
 }
 
+/// Measures a kernel; the second result tells whether the driver has released it.
 async fn measure_one(
+    name: &str,
     device: &dyn CommonRuntime,
+    job: &Job,
+    settings: &Settings,
+) -> (Result<(Code, Measurement)>, Result<()>) {
+    let prepared = match Prepared::new(device, job, &job.spec.kernel) {
+        Ok(prepared) => prepared,
+        Err(error) => return (Err(error), Ok(())),
+    };
+    let measured = evaluate_one(device, &prepared, job, settings).await;
+    (measured, release(prepared, &format!("\"{}\"", job.spec.name), name, release::DEADLINE))
+}
+
+async fn evaluate_one(
+    device: &dyn CommonRuntime,
+    prepared: &Prepared,
     job: &Job,
     settings: &Settings,
 ) -> Result<(Code, Measurement)> {
     let spec = &job.spec;
-    let prepared = Prepared::new(device, job, &spec.kernel)?;
-    let mut evaluation = Evaluation::new(&prepared.kernel, spec.geometry, prepared.evaluation_args(spec));
+    let geometry = prepared.geometry(spec)?;
+    let mut evaluation = Evaluation::new(&prepared.kernel, geometry, prepared.evaluation_args(spec));
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;
     evaluation.validate = settings.validates();
@@ -158,6 +241,6 @@ async fn measure_one(
     if evaluation.validate {
         evaluation.reference = job.expected.clone()?;
     }
-    let code = Code::of(&prepared.kernel, &spec.geometry);
+    let code = Code::of(&prepared.kernel, &geometry);
     device.evaluate(&mut evaluation).await.map(|measurement| (code, measurement))
 }

@@ -1,21 +1,38 @@
 //! What backends have to say beside their results: warnings and errors, on standard error.
 
+use std::collections::HashMap;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use crate::crash::Doing;
 use crate::output;
 
 /// Shows them from now on.
 pub(crate) fn show() {
     // Nobody else in this program listens.
-    let _ = tracing::subscriber::set_global_default(Log);
+    let log = Log { calls: Mutex::default(), next: AtomicU64::new(1) };
+    let _ = tracing::subscriber::set_global_default(log);
 }
 
-struct Log;
+struct Log {
+    /// Calls into backends, by the number of their span: what is said if one crashes.
+    calls: Mutex<HashMap<u64, Call>>,
+    next: AtomicU64,
+}
+
+struct Call {
+    what: String,
+    doing: Option<Doing>,
+}
+
+/// Calls into backends, which may crash.
+const CALLS: &str = "runtime::call";
 
 /// Who speaks, and what is said.
 #[derive(Default)]
@@ -40,15 +57,25 @@ impl Visit for Words {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "runtime::backend" && *metadata.level() <= Level::WARN
+        let is_call = metadata.is_span() && metadata.target() == CALLS;
+        is_call || (metadata.target() == "runtime::backend" && *metadata.level() <= Level::WARN)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::WARN)
+        Some(LevelFilter::DEBUG)
     }
 
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut words = Words::default();
+        span.record(&mut words);
+        let what = format!(
+            "while the backend \"{}\" {}; name others in RUNTIME_BACKENDS to go on without it",
+            words.backend,
+            span.metadata().name()
+        );
+        self.calls.lock().insert(id, Call { what, doing: None });
+        Id::from_u64(id)
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -63,7 +90,13 @@ impl Subscriber for Log {
         output::warn(&format!("{kind}: {backend}: {message}"));
     }
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, id: &Id) {
+        if let Some(call) = self.calls.lock().get_mut(&id.into_u64()) {
+            call.doing = Some(Doing::begin(call.what.clone()));
+        }
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, id: &Id) {
+        self.calls.lock().remove(&id.into_u64());
+    }
 }

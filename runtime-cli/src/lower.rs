@@ -5,12 +5,14 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use runtime_core::{Access, DType, Error, ErrorKind, Result};
+use runtime_core::{Access, DType, Error, Result};
 use runtime_kernel::{Checks, Dialect, Interface, Program, Specialisation};
 use serde_json::{Value, json};
 
+use crate::collision;
 use crate::output::Destination;
 use crate::table::Table;
+use crate::text;
 
 #[derive(Debug, Args)]
 pub(crate) struct LowerArguments {
@@ -59,9 +61,11 @@ enum Target {
 /// # Errors
 /// What the kernel does wrong, with its line; `Io` for a file that cannot be read or written.
 pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
-    let destination = Destination::open(arguments.output.as_deref().unwrap_or(Path::new("-")))?;
+    let output = arguments.output.as_deref().unwrap_or(Path::new("-"));
+    collision::check_files(&[("--output", output)], std::slice::from_ref(&arguments.file))?;
+    let destination = Destination::open(output)?;
     let path = arguments.file.display().to_string();
-    let code = std::fs::read_to_string(&arguments.file).map_err(|error| cannot_read(&path, &error))?;
+    let code = text::read(&arguments.file)?;
     let specialisation =
         Specialisation { constants: arguments.constants.clone(), element: arguments.element };
     let program = Program::parse(&code, &path, &specialisation)?;
@@ -75,10 +79,6 @@ pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
         return Err(Error::invalid(message));
     }
     destination.write(&written(&program, target, checks)?)
-}
-
-fn cannot_read(path: &str, error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot read {path}: {error}"))
 }
 
 fn written(program: &Program, target: Target, checks: Checks) -> Result<Vec<u8>> {

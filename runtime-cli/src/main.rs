@@ -4,41 +4,71 @@
 //! out: wrong usage, a wrong spec or device name, a file that cannot be written.
 
 mod arguments;
+mod ask;
+mod collision;
 mod conformance;
+mod crash;
 mod devices;
 mod doctor;
 mod eval;
+mod interrupt;
 mod log;
 mod lower;
 mod output;
 mod prepare;
 mod progress;
 mod registry;
+mod release;
 mod report;
 mod run;
 mod settings;
 mod source;
 mod spec;
 mod table;
+mod text;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use arguments::{Action, Command};
+use interrupt::Watch;
+use runtime_core::Result;
 
 fn main() -> ExitCode {
+    let command = Command::parse();
     log::show();
-    let done = match &Command::parse().action {
-        Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),
-        Action::Doctor => doctor::report().map(|()| ExitCode::SUCCESS),
-        Action::Eval(arguments) => eval::evaluate(arguments),
-        Action::Run(arguments) => run::run(arguments),
-        Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
-        Action::Conformance(arguments) => conformance::run(arguments),
-    };
-    done.unwrap_or_else(|error| {
+    let code = perform(&command.action).unwrap_or_else(|error| {
         output::warn(&format!("error: {error}"));
         ExitCode::from(2)
-    })
+    });
+    match release::is_stuck() {
+        // The process would wait for the driver at its end.
+        true => release::leave(code),
+        false => code,
+    }
+}
+
+fn perform(action: &Action) -> Result<ExitCode> {
+    // The suite of `conformance` makes backends crash, and says so itself.
+    if !matches!(action, Action::Conformance(_)) {
+        crash::report();
+    }
+    match action {
+        Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Doctor => {
+            let _watch = Watch::start();
+            doctor::report().map(|()| ExitCode::SUCCESS)
+        }
+        Action::Eval(arguments) => {
+            let _watch = Watch::start();
+            eval::evaluate(arguments)
+        }
+        Action::Run(arguments) => {
+            let _watch = Watch::start();
+            run::run(arguments)
+        }
+        Action::Lower(arguments) => lower::lower(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Conformance(arguments) => conformance::run(arguments),
+    }
 }

@@ -1,26 +1,53 @@
-//! Standard output and files, written so that a closed pipe or a full disk is no surprise.
+//! Standard output and destinations of reports, written so that a closed pipe or a full disk is no surprise.
+
+#![allow(unsafe_code, reason = "asks whether standard output is open before Rust replaces it")]
 
 use std::fs::File;
-use std::io::{ErrorKind as IoKind, Write};
+use std::io::{self, ErrorKind as IoKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use runtime_core::{Error, ErrorKind, Result};
-use tempfile::NamedTempFile;
+use runtime_core::{AtomicFile, Error, ErrorKind, Result};
+
+/// Standard output was closed when the program began.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Rust opens `/dev/null` in place of a closed standard output before `main`, so it is asked for earlier.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ASK_FIRST: extern "C" fn() = {
+    extern "C" fn ask() {
+        // SAFETY: only reads the flags of the descriptor, if there is one.
+        let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+        CLOSED.store(flags == -1, Ordering::Relaxed);
+    }
+    ask
+};
 
 /// Writes to standard output. A reader that has gone away is not an error.
 pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != IoKind::BrokenPipe => {
-            Err(Error::new(ErrorKind::Io, format!("cannot write to standard output: {error}")))
-        }
+    match write_standard(text.as_ref()) {
+        Err(error) if error.kind() != IoKind::BrokenPipe => Err(cannot_print(&error)),
         _ => Ok(()),
     }
 }
 
+fn write_standard(text: &[u8]) -> io::Result<()> {
+    if CLOSED.load(Ordering::Relaxed) {
+        return Err(io::Error::other("it is closed; open it, e.g. with `>/dev/null`"));
+    }
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text).and_then(|()| stdout.flush())
+}
+
+fn cannot_print(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write to standard output: {error}"))
+}
+
 /// Writes a line to standard error; there is nobody left to tell when that fails.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Where a report goes.
@@ -28,8 +55,8 @@ pub(crate) fn warn(text: &str) {
 pub(crate) enum Destination {
     /// Standard output, which then holds nothing else.
     Standard,
-    /// A file: made now beside its final name, put in place when it is complete.
-    File(NamedTempFile, PathBuf),
+    /// A file, replaced in one step.
+    File(AtomicFile, PathBuf),
     /// A pipe or a device, which must not be replaced by a file.
     Stream(File, PathBuf),
 }
@@ -38,23 +65,20 @@ impl Destination {
     /// Opens `-` or a path at once, so that a wrong path fails before the work is done.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         match path == Path::new("-") {
+            true if CLOSED.load(Ordering::Relaxed) => Err(cannot_print(&io::Error::other("it is closed"))),
             true => Ok(Self::Standard),
             false => Self::open_path(path).map_err(|error| cannot_write(path, &error)),
         }
     }
 
-    fn open_path(path: &Path) -> std::io::Result<Self> {
-        // Through a symbolic link the file behind it is replaced, not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    fn open_path(path: &Path) -> io::Result<Self> {
+        let path = behind_links(path)?;
         match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => return Err(IoKind::IsADirectory.into()),
-            Ok(metadata) if !metadata.is_file() => {
-                return Ok(Self::Stream(File::options().write(true).open(&path)?, path));
+            Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+                Ok(Self::Stream(File::options().write(true).open(&path)?, path))
             }
-            _ => {}
+            _ => Ok(Self::File(AtomicFile::new(&path)?, path)),
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Self::File(open_beside(folder)?, path))
     }
 
     pub(crate) const fn is_standard(&self) -> bool {
@@ -67,36 +91,53 @@ impl Destination {
     }
 
     /// Writes the whole report.
-    pub(crate) fn write(self, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
+    pub(crate) fn write(mut self, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
+        if let Self::Standard = self {
+            return print(text);
+        }
+        let written = self.put(&[], text.as_ref()).and_then(|()| self.sync());
+        written.map_err(|error| self.cannot_write(&error))
+    }
+
+    /// Appends `text` to a stream, or replaces a file by what it had `before` and `text`.
+    pub(crate) fn put(&mut self, before: &[u8], text: &[u8]) -> io::Result<()> {
         match self {
-            Self::Standard => print(text),
-            Self::Stream(mut stream, path) => {
-                stream.write_all(text.as_ref()).map_err(|error| cannot_write(&path, &error))
-            }
-            Self::File(mut file, path) => file
-                .write_all(text.as_ref())
-                .and_then(|()| file.persist(&path).map_err(|error| error.error))
-                .map(drop)
-                .map_err(|error| cannot_write(&path, &error)),
+            Self::Standard => write_standard(text),
+            Self::Stream(stream, _) => stream.write_all(text),
+            Self::File(file, _) => file.replace(&[before, text]),
+        }
+    }
+
+    /// Waits until a file is on the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        if let Self::File(file, _) = self { file.sync() } else { Ok(()) }
+    }
+
+    /// The error for a user.
+    pub(crate) fn cannot_write(&self, error: &io::Error) -> Error {
+        match self {
+            Self::Standard => cannot_print(error),
+            Self::File(_, path) | Self::Stream(_, path) => cannot_write(path, error),
         }
     }
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
+/// The file that `path` names: through a symbolic link the file behind it is replaced, not the link.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    match (path.canonicalize(), path.symlink_metadata()) {
+        (Ok(path), _) => Ok(path),
+        // A link to a file that is not there yet.
+        (Err(error), Ok(metadata)) if metadata.is_symlink() && error.kind() == IoKind::NotFound => {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            behind_links(&folder.join(path.read_link()?))
+        }
+        (Err(_), Err(error)) if error.kind() == IoKind::NotFound => Ok(path.to_owned()),
+        (Err(error), _) => Err(error),
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
-}
-
-#[cfg(unix)]
-fn open_beside(folder: &Path) -> std::io::Result<NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    // As for any file that a program makes: the user's mask decides, not the secrecy of temporary files.
-    let permissions = std::fs::Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(".runtime-").permissions(permissions).tempfile_in(folder)
-}
-
-#[cfg(not(unix))]
-fn open_beside(folder: &Path) -> std::io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(".runtime-").tempfile_in(folder)
 }
 
 #[cfg(test)]
@@ -133,6 +174,14 @@ mod tests {
         Destination::open(&link).unwrap().write("new").unwrap();
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        let (missing, dangling) = (folder.path().join("missing"), folder.path().join("dangling"));
+        std::os::unix::fs::symlink("missing", &dangling).unwrap();
+        Destination::open(&dangling).unwrap().write("new").unwrap();
+        assert!(dangling.is_symlink() && missing.is_file());
+        let circle = folder.path().join("circle");
+        std::os::unix::fs::symlink("circle", &circle).unwrap();
+        assert!(Destination::open(&circle).is_err() && circle.is_symlink());
+        assert!(Destination::open(&folder.path().join("x".repeat(300))).is_err());
         assert!(matches!(Destination::open(Path::new("/dev/null")).unwrap(), Destination::Stream(..)));
     }
 }

@@ -1,13 +1,14 @@
 //! From a spec to what a device runs: initial data, code, tensors, arguments, and what is right.
 
 use runtime_core::{
-    Access, Arg, CommonRuntime, Error, ErrorKind, EvaluationArg, Geometry, HostArray, Kernel, On, Placement,
-    QueueOptions, Result, Runtime, Tensor, Tolerance,
+    Access, Arg, CodeFormat, CommonRuntime, Error, ErrorKind, EvaluationArg, Geometry, HostArray, Kernel, On,
+    Placement, QueueOptions, Result, Runtime, Tensor, Tolerance,
 };
 
+use crate::crash::Doing;
 use crate::source::source;
 use crate::spec::initial::Init;
-use crate::spec::{ArgumentKind, Code, Expected, Spec, TensorSpec};
+use crate::spec::{Argument, ArgumentKind, Code, Expected, Spec, TensorSpec};
 
 /// What a tensor that the kernel only writes holds before it runs: not-a-number in every float.
 const POISON: [u8; 16] = [0xff; 16];
@@ -26,7 +27,7 @@ impl Job {
     /// Makes the initial data of a spec.
     pub(crate) fn new(spec: Spec) -> Self {
         let inputs = spec.args.iter().map(|arg| match &arg.kind {
-            ArgumentKind::Tensor(tensor) if tensor.access.reads() => initial(tensor, &arg.place).map(Some),
+            ArgumentKind::Tensor(tensor) if tensor.access.reads() => initial(tensor, arg).map(Some),
             _ => Ok(None),
         });
         Self { inputs: inputs.collect(), spec, expected: Ok(Vec::new()) }
@@ -41,7 +42,7 @@ impl Job {
                 .outputs()
                 .zip(paths)
                 .map(|((index, arg), path)| match &arg.kind {
-                    ArgumentKind::Tensor(tensor) => Ok((index, load(path, tensor, &arg.place)?)),
+                    ArgumentKind::Tensor(tensor) => Ok((index, load(path, tensor, arg)?)),
                     _ => Err(Error::new(ErrorKind::Internal, "only tensors are written")),
                 })
                 .collect(),
@@ -66,7 +67,28 @@ impl Job {
         }
     }
 
+    /// Refuses bytes that the kernel takes by value and the reference as a pointer, unless the spec says so: the
+    /// reference would take an address for its data.
+    fn check_bytes(&self) -> Result<()> {
+        const OF_THE_HOST: [CodeFormat; 4] =
+            [CodeFormat::C, CodeFormat::SHARED_OBJECT, CodeFormat::ARCHIVE, CodeFormat::OBJECT];
+        let says_so = self.spec.reference.as_ref().is_some_and(|reference| reference.takes_pointers);
+        let bytes = self.spec.args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Bytes(_)));
+        match bytes {
+            Some(arg) if !says_so && !OF_THE_HOST.contains(&self.spec.kernel.format) => {
+                Err(Error::invalid(format!(
+                    "{}: argument \"{}\": a kernel of format {} gets these bytes by value, but a reference on the host gets a \
+                 pointer to a copy of them; let it take `const T *` and add bytes = \"pointer\" to [reference]",
+                    arg.place, arg.name, self.spec.kernel.format
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn run_reference(&self, runtime: &Runtime, code: &Code) -> Result<Vec<(usize, HostArray)>> {
+        self.check_bytes()?;
+        let _doing = Doing::begin(format!("while the reference of \"{}\" ran", self.spec.name));
         let host = runtime.open("host:0")?;
         let prepared = Prepared::new(&*host, self, code)?;
         let queue = host.open_queue(&QueueOptions::default())?;
@@ -75,22 +97,25 @@ impl Job {
     }
 }
 
-fn initial(tensor: &TensorSpec, place: &str) -> Result<HostArray> {
+fn initial(tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
     if let Init::File(path) = &tensor.init {
-        return load(path, tensor, place);
+        return load(path, tensor, arg);
     }
     let mut array = HostArray::new(tensor.dtype, &tensor.shape)?;
     tensor.init.fill(tensor.dtype, array.bytes_mut());
     Ok(array)
 }
 
-fn load(path: &std::path::Path, tensor: &TensorSpec, place: &str) -> Result<HostArray> {
-    let array = HostArray::load_npy(path)?;
+fn load(path: &std::path::Path, tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
+    // The table shows messages without their operations, so that all of it is in the message.
+    let about = format!("{}: argument \"{}\": {}", arg.place, arg.name, path.display());
+    let array = HostArray::load_npy(path).map_err(|error| {
+        Error::new(error.kind(), format!("{about}: {}", error.message())).with_source(error)
+    })?;
     match array.dtype() == tensor.dtype && array.shape() == tensor.shape {
         true => Ok(array),
         false => Err(Error::invalid(format!(
-            "{place}: {} holds {} {:?}, the argument is {} {:?}",
-            path.display(),
+            "{about} holds {} {:?}, the argument is {} {:?}",
             array.dtype(),
             array.shape(),
             tensor.dtype,
@@ -120,11 +145,33 @@ impl Prepared {
         Ok(Self { kernel, tensors: tensors.collect::<Result<_>>()? })
     }
 
+    /// How the kernel is launched: where the spec does not say how large a group is, the code may.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where both do, and differ.
+    pub(crate) fn geometry(&self, spec: &Spec) -> Result<Geometry> {
+        let mut geometry = spec.geometry;
+        match self.kernel.info().group_size {
+            Some(fixed) if !spec.has_group_size => geometry.group_size = fixed,
+            Some(fixed) if fixed != geometry.group_size => {
+                return Err(Error::invalid(format!(
+                    "group_size in [launch] is {:?}, but the kernel's code fixes it to {fixed:?}; leave it out",
+                    geometry.group_size
+                )));
+            }
+            _ => {}
+        }
+        Ok(geometry)
+    }
+
     /// The arguments of a launch.
     pub(crate) fn args<'a>(&'a self, spec: &'a Spec) -> Vec<Arg<'a>> {
         let args = spec.args.iter().zip(&self.tensors);
         args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
-            (ArgumentKind::Tensor(spec), Some(tensor)) => Some(Arg::tensor(tensor, spec.access)),
+            (ArgumentKind::Tensor(spec), Some(tensor)) => {
+                // A specification that gives strides is for a kernel that computes with them.
+                Some(Arg::tensor(tensor, spec.access).strided())
+            }
             (kind, _) => value(kind),
         })
         .collect()
@@ -135,7 +182,7 @@ impl Prepared {
         let args = spec.args.iter().zip(&self.tensors);
         args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
             (ArgumentKind::Tensor(spec), Some(tensor)) => {
-                Some(EvaluationArg::tensor(tensor, spec.access, spec.on))
+                Some(EvaluationArg::tensor(tensor, spec.access, spec.on).strided())
             }
             (kind, _) => value(kind).map(EvaluationArg::from),
         })

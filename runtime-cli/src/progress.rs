@@ -33,6 +33,11 @@ impl Progress {
         self.0.inc(1);
     }
 
+    /// Does something that prints, with the bar out of the way.
+    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();

@@ -9,14 +9,16 @@ use runtime_core::{
 };
 
 use crate::arguments::RunArguments;
+use crate::collision;
+use crate::crash::Doing;
 use crate::output::{self, Destination};
 use crate::prepare::{Job, Prepared};
 use crate::registry;
-use crate::report::status_of;
+use crate::report::{status_of, told};
 use crate::spec::Spec;
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
-    let spec = Spec::load(&arguments.spec, &arguments.changes.changes())?;
+    let spec = Spec::load(&arguments.spec, &arguments.changes.changes()?)?;
     let saves = check_saves(&spec, &arguments.saves)?;
     let runtime = registry::runtime();
     let mut job = Job::new(spec);
@@ -25,7 +27,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if validates {
         job.find_expected(&runtime);
     }
-    let outcome = execute(&*device, &job, validates);
+    let outcome = {
+        let _doing = Doing::begin(format!("while \"{}\" ran on {}", job.spec.name, device.device_id()));
+        execute(&*device, &job, validates)
+    };
     let row = format!("{} on {}", job.spec.name, device.device_id());
     match outcome {
         Ok((validation, outputs)) => {
@@ -36,7 +41,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
             Ok(if validation.is_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         Err(error) => {
-            output::warn(&format!("{row}: failed: {error}"));
+            output::warn(&format!("{row}: failed: {}", told(&error)));
             Ok(ExitCode::FAILURE)
         }
     }
@@ -44,6 +49,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 
 /// The place in the argument list and the file of each output to be saved; the files can be written.
 fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, PathBuf)>> {
+    let flags: Vec<String> = saves.iter().map(|(name, _)| format!("--save {name}")).collect();
+    let outputs: Vec<_> =
+        flags.iter().map(String::as_str).zip(saves.iter().map(|(_, path)| &**path)).collect();
+    collision::check(&outputs, std::slice::from_ref(spec))?;
     let names: Vec<&str> = spec.outputs().map(|(_, arg)| arg.name.as_str()).collect();
     let check = |(name, path): &(String, PathBuf)| {
         let found = spec.outputs().find(|(_, arg)| arg.name == *name);
@@ -90,7 +99,7 @@ fn execute(
     let prepared = Prepared::new(device, job, &job.spec.kernel)?;
     prepared.poison(job, &expected)?;
     let queue = device.open_queue(&QueueOptions::default())?;
-    queue.call(&prepared.kernel, &job.spec.geometry, &prepared.args(&job.spec))?;
+    queue.call(&prepared.kernel, &prepared.geometry(&job.spec)?, &prepared.args(&job.spec))?;
     let outputs = prepared.outputs(&job.spec)?;
     let validation = match &job.spec.reference {
         Some(_) if validates => compare(job, &outputs, &expected),

@@ -18,13 +18,13 @@ pub(crate) fn source(code: &Code, specialise: &Specialise) -> Result<ModuleSourc
         _ if specialise.constants.is_empty() && specialise.element.is_none() => Ok(source),
         _ if portable => Ok(specialised(source, specialise)),
         format if *format == CodeFormat::C => defined(source, specialise),
-        format => Err(Error::unsupported(format!("[specialise] of code of format {format}"))),
+        format => Err(Error::unsupported(format!("code of format {format} takes no [specialise]"))),
     }
 }
 
 fn specialised(mut source: ModuleSource, specialise: &Specialise) -> ModuleSource {
     for (name, value) in &specialise.constants {
-        source = source.constant(name, constant(value));
+        source = source.constant(name, value);
     }
     match specialise.element {
         Some(dtype) => source.element(dtype),
@@ -81,7 +81,7 @@ fn c_type(dtype: DType) -> Result<&'static str> {
         DType::BOOL => "_Bool",
         DType::COMPLEX64 => "float _Complex",
         DType::COMPLEX128 => "double _Complex",
-        other => return Err(Error::unsupported(format!("element type {other} in C"))),
+        other => return Err(Error::unsupported(format!("element type {other} in C is not supported"))),
     })
 }
 

@@ -14,9 +14,11 @@ const ITEMS: u32 = 4;
 const BLOCK: u32 = GROUP * ITEMS;
 
 /// The backends that lie beside the command, not those of another profile.
+#[allow(unsafe_code, reason = "loads libraries")]
 fn runtime() -> Runtime {
     let folder = Path::new(env!("CARGO_BIN_EXE_runtime")).parent().unwrap();
-    Runtime::builder().directory(folder).discover(false).lower_with(runtime_kernel::wgsl()).build()
+    // SAFETY: the backends of this workspace.
+    unsafe { Runtime::builder().directory(folder) }.discover(false).lower_with(runtime_kernel::wgsl()).build()
 }
 
 fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {

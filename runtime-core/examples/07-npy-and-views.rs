@@ -1,10 +1,10 @@
 //! Data from and to `.npy` files, and views: other shapes of the same memory.
 
-use runtime_core::{HostArray, Placement, Result, Runtime, Tensor};
+use runtime_core::{HostArray, Placement, QueueOptions, Result, Runtime, Tensor};
 
 fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let (input, output) = (folder.path().join("input.npy"), folder.path().join("output.npy"));
+    let [input, output] = ["input.npy", "output.npy"].map(|name| folder.path().join(name));
     HostArray::from_slice(&[2, 3], &[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0])?.save_npy(&input)?;
 
     let device = Runtime::new().open("host")?;
@@ -14,6 +14,8 @@ fn main() -> Result<()> {
 
     let transposed = matrix.permute(&[1, 0])?;
     assert_eq!(transposed.to_vec::<f32>()?, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]); // elements come out in row-major order
+    let copy = device.open_queue(&QueueOptions::default())?.contiguous(&transposed)?; // what a kernel takes
+    assert_eq!((copy.shape(), copy.strides()), (&[3, 2][..], &[2, 1][..]));
 
     matrix.slice(0, 1..2)?.write(&[7.0f32, 8.0, 9.0])?; // the second row
     matrix.slice(1, 0..1)?.fill(&(-1.0f32).to_le_bytes())?; // the first column, which has gaps
@@ -22,7 +24,6 @@ fn main() -> Result<()> {
     let repeated = matrix.view(&[2, 3], &[0, 1], 3)?; // the second row twice: a stride of zero
     assert_eq!(repeated.to_vec::<f32>()?, [-1.0, 8.0, 9.0, -1.0, 8.0, 9.0]);
     assert!(matrix.view(&[2, 3], &[3, 1], 1).is_err()); // one element too far
-
     let mut mapped = matrix.map_mut()?; // host-visible memory, without a copy
     mapped.as_mut_slice::<f32>()?[0] = 100.0;
     assert!(matrix.map().is_err()); // a view that writes excludes all others

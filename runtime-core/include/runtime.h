@@ -11,6 +11,7 @@
 // - A function pointer that is null or beyond `struct_size` means "unsupported".
 // - Elements of arrays (`Arg`, `Property`, `MemorySpace`, `Str`) are frozen within a major version.
 // - For an out-structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
+// - Core refuses lists and texts beyond the `MAX_*` limits: a count is a count of elements that are there.
 // - Strings are UTF-8, with a length, not terminated. Whoever returns a borrowed string says how long it lives.
 // - Nothing allocated on one side is freed by the other: `Error` carries its own release function.
 // - No function of a table calls back into core, except `HostTable::log`, which is thread-safe.
@@ -187,6 +188,10 @@
 // `Arg::access`: the kernel writes.
 #define RT_ACCESS_WRITE 2
 
+// `Param::access`(super::Param::access): the code computes with the strides of the tensor, so that a view with gaps may be
+// passed.
+#define RT_ACCESS_STRIDED 4
+
 // `Launch::flags`: all groups run at once and may synchronise.
 #define RT_LAUNCH_COOPERATIVE 1
 
@@ -204,6 +209,33 @@
 
 // A figure that a driver does not tell.
 #define RT_UNKNOWN UINT32_MAX
+
+// Most entries of a list of devices, sub-devices included.
+#define RT_MAX_DEVICES 65536
+
+// Most memory spaces of a device.
+#define RT_MAX_SPACES 1024
+
+// Most code formats of a device.
+#define RT_MAX_FORMATS 1024
+
+// Most properties of a device, and most options of a call.
+#define RT_MAX_PROPERTIES 65536
+
+// Most options that a backend documents.
+#define RT_MAX_OPTIONS 65536
+
+// Most entry points of a module.
+#define RT_MAX_SYMBOLS 1048576
+
+// Most parameters of a kernel.
+#define RT_MAX_PARAMS 65536
+
+// Most bytes of a name or another short text.
+#define RT_MAX_TEXT_BYTES 1048576
+
+// Most bytes of an error's message or of a log record, compiler logs included.
+#define RT_MAX_LOG_BYTES 268435456
 
 // What every versioned table begins with.
 typedef struct rt_Header {
@@ -478,7 +510,8 @@ typedef struct rt_Allocation {
     rt_Handle buffer;
     // Address that kernels see, 0 where kernels take the handle.
     uint64_t kernel_address;
-    // Where the program can reach the memory, null where it cannot.
+    // Where the program can reach the memory, null where it cannot. The program may read it before anything was written: all
+    // bytes are initialised, whatever they hold.
     uint8_t *host_pointer;
 } rt_Allocation;
 
@@ -543,7 +576,7 @@ typedef struct rt_DType {
 typedef struct rt_Param {
     // `ARG_*`.
     uint8_t kind;
-    // `ACCESS_*` of a tensor.
+    // `ACCESS_*` of a tensor; older hosts ignore `ACCESS_STRIDED`.
     uint8_t access;
     // Zero.
     uint16_t reserved;
@@ -592,7 +625,8 @@ typedef struct rt_TensorArg {
     uint64_t address;
     // Offset of the first element in the buffer.
     uint64_t byte_offset;
-    // Bytes from the first to the last element, including both.
+    // Bytes from the first element to the end of the one that lies last, so that `byte_offset` and these end within the
+    // buffer. Elements before the first one, which negative strides reach, do not count.
     uint64_t span_bytes;
     // Element type.
     struct rt_DType dtype;
@@ -801,7 +835,8 @@ typedef struct rt_QueueTable {
     rt_Status (*poll)(rt_Handle queue, struct rt_Progress *out);
     // Waits up to about `slice_ns` for a marked ticket; may return early. Success says nothing: ask `poll`.
     rt_Status (*wait)(rt_Handle queue, uint64_t ticket, uint64_t slice_ns);
-    // Makes later submissions wait, on the device, for marked and flushed `ticket` of `other`, a queue of the same backend.
+    // Makes later submissions wait, on the device, for the end of marked and flushed `ticket` of `other`, a queue of the same
+    // backend, whether it failed or not. Never blocks; `Unsupported` for what the device cannot wait for.
     rt_Status (*wait_for)(rt_Handle queue, rt_Handle other, uint64_t ticket);
     // The error of `first_failed`: an owned error, or null if nothing failed.
     rt_Status (*failure)(rt_Handle queue);

@@ -71,7 +71,8 @@ pub struct Arg<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
-    Tensor(&'a Tensor, Access),
+    /// How it is used, and whether the kernel knows its strides.
+    Tensor(&'a Tensor, Access, bool),
     Scalar(DType, u64),
     Bytes(&'a [u8]),
     Local(u64),
@@ -99,7 +100,21 @@ impl<'a> Arg<'a> {
     /// A tensor that the kernel uses as `access` says.
     #[must_use]
     pub const fn tensor(tensor: &'a Tensor, access: Access) -> Self {
-        Self { value: Value::Tensor(tensor, access) }
+        Self { value: Value::Tensor(tensor, access, false) }
+    }
+
+    /// Says that the kernel computes with the strides of this tensor, so that it may be a view with gaps: transposed,
+    /// repeated, every other element. Without this such a view is refused, since a kernel that does not know of the
+    /// strides would work on other elements; [`Queue::contiguous`](crate::Queue::contiguous) makes a copy for it.
+    ///
+    /// A portable kernel, and a kernel of a device that binds buffers by handle, sees what lies behind the first element;
+    /// such a tensor is still refused if elements lie before it. Arguments other than tensors stay as they are.
+    #[must_use]
+    pub const fn strided(self) -> Self {
+        match self.value {
+            Value::Tensor(tensor, access, _) => Self { value: Value::Tensor(tensor, access, true) },
+            _ => self,
+        }
     }
 
     /// A scalar.
@@ -140,7 +155,7 @@ impl<'a> Arg<'a> {
     #[must_use]
     pub fn dtype(&self) -> Option<DType> {
         match self.value {
-            Value::Tensor(tensor, _) => Some(tensor.dtype()),
+            Value::Tensor(tensor, ..) => Some(tensor.dtype()),
             Value::Scalar(dtype, _) => Some(dtype),
             _ => None,
         }
@@ -159,7 +174,7 @@ impl<'a> Arg<'a> {
     #[inline]
     pub(crate) fn write_raw(&self, place: &mut MaybeUninit<abi::Arg>) -> Result<()> {
         // Two cases here are two branches; all of them would be a jump through a table.
-        if let Value::Tensor(tensor, access) = self.value {
+        if let Value::Tensor(tensor, access, _) = self.value {
             place.write(abi::Arg {
                 kind: abi::ARG_TENSOR,
                 access: access.bits(),

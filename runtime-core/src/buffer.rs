@@ -64,7 +64,7 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Allocates `bytes` bytes; their content is undefined.
+    /// Allocates `bytes` bytes; their content is unspecified.
     pub(crate) fn allocate(device: &Arc<Device>, bytes: usize, placement: &Placement) -> Result<Self> {
         device.reap();
         Self::allocate_at(device, bytes, placement, None)
@@ -123,6 +123,7 @@ impl Buffer {
             // SAFETY: the device is open and the structures live during the call.
             unsafe { (calls.memory.allocate)(handle, &raw const request, &raw mut made) }
         })?;
+        device.check_made("allocate", "buffer", made.buffer)?;
         Ok(Self::new(device, &made, bytes, space))
     }
 
@@ -142,6 +143,7 @@ impl Buffer {
         device.call("import", |calls, handle| unsafe {
             (calls.memory.import)(handle, index, pointer, bytes as u64, &raw mut made)
         })?;
+        device.check_made("import", "buffer", made.buffer)?;
         Ok(Self::new(device, &made, bytes, space))
     }
 
@@ -161,6 +163,7 @@ impl Buffer {
         device.call("adopt", |calls, handle| unsafe {
             (calls.memory.adopt)(handle, index, memory, bytes as u64, &raw mut made)
         })?;
+        device.check_made("adopt", "buffer", made.buffer)?;
         Ok(Self::new(device, &made, bytes, space))
     }
 

@@ -95,7 +95,8 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
         telemetry(self.opened().0)
     }
 
-    /// Allocates a row-major tensor; its content is undefined. On an embedded device it is described, filled from seed 0.
+    /// Allocates a row-major tensor. What it holds before it is written is unspecified: some bytes, which may be read and mean
+    /// nothing. On an embedded device it is described, filled from seed 0.
     ///
     /// # Errors
     /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be.

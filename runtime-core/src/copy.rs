@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use crate::abi::{self, Handle, Place, QueueCalls, Status};
 use crate::buffer::Buffer;
 use crate::event::Event;
+use crate::pieces::Pieces;
 use crate::rows::Rows;
 use crate::submit::{Plan, Submitted, Uses};
-use crate::transfer::raw_rows;
-use crate::{Access, DeviceKind, Error, ErrorKind, Queue, Result, Tensor};
+use crate::transfer::{PATTERN_BYTES, raw_rows};
+use crate::{Access, DeviceKind, Error, ErrorKind, Placement, Queue, Result, Tensor};
 
 /// Whether two contiguous tensors of one size and one buffer share bytes.
 fn overlap(a: &Tensor, b: &Tensor) -> bool {
@@ -22,9 +23,6 @@ fn overlap(a: &Tensor, b: &Tensor) -> bool {
 fn paired_rows(destination: &Tensor, source: &Tensor) -> Option<(Rows, Rows)> {
     destination.rows()?.paired(source.rows()?)
 }
-
-/// Patterns that a fill repeats.
-const PATTERN_BYTES: [usize; 5] = [1, 2, 4, 8, 16];
 
 impl Queue {
     /// Writes row-major bytes into a tensor, in order with the queue's work, and blocks until it is done.
@@ -118,8 +116,9 @@ impl Queue {
     /// Copies all elements between two tensors of one type and shape; at least one is on this queue's device.
     ///
     /// Asynchronous between contiguous tensors of this device, or of this device and the host; and, where the device has
-    /// `rows`, between tensors of it whose elements lie in rows, such as blocks of columns. Other tensors with gaps, and
-    /// tensors of two devices that cannot reach each other, are staged through the program, which blocks.
+    /// `rows`, between tensors of it with gaps: in one submission if their elements lie in rows, such as blocks of columns,
+    /// else in up to 4096 (a matrix is transposed in one per row). What is left, such as tensors of two devices that cannot
+    /// reach each other, is staged through the program, which blocks.
     ///
     /// # Errors
     /// `InvalidArgument` for different types or shapes; the failure of the queue, or of what wrote the source.
@@ -143,10 +142,14 @@ impl Queue {
             self.check_own(destination, "copy").and_then(|()| self.check_own(source, "copy"))?;
             // A node copies bytes as they lie.
             if !destination.is_contiguous() || !source.is_contiguous() {
-                return Err(Error::unsupported("inside a recording, a copy of a tensor with gaps"));
+                return Err(Error::unsupported(
+                    "a copy of a tensor with gaps is not recorded: copy it outside a recording",
+                ));
             }
             if Arc::ptr_eq(to, from) && overlap(destination, source) {
-                return Err(Error::unsupported("inside a recording, a copy between tensors that overlap"));
+                return Err(Error::unsupported(
+                    "a copy between tensors that overlap is not recorded: copy it outside a recording",
+                ));
             }
             return self.record_copy(destination, source).map(|()| Event::recorded(&self.timeline));
         }
@@ -158,8 +161,9 @@ impl Queue {
         } else {
             match paired_rows(destination, source) {
                 Some((at, of)) if !dense && (!one_buffer || at.is_apart_from(&of)) => {
-                    self.copy_rows_on_device((to, at), (from, of))?
+                    self.copy_rows_on_device((to, at), (from, of), true)?
                 }
+                None if !one_buffer => self.copy_pieces_on_device((to, destination), (from, source))?,
                 _ => None,
             }
         };
@@ -210,11 +214,34 @@ impl Queue {
         self.event_if_supported(submitted)
     }
 
-    /// Copies rows in one submission if the device can; `None` if they must be staged.
+    /// Copies tensors whose elements do not lie in rows, in several submissions; `None` if they must be staged.
+    fn copy_pieces_on_device(
+        &self,
+        (to, destination): (&Buffer, &Tensor),
+        (from, source): (&Buffer, &Tensor),
+    ) -> Result<Option<Event>> {
+        let size = source.dtype().bytes();
+        let Some(pieces) = Pieces::of(destination.layout(), source.layout(), size) else { return Ok(None) };
+        let mut last = None;
+        let mut pieces = pieces.iter().peekable();
+        while let Some((at, of)) = pieces.next() {
+            // An event that is held would be marked, and only the last one is waited for.
+            drop(last.take());
+            match self.copy_rows_on_device((to, at), (from, of), pieces.peek().is_none())? {
+                Some(event) => last = Some(event),
+                None => return Ok(None),
+            }
+        }
+        Ok(last)
+    }
+
+    /// Copies rows in one submission if the device can; `None` if they must be staged. Unless it is the `last` of several, it
+    /// is not marked.
     fn copy_rows_on_device(
         &self,
         (to, destination): (&Buffer, Rows),
         (from, source): (&Buffer, Rows),
+        last: bool,
     ) -> Result<Option<Event>> {
         let own = |buffer: &Buffer| std::ptr::eq(Arc::as_ptr(&buffer.device), Arc::as_ptr(&self.device));
         if !self.device.info.capabilities.has(abi::CAP_ROWS) || !own(to) || !own(from) {
@@ -224,12 +251,40 @@ impl Queue {
         uses.add(to, Access::Write)?;
         uses.add(from, Access::Read)?;
         let rows = raw_rows((to, destination), (from, source));
-        let plan = Plan { transfer: true, hold: true, ..Plan::default() };
+        let plan = Plan { transfer: last, hold: last, ..Plan::default() };
         let submitted = self.submit(&uses, plan, |calls, queue, place| {
             // SAFETY: both buffers are of this device, and are kept until the ticket has ended.
             unsafe { (calls.copy_rows)(queue, place, &raw const rows) }
         });
         self.event_if_supported(submitted)
+    }
+
+    /// The tensor itself if it is contiguous, else a contiguous copy of it, with the same shape and in the same memory space:
+    /// what a launch takes of a view with gaps. Made on the device, in order with this queue's work, as [`Queue::copy`] does.
+    ///
+    /// ```
+    /// # use runtime_core::{QueueOptions, Runtime, Tensor};
+    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    /// # let device = runtime.open("null")?;
+    /// # let queue = device.open_queue(&QueueOptions::default())?;
+    /// let matrix = Tensor::from_slice(&*device, &[2, 3], &[0i32, 1, 2, 3, 4, 5])?;
+    /// let transposed = queue.contiguous(&matrix.permute(&[1, 0])?)?;
+    /// assert_eq!((transposed.shape(), transposed.strides()), (&[3, 2][..], &[2, 1][..]));
+    /// assert_eq!(transposed.to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]);
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for a tensor of another device; the failure of the queue, or of what wrote the tensor.
+    pub fn contiguous(&self, tensor: &Tensor) -> Result<Tensor> {
+        self.check_own(tensor, "contiguous")?;
+        if tensor.is_contiguous() {
+            return Ok(tensor.clone());
+        }
+        self.refuse_recording("contiguous")?;
+        let copy = self.allocate(tensor.dtype(), tensor.shape(), &Placement::space(tensor.space()))?;
+        drop(self.copy_named(&copy, tensor).map_err(|error| self.name(error, "contiguous"))?);
+        Ok(copy)
     }
 
     fn event_if_supported(&self, submitted: Result<Submitted>) -> Result<Option<Event>> {
@@ -263,7 +318,9 @@ impl Queue {
             return Err(Error::invalid(message));
         }
         if !tensor.is_contiguous() {
-            return Err(Error::unsupported("a tensor with gaps (use Tensor::fill)"));
+            return Err(Error::unsupported(
+                "a tensor with gaps is not filled on the device; use Tensor::fill",
+            ));
         }
         if self.recording.load(Ordering::Relaxed) {
             return self.record_fill(tensor, pattern).map(|()| Event::recorded(&self.timeline));

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,8 @@ const DROP_DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) struct Device {
     generation: u32,
     lost: OnceLock<Error>,
+    /// Its backend counts wrongly: what was given to it may be in use for ever.
+    distrusted: AtomicBool,
     pub(crate) graves: Graves,
     pub(crate) instance: Arc<Instance>,
     pub(crate) info: DeviceInfo,
@@ -67,6 +70,7 @@ pub(crate) fn open(instance: Arc<Instance>, info: DeviceInfo, handle: Handle) ->
         timelines: Mutex::default(),
         generation: lifecycle::generation(),
         lost: OnceLock::new(),
+        distrusted: AtomicBool::new(false),
         this: this.clone(),
         info,
     });
@@ -113,6 +117,12 @@ impl Device {
         }
     }
 
+    /// Declares the device lost, and leaks what it was given: its backend has said what cannot be.
+    pub(crate) fn distrust(&self, error: &Error) {
+        self.distrusted.store(true, Ordering::Relaxed);
+        self.mark_lost(error);
+    }
+
     /// Declares the device lost: it does not say any more whether it still uses borrowed memory.
     pub(crate) fn give_up(&self) {
         let error = Error::new(ErrorKind::DeviceLost, "it does not answer any more, with memory borrowed");
@@ -141,6 +151,14 @@ impl Device {
             self.mark_lost(&error);
         }
         Err(error)
+    }
+
+    /// Refuses to go on where a call has succeeded without the object that it makes.
+    ///
+    /// # Errors
+    /// `AbiMismatch` for a null handle.
+    pub(crate) fn check_made(&self, operation: &str, what: &str, handle: Handle) -> Result<()> {
+        abi::check_handle(what, handle).map_err(|error| error.in_operation(operation).on_device(&self.name))
     }
 
     /// Itself, for those who must not keep it open.
@@ -172,6 +190,7 @@ impl Device {
         self.call("open_queue", |calls, device| unsafe {
             (calls.queue.open)(device, &raw const raw, &raw mut handle)
         })?;
+        self.check_made("open_queue", "queue", handle)?;
         let timeline = Arc::new(Timeline::new(Directory::next_id(), handle, self, self.this.clone()));
         self.directory().insert(&timeline);
         self.timelines.lock().push(timeline.clone());
@@ -230,9 +249,11 @@ impl Device {
         pending(self.directory().timelines())
     }
 
-    /// Whether drops must leak: the driver may be gone, or belongs to the parent process.
+    /// Whether drops must leak: the driver may be gone, belongs to the parent process, or does not say what it uses.
     pub(crate) fn must_leak(&self) -> bool {
-        lifecycle::exiting() || self.generation != lifecycle::generation()
+        lifecycle::exiting()
+            || self.generation != lifecycle::generation()
+            || self.distrusted.load(Ordering::Relaxed)
     }
 
     /// Whether the device is gone for good.

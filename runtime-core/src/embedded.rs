@@ -113,7 +113,7 @@ impl EmbeddedDevice {
         tensors: &mut Vec<(Tensor, u8)>,
         place: &abi::TensorArg,
     ) -> Result<abi::Arg> {
-        let Value::Tensor(tensor, access) = arg.value else { return raw_arg(arg) };
+        let Value::Tensor(tensor, access, _) = arg.value else { return raw_arg(arg) };
         if !Arc::ptr_eq(tensor.device(), &self.device) || tensor.description().is_none() {
             return Err(Error::invalid(format!(
                 "argument {index} is on {}; describe it on {} first",

@@ -111,9 +111,9 @@ impl Error {
         }))
     }
 
-    /// [`ErrorKind::Unsupported`]: `what` is not done here.
-    pub fn unsupported(what: impl fmt::Display) -> Self {
-        Self::new(ErrorKind::Unsupported, format!("{what} is not supported"))
+    /// [`ErrorKind::Unsupported`] with a sentence that says what is not done here, and what to do instead.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
     }
 
     /// [`ErrorKind::InvalidArgument`] with a message that names the argument.

@@ -69,6 +69,13 @@ impl Geometry {
         self.groups == [1; 3] && self.group_size == [1; 3]
     }
 
+    /// Whether it has no groups at all: nothing runs.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.groups.contains(&0)
+    }
+
     /// Checks against the limits of a device and of a kernel, before any driver sees it.
     ///
     /// # Errors
@@ -115,12 +122,15 @@ impl Geometry {
         }
     }
 
-    /// Says which extent is 0 or beyond its limit.
+    /// Says which extent is beyond its limit, or 0 where there is no such thing.
     #[cold]
     fn check_extents(&self, limits: &Limits) -> Result<()> {
         for axis in 0..3 {
             let (groups, size) = (self.groups[axis], self.group_size[axis]);
-            within("groups", axis, u64::from(groups), limits.groups[axis])?;
+            // Zero groups are work that is done already.
+            if groups > 0 {
+                within("groups", axis, u64::from(groups), limits.groups[axis])?;
+            }
             within("group_size", axis, u64::from(size), u64::from(limits.group_size[axis]))?;
         }
         Ok(())
@@ -160,7 +170,7 @@ impl Geometry {
             (self.cluster != [1; 3], abi::CAP_CLUSTERS, "cluster"),
         ];
         match needs.iter().find(|(used, capability, _)| *used && !info.capabilities.has(*capability)) {
-            Some((_, _, what)) => Err(Error::unsupported(format!("{what} on {}", info.id))),
+            Some((_, _, what)) => Err(Error::unsupported(format!("{what} is not supported on {}", info.id))),
             None => Ok(()),
         }
     }

@@ -44,7 +44,8 @@ enum Work {
 
 #[derive(Clone, Debug)]
 enum OwnedArg {
-    Tensor(Tensor, Access),
+    /// How it is used, and whether the kernel knows its strides.
+    Tensor(Tensor, Access, bool),
     Scalar(DType, u64),
     Bytes(Vec<u8>),
     Local(u64),
@@ -53,7 +54,7 @@ enum OwnedArg {
 impl OwnedArg {
     fn new(arg: &Arg<'_>) -> Self {
         match arg.value {
-            Value::Tensor(tensor, access) => Self::Tensor(tensor.clone(), access),
+            Value::Tensor(tensor, access, strided) => Self::Tensor(tensor.clone(), access, strided),
             Value::Scalar(dtype, bits) => Self::Scalar(dtype, bits),
             Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
             Value::Local(bytes) => Self::Local(bytes),
@@ -62,7 +63,8 @@ impl OwnedArg {
 
     fn borrow(&self) -> Arg<'_> {
         match self {
-            Self::Tensor(tensor, access) => Arg::tensor(tensor, *access),
+            Self::Tensor(tensor, access, false) => Arg::tensor(tensor, *access),
+            Self::Tensor(tensor, access, true) => Arg::tensor(tensor, *access).strided(),
             Self::Scalar(dtype, bits) => Arg::scalar_bits(*dtype, *bits),
             Self::Bytes(bytes) => Arg::bytes(bytes),
             Self::Local(bytes) => Arg::local(*bytes),
@@ -85,7 +87,7 @@ impl Work {
             Self::Launch { args, .. } => args
                 .iter()
                 .filter_map(|arg| match arg {
-                    OwnedArg::Tensor(tensor, access) => Some((tensor, *access)),
+                    OwnedArg::Tensor(tensor, access, _) => Some((tensor, *access)),
                     _ => None,
                 })
                 .collect(),
@@ -155,6 +157,10 @@ impl Queue {
     }
 
     pub(crate) fn record_launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+        if geometry.is_empty() {
+            // Graphs have no node for it.
+            return Err(Error::invalid("a launch of 0 groups cannot be recorded; leave it out"));
+        }
         let args = args.iter().map(OwnedArg::new).collect();
         self.record(Work::Launch { kernel: kernel.clone(), geometry: *geometry, args })
     }
@@ -430,6 +436,7 @@ fn build(device: &Device, nodes: &[Node]) -> Result<Handle> {
         // SAFETY: the device is open, and everything that the nodes point to lives during the call.
         unsafe { (calls.graph.instantiate)(device, pointers.as_ptr(), pointers.len(), &raw mut handle) }
     })?;
+    device.check_made("instantiate", "graph", handle)?;
     Ok(handle)
 }
 

@@ -1,5 +1,16 @@
 //! What a buffer remembers of the work in flight on it: its last writer and the readers since.
 //!
+//! What follows for a submission, whenever a failure comes to light, before it or after:
+//!
+//! - It *reads* or *writes* what an earlier submission *wrote* (read after write, write after write): it waits for that
+//!   one, and fails if that one failed, for its content rests on what was not written. So does all that depends on it.
+//!   Only the program's own writes, which replace everything, heal a tensor.
+//! - It *writes* what an earlier submission only *read* (write after read), or takes the place of a reader: it waits for
+//!   the end of that one, good or bad, and never fails because of it.
+//!
+//! Backends only ever keep the order: [`Queue::wait_for`](crate::backend::Queue::wait_for) ends with its source, however that
+//! ended. Which failures travel is decided here, by [`Dependency::carries`], and carried over by the edges of a timeline.
+//!
 //! Whole buffers are tracked, since views alias. The reader set is bounded: one entry per queue, and when a
 //! further queue comes, its submission also waits for the reader that it displaces, whose end its own end implies.
 
@@ -20,7 +31,7 @@ pub(crate) struct Use {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) on: Use,
-    /// Whether the failure of `on` is the failure of the dependent (it reads what `on` wrote), not only an order.
+    /// Whether the failure of `on` is the failure of the dependent (it uses what `on` wrote), not only an order.
     pub(crate) carries: bool,
 }
 

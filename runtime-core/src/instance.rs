@@ -54,17 +54,13 @@ impl Instance {
     ) -> Result<Self> {
         lifecycle::install();
         let calls = backend.calls;
-        let specs = option_specs(&calls)?;
+        let specs =
+            option_specs(&calls).map_err(|error| error.in_operation("options").on_device(&backend.name))?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the host's table is static and `handle` is writable.
         let status = unsafe { (calls.instance.open)(log::host_table(), &raw mut handle) };
-        take(status)?;
-        if handle.is_null() {
-            return Err(Error::new(
-                ErrorKind::AbiMismatch,
-                "instance.open succeeded but returned no instance",
-            ));
-        }
+        let opened = take(status).and_then(|()| abi::check_handle("instance", handle));
+        opened.map_err(|error| error.in_operation("open").on_device(&backend.name))?;
         let (name, version) = (backend.name, backend.version);
         let generation = lifecycle::generation();
         Ok(Self {
@@ -97,6 +93,8 @@ impl Instance {
     }
 
     fn list(&self) -> Result<Vec<DeviceInfo>> {
+        let _span = tracing::debug_span!(target: "runtime::call", "listed its devices", backend = self.name)
+            .entered();
         let _listing = self.listing.lock();
         let (mut list, mut count) = (std::ptr::null(), 0);
         // SAFETY: the instance is open and the results are writable.
@@ -118,18 +116,14 @@ impl Instance {
         let properties = abi::properties(options);
         let sub = id.sub.unwrap_or(abi::WHOLE_DEVICE);
         let (list, count) = (properties.as_ptr(), properties.len());
+        let _span =
+            tracing::debug_span!(target: "runtime::call", "opened a device", backend = self.name).entered();
         let mut device = std::ptr::null_mut();
         // SAFETY: the instance is open, the properties live during the call, and `device` is writable.
         let status = unsafe {
             (self.calls.instance.open_device)(self.handle, id.index, sub, list, count, &raw mut device)
         };
-        take(status)?;
-        if device.is_null() {
-            return Err(Error::new(
-                ErrorKind::AbiMismatch,
-                "instance.open_device succeeded but returned no device",
-            ));
-        }
+        take(status).and_then(|()| abi::check_handle("device", device))?;
         self.used.call_once(lifecycle::watch_exit_first);
         Ok(device)
     }

@@ -83,8 +83,7 @@ impl Kernel {
     /// `Unsupported` where the backend does not tell; `InvalidArgument` for a geometry that a launch would refuse.
     pub fn occupancy(&self, geometry: &Geometry) -> Result<Occupancy> {
         let device = self.device();
-        geometry
-            .check(&device.info, self.info())
+        self.check_geometry(geometry)
             .map_err(|error| error.in_operation("occupancy").on_device(&device.name))?;
         let launch = RawLaunch::default().pointed(geometry);
         let struct_size = crate::end_of!(abi::Occupancy, max_sub_groups);
@@ -121,7 +120,7 @@ impl Kernel {
         let mut local_bytes = 0u64;
         for (index, arg) in args.iter().enumerate() {
             match arg.value {
-                Value::Tensor(tensor, _) => self.check_place(index, tensor, device)?,
+                Value::Tensor(tensor, _, strided) => self.check_tensor(index, (tensor, strided), device)?,
                 Value::Local(bytes) => local_bytes = local_bytes.saturating_add(bytes),
                 _ => {}
             }
@@ -132,20 +131,87 @@ impl Kernel {
         self.check_signature(args)
     }
 
-    /// The part of [`Kernel::check_args`] that tells where an argument is.
+    /// The part of [`Kernel::check_args`] that tells where a tensor is and how it lies there; `strided` if the argument says
+    /// that the kernel knows the strides.
     #[inline]
-    pub(crate) fn check_place(&self, index: usize, tensor: &Tensor, device: &Device) -> Result<()> {
-        if std::ptr::eq(Arc::as_ptr(tensor.device()), device) {
+    pub(crate) fn check_tensor(
+        &self,
+        index: usize,
+        (tensor, strided): (&Tensor, bool),
+        device: &Device,
+    ) -> Result<()> {
+        if !std::ptr::eq(Arc::as_ptr(tensor.device()), device) {
+            Err(self.misplaced(index, tensor.device(), device))
+        } else if tensor.is_plain() {
             Ok(())
         } else {
-            Err(self.misplaced(index, tensor.device(), device))
+            self.check_layout(index, tensor, strided)
         }
+    }
+
+    /// Checks a tensor that not every kernel can take.
+    #[cold]
+    fn check_layout(&self, index: usize, tensor: &Tensor, strided: bool) -> Result<()> {
+        let refuse = |what: &dyn std::fmt::Display| {
+            Err(Error::invalid(format!("argument {index} of \"{}\" {what}", self.name())))
+        };
+        let (shape, strides) = (tensor.shape(), tensor.strides());
+        if !tensor.is_contiguous() && !strided && !self.knows_strides(index) {
+            return refuse(&format_args!(
+                "is not contiguous (shape {shape:?}, strides {strides:?}); pass a copy that `Queue::contiguous` makes of \
+                 it, or add `.strided()` to the argument if the kernel computes with these strides itself"
+            ));
+        }
+        // Bound by handle, or indexed without a sign: nothing before the first element can be reached.
+        let begins_at_first = self.lowered().is_some() || tensor.raw().address == 0;
+        if begins_at_first && tensor.begins_inside() {
+            return refuse(&format_args!(
+                "has elements before its first one (strides {strides:?}), which the kernel cannot reach; pass a copy that \
+                 `Queue::contiguous` makes of it"
+            ));
+        }
+        let (dtype, aligned) = (tensor.dtype(), tensor.alignment_bytes());
+        let needed = dtype.alignment_bytes();
+        if aligned < needed as u64 {
+            return refuse(&format_args!(
+                "lies at a multiple of {aligned} bytes, {dtype} needs one of {needed}; copy it into a tensor of its own"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the code declares that it knows the strides of a tensor.
+    fn knows_strides(&self, index: usize) -> bool {
+        let params = self.0.info.params.as_deref().unwrap_or_default();
+        params.get(index).is_some_and(|param| param.strided)
     }
 
     /// The part of [`Kernel::check_args`] that asks for the kernel's parameters.
     #[inline]
     pub(crate) fn check_signature(&self, args: &[Arg<'_>]) -> Result<()> {
         if self.0.untold { Ok(()) } else { self.check_told(args) }
+    }
+
+    /// Checks how a launch is divided, before anything is submitted.
+    ///
+    /// # Errors
+    /// As [`Geometry::check`]; `InvalidArgument` for a range, since portable code takes none: its work would run again and
+    /// again, beside itself.
+    #[inline]
+    pub(crate) fn check_geometry(&self, geometry: &Geometry) -> Result<()> {
+        geometry.check(&self.device().info, self.info())?;
+        if geometry.range.is_some() && self.lowered().is_some() {
+            return Err(self.without_range());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn without_range(&self) -> Error {
+        let name = self.name();
+        Error::invalid(format!(
+            "\"{name}\" is portable code, which takes no range; launch groups that cover it"
+        ))
     }
 
     fn check_told(&self, args: &[Arg<'_>]) -> Result<()> {
@@ -203,9 +269,18 @@ impl Kernel {
                 format!("is a {:?}, the kernel takes a {:?}", arg.kind(), param.kind)
             }
             (Some(wanted), Some(given)) if wanted != given => {
-                format!("is {given}, the kernel takes {wanted}")
+                let packed = matches!(arg.value, Value::Tensor(..)) && given.bytes() < wanted.bytes();
+                let hint = match packed {
+                    true => {
+                        format!(
+                            "; pack its bytes into {wanted}, or let the kernel take an array of structures, which any type fits"
+                        )
+                    }
+                    false => String::new(),
+                };
+                format!("is {given}, the kernel takes {wanted}{hint}")
             }
-            _ if matches!(arg.value, Value::Tensor(_, Access::Read)) => {
+            _ if matches!(arg.value, Value::Tensor(_, Access::Read, _)) => {
                 "is given as read, but the kernel writes it".to_owned()
             }
             _ => "is given as write, but the kernel reads it".to_owned(),
@@ -218,7 +293,7 @@ impl Kernel {
 #[inline]
 fn fits(param: &Param, arg: &Arg<'_>) -> bool {
     let given = match arg.value {
-        Value::Tensor(_, access) => access.bits(),
+        Value::Tensor(_, access, _) => access.bits(),
         _ => param.access.bits(),
     };
     param.kind == arg.kind()
@@ -253,7 +328,9 @@ impl Owned {
             other => other?,
         }
         // SAFETY: the parameters are borrowed from the kernel, which is alive.
-        let params = unsafe { abi::borrow_slice(raw.params, raw.param_count) }?;
+        let params =
+            unsafe { abi::borrow_slice("KernelInfo.params", raw.params, raw.param_count, abi::MAX_PARAMS) };
+        let params = params.map_err(|error| error.in_operation("kernel_info").on_device(&device.name))?;
         let known = |figure: u32| (figure != abi::UNKNOWN).then_some(figure);
         Ok(KernelInfo {
             registers: known(raw.registers),
@@ -280,6 +357,7 @@ fn param(raw: &abi::Param) -> Param {
     Param {
         kind,
         access: Access::from_bits(raw.access),
+        strided: raw.access & abi::ACCESS_STRIDED != 0,
         dtype: (raw.dtype.bits != 0).then_some(DType(raw.dtype)),
     }
 }

@@ -159,6 +159,10 @@
 //! [`CommonRuntime::allocate`] makes a tensor for everybody; [`Queue::allocate`] one in order with a queue's work, which
 //! is cheaper where the driver can do it.
 //!
+//! A kernel gets contiguous tensors. A view with gaps, such as a transposed matrix, is refused at launch, since a kernel that
+//! does not know its strides would work on other elements: [`Queue::contiguous`] copies it on the device, and [`Arg::strided`]
+//! says that the kernel computes with the strides itself.
+//!
 //! [`Tensor::freeze`] makes the content final. That is for weights: launches from many threads then share them without
 //! any bookkeeping. [`Tensor::map`] lends the memory of a host-visible space to the program; a launch that conflicts with
 //! such a view is refused, not delayed.
@@ -170,7 +174,9 @@
 //!
 //! [`ModuleSource::native`] is `unsafe`: the caller vouches that the code keeps to the memory of its arguments and to the
 //! access that the launch states, which core trusts when it orders work. So are [`Host::import`] and
-//! [`Tensor::from_dlpack`], which trust a pointer, and [`Queue::launch_untracked`]. Everything else is safe: number, kind,
+//! [`Tensor::from_dlpack`], which trust a pointer, [`Queue::launch_untracked`], and whatever brings in code that core then
+//! calls or loads: [`RuntimeBuilder::library`] and [`RuntimeBuilder::directory`], and to implement
+//! [`Backend`](backend::Backend) or [`Lowering`]. Everything else is safe: number, kind,
 //! element type, device and geometry of a launch are checked as far as the code tells them, before anything is submitted.
 //! Portable kernels, [`ModuleSource::wgsl`], are bounds-checked and safe to make; a program that wants them registers what
 //! lowers them ([`RuntimeBuilder::lower_with`], with `runtime_kernel::wgsl()`), and from then on loading one is the same
@@ -221,7 +227,7 @@
 //! looked at. Making a `Runtime` touches no driver and starts no thread. Several may live side by side, and share
 //! nothing.
 //!
-//! A new backend is a set of safe traits and one macro line: see [`backend`]; in C, or another language, see [`abi`].
+//! A new backend is a set of traits and one macro line: see [`backend`]; in C, or another language, see [`abi`].
 //!
 //! # Environment
 //!
@@ -241,6 +247,7 @@ pub mod abi;
 mod accelerator;
 mod argument;
 mod array;
+mod atomic_file;
 pub mod backend;
 mod brief;
 mod buffer;
@@ -276,6 +283,7 @@ mod module;
 mod negotiate;
 mod npy;
 mod options;
+mod pieces;
 mod platform;
 mod queue;
 mod report;
@@ -290,12 +298,12 @@ mod timeline;
 mod transfer;
 mod view;
 mod waiter;
-mod whole_file;
 
 pub use self::safetensors::{Safetensors, StoredTensor};
 pub use accelerator::AcceleratorDevice;
 pub use argument::{Access, Arg, ArgKind, Scalar};
 pub use array::HostArray;
+pub use atomic_file::AtomicFile;
 #[doc(inline)]
 pub use backend::{KernelInfo, Param, QueueOptions, RunReport};
 pub use buffer::Placement;

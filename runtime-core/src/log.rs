@@ -38,7 +38,8 @@ unsafe extern "C" fn log(level: u32, target: Str, message: Str) {
 /// Text as it is, with what is not UTF-8 replaced: a log record is never refused.
 unsafe fn text(text: Str) -> String {
     // SAFETY: the caller's promise.
-    let bytes = unsafe { abi::borrow_slice(text.ptr, text.len) }.unwrap_or_default();
+    let bytes =
+        unsafe { abi::borrow_slice("text", text.ptr, text.len, abi::MAX_LOG_BYTES) }.unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()
 }
 

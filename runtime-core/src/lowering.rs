@@ -17,7 +17,13 @@ use crate::{
 /// A program registers it once, with [`RuntimeBuilder::lower_with`](crate::RuntimeBuilder::lower_with); from then on its
 /// format stands in [`DeviceInfo::formats`] of every device that it has a target for, and loading such code is the same
 /// call as loading any other.
-pub trait Lowering: fmt::Debug + Send + Sync {
+///
+/// # Safety
+/// Portable code is safe to load and to launch, whoever wrote it; an implementation vouches for what it makes of it.
+/// Whatever [`ModuleSource`] safe code can make, the lowered code touches no memory but that of the arguments of its
+/// launch, with the access that its [`LoweredKernel`] states, and does not harm the process.
+#[allow(unsafe_code, reason = "decides what native code runs")]
+pub unsafe trait Lowering: fmt::Debug + Send + Sync {
     /// The code format that it takes.
     fn format(&self) -> CodeFormat;
 
@@ -29,7 +35,7 @@ pub trait Lowering: fmt::Debug + Send + Sync {
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat>;
 
     /// Lowers code for a device that it has a target for. The code that it makes touches no memory but that of the
-    /// arguments, whatever they are, unless an option says otherwise.
+    /// arguments, whatever they are, unless the option `unchecked` of [`ModuleSource::unchecked`] is set.
     ///
     /// # Errors
     /// `CompileFailed` with the compiler's own words; `Unsupported` for what the device cannot do.
@@ -85,16 +91,22 @@ pub struct LoweredParam {
     pub param: Param,
     /// A tensor's least size in bytes.
     pub min_bytes: u64,
+    /// What the address of a tensor's first element must be a multiple of, in bytes: the alignment of what the code reads
+    /// there at once. A power of two.
+    pub alignment_bytes: u64,
 }
 
 impl LoweredKernel {
-    /// Checks what only portable code asks of a launch: enough memory behind each tensor, and none that is written
-    /// under another argument's eyes. The code may count on both.
+    /// Checks what only portable code asks of a launch: enough memory behind each tensor, aligned for what the code reads
+    /// there, and none that is written under another argument's eyes. The code may count on both.
     pub(crate) fn check(&self, args: &[Arg<'_>]) -> Result<()> {
         for (index, (param, arg)) in self.params.iter().zip(args).enumerate() {
             let Some((tensor, access)) = tensor(arg) else { continue };
             if !tensor.reaches(param.min_bytes) {
                 return Err(self.short(index, tensor, param.min_bytes));
+            }
+            if tensor.alignment_bytes() < param.alignment_bytes {
+                return Err(self.misaligned(index, tensor, param.alignment_bytes));
             }
             let clashes = |before: &Arg<'_>| {
                 self::tensor(before).is_some_and(|(before, earlier)| {
@@ -114,6 +126,16 @@ impl LoweredKernel {
             "argument {index} of \"{}\" has {} bytes, the kernel needs {needed}",
             self.name,
             tensor.reach_bytes()
+        ))
+    }
+
+    #[cold]
+    fn misaligned(&self, index: usize, tensor: &Tensor, needed: u64) -> Error {
+        Error::invalid(format!(
+            "argument {index} of \"{}\" lies at a multiple of {} bytes, the kernel needs one of {needed}; copy it into a \
+             tensor of its own",
+            self.name,
+            tensor.alignment_bytes()
         ))
     }
 
@@ -140,7 +162,7 @@ impl LoweredKernel {
 
 fn tensor<'a>(arg: &Arg<'a>) -> Option<(&'a Tensor, Access)> {
     match arg.value {
-        Value::Tensor(tensor, access) => Some((tensor, access)),
+        Value::Tensor(tensor, access, _) => Some((tensor, access)),
         _ => None,
     }
 }

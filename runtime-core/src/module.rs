@@ -307,6 +307,7 @@ impl Module {
             // SAFETY: the device is open and the structures live during the call.
             device.call("load", |calls, device| unsafe { (calls.module.load)(device, raw, &raw mut handle) })
         })?;
+        device.check_made("load", "module", handle)?;
         Ok(Self(Arc::new(Loaded { device: device.clone(), handle, lowered: kernels })))
     }
 
@@ -324,9 +325,8 @@ impl Module {
             (calls.module.symbols)(self.0.handle, &raw mut list, &raw mut count)
         })?;
         // SAFETY: the list is borrowed from the module, which is alive.
-        let names = unsafe { abi::borrow_slice(list, count) }?;
-        // SAFETY: as above.
-        names.iter().map(|&name| unsafe { abi::read_str(name) }).collect()
+        unsafe { names(list, count) }
+            .map_err(|error| error.in_operation("symbols").on_device(&self.0.device.name))
     }
 
     /// Finds an entry point.
@@ -354,6 +354,7 @@ impl Module {
             }
             _ => error,
         })?;
+        device.check_made("kernel", "kernel", handle)?;
         Kernel::adopt(self, handle, name, lowered.cloned())
     }
 
@@ -366,6 +367,26 @@ impl Module {
     pub(crate) fn device(&self) -> &Arc<Device> {
         &self.0.device
     }
+}
+
+/// Reads names of entry points.
+///
+/// # Safety
+/// `list` is null or points to `count` readable texts.
+unsafe fn names(list: *const Str, count: usize) -> Result<Vec<String>> {
+    // SAFETY: the caller's promise.
+    let names = unsafe { abi::borrow_slice("the list of symbols", list, count, abi::MAX_SYMBOLS) }?;
+    let (mut read, mut bytes) = (Vec::with_capacity(names.len()), 0usize);
+    for (at, &name) in names.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        let name = unsafe { abi::borrow_str(format_args!("symbols[{at}]"), name) }?;
+        bytes = bytes.saturating_add(name.len());
+        if bytes > abi::MAX_LOG_BYTES {
+            return Err(abi::mismatch(format!("the names up to symbols[{at}] have {bytes} bytes in all")));
+        }
+        read.push(name.to_owned());
+    }
+    Ok(read)
 }
 
 impl Drop for Loaded {

@@ -71,15 +71,29 @@ const fn whole_pointers(stated_bytes: u32) -> usize {
 }
 
 /// Copies a sub-table that begins with `struct_size: u32`; null is an empty table.
+///
+/// # Errors
+/// `AbiMismatch` for a bad address, or a table that does not state its size.
 #[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
-fn sub_table<T: Default>(theirs: *const T) -> T {
+fn sub_table<T: Default>(name: &str, theirs: *const T) -> Result<T> {
     if theirs.is_null() {
-        return T::default();
+        return Ok(T::default());
+    }
+    if !abi::is_address(theirs) {
+        return Err(abi::mismatch(format!(
+            "BackendTable.{name} is {theirs:p}, which is no address of a table"
+        )));
     }
     // SAFETY: every table begins with its size, and the entry point promised a static table.
     let stated = unsafe { *theirs.cast::<u32>() };
+    if stated == 0 {
+        return Err(abi::mismatch(format!(
+            "struct_size of BackendTable.{name} is 0, and the table has {} bytes; set it to the end of its last field",
+            size_of::<T>()
+        )));
+    }
     // SAFETY: it states its own size; zero is a valid table: every function missing.
-    unsafe { copy_known(theirs, whole_pointers(stated)) }
+    Ok(unsafe { copy_known(theirs, whole_pointers(stated)) })
 }
 
 /// Checks a backend's table and resolves its functions.
@@ -92,8 +106,11 @@ fn sub_table<T: Default>(theirs: *const T) -> T {
 #[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
 pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated> {
     let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
-    if table.is_null() || !table.is_aligned() {
+    if table.is_null() {
         return Err(mismatch("the entry point returned no table".to_owned()));
+    }
+    if !abi::is_address(table) {
+        return Err(mismatch(format!("the entry point returned {table:p}, which is no address of a table")));
     }
     // SAFETY: not null, and the caller promises a header.
     let header = unsafe { *table.cast::<Header>() };
@@ -114,18 +131,18 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated>
     let table = unsafe { copy_known(table, whole_pointers(header.struct_size)) };
     Ok(Negotiated {
         // SAFETY: strings of the table are static.
-        name: unsafe { abi::read_str(table.name) }?,
+        name: unsafe { abi::read_str("BackendTable.name", table.name) }?,
         // SAFETY: strings of the table are static.
-        version: unsafe { abi::read_str(table.version) }?,
+        version: unsafe { abi::read_str("BackendTable.version", table.version) }?,
         minor: header.minor,
         calls: Calls {
-            instance: sub_table(table.instance).into(),
-            device: sub_table(table.device).into(),
-            memory: sub_table(table.memory).into(),
-            module: sub_table(table.module).into(),
-            queue: sub_table(table.queue).into(),
-            graph: sub_table(table.graph).into(),
-            embedded: sub_table(table.embedded).into(),
+            instance: sub_table("instance", table.instance)?.into(),
+            device: sub_table("device", table.device)?.into(),
+            memory: sub_table("memory", table.memory)?.into(),
+            module: sub_table("module", table.module)?.into(),
+            queue: sub_table("queue", table.queue)?.into(),
+            graph: sub_table("graph", table.graph)?.into(),
+            embedded: sub_table("embedded", table.embedded)?.into(),
         },
     })
 }
@@ -186,11 +203,35 @@ mod tests {
         wrong.header.magic = 1;
         assert!(reason(&raw const wrong).contains("wrong magic 0x0000000000000001"));
         wrong = table(std::ptr::null());
-        wrong.header.major = 2;
-        assert!(reason(&raw const wrong).contains("ABI major 2, this program speaks 1"));
+        for major in [0, 2, u16::MAX] {
+            wrong.header.major = major;
+            let expected = format!("ABI major {major}, this program speaks 1");
+            assert!(reason(&raw const wrong).contains(&expected), "{major}");
+        }
         wrong = table(std::ptr::null());
         wrong.header.struct_size = end_of!(BackendTable, name);
         assert!(reason(&raw const wrong).contains("no name"));
+    }
+
+    #[test]
+    fn what_is_no_table_is_not_read() {
+        let broken = table(std::ptr::without_provenance(64));
+        assert_eq!(reason(&raw const broken), "BackendTable.device is 0x40, which is no address of a table");
+        let unaligned = table((&raw const broken).cast::<u8>().wrapping_add(1).cast());
+        assert!(reason(&raw const unaligned).contains("which is no address of a table"));
+        let forgotten = DeviceTable { struct_size: 0, close: Some(close), ..DeviceTable::default() };
+        let forgotten = table(&raw const forgotten);
+        let text = reason(&raw const forgotten);
+        assert!(
+            text.starts_with("struct_size of BackendTable.device is 0, and the table has 40 bytes"),
+            "{text}"
+        );
+        assert!(reason(std::ptr::without_provenance(5)).contains("no address of a table"));
+        let mut wrong = table(std::ptr::null());
+        for (len, expected) in [(usize::MAX, "more than 1048576"), (2, "BackendTable.name is not UTF-8")] {
+            wrong.name = Str { ptr: b"\xff\xff".as_ptr(), len };
+            assert!(reason(&raw const wrong).contains(expected));
+        }
     }
 
     #[test]

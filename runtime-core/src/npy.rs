@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use crate::whole_file::write_whole;
+use crate::atomic_file::write_atomic;
 use crate::{DType, Error, ErrorKind, HostArray, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -82,7 +82,7 @@ fn read_header(file: &mut impl Read, file_bytes: u64) -> Result<(Header, u64)> {
     let length_bytes = match start[6] {
         1 => 2,
         2 | 3 => 4,
-        major => return Err(Error::unsupported(format!(".npy version {major}"))),
+        major => return Err(Error::unsupported(format!(".npy version {major} is not supported"))),
     };
     file.read_exact(&mut length[..length_bytes]).map_err(|error| truncated(&error))?;
     let header_len = u32::from_le_bytes(length);
@@ -100,6 +100,9 @@ fn read_header(file: &mut impl Read, file_bytes: u64) -> Result<(Header, u64)> {
 }
 
 fn truncated(error: &std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return Error::new(ErrorKind::Io, "truncated: it ends before its data");
+    }
     Error::new(ErrorKind::Io, format!("truncated: {error}"))
 }
 
@@ -165,7 +168,7 @@ impl Header {
 }
 
 fn element_type(descr: &str) -> Result<(DType, bool)> {
-    let unsupported = || Error::unsupported(format!("the .npy element type '{descr}'"));
+    let unsupported = || Error::unsupported(format!("the .npy element type '{descr}' is not supported"));
     let (order, name) = descr.split_at_checked(1).ok_or_else(unsupported)?;
     let dtype =
         DESCRS.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype).ok_or_else(unsupported)?;
@@ -206,7 +209,7 @@ impl<'a> Literal<'a> {
 
     fn descr(&mut self) -> Result<&'a str> {
         if self.accept("[") || self.accept("(") {
-            return Err(Error::unsupported("a .npy file of records (structured dtype)"));
+            return Err(Error::unsupported("a .npy file of records (structured dtype) is not supported"));
         }
         self.string()
     }
@@ -267,7 +270,7 @@ fn transpose(source: &HostArray) -> Result<HostArray> {
 
 fn save(array: &HostArray, path: &Path) -> Result<()> {
     let header = header_of(array)?;
-    write_whole(path, |file| {
+    write_atomic(path, |file| {
         file.write_all(&header)?;
         Ok(file.write_all(array.bytes())?)
     })
@@ -276,7 +279,7 @@ fn save(array: &HostArray, path: &Path) -> Result<()> {
 fn header_of(array: &HostArray) -> Result<Vec<u8>> {
     let Some((name, _)) = DESCRS.iter().find(|(_, dtype)| *dtype == array.dtype()) else {
         return Err(Error::unsupported(format!(
-            "dtype {} in a .npy file (convert it first, e.g. to f32)",
+            "a .npy file has no elements of {}; convert them first, e.g. to f32",
             array.dtype()
         )));
     };

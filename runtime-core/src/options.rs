@@ -249,7 +249,10 @@ impl OptionSpec {
     }
 
     fn check(&self, value: &Value) -> Result<()> {
-        if value.kind() != self.default.kind() {
+        // A choice that is a number may be written as one.
+        let is_choice =
+            matches!((value, &self.default), (Value::Integer(_), Value::Text(_))) && !self.choices.is_empty();
+        if value.kind() != self.default.kind() && !is_choice {
             return Err(Error::invalid(format!(
                 "option \"{}\" wants {}, got {} ({value})",
                 self.key,

@@ -2,7 +2,16 @@
 
 #![allow(unsafe_code, reason = "asks the C library about the process")]
 
+#[cfg(target_os = "linux")]
+use std::ffi::CString;
 use std::fs::{DirBuilder, File, Metadata};
+use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+#[cfg(target_os = "linux")]
+use std::os::unix::ffi::OsStrExt;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +21,9 @@ mod elf;
 mod macho;
 
 #[cfg(not(target_os = "macos"))]
-pub(crate) use elf::manifest_section;
+pub(crate) use elf::{check_library, check_library_file, manifest_section};
 #[cfg(target_os = "macos")]
-pub(crate) use macho::manifest_section;
+pub(crate) use macho::{check_library, check_library_file, manifest_section};
 
 const LIBRARY_PREFIX: &str = "libruntime_";
 const LIBRARY_SUFFIX: &str = if cfg!(target_os = "macos") { ".dylib" } else { ".so" };
@@ -61,9 +70,48 @@ pub fn cache_folder(backend: &str) -> Option<PathBuf> {
     let folder = caches.join("runtime").join(backend);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
     let metadata = folder.metadata().ok()?;
+    (metadata.uid() == user() && metadata.mode() & 0o022 == 0).then_some(folder)
+}
+
+/// The user whose rights the process has.
+pub(crate) fn user() -> u32 {
     // SAFETY: only reads the user of the process.
-    let user = unsafe { libc::geteuid() };
-    (metadata.uid() == user && metadata.mode() & 0o022 == 0).then_some(folder)
+    unsafe { libc::geteuid() }
+}
+
+/// A file in `folder` without a name, which goes when it is closed unless [`name_file`] gives it one.
+///
+/// # Errors
+/// What the system says, also where the file system has no such files.
+#[cfg(target_os = "linux")]
+pub(crate) fn nameless_file(folder: &Path) -> io::Result<File> {
+    File::options().write(true).mode(0o666).custom_flags(libc::O_TMPFILE).open(folder)
+}
+
+/// Linux alone has nameless files.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn nameless_file(_folder: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Gives a nameless file a name that nobody has.
+///
+/// # Errors
+/// What the system says: `AlreadyExists`, for one.
+#[cfg(target_os = "linux")]
+pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
+    let own = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: both texts live during the call and end with a null byte.
+    let result = unsafe { libc::linkat(here, own.as_ptr(), here, path.as_ptr(), follow) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Linux alone has nameless files.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn name_file(_file: &File, _path: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Whether anybody on the machine may change the file or directory.
@@ -74,6 +122,19 @@ pub(crate) fn is_world_writable(metadata: &Metadata) -> bool {
 /// What tells a file from every other, whatever it is called.
 pub(crate) fn file_identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
+}
+
+/// Where the system's loader looks for a library by its name, as far as that is known: the user's list, then the usual
+/// places.
+pub(crate) fn library_directories() -> Vec<PathBuf> {
+    let name = if cfg!(target_os = "macos") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
+    let listed = if is_privileged() { None } else { std::env::var_os(name) };
+    let mut directories: Vec<_> = listed.iter().flat_map(std::env::split_paths).collect();
+    let machine = format!("{}-linux-gnu", std::env::consts::ARCH);
+    for root in ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"] {
+        directories.extend([Path::new(root).join(&machine), PathBuf::from(root)]);
+    }
+    directories
 }
 
 /// Where a user keeps backends, below the home directory.
@@ -89,7 +150,7 @@ pub(crate) fn system_directories() -> Vec<PathBuf> {
 }
 
 /// Reads bytes at an offset of a file; threads may do so side by side.
-pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<()> {
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     file.read_exact_at(bytes, offset)
 }
 

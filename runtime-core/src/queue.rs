@@ -200,17 +200,25 @@ impl Queue {
                 // Nobody knows what it depends on: it stays in order.
                 place.after = place.ticket - 1;
             }
+            if geometry.is_empty() {
+                // Drivers refuse it, or take it for a mistake.
+                // SAFETY: the queue is open.
+                return unsafe { (calls.empty)(queue, place) };
+            }
             // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
             unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
         });
         match submitted.map_err(|error| self.name(error, "launch"))? {
+            Submitted::Claimed(ticket) if geometry.is_empty() => {
+                self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null())?;
+            }
             Submitted::Claimed(ticket) => self.run_claimed(ticket, kernel.handle(), launch)?,
             Submitted::Queued(ticket) => return Ok(Some(Submitted::Queued(ticket))),
         }
         Ok(Some(Submitted::Claimed(self.timeline.tail())))
     }
 
-    /// Checks where an argument is, and notes how it is used.
+    /// Checks where an argument is and how it lies there, and notes how it is used.
     #[inline]
     fn use_arg<'a>(
         &self,
@@ -219,8 +227,8 @@ impl Queue {
         uses: Option<&mut Uses<'a>>,
         local_bytes: &mut u64,
     ) -> Result<()> {
-        if let Value::Tensor(tensor, access) = arg.value {
-            kernel.check_place(index, tensor, &self.device)?;
+        if let Value::Tensor(tensor, access, strided) = arg.value {
+            kernel.check_tensor(index, (tensor, strided), &self.device)?;
             if let Some(uses) = uses {
                 let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
                 used.map_err(|error| error.with_note(format_args!("argument {index}")))?;
@@ -253,7 +261,7 @@ impl Queue {
             return Err(Error::invalid(message));
         }
         kernel.check_signature(args)?;
-        geometry.check(&self.device.info, kernel.info())
+        kernel.check_geometry(geometry)
     }
 
     #[cold]
@@ -319,7 +327,9 @@ impl Queue {
 
     pub(crate) fn refuse_recording(&self, operation: &str) -> Result<()> {
         if self.recording.load(Ordering::Relaxed) {
-            return Err(self.name(Error::unsupported("inside a recording, this"), operation));
+            return Err(
+                self.name(Error::unsupported("it is not recorded: call it outside a recording"), operation)
+            );
         }
         Ok(())
     }

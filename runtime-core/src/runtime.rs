@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::abi::BackendTable;
+use crate::backend::LinkedBackend;
 use crate::common_runtime::CommonRuntime;
 use crate::directory::Directory;
 use crate::instance::Instance;
@@ -160,7 +160,7 @@ impl Default for Runtime {
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct RuntimeBuilder {
-    registered: Vec<&'static BackendTable>,
+    registered: Vec<LinkedBackend>,
     libraries: Vec<PathBuf>,
     directories: Vec<PathBuf>,
     lowerings: Vec<Arc<dyn Lowering>>,
@@ -169,20 +169,30 @@ pub struct RuntimeBuilder {
 
 impl RuntimeBuilder {
     /// Adds the library at `path`, before everything that is discovered.
-    pub fn library(mut self, path: impl Into<PathBuf>) -> Self {
+    ///
+    /// # Safety
+    /// Loading a library runs its code. This one is a backend that keeps the contract of [`abi`](crate::abi), and whoever
+    /// may write to its directory is trusted. Libraries that [`RuntimeBuilder::discover`] finds are installed on the
+    /// machine, or named by its user, who vouches for them.
+    #[allow(unsafe_code, reason = "loads native code")]
+    pub unsafe fn library(mut self, path: impl Into<PathBuf>) -> Self {
         self.libraries.push(path.into());
         self
     }
 
     /// Adds the libraries of a directory, before everything that is discovered.
-    pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
+    ///
+    /// # Safety
+    /// As [`RuntimeBuilder::library`], for each of them.
+    #[allow(unsafe_code, reason = "loads native code")]
+    pub unsafe fn directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directories.push(path.into());
         self
     }
 
     /// Adds a backend that is linked in: the `backend()` of its crate. It wins over a library of the same name.
-    pub fn register(mut self, table: &'static BackendTable) -> Self {
-        self.registered.push(table);
+    pub fn register(mut self, backend: LinkedBackend) -> Self {
+        self.registered.push(backend);
         self
     }
 
@@ -202,8 +212,8 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn build(self) -> Runtime {
         let mut registry = Registry { lowerings: self.lowerings.into(), ..Registry::default() };
-        for table in &self.registered {
-            registry.register(table);
+        for &backend in &self.registered {
+            registry.register(backend);
         }
         let request =
             Request { libraries: self.libraries, directories: self.directories, discover: self.discover };
@@ -233,10 +243,10 @@ struct Registry {
 }
 
 impl Registry {
-    fn register(&mut self, table: &'static BackendTable) {
+    fn register(&mut self, backend: LinkedBackend) {
         let mut line = LoadReport::search(Path::new(""), "linked in", Outcome::Failed, "");
         line.stage = Stage::Table;
-        let verdict = negotiated(table).and_then(|backend| {
+        let verdict = negotiated(backend).and_then(|backend| {
             line.target = Some(backend.name.clone());
             manifest::check_name(&backend.name)?;
             match self.rival(&backend.name) {
@@ -264,6 +274,8 @@ impl Registry {
         if let Some(rival) = self.rival(&name) {
             return Ok(rival);
         }
+        let _span =
+            tracing::debug_span!(target: "runtime::call", "was being loaded", backend = name).entered();
         let backend = loader::load(&file.path, &name, &mut line.stage)?;
         self.open(backend, Some(file.path), &mut line.stage)
     }
@@ -303,8 +315,8 @@ impl Registry {
     }
 }
 
-#[allow(unsafe_code, reason = "negotiates a table that the program vouches for")]
-fn negotiated(table: &'static BackendTable) -> Result<Negotiated> {
-    // SAFETY: a static table that follows the contract of `abi`: what `export_backend!` makes, or its author vouches for.
-    unsafe { negotiate(table) }
+#[allow(unsafe_code, reason = "negotiates a table that somebody vouches for")]
+fn negotiated(backend: LinkedBackend) -> Result<Negotiated> {
+    // SAFETY: a `LinkedBackend` is a static table that follows the contract of `abi`.
+    unsafe { negotiate(backend.table()) }
 }

@@ -250,7 +250,10 @@ impl Safetensors {
         };
         match element_type(info.dtype) {
             Some(dtype) => Ok((info, dtype)),
-            None => Err(self.named(name, Error::unsupported(format!("element type {}", info.dtype)))),
+            None => {
+                Err(self
+                    .named(name, Error::unsupported(format!("element type {} is not supported", info.dtype))))
+            }
         }
     }
 

@@ -198,8 +198,10 @@ impl Queue {
                 block(&source, ticket)?;
                 continue;
             }
+            // While another queue's failure may travel here, nothing may end unseen.
+            let may_claim = plan.inline && !timeline.has_edges();
             // SAFETY: the queue is open, and its lock is held.
-            let claimed = plan.inline && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
+            let claimed = may_claim && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
             if !claimed {
                 timeline.raw("submit", |calls, queue| operation(calls, queue, Place { ticket, after }))?;
             }

@@ -8,11 +8,12 @@ use crate::abi;
 use crate::array::HostArray;
 use crate::buffer::{Buffer, Placement};
 use crate::common_runtime::CommonRuntime;
-use crate::device::{Device, with_exclusive};
+use crate::device::Device;
 use crate::layout::{Extents, Layout, checked_bytes, checked_elements};
 use crate::rows::Rows;
-use crate::transfer;
-use crate::{Access, DType, DeviceId, Element, Error, ErrorKind, Queue, Result};
+use crate::{DType, DeviceId, Element, Error, ErrorKind, Queue, Result};
+
+mod contents;
 
 /// A tensor on a device. Cloning shares the memory; so do views.
 ///
@@ -41,6 +42,12 @@ struct Inner {
     layout: Layout,
     /// The shape as Rust counts.
     extents: Extents<usize>,
+    /// Row-major without gaps.
+    contiguous: bool,
+    /// Contiguous, and aligned for its element type: any kernel can take it. Computed once, since every launch asks.
+    plain: bool,
+    /// What divides the address of the first element.
+    alignment_bytes: u64,
     /// What a launch hands to the backend; points into `layout` beside it.
     raw: abi::TensorArg,
 }
@@ -64,7 +71,7 @@ enum Storage {
 }
 
 impl Tensor {
-    /// Allocates a row-major tensor; its content is undefined.
+    /// Allocates a row-major tensor; its content is unspecified.
     pub(crate) fn allocate(
         device: &Arc<Device>,
         dtype: DType,
@@ -106,26 +113,13 @@ impl Tensor {
     }
 
     fn over(storage: Storage, dtype: DType, layout: Layout) -> Self {
-        let (buffer, address) = match &storage {
-            Storage::Bytes(buffer) => (buffer.handle, buffer.kernel_address),
-            Storage::Description { .. } => (std::ptr::null_mut(), 0),
-        };
-        let (low, high) = layout.reach().unwrap_or((0, -1));
-        let byte_offset = (layout.offset * dtype.bytes()) as u64;
-        let span = u64::try_from(high - low + 1).unwrap_or(0) * dtype.bytes() as u64;
-        let raw = abi::TensorArg {
-            struct_size: crate::end_of!(abi::TensorArg, strides),
-            ndim: u32::try_from(layout.shape.len()).unwrap_or(u32::MAX),
-            buffer,
-            address: if address == 0 { 0 } else { address + byte_offset },
-            byte_offset,
-            span_bytes: span,
-            dtype: dtype.0,
-            shape: std::ptr::null(),
-            strides: std::ptr::null(),
-        };
+        let raw = raw(&storage, dtype, &layout);
+        let contiguous = layout.is_contiguous();
+        let alignment_bytes = alignment_bytes(&raw);
+        let plain = contiguous && alignment_bytes >= dtype.alignment_bytes() as u64;
         let extents = layout.shape.iter().map(|&extent| usize::try_from(extent).unwrap_or(0)).collect();
-        let mut inner = Arc::new(Inner { storage, dtype, layout, extents, raw });
+        let mut inner =
+            Arc::new(Inner { storage, dtype, layout, extents, contiguous, plain, alignment_bytes, raw });
         // Only here does the layout lie where it stays.
         if let Some(Inner { layout, raw, .. }) = Arc::get_mut(&mut inner) {
             (raw.shape, raw.strides) = (layout.shape.as_ptr(), layout.strides.as_ptr());
@@ -159,106 +153,6 @@ impl Tensor {
         let tensor = device.allocate(array.dtype(), array.shape(), placement)?;
         tensor.write_array(array)?;
         Ok(tensor)
-    }
-
-    /// Writes row-major elements; waits for what is in flight on the tensor.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for another element type or count; whatever the device says.
-    pub fn write<T: Element>(&self, data: &[T]) -> Result<()> {
-        self.check_dtype(T::DTYPE, "write")?;
-        self.write_bytes(bytemuck::cast_slice(data))
-    }
-
-    /// Writes host data of the same type and element count; waits for what is in flight on the tensor.
-    ///
-    /// # Errors
-    /// As [`Tensor::write`].
-    pub fn write_array(&self, array: &HostArray) -> Result<()> {
-        self.check_dtype(array.dtype(), "write_array")?;
-        self.write_bytes(array.bytes())
-    }
-
-    /// Writes row-major bytes; waits for what is in flight on the tensor.
-    ///
-    /// # Errors
-    /// As [`Tensor::write`].
-    pub fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
-        let wanted = self.bytes();
-        if bytes.len() != wanted {
-            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
-                .in_operation("write"));
-        }
-        let buffer = self.buffer("write")?;
-        buffer.check_writable("write")?;
-        let whole = wanted == buffer.bytes;
-        let access = if whole { Access::Write } else { Access::ReadWrite };
-        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| {
-            // Under the lock: it may be frozen while this waits.
-            buffer.check_writable("write")?;
-            hazards.check_unmapped(access)?;
-            self.write_placed(buffer, bytes)?;
-            if whole {
-                hazards.clear_uses();
-            }
-            Ok(())
-        })
-        .map_err(|error| error.in_operation("write"))
-    }
-
-    /// Reads row-major bytes; waits for what is in flight on the tensor.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for another length; the failure of the work that wrote the tensor.
-    pub fn read_bytes(&self, bytes: &mut [u8]) -> Result<()> {
-        let wanted = self.bytes();
-        if bytes.len() != wanted {
-            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
-                .in_operation("read"));
-        }
-        let buffer = self.buffer("read")?;
-        with_exclusive(&buffer.device, &buffer.hazards, Access::Read, |hazards| {
-            hazards.check_unmapped(Access::Read)?;
-            self.read_placed(buffer, bytes)
-        })
-        .map_err(|error| error.in_operation("read"))
-    }
-
-    /// Reads all elements in row-major order; waits for what is in flight on the tensor.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for another element type; the failure of the work that wrote the tensor.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.check_dtype(T::DTYPE, "to_vec")?;
-        let mut data = bytemuck::zeroed_vec(self.element_count());
-        self.read_bytes(bytemuck::cast_slice_mut(&mut data))?;
-        Ok(data)
-    }
-
-    /// Reads everything into host data; waits for what is in flight on the tensor.
-    ///
-    /// # Errors
-    /// The failure of the work that wrote the tensor; `OutOfMemory`.
-    pub fn to_array(&self) -> Result<HostArray> {
-        let mut array = HostArray::new(self.dtype(), self.shape())?;
-        self.read_bytes(array.bytes_mut())?;
-        Ok(array)
-    }
-
-    /// Fills the tensor with a repeated pattern of bytes; waits for what is in flight on it.
-    ///
-    /// # Errors
-    /// `InvalidArgument` when the pattern does not divide the tensor's bytes.
-    pub fn fill(&self, pattern: &[u8]) -> Result<()> {
-        let bytes = self.bytes();
-        if pattern.is_empty() || !bytes.is_multiple_of(pattern.len()) {
-            return Err(Error::invalid(format!(
-                "a pattern of {} bytes for a tensor of {bytes}",
-                pattern.len()
-            ))
-            .in_operation("fill"));
-        }
-        self.write_bytes(&pattern.repeat(bytes / pattern.len()))
     }
 
     /// Copies to another device, or another memory space.
@@ -366,7 +260,25 @@ impl Tensor {
     /// Whether the elements are row-major without gaps.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
-        self.0.layout.is_contiguous()
+        self.0.contiguous
+    }
+
+    /// Whether any kernel can take it: contiguous, and aligned for its element type.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.0.plain
+    }
+
+    /// The largest power of two that divides the address of the first element; of the offset in the buffer where kernels
+    /// see no addresses.
+    #[inline]
+    pub(crate) fn alignment_bytes(&self) -> u64 {
+        self.0.alignment_bytes
+    }
+
+    /// Whether elements lie before the first one, as with a negative stride.
+    pub(crate) fn begins_inside(&self) -> bool {
+        self.0.layout.reach().is_some_and(|(low, _)| low < 0)
     }
 
     /// The device it is placed on.
@@ -421,15 +333,16 @@ impl Tensor {
             .saturating_add_signed(isize::try_from(low).unwrap_or(0) * self.dtype().bytes().cast_signed())
     }
 
-    /// Bytes from the first to the last element that is touched.
-    pub(crate) fn span_bytes(&self) -> usize {
-        usize::try_from(self.0.raw.span_bytes).unwrap_or(usize::MAX)
+    /// Bytes from the element that lies first in memory to the end of the one that lies last.
+    fn span_bytes(&self) -> usize {
+        let (low, high) = self.0.layout.reach().unwrap_or((0, -1));
+        usize::try_from(high - low + 1).unwrap_or(0).saturating_mul(self.dtype().bytes())
     }
 
     /// Bytes from the first element to the end of the one that lies last; elements before the first do not count.
+    #[inline]
     pub(crate) fn reach_bytes(&self) -> u64 {
-        let last = self.0.layout.reach().map_or(-1, |(_, high)| high);
-        u64::try_from(last + 1).unwrap_or(0) * self.0.dtype.bytes() as u64
+        self.0.raw.span_bytes
     }
 
     /// Whether [`Tensor::reach_bytes`] are so many or more.
@@ -463,88 +376,45 @@ impl Tensor {
             && !others_range.is_empty()
     }
 
+    /// How the elements lie in the buffer.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
     /// The rows that the elements lie in, if they do.
     pub(crate) fn rows(&self) -> Option<Rows> {
         let Layout { shape, strides, .. } = &self.0.layout;
         Rows::of(shape, strides, self.byte_offset(), self.dtype().bytes())
     }
+}
 
-    /// Writes row-major bytes where the elements lie. The caller holds the hazards.
-    fn write_placed(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
-        if self.is_contiguous() {
-            return transfer::write(buffer, self.byte_offset(), bytes);
-        }
-        if let Some(rows) = self.rows()
-            && transfer::write_rows(buffer, &rows, bytes)?
-        {
-            return Ok(());
-        }
-        let mut span = self.read_span(buffer)?;
-        self.scatter(bytes, &mut span);
-        transfer::write(buffer, self.first_byte(), &span)
+/// What a launch hands to the backend, but for shape and strides, which do not lie yet where they stay.
+fn raw(storage: &Storage, dtype: DType, layout: &Layout) -> abi::TensorArg {
+    let (buffer, address) = match storage {
+        Storage::Bytes(buffer) => (buffer.handle, buffer.kernel_address),
+        Storage::Description { .. } => (std::ptr::null_mut(), 0),
+    };
+    let byte_offset = (layout.offset * dtype.bytes()) as u64;
+    // A backend binds these bytes behind the first element: with those before it, it would bind past the buffer.
+    let last = layout.reach().map_or(-1, |(_, high)| high);
+    abi::TensorArg {
+        struct_size: crate::end_of!(abi::TensorArg, strides),
+        ndim: u32::try_from(layout.shape.len()).unwrap_or(u32::MAX),
+        buffer,
+        address: if address == 0 { 0 } else { address + byte_offset },
+        byte_offset,
+        span_bytes: u64::try_from(last + 1).unwrap_or(0) * dtype.bytes() as u64,
+        dtype: dtype.0,
+        shape: std::ptr::null(),
+        strides: std::ptr::null(),
     }
+}
 
-    /// Reads the elements as row-major bytes. The caller holds the hazards.
-    fn read_placed(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
-        if self.is_contiguous() {
-            return transfer::read(buffer, self.byte_offset(), bytes);
-        }
-        if let Some(rows) = self.rows()
-            && transfer::read_rows(buffer, &rows, bytes)?
-        {
-            return Ok(());
-        }
-        let span = self.read_span(buffer)?;
-        self.gather(&span, bytes);
-        Ok(())
-    }
-
-    fn read_span(&self, buffer: &Buffer) -> Result<Vec<u8>> {
-        let mut span = vec![0; self.span_bytes()];
-        transfer::read(buffer, self.first_byte(), &mut span)?;
-        Ok(span)
-    }
-
-    /// Spreads row-major elements over the bytes of the span.
-    fn scatter(&self, elements: &[u8], span: &mut [u8]) {
-        if let Some(rows) = self.rows() {
-            return rows.scatter(elements, span);
-        }
-        let size = self.dtype().bytes();
-        let mut source = elements.chunks_exact(size);
-        self.for_each_in_span(|at| {
-            if let Some(element) = source.next() {
-                span[at * size..(at + 1) * size].copy_from_slice(element);
-            }
-        });
-    }
-
-    /// Collects row-major elements from the bytes of the span.
-    fn gather(&self, span: &[u8], elements: &mut [u8]) {
-        if let Some(rows) = self.rows() {
-            return rows.gather(span, elements);
-        }
-        let size = self.dtype().bytes();
-        let mut destination = elements.chunks_exact_mut(size);
-        self.for_each_in_span(|at| {
-            if let Some(element) = destination.next() {
-                element.copy_from_slice(&span[at * size..(at + 1) * size]);
-            }
-        });
-    }
-
-    fn for_each_in_span(&self, visit: impl FnMut(usize)) {
-        let low = self.0.layout.reach().map_or(0, |(low, _)| low);
-        self.0.layout.for_each(-low, visit);
-    }
-
-    fn check_dtype(&self, given: DType, operation: &str) -> Result<()> {
-        if given == self.dtype() {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("elements of {given} for a tensor of {}", self.dtype()))
-            .in_operation(operation))
-    }
+/// The largest power of two that divides where kernels see the first element; of no element, any.
+fn alignment_bytes(raw: &abi::TensorArg) -> u64 {
+    const MOST: u64 = 1 << 63;
+    let first = if raw.address == 0 { raw.byte_offset } else { raw.address };
+    if raw.span_bytes == 0 { MOST } else { 1 << (first | MOST).trailing_zeros() }
 }
 
 fn described(operation: &str, device: &Device) -> Error {

@@ -31,9 +31,27 @@ const EDGES: usize = 16;
 const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
 const LEAKED: u8 = 2;
+/// What a queue's progress is before the backend has answered: nothing that it can be.
+pub(crate) const UNANSWERED: Progress = Progress { completed: u64::MAX, first_failed: u64::MAX };
 /// How often, and how far apart, a device that answers with errors is asked before it is given up.
 pub(crate) const LAST_TRIES: u32 = 50;
 pub(crate) const LAST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Why a device is lost whose backend reports `progress` after `submitted` tickets.
+pub(crate) fn wrong_progress(progress: Progress, submitted: u64) -> Error {
+    let Progress { completed, first_failed } = progress;
+    let message = if completed == UNANSWERED.completed && first_failed == UNANSWERED.first_failed {
+        "the backend's `poll` succeeded without an answer".to_owned()
+    } else {
+        format!(
+            "the backend reports completed {completed} and first_failed {first_failed}, but {submitted} tickets were \
+             submitted"
+        )
+    };
+    let message =
+        format!("{message}; what it still uses is unknown, so the device is lost, and its memory is leaked");
+    Error::new(ErrorKind::DeviceLost, message)
+}
 
 /// What the submission lock protects, besides the order of driver calls.
 #[derive(Debug, Default)]
@@ -74,6 +92,7 @@ pub(crate) struct Timeline {
     finishes: AtomicBool,
     abandoned: AtomicBool,
     end: AtomicU8,
+    edge_count: AtomicUsize,
     pub(crate) calls: QueueCalls,
     pub(crate) device: Weak<Device>,
     name: String,
@@ -82,7 +101,6 @@ pub(crate) struct Timeline {
     completed: AtomicU64,
     failure: Mutex<Option<Error>>,
     edges: Mutex<SmallVec<[Edge; 4]>>,
-    edge_count: AtomicUsize,
     edge_limit: AtomicUsize,
 }
 
@@ -239,9 +257,12 @@ impl Timeline {
 
     /// Looks how far the device is. The device must be open.
     pub(crate) fn poll(&self) -> Result<()> {
-        let mut progress = Progress::default();
+        let mut progress = UNANSWERED;
         // SAFETY: the queue is open and `progress` is writable.
         self.raw("poll", |calls, queue| unsafe { (calls.poll)(queue, &raw mut progress) })?;
+        if progress.completed.max(progress.first_failed) > self.tail() {
+            progress = self.check_progress(progress)?;
+        }
         if progress.first_failed != 0 && progress.first_failed < self.first_failed.load(Ordering::Acquire) {
             // SAFETY: the queue is open; it answers an owned error or null.
             let error = self.raw("queue", |calls, queue| unsafe { (calls.failure)(queue) });
@@ -251,6 +272,31 @@ impl Timeline {
         }
         self.complete(progress.completed);
         Ok(())
+    }
+
+    /// Looks twice at progress beyond the last ticket: that of a submission which is under way may have ended before it
+    /// was taken, and is not counted yet. More was never submitted.
+    ///
+    /// # Errors
+    /// `DeviceLost`: a backend that counts wrongly does not say what it still uses.
+    #[cold]
+    fn check_progress(&self, progress: Progress) -> Result<Progress> {
+        let Progress { completed, first_failed } = progress;
+        // Whoever holds the lock may be submitting one; read after the poll, since tickets only grow.
+        let under_way = u64::from(self.submission.try_lock().is_none());
+        let tail = self.tail();
+        if completed.max(first_failed) <= tail.saturating_add(under_way) {
+            return Ok(Progress {
+                completed: completed.min(tail),
+                first_failed: if first_failed > tail { 0 } else { first_failed },
+            });
+        }
+        let error = wrong_progress(progress, tail).in_operation("poll").on_device(&self.name);
+        if let Some(device) = self.device.upgrade() {
+            device.distrust(&error);
+        }
+        self.fail_from(self.completed() + 1, &error);
+        Err(error)
     }
 
     /// Looks how far the device is, and follows the edges.

@@ -9,7 +9,7 @@ use crate::abi::{self, Handle, Place, Progress, Status};
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::rows::Rows;
-use crate::timeline::{LAST_PAUSE, LAST_TRIES};
+use crate::timeline::{LAST_PAUSE, LAST_TRIES, UNANSWERED, wrong_progress};
 use crate::{Error, ErrorKind, Result};
 
 const SLICE: Duration = Duration::from_millis(20);
@@ -32,6 +32,10 @@ impl TransferQueue {
     }
 }
 
+/// Patterns that the fill of a queue repeats.
+pub(crate) const PATTERN_BYTES: [usize; 5] = [1, 2, 4, 8, 16];
+/// Bytes that a fill writes at once where the device does not repeat the pattern.
+const PIECE_BYTES: usize = 1 << 20;
 /// Up to so many bytes, gaps included, one transfer is as fast as its latency.
 const SMALL_SPAN_BYTES: usize = 64 << 10;
 
@@ -40,6 +44,8 @@ enum Transfer<'a> {
     Write(&'a Buffer, usize, &'a [u8]),
     Read(&'a Buffer, usize, &'a mut [u8]),
     Rows((&'a Buffer, Rows), (&'a Buffer, Rows)),
+    /// A pattern, repeated so that it fills so many bytes from an offset on.
+    Fill(&'a Buffer, usize, usize, &'a [u8]),
 }
 
 /// Copies `source` into `buffer` at `offset`. The caller holds the buffer's hazards, and nothing is in flight on it.
@@ -71,6 +77,26 @@ pub(crate) fn read(buffer: &Buffer, offset: usize, destination: &mut [u8]) -> Re
     let source = unsafe { buffer.host_pointer.add(offset) };
     // SAFETY: host-visible memory that nothing writes while the hazards are held; a slice cannot overlap it.
     unsafe { std::ptr::copy_nonoverlapping(source, destination.as_mut_ptr(), destination.len()) };
+    Ok(())
+}
+
+/// Repeats `pattern`, of any length that divides `bytes`, from `offset` on; as [`write`]. Needs little memory, however large
+/// the range.
+pub(crate) fn fill(buffer: &Buffer, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+    check_range(buffer, offset, bytes)?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    if buffer.host_pointer.is_null() && PATTERN_BYTES.contains(&pattern.len()) {
+        let filled = through_queue(&buffer.device, Transfer::Fill(buffer, offset, bytes, pattern));
+        if if_supported(filled)? {
+            return Ok(());
+        }
+    }
+    let piece = pattern.repeat((PIECE_BYTES / pattern.len()).clamp(1, bytes / pattern.len()));
+    for at in (0..bytes).step_by(piece.len()) {
+        write(buffer, offset + at, &piece[..piece.len().min(bytes - at)])?;
+    }
     Ok(())
 }
 
@@ -165,6 +191,7 @@ fn open_queue(device: &Device) -> Result<Handle> {
     device.call("open_queue", |calls, device| unsafe {
         (calls.queue.open)(device, &raw const options, &raw mut handle)
     })?;
+    device.check_made("open_queue", "queue", handle)?;
     Ok(handle)
 }
 
@@ -184,6 +211,24 @@ fn run(device: &Device, queue: &mut TransferQueue, transfer: Transfer<'_>) -> Re
             device.call("read", |calls, _| {
                 // SAFETY: `destination` is borrowed until this function returns, after the ticket has ended.
                 unsafe { (calls.queue.read)(handle, place, buffer.handle, offset, pointer, bytes) }
+            })?;
+        }
+        Transfer::Fill(buffer, offset, bytes, pattern) => {
+            let (offset, bytes) = (offset as u64, bytes as u64);
+            let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
+            device.call("fill", |calls, _| {
+                // SAFETY: the buffer is of the device, nothing else uses it, and `pattern` lives during the call.
+                unsafe {
+                    (calls.queue.fill)(
+                        handle,
+                        place,
+                        buffer.handle,
+                        offset,
+                        bytes,
+                        pattern.as_ptr(),
+                        pattern_bytes,
+                    )
+                }
             })?;
         }
         Transfer::Rows(destination, source) => {
@@ -261,7 +306,7 @@ fn finish(device: &Device, queue: &mut TransferQueue, ticket: u64) -> Result<boo
 
 /// Whether `ticket` has ended well.
 fn has_ended(device: &Device, queue: Handle, ticket: u64) -> Result<bool> {
-    let progress = poll(device, queue)?;
+    let progress = poll(device, queue, ticket)?;
     if progress.first_failed == 0 {
         return Ok(progress.completed >= ticket);
     }
@@ -276,7 +321,7 @@ fn has_ended(device: &Device, queue: Handle, ticket: u64) -> Result<bool> {
 fn release_borrowed(device: &Device, queue: Handle, ticket: u64) {
     let mut errors = 0;
     while !device.is_lost() && !device.must_leak() {
-        let looked = publish(device, queue, ticket).and_then(|()| poll(device, queue));
+        let looked = publish(device, queue, ticket).and_then(|()| poll(device, queue, ticket));
         match looked {
             Ok(progress) if progress.completed >= ticket => return,
             Ok(_) => {}
@@ -287,12 +332,18 @@ fn release_borrowed(device: &Device, queue: Handle, ticket: u64) {
     }
 }
 
-fn poll(device: &Device, queue: Handle) -> Result<Progress> {
-    let mut progress = Progress::default();
+/// Looks how far the queue is, of which `last` was submitted last.
+fn poll(device: &Device, queue: Handle, last: u64) -> Result<Progress> {
+    let mut progress = UNANSWERED;
     queue_call(device, "poll", |calls| {
         // SAFETY: the queue is open and `progress` is writable.
         unsafe { (calls.poll)(queue, &raw mut progress) }
     })?;
+    if progress.completed.max(progress.first_failed) > last {
+        let error = wrong_progress(progress, last).in_operation("poll").on_device(&device.name);
+        device.distrust(&error);
+        return Err(error);
+    }
     Ok(progress)
 }
 

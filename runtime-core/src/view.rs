@@ -28,8 +28,11 @@ impl Mapping {
         let buffer = tensor.buffer("map")?.clone();
         if buffer.host_pointer.is_null() && buffer.bytes != 0 {
             let remedy = "place the tensor in a host-visible space, or read it with to_vec";
-            return Err(Error::unsupported(format!("map of memory space \"{}\" ({remedy})", tensor.space()))
-                .on_device(&buffer.device.name));
+            return Err(Error::unsupported(format!(
+                "memory space \"{}\" cannot be mapped; {remedy}",
+                tensor.space()
+            ))
+            .on_device(&buffer.device.name));
         }
         if !tensor.is_contiguous() {
             return Err(Error::invalid("map needs a contiguous tensor").in_operation("map"));

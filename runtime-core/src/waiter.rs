@@ -71,17 +71,18 @@ impl Waiter {
         registration: &mut u64,
         waker: &Waker,
     ) -> Result<()> {
+        // Somebody else's code, so outside the lock.
+        let waker = waker.clone();
         let mut state = self.shared.state.lock();
         self.start(&mut state, Arc::downgrade(device))?;
         if *registration == 0 {
             state.registrations += 1;
             *registration = state.registrations;
         }
-        let waiting = Waiting { timeline: timeline.clone(), ticket, waker: waker.clone() };
+        let waiting = Waiting { timeline: timeline.clone(), ticket, waker };
         let known = state.waiting.insert(*registration, waiting);
         drop(state);
-        // Outside the lock: the last waker of a task may drop the task, and with it its futures.
-        drop(known);
+        discard(known);
         self.shared.changed.notify_one();
         Ok(())
     }
@@ -89,8 +90,7 @@ impl Waiter {
     /// Forgets a future that is dropped.
     pub(crate) fn forget(&self, registration: u64) {
         let forgotten = self.shared.state.lock().waiting.remove(&registration);
-        // Outside the lock, as above.
-        drop(forgotten);
+        discard(forgotten);
     }
 
     /// Gives memory back to its owners once the work on it has ended, even if nobody calls the device any more: they may
@@ -125,9 +125,7 @@ impl Drop for Waiter {
         }
         // Futures that are left find their device closed.
         let waiting = std::mem::take(&mut self.shared.state.lock().waiting);
-        for waiting in waiting.into_values() {
-            waiting.waker.wake();
-        }
+        waiting.into_values().for_each(wake_up);
         self.shared.changed.notify_one();
     }
 }
@@ -194,9 +192,17 @@ fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
     let mut state = shared.state.lock();
     let ready: Vec<_> = state.waiting.extract_if(|_, waiting| over(waiting)).collect();
     drop(state);
-    // Outside the lock: a waker may poll its future at once.
-    for (_, Waiting { waker, .. }) in ready {
-        // Nor may one that panics end the thread that all others wait for; the program's hook has told of it.
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-    }
+    ready.into_iter().for_each(|(_, waiting)| wake_up(waiting));
+}
+
+/// Wakes a future, without any lock: a waker may poll it at once. One that panics must not end the thread that all others
+/// wait for, nor unwind through the drop of a device; the program's hook has told of it.
+fn wake_up(Waiting { waker, .. }: Waiting) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+}
+
+/// Drops a waker, without any lock: the last one of a task may drop the task, and with it its futures. The same holds for
+/// one that panics.
+fn discard(waiting: Option<Waiting>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(waiting)));
 }

@@ -14,7 +14,9 @@ use runtime_core::{
 #[derive(Debug)]
 struct Renaming;
 
-impl Lowering for Renaming {
+// SAFETY: it renames a builtin of the null backend, which stays in its arguments.
+#[allow(unsafe_code, reason = "vouches for the lowered code")]
+unsafe impl Lowering for Renaming {
     fn format(&self) -> CodeFormat {
         CodeFormat::WGSL
     }
@@ -35,13 +37,20 @@ impl Lowering for Renaming {
             .split_once(' ')
             .ok_or_else(|| Error::new(ErrorKind::CompileFailed, format!("line 1: {}", source.code)))?;
         let prefix = source.options.texts("constant").find_map(|text| text.strip_prefix("PREFIX="));
-        let tensor = |access| Param { kind: ArgKind::Tensor, access, dtype: Some(DType::F32) };
+        let tensor =
+            |access| Param { kind: ArgKind::Tensor, access, strided: false, dtype: Some(DType::F32) };
         let params = vec![
-            LoweredParam { param: tensor(Access::Read), min_bytes: 8 },
-            LoweredParam { param: tensor(Access::ReadWrite), min_bytes: 0 },
+            LoweredParam { param: tensor(Access::Read), min_bytes: 8, alignment_bytes: 8 },
+            LoweredParam { param: tensor(Access::ReadWrite), min_bytes: 0, alignment_bytes: 4 },
             LoweredParam {
-                param: Param { kind: ArgKind::Scalar, access: Access::Read, dtype: Some(DType::F32) },
+                param: Param {
+                    kind: ArgKind::Scalar,
+                    access: Access::Read,
+                    strided: false,
+                    dtype: Some(DType::F32),
+                },
                 min_bytes: 0,
+                alignment_bytes: 1,
             },
         ];
         let prefix = prefix.unwrap_or_default();
@@ -111,6 +120,16 @@ fn what_portable_code_asks_of_a_launch_is_checked() {
     let reversed = all.view(&[4], &[-1], 3).unwrap();
     let error = refusal(&reversed, &high).unwrap();
     assert!(error.contains("has 4 bytes"), "elements before the first do not count: {error}");
+    assert_eq!(
+        refusal(&all.slice(0, 2..4).unwrap(), &all.slice(0, 5..7).unwrap()),
+        None,
+        "8 and 20 bytes on"
+    );
+    let error = refusal(&all.slice(0, 1..3).unwrap(), &high).unwrap();
+    assert!(
+        error.contains("argument 0 of \"main\" lies at a multiple of 4 bytes, the kernel needs one of 8"),
+        "{error}"
+    );
 }
 
 #[test]

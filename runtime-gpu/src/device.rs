@@ -81,7 +81,9 @@ impl Device for CudaDevice {
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
         self.primary.check_alive()?;
         if Space::of(space, self.spaces)? != Space::Device {
-            return Err(Error::unsupported("memory_usage of memory that is the host's (ask the host)"));
+            return Err(Error::unsupported(
+                "memory usage of host memory is not known here; ask the device \"host\"",
+            ));
         }
         let (free, total) = self.primary.memory_info()?;
         // What the pool or a queue keeps and nobody uses can still be allocated.
@@ -104,7 +106,7 @@ impl Device for CudaDevice {
     fn allocate(&self, request: &Allocate<'_, CudaQueue>) -> Result<CudaBuffer> {
         self.primary.check_alive()?;
         if request.huge_pages {
-            return Err(Error::unsupported("huge_pages"));
+            return Err(Error::unsupported("huge_pages are not supported by this device"));
         }
         let space = Space::of(request.space, self.spaces)?;
         if !request.alignment_bytes.max(1).is_power_of_two() {

@@ -12,6 +12,7 @@ pub(crate) mod abi;
 mod status;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::path::Path;
 
 use abi::{
     Address, Code, Context, CopyNode, Event, Executable, FillNode, Function, Graph, KernelNode, LaunchConfig,
@@ -19,6 +20,7 @@ use abi::{
 };
 use libloading::Library;
 use parking_lot::Mutex;
+use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
 pub(crate) use status::is_sticky;
@@ -227,11 +229,9 @@ impl Driver {
         let mut reasons = Vec::new();
         for path in LIBRARIES {
             // SAFETY: NVIDIA's driver library may be loaded at any time, on any thread.
-            match unsafe { Library::new(*path) } {
+            match open_library(Path::new(path), |path| unsafe { Library::new(path) }) {
                 Ok(library) => return Self::bind(library),
-                Err(error) => reasons.push(
-                    std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
-                ),
+                Err(error) => reasons.push(error.message().to_owned()),
             }
         }
         let reason = reasons.first().map_or("", String::as_str);

@@ -45,7 +45,7 @@ impl CudaGraph {
         let calls = primary
             .driver
             .graphs
-            .ok_or_else(|| Error::unsupported("a graph, by this driver: update it, which"))?;
+            .ok_or_else(|| Error::unsupported("this driver has no graphs; update it"))?;
         let _current = primary.enter()?;
         let mut graph = abi::Graph::NULL;
         // SAFETY: the out-parameter is writable.

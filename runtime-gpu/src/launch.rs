@@ -176,7 +176,7 @@ fn submit_extended(
         return if code.is_success() { Ok(()) } else { Err(kernel.refused("cuLaunchKernelEx", code)) };
     }
     let Some(cooperative) = primary.driver.cooperative.filter(|_| launch.cluster() == [1; 3]) else {
-        return Err(Error::unsupported("a cluster, by this driver: update it, which"));
+        return Err(Error::unsupported("this driver has no clusters; update it"));
     };
     let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
     // SAFETY: as for a plain launch.

@@ -69,8 +69,7 @@ pub use tensor_map::{Fill, Interleave, Promotion, Swizzle, TensorMap, Tiles};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::abi::BackendTable;
-use runtime_core::backend::{Backend, Level, Log};
+use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::Primary;
@@ -101,12 +100,14 @@ impl Cuda {
     }
 }
 
-impl Backend for Cuda {
+// SAFETY: buffers are allocations of the driver, queues are its streams, and progress is what its events say.
+#[allow(unsafe_code, reason = "vouches for the backend")]
+unsafe impl Backend for Cuda {
     const NAME: &'static str = "cuda";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Device = CudaDevice;
 
-    fn open(log: Log) -> Result<Self> {
+    unsafe fn open(log: Log) -> Result<Self> {
         Ok(Self { log, primaries: Mutex::default() })
     }
 
@@ -156,8 +157,8 @@ pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
     Ok(code)
 }
 
-/// The table of this backend, to register it in a program that links it in.
+/// This backend, to register it in a program that links it in.
 #[must_use]
-pub const fn backend() -> &'static BackendTable {
-    runtime_core::backend::table::<Cuda>()
+pub const fn backend() -> LinkedBackend {
+    LinkedBackend::of::<Cuda>()
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 use parking_lot::Mutex;
+use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
 /// Names of the library, newest first.
@@ -93,12 +94,12 @@ impl Nvrtc {
         let mut reason = String::new();
         for path in candidates() {
             // SAFETY: NVIDIA's compiler library may be loaded at any time, on any thread.
-            match unsafe { Library::new(&path) } {
+            match open_library(&path, |path| unsafe { Library::new(path) }) {
                 Ok(library) => match Self::bind(library, &path) {
                     Ok(nvrtc) => return Ok(nvrtc),
                     Err(error) => reason = words(&error),
                 },
-                Err(error) if reason.is_empty() => reason = words(&error),
+                Err(error) if reason.is_empty() => error.message().clone_into(&mut reason),
                 Err(_) => {}
             }
         }

@@ -113,7 +113,7 @@ impl Packed {
 
 #[cold]
 pub(crate) fn unknown(index: usize) -> Error {
-    Error::unsupported(format!("argument {index}, which is of a kind that this backend does not know,"))
+    Error::unsupported(format!("argument {index} is of a kind that this backend does not know"))
 }
 
 /// Says what is wrong with an argument that takes `bytes` bytes.

@@ -263,7 +263,9 @@ impl Shared {
         other.record_wanted(&mut state)?;
         let Some(event) = state.marks.event(ticket) else {
             // Core then waits on the host: a staged transfer is not in the stream yet.
-            return Err(Error::unsupported("a wait on the device for a transfer that is being staged"));
+            return Err(Error::unsupported(
+                "a wait on the device for a transfer that is being staged is not supported",
+            ));
         };
         // SAFETY: both are alive; the lock keeps the event from being recorded anew meanwhile.
         let code = unsafe { (self.primary.driver.cuStreamWaitEvent)(self.stream, event, 0) };

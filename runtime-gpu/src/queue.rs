@@ -108,9 +108,9 @@ impl CudaQueue {
         let _current = primary.enter()?;
         // SAFETY: both sides were checked, and core keeps them until the ticket has ended.
         match unsafe { (primary.driver.cuMemcpy2DAsync_v2)(std::ptr::from_ref(node), self.shared.stream) } {
-            Code::INVALID_VALUE => {
-                Err(Error::unsupported("a copy of rows so far apart (CU_DEVICE_ATTRIBUTE_MAX_PITCH)"))
-            }
+            Code::INVALID_VALUE => Err(Error::unsupported(
+                "rows so far apart are not copied at once (CU_DEVICE_ATTRIBUTE_MAX_PITCH)",
+            )),
             code => primary.check("cuMemcpy2DAsync", code),
         }
     }
@@ -233,7 +233,7 @@ impl Queue for CudaQueue {
         self.shared.settle()?;
         let ((to, to_offset), (from, from_offset)) = (rows.destination, rows.source);
         if !self.reaches(to) || !self.reaches(from) {
-            return Err(Error::unsupported("a copy of rows between devices"));
+            return Err(Error::unsupported("a copy of rows between devices is not supported"));
         }
         let side = |what, buffer: &CudaBuffer, offset, pitch| {
             let address = buffer.range(what, offset, rows.span_bytes(pitch))?;

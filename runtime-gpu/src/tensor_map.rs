@@ -102,13 +102,18 @@ impl TensorMap {
     /// # Errors
     /// `InvalidArgument` for what no device can do; `Unavailable` without a driver; `Unsupported` by one that is older
     /// than CUDA 12.0.
-    pub fn tiled(tiles: &Tiles<'_>) -> Result<Self> {
+    ///
+    /// # Safety
+    /// A kernel reads and writes memory through the map, of which core knows nothing. While a kernel that has it may run,
+    /// the memory at `tiles.address`, of that shape and those strides, stays allocated, and the caller orders whatever
+    /// else uses it.
+    pub unsafe fn tiled(tiles: &Tiles<'_>) -> Result<Self> {
         let kind = element_kind(tiles.dtype)?;
         check(tiles)?;
         let driver = Driver::load()?;
-        let encode = driver
-            .tensor_maps
-            .ok_or_else(|| Error::unsupported("a tensor map, by a driver older than CUDA 12.0,"))?;
+        let encode = driver.tensor_maps.ok_or_else(|| {
+            Error::unsupported("a driver older than CUDA 12.0 has no tensor maps; update it")
+        })?;
         let mut map = Self([0; 128]);
         let rank = u32::try_from(tiles.shape.len()).unwrap_or(0);
         let address = std::ptr::with_exposed_provenance_mut(usize::try_from(tiles.address).unwrap_or(0));
@@ -204,7 +209,7 @@ fn element_kind(dtype: DType) -> Result<i32> {
         (2, 32) => 7,
         (2, 64) => 8,
         (4, 16) => 9,
-        _ => return Err(Error::unsupported(format!("a tensor map of {dtype}"))),
+        _ => return Err(Error::unsupported(format!("a tensor map of {dtype} is not supported"))),
     })
 }
 

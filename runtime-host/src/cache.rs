@@ -4,6 +4,7 @@
 //! compiler's own file, the processor, and the environment that compilers look at. Its file is the shared object with
 //! the digest of its bytes behind it, so that a damaged one is noticed. Nothing that fails here fails a load.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -73,22 +74,34 @@ impl Entry {
 
 /// The name of the entry of `source`; `None` without code or compiler.
 fn name(source: &Source<'_>) -> Option<String> {
+    let (code, compiler) = (source.code?, toolchain::identity(source.options)?);
+    Some(digest(source, code, &compiler, &platform::processor(), std::env::var_os))
+}
+
+/// The name of an entry for what `compiler` makes of `code` on a processor, with these variables in its environment.
+fn digest(
+    source: &Source<'_>,
+    code: &[u8],
+    compiler: &str,
+    processor: &str,
+    variable: impl Fn(&'static str) -> Option<OsString>,
+) -> String {
     let mut digest = Sha256::new();
     let mut add = |part: &[u8]| {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     };
     add(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")).as_bytes());
-    add(source.code?);
+    add(code);
     add(source.path.as_bytes());
     source.options.iter().for_each(|(key, value)| add(format!("{key}={value}").as_bytes()));
-    add(toolchain::identity(source.options)?.as_bytes());
-    add(platform::processor().as_bytes());
+    add(compiler.as_bytes());
+    add(processor.as_bytes());
     for name in ENVIRONMENT {
-        add(std::env::var_os(name).unwrap_or_default().as_encoded_bytes());
+        add(variable(name).unwrap_or_default().as_encoded_bytes());
     }
     let text: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(text + ".so")
+    text + ".so"
 }
 
 /// Removes the oldest entries when there are too many.
@@ -128,6 +141,27 @@ mod tests {
         assert_ne!(entry("x", &Options::new().with("a", "b")), entry("xa=b", &Options::new()));
         let nobody = Options::new().with("compiler", "no-such-compiler");
         assert_eq!(name(&Source { format: "c", path: "", code: Some(b"x"), options: &nobody }), None);
+    }
+
+    #[test]
+    fn another_compiler_processor_or_environment_has_its_own_entry() {
+        let options = Options::new();
+        let source = Source { format: "c", path: "", code: Some(b"int a;"), options: &options };
+        let of = |compiler: &str, processor: &str, set: Option<&'static str>| {
+            let variable = |name: &'static str| (set == Some(name)).then(|| OsString::from("value"));
+            digest(&source, b"int a;", compiler, processor, variable)
+        };
+        let mut names = vec![of("cc", "x", None), of("gcc", "x", None), of("cc", "y", None)];
+        names.extend(ENVIRONMENT.iter().map(|set| of("cc", "x", Some(set))));
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:?}");
+        // And what this process has is what counts.
+        let compiler = toolchain::identity(&options).unwrap();
+        let own = digest(&source, b"int a;", &compiler, &platform::processor(), std::env::var_os);
+        assert_eq!(name(&source), Some(own));
+        assert!(!platform::processor().is_empty() && !compiler.is_empty());
     }
 
     #[test]

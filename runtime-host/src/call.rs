@@ -7,7 +7,8 @@
 
 #![allow(unsafe_code, reason = "calls foreign code")]
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use libffi::low::CodePtr;
@@ -150,6 +151,8 @@ pub(crate) struct Function {
     /// The first signature that needed `libffi`: a function rarely has two.
     prepared: OnceLock<Prepared>,
     group_time: GroupTime,
+    /// Where the code says what went wrong: a `const char *volatile`, null if nothing did.
+    failure: Option<*const AtomicPtr<c_char>>,
     library: Option<Arc<Library>>,
 }
 
@@ -167,8 +170,43 @@ impl Function {
             symbol: String::new(),
             prepared: OnceLock::new(),
             group_time: GroupTime::new(),
+            failure: None,
             library,
         }
+    }
+
+    /// The same function, of code that says by a `const char *volatile` at this address what went wrong.
+    pub(crate) const fn with_failure(mut self, address: Option<*const c_void>) -> Self {
+        self.failure = match address {
+            Some(address) => Some(address.cast()),
+            None => None,
+        };
+        self
+    }
+
+    /// What the code says went wrong since it was asked last.
+    ///
+    /// # Errors
+    /// `Failed`, with its words.
+    #[inline]
+    pub(crate) fn outcome(&self) -> Result<()> {
+        match self.failure {
+            None => Ok(()),
+            Some(failure) => self.reported(failure),
+        }
+    }
+
+    #[cold]
+    fn reported(&self, failure: *const AtomicPtr<c_char>) -> Result<()> {
+        // SAFETY: the variable is the library's, which is kept loaded; whoever loaded the code vouched for its type.
+        let words = unsafe { &*failure }.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if words.is_null() {
+            return Ok(());
+        }
+        // SAFETY: as above; it points to a literal.
+        let words = unsafe { CStr::from_ptr(words) }.to_string_lossy();
+        let message = format!("\"{}\": {words}: an index that was proven in range is not", self.symbol);
+        Err(Error::new(ErrorKind::Failed, message))
     }
 
     /// The same function, which stands under `symbol` and takes its arguments in `convention`.
@@ -229,7 +267,7 @@ impl Function {
     pub(crate) fn call(&self, words: &[Word]) -> Result<()> {
         match self.convention {
             Convention::Plain => self.call_plain(words),
-            Convention::Groups => Err(Error::unsupported("a call without groups")),
+            Convention::Groups => Err(Error::unsupported("a call without groups is not supported")),
             Convention::Packed => {
                 tagged::call_packed(self.address, words).map_err(|code| self.failure(code, None))
             }

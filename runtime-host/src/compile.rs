@@ -76,7 +76,8 @@ impl Unit {
             // Messages name the file that the user knows.
             text.extend_from_slice(format!("#line 1 \"{}\"\n", source.path.escape_default()).as_bytes());
         }
-        text.extend_from_slice(code);
+        // A byte-order mark is only one at the beginning of a file.
+        text.extend_from_slice(code.strip_prefix(b"\xef\xbb\xbf").unwrap_or(code));
         std::fs::write(&file, text).map_err(|error| cannot_write(&file, &error))?;
         Ok(Self { file: if origin.has_path { file } else { PathBuf::from("kernel.c") }, origin })
     }

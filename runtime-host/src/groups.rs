@@ -18,6 +18,10 @@ use crate::spread::{Pieces, Split, Spread};
 const AT_ONCE: Duration = Duration::from_micros(16);
 /// A piece takes at least about this long, so that taking it costs nothing.
 const PIECE: Duration = Duration::from_micros(16);
+/// What is left of the stack of a thread that runs work-groups: their memory lies there, up to half of this.
+pub(crate) const STACK_BYTES: usize = 1 << 20;
+/// The stack of the threads that are started here.
+pub(crate) const THREAD_STACK_BYTES: usize = 4 << 20;
 /// Arguments up to this many need no allocation.
 const FEW: usize = 32;
 
@@ -119,7 +123,7 @@ impl GroupCall {
         let all: u64 = groups.iter().map(|&n| u64::from(n)).product();
         let done = call.begin(all, pool.threads());
         if done == all {
-            return Ok(());
+            return function.outcome();
         }
         let time = function.group_time();
         // Of unknown duration: few pieces. Else not shorter than worth taking.
@@ -127,7 +131,8 @@ impl GroupCall {
         let grain =
             if time.expect(1).is_some() { open.grain.min(time.within(PIECE)).max(1) } else { open.grain };
         let split = Split::new(done.cast_signed(), all - done, grain, pool.threads());
-        Spread::new(call, split).run(pool)
+        Spread::new(call, split).run(pool)?;
+        function.outcome()
     }
 
     /// Runs what is worth no other thread's time; says how many groups that were.

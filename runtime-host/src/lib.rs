@@ -55,6 +55,7 @@ mod pool;
 mod progress;
 mod queue;
 mod range;
+mod shared_object;
 mod simd;
 mod spread;
 mod tagged;
@@ -69,10 +70,10 @@ pub use memory::HostBuffer;
 pub use module::{HostKernel, HostModule};
 pub use queue::HostQueue;
 
-use runtime_core::abi::BackendTable;
+use runtime_core::backend::LinkedBackend;
 
-/// The table of this backend, to register it in a program that links it in.
+/// This backend, to register it in a program that links it in.
 #[must_use]
-pub const fn backend() -> &'static BackendTable {
-    runtime_core::backend::table::<HostBackend>()
+pub const fn backend() -> LinkedBackend {
+    LinkedBackend::of::<HostBackend>()
 }

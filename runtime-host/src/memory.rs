@@ -12,6 +12,9 @@ use crate::platform::{self, Mapping};
 /// Alignment of every allocation, unless more is asked for.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
 
+/// What every allocation of the standard library's allocator is aligned to.
+const CALLOC_ALIGNMENT_BYTES: usize = 16;
+
 /// Bytes from which on huge pages are preferred without being asked for: less has few of them, or none.
 const LARGE_BYTES: usize = 4 << 20;
 
@@ -27,7 +30,8 @@ pub struct HostBuffer {
 enum Owner {
     /// The program's own, or no memory at all.
     Nobody,
-    Heap(Layout),
+    /// What the allocator gave, in front of the first byte.
+    Heap(*mut u8, Layout),
     Mapped(Mapping),
 }
 
@@ -37,7 +41,8 @@ unsafe impl Send for HostBuffer {}
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
-    /// Allocates `bytes` bytes; the memory is not touched.
+    /// Allocates `bytes` bytes of zeros: a program reads them as a slice without having written any. What the system has just
+    /// given is zero already, and is not touched.
     ///
     /// # Errors
     /// `InvalidArgument` for an alignment that is no power of two; `OutOfMemory`; `Unavailable` without huge pages.
@@ -49,16 +54,19 @@ impl HostBuffer {
         if huge_pages {
             return Ok(Self::mapped(platform::map_huge(bytes, alignment)?, bytes));
         }
-        let layout = Layout::from_size_align(bytes, alignment).map_err(|_| exhausted(bytes))?;
+        // Asked for a larger alignment, the standard library does not call `calloc`, but writes every byte.
+        let padded = bytes.checked_add(alignment - CALLOC_ALIGNMENT_BYTES).ok_or_else(|| exhausted(bytes))?;
+        let layout = Layout::from_size_align(padded, CALLOC_ALIGNMENT_BYTES).map_err(|_| exhausted(bytes))?;
         // SAFETY: the layout has a size other than zero.
-        let start = unsafe { std::alloc::alloc(layout) };
-        if start.is_null() {
+        let base = unsafe { std::alloc::alloc_zeroed(layout) };
+        if base.is_null() {
             return Err(exhausted(bytes));
         }
+        let start = base.wrapping_add(base.align_offset(alignment));
         if bytes >= LARGE_BYTES {
             platform::prefer_huge(start, bytes);
         }
-        Ok(Self { start, bytes, owner: Owner::Heap(layout) })
+        Ok(Self { start, bytes, owner: Owner::Heap(base, layout) })
     }
 
     /// Allocates `bytes` bytes in whole pages, from the memory of `node` as long as there is some.
@@ -158,7 +166,7 @@ impl Drop for HostBuffer {
         match &self.owner {
             Owner::Nobody => {}
             // SAFETY: the pointer was allocated with this layout, and the buffer is its only owner.
-            Owner::Heap(layout) => unsafe { std::alloc::dealloc(self.start, *layout) },
+            Owner::Heap(base, layout) => unsafe { std::alloc::dealloc(*base, *layout) },
             Owner::Mapped(mapping) => platform::unmap(mapping),
         }
     }
@@ -175,6 +183,21 @@ mod tests {
             assert_eq!(buffer.kernel_address() % alignment.max(ALIGNMENT_BYTES) as u64, 0);
         }
         assert!(HostBuffer::allocate(1, 768, false).unwrap_err().message().contains("power of two"));
+    }
+
+    #[test]
+    fn fresh_memory_is_zero_even_where_somebody_wrote_before() {
+        for bytes in [1, 100, 4096, 100_000, 300_000, LARGE_BYTES] {
+            for alignment in [1, 4096] {
+                for _ in 0..4 {
+                    let buffer = HostBuffer::allocate(bytes, alignment, false).unwrap();
+                    // SAFETY: the buffer's own memory, which nothing else uses.
+                    let memory = unsafe { std::slice::from_raw_parts_mut(buffer.start(), bytes) };
+                    assert!(memory.iter().all(|byte| *byte == 0), "{bytes} bytes");
+                    memory.fill(0xa5);
+                }
+            }
+        }
     }
 
     #[test]

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
-use object::elf::{DT_NEEDED, Dyn64};
-use object::read::elf::{Dyn, ElfFile64};
-use object::{Endianness, Object, ObjectSymbol, SymbolKind};
-use runtime_core::backend::{Kernel, Log, Module, Source};
-use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, suggest};
-use tempfile::TempDir;
+use runtime_core::backend::{Kernel, Log, Module, Source, TemporaryFolder};
+use runtime_core::{Error, ErrorKind, OptionSpec, Result, suggest};
 
 use crate::call::Function;
 use crate::convention::{Convention, entry_points};
+use crate::shared_object::{self, Symbols};
 use crate::toolchain::{self, Origin};
 use crate::{compile, link};
+
+/// Where code with asserted proofs says that one does not hold: a `const char *volatile`.
+const FAILURE: &str = "runtime_kernel_failure";
 
 /// An opened shared object; closed when its last kernel is gone.
 #[derive(Debug)]
@@ -32,8 +32,8 @@ pub(crate) struct Library {
 #[derive(Debug)]
 pub struct HostModule {
     library: Arc<Library>,
-    /// The functions as they stand in the file; empty where its format is not known.
-    defined: Vec<String>,
+    /// What stands in the file.
+    defined: Symbols,
     /// The names under which they are asked for.
     symbols: Vec<String>,
     convention: Convention,
@@ -85,51 +85,52 @@ impl HostModule {
             "object" | "archive" => link::link(source, log)?,
             _ => return Self::load_shared(source),
         };
-        Self::open(&built.library, &read(&built.library)?, source.options, Vec::new())
+        Self::open(&built.library, &read(&built.library)?, source, Vec::new())
     }
 
     fn load_shared(source: &Source<'_>) -> Result<Self> {
-        let needs = open_needs(&Origin::new(source, Path::new("/")).library_files(source.options)?)?;
+        let origin = Origin::new(source, Path::new("/"));
         let code = match source.code {
             Some(code) => Cow::Borrowed(code),
             None => {
                 let path = std::path::absolute(source.path)
                     .map_err(|error| Error::new(ErrorKind::Io, format!("\"{}\": {error}", source.path)))?;
                 let code = read(&path)?;
+                shared_object::check(&code, name_of(source))?;
                 // The loader answers with what it has under this name, even if the file is another one by now, and
                 // twice the same file would share its variables.
                 if !is_loaded(&path) {
-                    return Self::open(&path, &code, source.options, needs);
+                    let needs = open_needs(&origin.library_files(source.options)?)?;
+                    return Self::open(&path, &code, source, needs);
                 }
                 Cow::Owned(code)
             }
         };
+        shared_object::check(&code, name_of(source))?;
+        let needs = open_needs(&origin.library_files(source.options)?)?;
         let private = private_folder()?;
         let path = toolchain::library_in(private.path());
         std::fs::write(&path, &code).map_err(|error| cannot_write(&path, &error))?;
-        Self::open(&path, &code, source.options, needs)
+        Self::open(&path, &code, source, needs)
     }
 
-    fn open(path: &Path, code: &[u8], options: &Options, needs: Vec<Handle>) -> Result<Self> {
+    fn open(path: &Path, code: &[u8], source: &Source<'_>, needs: Vec<Handle>) -> Result<Self> {
         // SAFETY: loading native code is unsafe in core's interface: the caller vouches for its initialisers.
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| cannot_open("", error))?;
+            .map_err(|error| explain_undefined(cannot_open("", error), source))?;
         keep_needed(code);
-        let defined = functions(code);
+        let defined = Symbols::of(code);
         Ok(Self {
             library: Arc::new(Library { handle, _needs: needs }),
-            symbols: entry_points(&defined),
+            symbols: entry_points(defined.functions()),
             defined,
-            convention: Convention::of(options)?,
+            convention: Convention::of(source.options)?,
         })
     }
 
     fn address(&self, symbol: &str) -> Option<*const c_void> {
         // The system would also find the functions of the libraries that this one needs.
-        if !self.defined.is_empty() && !self.defined.iter().any(|defined| defined == symbol) {
-            return None;
-        }
-        self.library.address(symbol)
+        if self.defined.may_have(symbol) { self.library.address(symbol) } else { None }
     }
 }
 
@@ -150,12 +151,20 @@ impl Module for HostModule {
     }
 
     fn kernel(&self, name: &str) -> Result<HostKernel> {
-        let missing = || Error::new(ErrorKind::NotFound, format!("no function \"{name}\""));
+        let missing = || {
+            let what = if self.defined.is_data(name) {
+                format!("\"{name}\" is a variable, not a function")
+            } else {
+                format!("no function \"{name}\"")
+            };
+            Error::new(ErrorKind::NotFound, what)
+        };
         let exists = |symbol: &str| self.address(symbol).is_some();
         let (symbol, convention) = self.convention.resolve(name, exists).ok_or_else(missing)?;
         let address = self.address(&symbol).ok_or_else(missing)?;
         let function = Function::new(address, Some(Arc::clone(&self.library)));
-        Ok(HostKernel(Arc::new(function.with_convention(convention, &symbol))))
+        let failure = self.defined.is_data(FAILURE).then(|| self.library.address(FAILURE)).flatten();
+        Ok(HostKernel(Arc::new(function.with_failure(failure).with_convention(convention, &symbol))))
     }
 }
 
@@ -194,7 +203,28 @@ fn cannot_open(what: &str, error: libloading::Error) -> Error {
     Error::new(ErrorKind::CompileFailed, format!("{what}{words}")).with_source(error)
 }
 
+/// What messages call the code.
+fn name_of<'a>(source: &Source<'a>) -> &'a str {
+    if source.path.is_empty() { "the code" } else { source.path }
+}
+
+/// Adds to the loader's words which code uses a symbol that nothing defines, and what to do about it.
+fn explain_undefined(error: Error, source: &Source<'_>) -> Error {
+    let symbol = error.message().split_once("undefined symbol: ").map(|(_, rest)| rest);
+    let Some(symbol) = symbol.and_then(|rest| rest.split([',', ' ', '\n']).next()).map(str::to_owned) else {
+        return error;
+    };
+    error.with_note(format!(
+        "\"{}\" uses \"{symbol}\", which nothing defines: name its library in the option `libraries`",
+        name_of(source)
+    ))
+}
+
 fn read(path: &Path) -> Result<Vec<u8>> {
+    // To read a pipe would wait for a writer.
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Error::new(ErrorKind::Io, format!("\"{}\" is not a regular file", path.display())));
+    }
     std::fs::read(path).map_err(|error| {
         Error::new(ErrorKind::Io, format!("\"{}\": {error}; check the path", path.display()))
             .with_source(error)
@@ -203,7 +233,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 
 /// Keeps what a shared object brought in when it goes: OpenMP's threads, for one, live on in theirs.
 fn keep_needed(code: &[u8]) {
-    for library in needed(code) {
+    for library in shared_object::needed(code) {
         // SAFETY: with `RTLD_NOLOAD` nothing is loaded, so no foreign code runs.
         let kept = unsafe {
             Handle::open(Some(library), RTLD_NOW | RTLD_LOCAL | libc::RTLD_NOLOAD | libc::RTLD_NODELETE)
@@ -213,34 +243,20 @@ fn keep_needed(code: &[u8]) {
     }
 }
 
-/// The libraries that a shared object names; none where its format is not known.
-fn needed(code: &[u8]) -> Vec<String> {
-    let names = || {
-        let elf = ElfFile64::<Endianness>::parse(code).ok()?;
-        let (endian, sections) = (elf.endian(), elf.elf_section_table());
-        let (entries, link) = sections.dynamic(endian, code).ok()??;
-        let strings = sections.strings(endian, code, link).ok()?;
-        let name = |entry: &Dyn64<Endianness>| {
-            let offset = (entry.tag32(endian)? == DT_NEEDED).then(|| entry.val32(endian))??;
-            Some(String::from_utf8_lossy(strings.get(offset).ok()?).into_owned())
-        };
-        Some(entries.iter().filter_map(name).collect())
-    };
-    names().unwrap_or_default()
-}
-
 fn is_loaded(path: &Path) -> bool {
     // SAFETY: with `RTLD_NOLOAD` nothing is loaded, so no foreign code runs.
     unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL | libc::RTLD_NOLOAD) }.is_ok()
 }
 
 /// A folder that only this user can enter, and that goes with the value.
-pub(crate) fn private_folder() -> Result<TempDir> {
-    tempfile::Builder::new().prefix("runtime-host-").tempdir().map_err(|error| {
+pub(crate) fn private_folder() -> Result<TemporaryFolder> {
+    TemporaryFolder::new("runtime-host-").map_err(|error| {
         let place: PathBuf = std::env::temp_dir();
-        let message =
-            format!("\"{}\": {error}; set TMPDIR to a folder with space that you may write", place.display());
-        Error::new(ErrorKind::Io, message).with_source(error)
+        let (kind, remedy) = match toolchain::exhausted(&error) {
+            Some(remedy) => (ErrorKind::OutOfResources, remedy),
+            None => (ErrorKind::Io, "set TMPDIR to a folder with space that you may write"),
+        };
+        Error::new(kind, format!("\"{}\": {error}; {remedy}", place.display())).with_source(error)
     })
 }
 
@@ -248,17 +264,6 @@ pub(crate) fn private_folder() -> Result<TempDir> {
 pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
     let message = format!("\"{}\": {error}; free space, or set TMPDIR to a folder with more", path.display());
     Error::new(ErrorKind::Io, message)
-}
-
-/// Names of the functions that a shared object defines; none where its format is not known.
-fn functions(code: &[u8]) -> Vec<String> {
-    let Ok(file) = object::File::parse(code) else { return Vec::new() };
-    let defined =
-        file.dynamic_symbols().filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
-    let names = defined.filter_map(|symbol| symbol.name().ok().map(str::to_owned));
-    let mut names: Vec<_> = names.filter(|name| !matches!(name.as_str(), "_init" | "_fini")).collect();
-    names.sort_unstable();
-    names
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl Packed {
                 ArgRef::Scalar { dtype, bits } => {
                     let word = if plain { Word::scalar(dtype, bits) } else { Word::wide(dtype, bits) };
                     word.ok_or_else(|| {
-                        Error::unsupported(format!("argument {index}: a {dtype} scalar"))
+                        Error::unsupported(format!("argument {index}: a {dtype} scalar is not supported"))
                             .with_note("pass it as bytes")
                     })?
                 }
@@ -91,7 +91,7 @@ impl Packed {
                     self.indirect.push(Indirect { index, bytes, by_value: false });
                     Word::pointer(0)
                 }
-                _ => return Err(Error::unsupported(format!("argument {index}: its kind"))),
+                _ => return Err(Error::unsupported(format!("argument {index}: its kind is not supported"))),
             };
             self.words.push(word);
         }
@@ -134,11 +134,10 @@ impl Packed {
             }
             Extent::Groups(groups) => {
                 if let Some(local) = self.indirect.iter().find(|argument| !argument.by_value) {
-                    let what = format!(
-                        "argument {}: work-group memory that the code does not hold itself",
+                    return Err(Error::unsupported(format!(
+                        "argument {} is work-group memory, which code with groups holds itself",
                         local.index
-                    );
-                    return Err(Error::unsupported(what));
+                    )));
                 }
                 self.place(scratch, 1)?;
                 GroupCall::run(function, &self.words, groups, pool)

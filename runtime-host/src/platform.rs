@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "asks and maps through libc")]
 
+use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
 
@@ -19,6 +20,49 @@ pub(crate) fn logical_cores() -> u32 {
     // SAFETY: `sysconf` only reads a number of the system.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(count).unwrap_or(1).max(1)
+}
+
+/// Whether the calling thread has so many bytes of its stack left, for certain.
+#[inline]
+pub(crate) fn has_stack(bytes: usize) -> bool {
+    thread_local! {
+        /// The first address of the thread's stack, and the one behind it; zero if they are not known yet.
+        static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+    let marker = 0_u8;
+    let here = (&raw const marker).addr();
+    STACK.with(|stack| {
+        if stack.get().1 == 0 {
+            stack.set(own_stack());
+        }
+        let (lowest, end) = stack.get();
+        // Somewhere else: a coroutine that brought its own.
+        (lowest..end).contains(&here) && here - lowest >= bytes
+    })
+}
+
+/// The first address of the calling thread's stack, and the one behind it.
+#[cfg(target_os = "linux")]
+fn own_stack() -> (usize, usize) {
+    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: a thread may ask for itself at any time.
+    let thread = unsafe { libc::pthread_self() };
+    // SAFETY: the thread is the one that runs; the attributes are initialised if it succeeds.
+    if unsafe { libc::pthread_getattr_np(thread, attributes.as_mut_ptr()) } != 0 {
+        return (usize::MAX, usize::MAX);
+    }
+    let (mut lowest, mut bytes) = (std::ptr::null_mut(), 0);
+    // SAFETY: the attributes are initialised, and the two places are ours.
+    let known = unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut lowest, &raw mut bytes) };
+    // SAFETY: they were initialised above, and are not used again.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    if known == 0 { (lowest.addr(), lowest.addr().saturating_add(bytes)) } else { (usize::MAX, usize::MAX) }
+}
+
+/// Not known on other systems.
+#[cfg(not(target_os = "linux"))]
+const fn own_stack() -> (usize, usize) {
+    (usize::MAX, usize::MAX)
 }
 
 /// Physical memory: what there is, and what could still be allocated without swapping.
@@ -191,13 +235,13 @@ pub(crate) fn pin_thread(cpus: &[usize]) {
 /// Nodes are known on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn map_pages(_bytes: usize, _alignment_bytes: usize) -> Result<Mapping> {
-    Err(Error::unsupported("memory of a node on this operating system"))
+    Err(Error::unsupported("memory of a node on this operating system is not supported"))
 }
 
 /// Nodes are known on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn prefer_node(_mapping: &Mapping, _node: u32) -> Result<()> {
-    Err(Error::unsupported("memory of a node on this operating system"))
+    Err(Error::unsupported("memory of a node on this operating system is not supported"))
 }
 
 /// Nodes are known on Linux only.

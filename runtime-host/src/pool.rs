@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::groups::THREAD_STACK_BYTES;
 use crate::platform;
 
 /// A device's threads. They start with the first parallel range, and stay until the device and its queues are closed.
@@ -74,6 +75,7 @@ impl Pool {
         // They keep to the processors of the queue's thread, which starts them.
         let builder = ThreadPoolBuilder::new()
             .num_threads(self.threads.saturating_sub(1).max(1))
+            .stack_size(THREAD_STACK_BYTES)
             .thread_name(move |index| format!("{name}-{index}"));
         let pool = builder.build().map_err(|error| {
             let message =

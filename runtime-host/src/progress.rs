@@ -44,12 +44,6 @@ impl Progress {
         self.failure.lock().clone()
     }
 
-    /// Why `ticket` has failed, if it has.
-    pub(crate) fn failure_of(&self, ticket: u64) -> Option<Error> {
-        let first_failed = self.first_failed();
-        (first_failed != 0 && first_failed <= ticket).then(|| self.failure()).flatten()
-    }
-
     /// Ends `ticket`: well, unless an earlier one failed.
     pub(crate) fn end(&self, ticket: u64) {
         // Sequentially consistent together with `sleep`: either the sleeper sees the ticket, or this sees the sleeper.
@@ -115,8 +109,7 @@ mod tests {
         progress.fail(3, Error::new(ErrorKind::Failed, "second"));
         let state = progress.state();
         assert_eq!((state.completed, state.first_failed), (3, 2));
-        assert!(progress.failure_of(1).is_none());
-        assert_eq!(progress.failure_of(3).map(|error| error.kind()), Some(ErrorKind::OutOfMemory));
+        assert_eq!(progress.failure().map(|error| error.kind()), Some(ErrorKind::OutOfMemory));
     }
 
     #[test]

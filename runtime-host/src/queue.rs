@@ -14,10 +14,11 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::call::Function;
 use crate::convention::Convention;
-use crate::groups::{Asked, Extent};
+use crate::groups::{Asked, Extent, STACK_BYTES, THREAD_STACK_BYTES};
 use crate::memory::HostBuffer;
 use crate::module::HostKernel;
 use crate::pack::{self, Packed, Scratch};
+use crate::platform;
 use crate::pool::Pool;
 use crate::progress::Progress;
 use crate::timer::Timestamps;
@@ -25,6 +26,9 @@ use crate::worker::{self, Inbox, Submission, Work};
 
 /// Transfers up to this size are done at once on an idle queue: handing them over takes as long.
 const AT_ONCE_BYTES: usize = 64 << 10;
+
+/// How long a call that its worker runs is waited for at a time.
+const WAIT_SLICE: Duration = Duration::from_millis(100);
 
 /// What a queue and its worker share.
 #[derive(Debug)]
@@ -98,7 +102,7 @@ impl HostQueue {
         let shared = Arc::clone(&self.shared);
         // Looking for work would keep the only processor from whoever submits it.
         let spin = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
-        let thread = std::thread::Builder::new().name(self.name.clone());
+        let thread = std::thread::Builder::new().name(self.name.clone()).stack_size(THREAD_STACK_BYTES);
         let handle = thread.spawn(move || worker::run(&shared, spin)).map_err(|error| {
             Error::new(
                 ErrorKind::OutOfResources,
@@ -178,7 +182,42 @@ impl HostQueue {
             self.shared.progress.end(ticket);
             return Ok(());
         }
+        if function.convention() == Convention::Groups && !platform::has_stack(STACK_BYTES) {
+            return self.run_on_worker(ticket, function, extent, args);
+        }
         self.run_packed(ticket, function, extent, args)
+    }
+
+    /// Has the worker do what the caller's thread has too small a stack for, and waits for it.
+    #[cold]
+    fn run_on_worker<'a>(
+        &self,
+        ticket: u64,
+        function: &Arc<Function>,
+        extent: Result<Extent>,
+        args: impl Iterator<Item = ArgRef<'a, HostBuffer>>,
+    ) -> Result<()> {
+        let progress = &self.shared.progress;
+        let submitted = extent.and_then(|extent| {
+            self.start()?;
+            let mut submission = self.shared.inbox.blank();
+            // The ticket is the newest already, and those before it have ended.
+            (submission.ticket, submission.before) = (ticket, 0);
+            if let Err(error) = submission.packed.fill(function.convention(), args) {
+                self.shared.inbox.give_back(submission);
+                return Err(error);
+            }
+            submission.work = Work::Launch(Arc::clone(function), extent);
+            self.shared.inbox.push(submission);
+            Ok(())
+        });
+        if let Err(error) = submitted {
+            progress.fail(ticket, error.clone());
+            return Err(error);
+        }
+        while !progress.wait(ticket, WAIT_SLICE) {}
+        // A queue that was idle had not failed: what failed is this ticket.
+        progress.failure().map_or(Ok(()), Err)
     }
 
     fn run_packed<'a>(
@@ -298,9 +337,7 @@ impl Queue for HostQueue {
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
-        let over =
-            other.shared.progress.completed() >= ticket && other.shared.progress.failure_of(ticket).is_none();
-        if over || Arc::ptr_eq(&self.shared, &other.shared) {
+        if other.shared.progress.completed() >= ticket || Arc::ptr_eq(&self.shared, &other.shared) {
             return Ok(());
         }
         self.submit(0, |submission| {

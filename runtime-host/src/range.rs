@@ -36,7 +36,7 @@ impl Span {
 
     fn new(function: &Function, [begin, end]: [i64; 2], grain: i64) -> Result<Self> {
         if function.convention() != Convention::Plain {
-            return Err(Error::unsupported("range in another convention than plain"));
+            return Err(Error::unsupported("range in another convention than plain is not supported"));
         }
         if begin > end {
             return Err(Error::invalid(format!("range is [{begin}, {end}]; it ends before it begins")));

@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use runtime_core::backend::{Level, Log, Source, is_privileged};
+use runtime_core::backend::{Level, Log, Source, TemporaryFolder, is_privileged};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
-use tempfile::TempDir;
 
 const COMPILERS: [&str; 3] = ["cc", "clang", "gcc"];
 
@@ -38,7 +37,7 @@ pub(crate) struct Built {
     pub(crate) library: PathBuf,
     /// Where it stands, if that goes with it.
     #[expect(dead_code, reason = "kept for its drop")]
-    pub(crate) folder: Option<TempDir>,
+    pub(crate) folder: Option<TemporaryFolder>,
 }
 
 /// What relative paths in the options of a module mean.
@@ -119,11 +118,17 @@ fn is_path(library: &str) -> bool {
     library.contains('/')
 }
 
-/// The absolute path of a file that is there; `what` names it in the message.
+/// The absolute path of a file or folder that is there; `what` names it in the message.
 ///
 /// # Errors
 /// `Io` with the system's own words.
 pub(crate) fn existing(path: &Path, what: &str) -> Result<PathBuf> {
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        return Err(Error::new(
+            ErrorKind::Io,
+            format!("{what}: \"{}\" is not a regular file", path.display()),
+        ));
+    }
     let found = std::path::absolute(path).and_then(|path| path.metadata().map(|_| path));
     found.map_err(|error| {
         Error::new(ErrorKind::Io, format!("{what}: \"{}\": {error}", path.display())).with_source(error)
@@ -150,7 +155,7 @@ pub(crate) fn build(
     options: &Options,
     arguments: &[OsString],
     origin: &Origin,
-    private: TempDir,
+    private: TemporaryFolder,
     log: Log,
 ) -> Result<Built> {
     let library = library_in(private.path());
@@ -160,7 +165,7 @@ pub(crate) fn build(
     let text = text.trim();
     let command = command_line(&compiler, arguments);
     if !output.status.success() || !library.is_file() {
-        let error = Error::new(ErrorKind::CompileFailed, format!("{text}\n{}: {command}", output.status));
+        let error = Error::new(ErrorKind::CompileFailed, failure(text, &output, &command));
         let full = text.contains("No space left on device");
         return Err(if full { error.with_note("set TMPDIR to a folder with more space") } else { error });
     }
@@ -168,6 +173,30 @@ pub(crate) fn build(
         log.write(Level::Warning, "host::compile", &format!("{command}\n{text}"));
     }
     Ok(Built { library, folder: Some(private) })
+}
+
+/// What became of a compiler that made no library.
+fn failure(text: &str, output: &Output, command: &str) -> String {
+    match (text.is_empty(), output.status.success()) {
+        (false, _) => format!("{text}\n{}: {command}", output.status),
+        (true, true) => {
+            format!("the compiler printed nothing and made no library; is it a C compiler? {command}")
+        }
+        (true, false) => {
+            format!("the compiler printed nothing; is it a C compiler? {}: {command}", output.status)
+        }
+    }
+}
+
+/// The remedy for an error that says that the process or the system has no more files, processes or memory.
+pub(crate) fn exhausted(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EMFILE => Some("close files, or raise the limit (`ulimit -n`)"),
+        libc::ENFILE => Some("the system has no more files: raise fs.file-max"),
+        libc::EAGAIN => Some("the system starts no more processes: raise the limit (`ulimit -u`)"),
+        libc::ENOMEM => Some("free memory"),
+        _ => None,
+    }
 }
 
 /// Where the library of a private folder stands.
@@ -197,6 +226,11 @@ fn run(
         match command.output() {
             Ok(output) => return Ok((compiler, output)),
             Err(error) if error.kind() == io::ErrorKind::NotFound && !named => {}
+            Err(error) if exhausted(&error).is_some() => {
+                let remedy = exhausted(&error).unwrap_or_default();
+                let message = format!("cannot start \"{}\": {error}; {remedy}", compiler[0]);
+                return Err(Error::new(ErrorKind::OutOfResources, message).with_source(error));
+            }
             Err(error) => {
                 let message = format!(
                     "{from}: cannot run \"{}\": {error}; name a C compiler that is installed",

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use runtime_core::Result;
 use runtime_core::backend::catch_panic;
-use runtime_core::{Error, Result};
 
 use crate::call::Function;
 use crate::groups::Extent;
@@ -189,7 +189,7 @@ impl State {
 /// The worker's thread: runs until the queue is closed and everything has ended.
 pub(crate) fn run(shared: &Shared, spin: bool) {
     shared.pool.pin();
-    let mut worker = Worker { shared, scratch: Scratch::default(), upstream: None };
+    let mut worker = Worker { shared, scratch: Scratch::default() };
     let mut used = None;
     while let Some(mut submission) = shared.inbox.next(used.take(), spin) {
         worker.perform(&mut submission);
@@ -200,8 +200,6 @@ pub(crate) fn run(shared: &Shared, spin: bool) {
 struct Worker<'a> {
     shared: &'a Shared,
     scratch: Scratch,
-    /// Why something that this queue waits for failed: fails the next ticket.
-    upstream: Option<Error>,
 }
 
 impl Worker<'_> {
@@ -214,10 +212,9 @@ impl Worker<'_> {
         let Submission { ticket, before, ref mut packed, .. } = *submission;
         let progress = &self.shared.progress;
         while !progress.wait(before, SLICE) {}
-        let outcome = match self.upstream.take() {
-            Some(error) => Err(error),
-            None if progress.first_failed() != 0 => Ok(()),
-            None => catch_panic("worker", || self.execute(ticket, &work, packed)).flatten(),
+        let outcome = match progress.first_failed() {
+            0 => catch_panic("worker", || self.execute(ticket, &work, packed)).flatten(),
+            _ => Ok(()),
         };
         // Whoever sees the ticket's end may unload the code.
         drop(work);
@@ -238,19 +235,14 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn wait_for(&mut self, other: &Shared, ticket: u64) {
+    /// Waits for the end of a ticket, good or bad: core knows which failures travel.
+    fn wait_for(&self, other: &Shared, ticket: u64) {
         while !other.progress.wait(ticket, SLICE) {
             if self.shared.inbox.is_closed() {
                 return;
             }
         }
-        match other.progress.failure_of(ticket) {
-            // The queue still counts as waiting, so nothing runs past the failure on a caller's thread.
-            Some(error) => {
-                self.upstream = Some(error.with_note("another queue, which this one waited for, failed"));
-            }
-            None => self.shared.waited(),
-        }
+        self.shared.waited();
     }
 }
 

@@ -83,7 +83,8 @@ fn tensors_arrive_with_shape_strides_and_offset() {
     for (module, name) in kernels {
         let kernel = module.kernel(name).unwrap();
         let ((_x, x), (whole, y)) = (matrix(&*host, 100.0), matrix(&*host, 0.0));
-        let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(0.5_f32), Arg::scalar(7_u8)];
+        let (x, y) = (Arg::read(&x).strided(), Arg::read_write(&y).strided());
+        let args = [x, y, Arg::scalar(0.5_f32), Arg::scalar(7_u8)];
         queue.call(&kernel, &Geometry::single(), &args).unwrap();
         queue.launch(&kernel, &Geometry::single(), &args).unwrap().wait().unwrap();
         let expected: Vec<f32> = (0..24)
@@ -104,7 +105,8 @@ fn a_code_other_than_zero_fails_the_ticket() {
         // A tensor that failed work wrote is refused by later work, so each launch has its own.
         let targets = [(); 3].map(|()| matrix(&*host, 0.0));
         let args = |target: usize, code| {
-            [Arg::read(&x), Arg::read_write(&targets[target].1), Arg::scalar(1.0_f64), Arg::scalar(code)]
+            let (x, y) = (Arg::read(&x).strided(), Arg::read_write(&targets[target].1).strided());
+            [x, y, Arg::scalar(1.0_f64), Arg::scalar(code)]
         };
         let queue = host.open_queue(&QueueOptions::default()).unwrap();
         let inline = queue.call(kernel, &Geometry::single(), &args(0, *code)).unwrap_err();

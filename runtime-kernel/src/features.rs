@@ -61,11 +61,25 @@ pub(crate) fn features(module: &Module) -> Vec<Feature> {
         }
     }
     let functions = module.functions.iter().map(|(_, function)| function);
-    let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
-    if all.into_iter().any(|function| has_subgroups(module, function)) {
-        needed.insert(Feature::Subgroups);
+    for function in functions.chain(module.entry_points.iter().map(|entry| &entry.function)) {
+        if has_subgroups(module, function) {
+            needed.insert(Feature::Subgroups);
+        }
+        // A value that is only converted and compared has no type of its own in the module.
+        needed.extend(
+            function.expressions.iter().filter_map(|(_, value)| converted(value)).filter_map(of_scalar),
+        );
     }
     needed.into_iter().collect()
+}
+
+/// The scalar that a literal is, or that a conversion makes.
+fn converted(expression: &Expression) -> Option<Scalar> {
+    match *expression {
+        Expression::Literal(literal) => Some(literal.scalar()),
+        Expression::As { kind, convert: Some(width), .. } => Some(Scalar { kind, width }),
+        _ => None,
+    }
 }
 
 const fn of_scalar(scalar: Scalar) -> Option<Feature> {
@@ -109,4 +123,26 @@ fn has_subgroup_barrier(block: &Block) -> bool {
         }
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Program, Specialisation};
+
+    fn of(text: &str) -> Vec<Feature> {
+        let code = format!(
+            "enable f16; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+             @compute @workgroup_size(1) fn main() {{ {text} }}"
+        );
+        Program::parse(&code, "", &Specialisation::default()).unwrap().features().to_vec()
+    }
+
+    #[test]
+    fn values_without_a_variable_count() {
+        assert_eq!(of("y[0] = 1u;"), []);
+        assert_eq!(of("if f16(y[0]) != 0h { y[1] = 1u; }"), [Feature::F16]);
+        assert_eq!(of("if i64(y[0]) != 0 { y[1] = 1u; }"), [Feature::I64]);
+        assert_eq!(of("var a = 1h; y[0] = u32(a);"), [Feature::F16]);
+    }
 }

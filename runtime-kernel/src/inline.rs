@@ -18,10 +18,11 @@ use naga::{
     AddressSpace, Arena, Block, EntryPoint, Expression, Function, Module, Scalar, Span, Statement, Type,
     TypeInner,
 };
-use runtime_core::Result;
+use runtime_core::{Error, Result};
 
 use crate::barriers::is_barrier;
 use crate::blocks;
+use crate::program::failed;
 use crate::rebuild::with_functions;
 
 pub(crate) use body::without_body;
@@ -32,6 +33,10 @@ const SMALL: usize = 60;
 
 /// Expressions of an entry point from which on only what must be is inlined.
 const LARGE: usize = 4000;
+
+/// Statements and expressions of all entry points with the functions that are inlined: each may call the one before it
+/// twice, and a text of a few lines then has millions.
+const MOST: usize = 400_000;
 
 /// Why a function is inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +57,10 @@ enum Want {
 /// caller does without.
 ///
 /// # Errors
-/// `Unsupported` for an expression that no kernel has.
+/// `Unsupported` for an expression that no kernel has; `CompileFailed` where the functions that must be inlined make an
+/// entry point too long.
 pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Result<Module> {
+    let mut spent = 0;
     let mut types = module.types.clone();
     let bool_type =
         types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
@@ -61,11 +68,20 @@ pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Resul
     let mut called = vec![false; module.functions.len()];
     let mut entry_points = Vec::with_capacity(module.entry_points.len());
     for (index, point) in module.entry_points.iter().enumerate() {
-        let function = body::rebuild((module, info), &wants, (bool_type, unrolls), index)?;
+        let function =
+            body::rebuild((module, info), &wants, (&types, bool_type, unrolls), (index, &mut spent))?;
         note_calls(&function.body, &mut called);
         entry_points.push(rebuilt(point, function));
     }
     Ok(with_functions(module, types, remaining(module, called), entry_points))
+}
+
+fn too_long(point: &EntryPoint) -> Error {
+    failed(format!(
+        "entry point \"{}\" has more than {MOST} statements and expressions with the functions that must be inlined, \
+         which are those with barriers or private variables; call them less often, or from a loop",
+        point.name
+    ))
 }
 
 fn rebuilt(point: &EntryPoint, function: Function) -> EntryPoint {

@@ -33,6 +33,8 @@ pub struct Tensor {
     pub dtype: Option<DType>,
     /// Bytes of its part of fixed size.
     pub min_bytes: u64,
+    /// What its address must be a multiple of: the size of the widest scalar in it, a power of two. Vectors need no more.
+    pub alignment_bytes: u64,
     pub(crate) variable: Handle<GlobalVariable>,
 }
 

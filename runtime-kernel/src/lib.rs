@@ -33,8 +33,10 @@
 //! The way of a kernel is a chain of steps over [`naga::Module`], each in a file of its own:
 //!
 //! ```text
-//! text ── source (element type) ── nesting ── parse ── specialise (overrides) ── reflect (interface) ── barriers ──> Program
-//! Program ── mend ── guard (checks) ── halves ── spirv ──> SPIR-V     Program ── inline ── c ──> OpenCL C, CUDA C++, host C
+//! text ── source (element type) ── nesting, members ── parse ── continuing ── specialise (overrides) ── parse ── reflect (interface)
+//!      ── barriers ──> Program
+//! Program ── pointers ── mend ── guard (checks) ── halves ── spirv ──> SPIR-V
+//! Program ── pointers ── inline ── c ──> OpenCL C, CUDA C++, host C
 //! ```
 //!
 //! [`Program`] is what stands between: a validated module without overrides, with the interface of each entry point. No step
@@ -44,6 +46,7 @@ mod barriers;
 mod blocks;
 mod c;
 mod contain;
+mod continuing;
 mod features;
 mod guard;
 mod halves;
@@ -51,9 +54,11 @@ mod immediates;
 mod inline;
 mod interface;
 mod lowering;
+mod members;
 mod mend;
 mod nesting;
 mod parse;
+mod pointers;
 mod program;
 mod proof;
 mod rebuild;
@@ -63,6 +68,7 @@ mod specialise;
 mod spirv;
 mod tokens;
 mod uniformity;
+mod zeroing;
 
 pub use c::CCode;
 pub use features::Feature;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use runtime_core::{
     Access, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
-    Lowering, OptionSpec, Options, Param, Portable, Result, abi,
+    Lowering, OptionSpec, Options, Param, Portable, Result, Value, abi,
 };
 
 use crate::c::CCode;
@@ -40,7 +40,9 @@ fn writer(format: &str) -> Option<(CodeFormat, Writer)> {
     WRITERS.into_iter().find(|(known, _)| known.as_str() == format)
 }
 
-impl Lowering for Wgsl {
+// SAFETY: WGSL has no pointers to foreign memory, and every access that is not proven in range is checked.
+#[allow(unsafe_code, reason = "vouches for the lowered code")]
+unsafe impl Lowering for Wgsl {
     fn format(&self) -> CodeFormat {
         CodeFormat::WGSL
     }
@@ -65,6 +67,17 @@ impl Lowering for Wgsl {
                  auto is 2 for GPUs. C for the host decides by itself.",
             )
             .choices(&["auto", "1", "2"]),
+            OptionSpec::module(
+                "zero_workgroup_memory",
+                true,
+                "Fill work-group memory with zeros where the kernel may read it before it writes it; false leaves in it \
+                 whatever was there, but for the host.",
+            ),
+            OptionSpec::module(
+                "assert_proofs",
+                false,
+                "Check also what was proven in range, and fail the launch that disproves it; for tests, on the host and CUDA.",
+            ),
         ]
     }
 
@@ -74,8 +87,14 @@ impl Lowering for Wgsl {
 
     fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
         let target = device.formats.iter().find_map(|format| writer(format));
-        let (format, writer) = target.ok_or_else(|| Error::unsupported("lowering wgsl for this device"))?;
+        let (format, writer) =
+            target.ok_or_else(|| Error::unsupported("lowering wgsl for this device is not supported"))?;
         let program = Program::parse(source.code, source.path, &specialisation(source.options)?)?;
+        let program = match source.options.value("zero_workgroup_memory") {
+            Some(Value::Flag(false)) => program.with_uninitialised_workgroup_memory(),
+            _ => program,
+        };
+        let program = asserting(program, source.options, writer)?;
         fits(&program, device, writer)?;
         let checks = checks(source.options, device, writer);
         let written = write(&program, writer, checks)?;
@@ -90,6 +109,18 @@ impl Lowering for Wgsl {
     }
 }
 
+/// The program with its proofs asserted, if that is asked for.
+fn asserting(program: Program, options: &Options, writer: Writer) -> Result<Program> {
+    match writer {
+        _ if !options.flag("assert_proofs") => Ok(program),
+        Writer::C(Dialect::Host | Dialect::Cuda) => Ok(program.with_asserted_proofs()),
+        _ => Err(Error::new(
+            ErrorKind::Unsupported,
+            "option \"assert_proofs\": OpenCL and Vulkan have nothing to report by; use the host, whose proofs are the same",
+        )),
+    }
+}
+
 fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
     let kind = device.properties.text("type");
     // Processors run the whole group by one thread, and a branch around all of it is in the way of that: PoCL's kernels
@@ -98,7 +129,8 @@ fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
         Writer::C(Dialect::OpenCl) => kind != Some("gpu"),
         _ => kind == Some("cpu"),
     };
-    match options.text("bodies") {
+    let bodies = options.value("bodies").map(ToString::to_string);
+    match bodies.as_deref() {
         _ if options.flag("unchecked") => Checks::Unchecked,
         Some("1") => Checks::BoundedOnce,
         Some("2") => Checks::Bounded,
@@ -188,12 +220,19 @@ impl Written {
 
 fn params(interface: &Interface) -> Vec<LoweredParam> {
     let tensors = interface.tensors.iter().map(|tensor| LoweredParam {
-        param: Param { kind: ArgKind::Tensor, access: tensor.access, dtype: tensor.dtype },
+        param: Param { kind: ArgKind::Tensor, access: tensor.access, strided: false, dtype: tensor.dtype },
         min_bytes: tensor.min_bytes,
+        alignment_bytes: tensor.alignment_bytes,
     });
     let scalars = interface.scalars.iter().map(|scalar| LoweredParam {
-        param: Param { kind: ArgKind::Scalar, access: Access::Read, dtype: Some(scalar.dtype) },
+        param: Param {
+            kind: ArgKind::Scalar,
+            access: Access::Read,
+            strided: false,
+            dtype: Some(scalar.dtype),
+        },
         min_bytes: 0,
+        alignment_bytes: 1,
     });
     tensors.chain(scalars).collect()
 }
@@ -335,6 +374,35 @@ mod tests {
         assert_ne!(unchecked.code, lower(&device, &Options::new()).unwrap().code);
         let error = lower(&device, &Options::new().with("element", "float")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn proofs_are_asserted_where_it_can_be_reported() {
+        let options = Options::new().with("assert_proofs", true);
+        for (format, can) in [("spirv-shader", false), ("opencl-c", false), ("cuda-c", true), ("c", true)] {
+            match lower(&device(&[format]), &options) {
+                Ok(lowered) => assert!(can && String::from_utf8(lowered.code).unwrap().contains("proven_(")),
+                Err(error) => assert!(!can && error.kind() == ErrorKind::Unsupported, "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_device_can_be_told_to_leave_memory_as_it_is() {
+        let code = "var<workgroup> w: u32; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = w; }";
+        let zeroes = |options: &Options| {
+            let portable = Portable { code, path: "k.wgsl", options };
+            let lowered = wgsl().lower(&portable, &device(&["opencl-c"])).unwrap();
+            String::from_utf8(lowered.code).unwrap().contains("barrier(")
+        };
+        let options = Options::new().with("zero_workgroup_memory", false);
+        let lowered =
+            wgsl().lower(&Portable { code, path: "k.wgsl", options: &options }, &device(&["c"])).unwrap();
+        let text = String::from_utf8(lowered.code).unwrap();
+        assert!(text.contains("memset(&"), "the host has no memory without a value: {text}");
+        assert!(zeroes(&Options::new()) && zeroes(&Options::new().with("zero_workgroup_memory", true)));
+        assert!(!zeroes(&Options::new().with("zero_workgroup_memory", false)));
     }
 
     #[test]

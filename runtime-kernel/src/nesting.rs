@@ -1,4 +1,5 @@
-//! Bounds on how deep a text may be nested, since naga recurses over it: hostile text is refused, not a stack overflow.
+//! Bounds on how deep a text may be nested and how long its parts are, since naga recurses over it and takes time that
+//! grows with the square of a function: hostile text is refused, neither a stack overflow nor minutes of work.
 
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -8,8 +9,13 @@ use crate::tokens::{Token, tokens};
 const MOST_BYTES: usize = 4 << 20;
 /// Operators and brackets around one another; an `else if` counts as one inside the other.
 const MOST_LEVELS: usize = 1000;
+/// Brackets within each other: naga's parser takes 127 braces, and fewer than 200 of all kinds.
+const MOST_BRACKETS: usize = 120;
 /// Declarations, each of which may name the one before.
 const MOST_DECLARATIONS: usize = 3000;
+/// Words and symbols of a function, if there is but one: each expression costs time for all before it. What is in no
+/// function counts as one.
+const MOST_TOKENS: usize = 150_000;
 /// Up to here any thread's stack is enough.
 const SHALLOW_LEVELS: usize = 50;
 const SHALLOW_DECLARATIONS: usize = 500;
@@ -29,14 +35,12 @@ pub(crate) fn depth(code: &str, path: &str) -> Result<Depth> {
     if code.len() > MOST_BYTES {
         return Err(failed(format!("the text has {} bytes, more than {MOST_BYTES}", code.len())));
     }
-    let mut nest = Nest { open: vec![0], levels: 0, deepest: 0, declarations: 0 };
+    let mut nest = Nest { open: vec![0], ..Nest::default() };
     let mut list = tokens(code).peekable();
     while let Some(token) = list.next() {
         nest.take(&token, list.peek().is_some_and(|next| next.text == "else"));
-        if nest.levels > MOST_LEVELS || nest.declarations > MOST_DECLARATIONS {
-            let place = place(code, path, token.span());
-            let most = format!("{MOST_LEVELS} levels or {MOST_DECLARATIONS} declarations");
-            return Err(failed(format!("{place}: nested too deep, or too long: more than {most}; split it")));
+        if let Some(what) = nest.beyond() {
+            return Err(failed(format!("{}: {what}; split it", place(code, path, token.span()))));
         }
     }
     let shallow = nest.deepest <= SHALLOW_LEVELS && nest.declarations <= SHALLOW_DECLARATIONS;
@@ -48,15 +52,40 @@ fn failed(message: String) -> Error {
 }
 
 /// Per open bracket, the operators of the statement or operand so far: each may hold all before it as its operand.
+#[derive(Default)]
 struct Nest {
     open: Vec<usize>,
     levels: usize,
     deepest: usize,
     declarations: usize,
+    /// Words and symbols of the declaration at hand, of those before it that are no functions, and the sum of the
+    /// squares of the functions.
+    tokens: usize,
+    outside: usize,
+    squares: usize,
+    is_function: bool,
 }
 
 impl Nest {
+    /// What there is too much of.
+    fn beyond(&self) -> Option<String> {
+        let own = if self.is_function { self.tokens } else { self.outside + self.tokens };
+        if self.levels > MOST_LEVELS {
+            Some(format!("nested too deep: more than {MOST_LEVELS} operators and brackets within each other"))
+        } else if self.open.len() > MOST_BRACKETS + 1 {
+            Some(format!("nested too deep: more than {MOST_BRACKETS} brackets within each other"))
+        } else if self.declarations > MOST_DECLARATIONS {
+            Some(format!("too long: more than {MOST_DECLARATIONS} declarations"))
+        } else if self.squares + own * own > MOST_TOKENS * MOST_TOKENS {
+            Some(format!("too long: functions of {own} words and symbols, of at most {MOST_TOKENS}"))
+        } else {
+            None
+        }
+    }
+
     fn take(&mut self, token: &Token<'_>, before_else: bool) {
+        self.tokens += 1;
+        self.is_function |= self.open.len() == 1 && token.text == "fn";
         match token.text {
             "(" | "[" | "{" => {
                 self.open.push(0);
@@ -82,6 +111,16 @@ impl Nest {
         self.deepest = self.deepest.max(self.levels);
     }
 
+    fn end_declaration(&mut self) {
+        self.declarations += 1;
+        let tokens = std::mem::take(&mut self.tokens);
+        if std::mem::take(&mut self.is_function) {
+            self.squares += tokens * tokens;
+        } else {
+            self.outside += tokens;
+        }
+    }
+
     fn operator(&mut self) {
         self.levels += 1;
         if let Some(operators) = self.open.last_mut() {
@@ -96,7 +135,9 @@ impl Nest {
     }
 
     fn end_operand(&mut self) {
-        self.declarations += usize::from(self.open.len() == 1);
+        if self.open.len() == 1 {
+            self.end_declaration();
+        }
         if let Some(operators) = self.open.last_mut() {
             self.levels -= std::mem::take(operators);
         }
@@ -124,6 +165,23 @@ mod tests {
         assert_eq!(of(&"alias a = b;".repeat(600)), Some(Depth::Deep));
         assert_eq!(of(&"alias a = b;".repeat(20_000)), None);
         assert_eq!(of("}}}}))))"), Some(Depth::Shallow));
+        for [open, close] in [["(", ")"], ["[", "]"], ["{", "}"], ["f(g[", "])"]] {
+            let many = |count: usize| format!("fn f() {{ {}{} }}", open.repeat(count), close.repeat(count));
+            assert!(of(&many(59)).is_some(), "{open}");
+            assert_eq!(of(&many(121)), None, "{open}");
+        }
+    }
+
+    #[test]
+    fn long_functions_count_more_than_many() {
+        let function = |statements: usize| format!("fn f() {{ {} }}\n", "x = x + 1;".repeat(statements));
+        assert!(of(&function(20_000)).is_some());
+        assert_eq!(of(&function(25_001)), None);
+        assert!(of(&function(1000).repeat(60)).is_some());
+        assert_eq!(of(&function(12_000).repeat(6)), None);
+        let constant = format!("const a = array({});\n", "1, ".repeat(30_000));
+        assert!(of(&constant).is_some());
+        assert_eq!(of(&constant.repeat(3)), None);
     }
 
     #[test]

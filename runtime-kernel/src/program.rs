@@ -10,12 +10,13 @@ use crate::c::{self, CCode};
 use crate::features::Feature;
 use crate::interface::{Interface, Override};
 use crate::nesting::{self, Depth};
+use crate::pointers::{self, Parts};
 use crate::specialise::Specialisation;
-use crate::{contain, guard, parse, source, spirv};
+use crate::{contain, guard, members, parse, source, spirv};
 
 /// A portable kernel that is parsed, specialised and checked: what the writers start from.
 ///
-/// Its module is valid, and has no barrier in non-uniform control flow. Its overrides are replaced by constants; only the
+/// Its module is valid, and has no barrier in non-uniform control flow. Its overrides are constants; only the
 /// size of an array may still name one, and `ArraySize::resolve` follows that.
 #[derive(Clone)]
 pub struct Program {
@@ -27,6 +28,10 @@ pub struct Program {
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) overrides: Vec<Override>,
     pub(crate) features: Vec<Feature>,
+    /// Whether work-group memory that may be read before it is written starts as zeros.
+    pub(crate) zeroes: bool,
+    /// Whether accesses that were proven in range report where they are not.
+    pub(crate) asserts: bool,
 }
 
 /// What an access out of range does.
@@ -67,10 +72,26 @@ impl Program {
     /// `CompileFailed` with naga's diagnostic, or with the rule of the convention that an entry point breaks and its
     /// line; `InvalidArgument` for a constant or element type that the code has no place for.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
+        // Editors of some systems begin a text with a byte-order mark, which is no part of the language.
+        let code = code.strip_prefix('\u{feff}').unwrap_or(code);
         let code = source::with_element(code, path, specialisation.element)?;
         let code = source::without_subgroups(&code);
         let depth = nesting::depth(&code, path)?;
+        members::check(&code, path)?;
         contain::step("reading the kernel", depth, || parse::program(&code, path, depth, specialisation))
+    }
+
+    /// The program without the zeros that work-group memory starts with: it holds anything until the kernel writes it.
+    #[must_use]
+    pub fn with_uninitialised_workgroup_memory(self) -> Self {
+        Self { zeroes: false, ..self }
+    }
+
+    /// The program with each bounds check that was proven needless kept as an assertion, in C for the host and in CUDA C++:
+    /// for tests of the proofs.
+    #[must_use]
+    pub fn with_asserted_proofs(self) -> Self {
+        Self { asserts: true, ..self }
     }
 
     /// The entry points, in the order of the text.
@@ -119,9 +140,29 @@ impl Program {
     /// `Unsupported` for an expression that no kernel has.
     pub fn guarded(&self, checks: Checks) -> Result<Self> {
         contain::step("checking accesses", self.depth, || {
-            let module = guard::guarded(self, checks)?;
-            let info = parse::validate_again(&module)?;
-            Ok(Self { module, info, ..self.clone() })
+            let copied = pointers::by_value(self, Parts::All)?;
+            let program = copied.as_ref().unwrap_or(self);
+            self.with(guard::guarded(program, checks)?)
+        })
+    }
+
+    /// The program with a module that was made of its own.
+    ///
+    /// # Errors
+    /// `Internal` if the new module is not valid.
+    pub(crate) fn with(&self, module: Module) -> Result<Self> {
+        let info = parse::validate_again(&module)?;
+        Ok(Self {
+            module,
+            info,
+            source: self.source.clone(),
+            path: self.path.clone(),
+            depth: self.depth,
+            interfaces: self.interfaces.clone(),
+            overrides: self.overrides.clone(),
+            features: self.features.clone(),
+            zeroes: self.zeroes,
+            asserts: self.asserts,
         })
     }
 

@@ -79,7 +79,7 @@ impl<'a> Rebuild<'a> {
         let mut expression = old.clone();
         match each_operand(&mut expression, |operand| self.renew(operand)) {
             true => Ok(self.append(expression)),
-            false => Err(Error::unsupported(format!("{old:?} in a compute kernel"))),
+            false => Err(Error::unsupported(format!("{old:?} in a compute kernel is not supported"))),
         }
     }
 

@@ -102,6 +102,7 @@ impl Reflect<'_> {
                 access: access_of(access, uses[handle]),
                 dtype: self.element(variable.ty),
                 min_bytes: self.fixed_bytes(variable.ty),
+                alignment_bytes: self.widest_scalar(variable.ty),
                 variable: handle,
             });
         }
@@ -159,6 +160,21 @@ impl Reflect<'_> {
             | TypeInner::Matrix { scalar, .. }
             | TypeInner::Atomic(scalar) => dtype(scalar),
             _ => None,
+        }
+    }
+
+    /// Bytes of the widest scalar in a type.
+    fn widest_scalar(&self, ty: Handle<Type>) -> u64 {
+        match &self.program.module.types[ty].inner {
+            TypeInner::Array { base, .. } => self.widest_scalar(*base),
+            TypeInner::Struct { members, .. } => {
+                members.iter().map(|member| self.widest_scalar(member.ty)).max().unwrap_or(1)
+            }
+            TypeInner::Scalar(scalar)
+            | TypeInner::Vector { scalar, .. }
+            | TypeInner::Matrix { scalar, .. }
+            | TypeInner::Atomic(scalar) => scalar.width.into(),
+            _ => 1,
         }
     }
 

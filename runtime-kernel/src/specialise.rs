@@ -1,15 +1,21 @@
 //! What is fixed when a kernel is loaded: `override` constants and the element type.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use naga::back::PipelineConstants;
-use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
+use naga::back::pipeline_constants::process_overrides;
+use naga::compact::{KeepUnused, compact};
+use naga::proc::TypeResolution;
 use naga::valid::ModuleInfo;
-use naga::{Module, Scalar, ScalarKind, TypeInner};
-use runtime_core::{DType, Error, ErrorKind, Result, suggest};
+use naga::{Arena, Expression, Handle, Module, Scalar, ScalarKind, TypeInner};
+use runtime_core::{DType, Error, Result, suggest};
 
+use crate::inline::is_result;
 use crate::interface::Override;
-use crate::program::{failed, path_or_wgsl, place};
+use crate::program::place;
+use crate::tokens::{Token, tokens};
+use crate::uniformity::operands;
 
 /// Values for a kernel's `override` constants and its element type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,40 +71,149 @@ pub(crate) fn overrides(module: &Module, code: &str) -> Vec<Override> {
         .collect()
 }
 
-/// Replaces a module's overrides by values; none is left, though an array's size may still lead to its constant by way of
-/// one: `ArraySize::resolve` follows that.
+/// Values of overrides by name, in WGSL.
+pub(crate) type Values = BTreeMap<String, String>;
+
+/// The values that overrides are given, and those of overrides that nothing needs.
 ///
 /// # Errors
-/// `InvalidArgument` for an unknown name, a value that is not of the type, or a value that is missing; `CompileFailed` if
-/// the kernel is not valid with these values.
-pub(crate) fn specialise(
-    module: Module,
-    info: ModuleInfo,
+/// `InvalidArgument` for an unknown name, a value that is not of the type, or a value that is missing.
+pub(crate) fn values(
+    module: &Module,
     code: &str,
     path: &str,
     constants: &[(String, String)],
-) -> Result<(Module, ModuleInfo)> {
-    if module.overrides.is_empty() && constants.is_empty() {
-        return Ok((module, info));
-    }
-    let mut values = PipelineConstants::default();
+) -> Result<Values> {
+    let mut values = Values::new();
     for (name, value) in constants {
-        let (key, value) = checked(&module, name, value)?;
-        values.insert(key, value);
+        let (name, value) = checked(module, name, value)?;
+        values.insert(name, value);
     }
-    match process_overrides(&module, &info, None, &values) {
-        Ok((module, info)) => Ok((module.into_owned(), info.into_owned())),
-        Err(PipelineConstantError::MissingValue(key)) => Err(missing(&module, &key, code, path)),
-        Err(PipelineConstantError::ValidationError(error)) => {
-            let text = error.emit_to_string_with_path(code, path_or_wgsl(path));
-            Err(failed(format!("{}: with the given constants: {}", path_or_wgsl(path), text.trim_end())))
+    for (name, constant) in module.overrides.iter().filter_map(|(_, c)| Some((c.name.clone()?, c))) {
+        if constant.init.is_none() && !values.contains_key(&name) {
+            if is_used(module, &name) {
+                return Err(missing(module, constant, code, path));
+            }
+            // Of no use to anybody, but arrays of this size must not be empty.
+            let value = if type_name(module, constant) == "bool" { "true" } else { "1" };
+            values.insert(name, value.to_owned());
         }
-        Err(error) => Err(failed(format!("{}: with the given constants: {error}", path_or_wgsl(path)))),
     }
+    Ok(values)
 }
 
-/// naga's key for an override, and its value.
-fn checked(module: &Module, name: &str, value: &str) -> Result<(String, f64)> {
+/// A module with values for its overrides, as naga replaces them; `None` where it cannot.
+pub(crate) fn replaced(module: &Module, info: &ModuleInfo, values: &Values) -> Option<(Module, ModuleInfo)> {
+    let mut constants = PipelineConstants::default();
+    for (_, constant) in module.overrides.iter() {
+        let TypeInner::Scalar(Scalar { kind, width: ..=4 }) = module.types[constant.ty].inner else {
+            return None;
+        };
+        if let Some(name) = constant.name.clone()
+            && let Some(value) = values.get(&name)
+        {
+            let number = match kind {
+                ScalarKind::Bool => f64::from(u8::from(value == "true")),
+                _ => value.parse().ok()?,
+            };
+            constants.insert(constant.id.map_or(name, |id| id.to_string()), number);
+        }
+    }
+    let named = module.functions.iter().map(|(handle, function)| (&info[handle], function));
+    let points = module.entry_points.iter().enumerate();
+    let mut all = named.chain(points.map(|(at, point)| (info.get_entry_point(at), &point.function)));
+    let is_number = |ty: &TypeResolution| matches!(ty.inner_with(&module.types), TypeInner::Scalar(_));
+    let numbers =
+        all.all(|(types, function)| are_numbers(&function.expressions, &|value| is_number(&types[value].ty)));
+    if !numbers || !are_numbers(&module.global_expressions, &|value| is_number(&info[value])) {
+        return None;
+    }
+    let (module, info) = process_overrides(module, info, None, &constants).ok()?;
+    Some((module.into_owned(), info.into_owned()))
+}
+
+/// Whether all constants that are made of overrides are numbers, made of numbers: naga 30 refuses vectors and arrays that
+/// become constant in the middle of a function ("it's already in scope"), or panics when it writes them.
+fn are_numbers(expressions: &Arena<Expression>, is_number: &dyn Fn(Handle<Expression>) -> bool) -> bool {
+    // By expression: whether it is constant, and whether it is made of overrides.
+    let mut known: Vec<(bool, bool)> = Vec::with_capacity(expressions.len());
+    expressions.iter().all(|(value, expression)| {
+        let parts = || operands(expression).map(|operand| known[operand.index()]);
+        let constant = match expression {
+            Expression::Literal(_)
+            | Expression::Constant(_)
+            | Expression::Override(_)
+            | Expression::ZeroValue(_) => true,
+            Expression::Load { .. }
+            | Expression::FunctionArgument(_)
+            | Expression::LocalVariable(_)
+            | Expression::GlobalVariable(_)
+            | Expression::ArrayLength(_) => false,
+            result if is_result(result) => false,
+            _ => parts().all(|(constant, _)| constant),
+        };
+        let overridden = matches!(expression, Expression::Override(_)) || parts().any(|(_, part)| part);
+        known.push((constant, overridden));
+        !(constant && overridden) || (is_number(value) && operands(expression).all(is_number))
+    })
+}
+
+/// Whether an entry point has a use for an override.
+fn is_used(module: &Module, name: &str) -> bool {
+    let mut used = module.clone();
+    compact(&mut used, KeepUnused::No);
+    used.overrides.iter().any(|(_, constant)| constant.name.as_deref() == Some(name))
+}
+
+/// `code`, which is valid, with `const` for each `override`, of its value or else its default. Lines keep their numbers.
+pub(crate) fn as_constants(module: &Module, code: &str, values: &Values) -> String {
+    let mut new = String::with_capacity(code.len());
+    // How much of the text is copied, or left out.
+    let mut at = 0;
+    let mut list = tokens(code);
+    let mut before: Option<Token<'_>> = None;
+    while let Some(token) = list.next() {
+        match (token.text, before.as_ref()) {
+            // `@id(…)`
+            ("id", Some(sign)) if sign.text == "@" => {
+                new.push_str(&code[at..sign.range.start]);
+                let mut depth = 0;
+                let last = list.by_ref().find(|token| {
+                    depth += i32::from(token.text == "(") - i32::from(token.text == ")");
+                    depth == 0
+                });
+                at = last.map_or(code.len(), |token| token.range.end);
+                new.extend(code[sign.range.start..at].matches('\n'));
+            }
+            ("override", _) => {
+                let Some(name) = list.next() else { break };
+                let declared = module.overrides.iter().find(|(_, c)| c.name.as_deref() == Some(name.text));
+                let type_name = declared.map_or("", |(_, constant)| type_name(module, constant));
+                let ends = list.by_ref().find(|token| matches!(token.text, "=" | ";"));
+                let value = values.get(name.text);
+                let ends = if value.is_some() && ends.as_ref().is_some_and(|token| token.text == "=") {
+                    list.by_ref().find(|token| token.text == ";")
+                } else {
+                    ends
+                };
+                let Some(end) = ends else { break };
+                new.push_str(&code[at..token.range.start]);
+                new.push_str(&format!("const {}: {type_name} = ", name.text));
+                new.push_str(value.map_or("", String::as_str));
+                new.extend(code[token.range.start..end.range.start].matches('\n'));
+                new.push_str(if value.is_some() { ";" } else { "" });
+                at = end.range.end;
+            }
+            _ => {}
+        }
+        before = Some(token);
+    }
+    new.push_str(&code[at..]);
+    new
+}
+
+/// The name of an override, and its value in WGSL.
+fn checked(module: &Module, name: &str, value: &str) -> Result<(String, String)> {
     let id: Option<u16> = name.strip_prefix('@').unwrap_or(name).parse().ok();
     let found = module
         .overrides
@@ -112,7 +227,7 @@ fn checked(module: &Module, name: &str, value: &str) -> Result<(String, f64)> {
         return Err(Error::invalid(format!("the kernel has no override \"{name}\"; {hint}")));
     };
     let number = match module.types[constant.ty].inner {
-        TypeInner::Scalar(scalar) => parse_value(scalar, value),
+        TypeInner::Scalar(scalar) => literal(scalar, value),
         _ => None,
     };
     let number = number.ok_or_else(|| {
@@ -121,39 +236,36 @@ fn checked(module: &Module, name: &str, value: &str) -> Result<(String, f64)> {
             type_name(module, constant)
         ))
     })?;
-    let key = constant.id.map(|id| id.to_string()).or_else(|| constant.name.clone());
-    Ok((key.unwrap_or_default(), number))
+    Ok((constant.name.clone().unwrap_or_default(), number))
 }
 
-fn parse_value(scalar: Scalar, text: &str) -> Option<f64> {
+/// A value as a literal of WGSL; `None` if it is none of the type.
+fn literal(scalar: Scalar, text: &str) -> Option<String> {
     match (scalar.kind, scalar.width) {
-        (ScalarKind::Bool, _) => text.parse::<bool>().ok().map(|flag| f64::from(u8::from(flag))),
-        (ScalarKind::Sint, _) => text.parse::<i32>().ok().map(f64::from),
-        (ScalarKind::Uint, _) => text.parse::<u32>().ok().map(f64::from),
+        (ScalarKind::Bool, _) => text.parse::<bool>().ok().map(|flag| flag.to_string()),
+        (ScalarKind::Sint, _) => text.parse::<i32>().ok().map(|number| number.to_string()),
+        (ScalarKind::Uint, _) => text.parse::<u32>().ok().map(|number| number.to_string()),
         (ScalarKind::Float, width) => {
             let most = match width {
                 2 => 65504.0,
                 4 => f64::from(f32::MAX),
                 _ => f64::MAX,
             };
-            text.parse::<f64>().ok().filter(|value| value.abs() <= most)
+            let number = text.parse::<f64>().ok().filter(|value| value.abs() <= most);
+            number.map(|number| format!("{number:?}"))
         }
         _ => None,
     }
 }
 
-fn missing(module: &Module, key: &str, code: &str, path: &str) -> Error {
-    let id: Option<u16> = key.parse().ok();
-    let found = module
-        .overrides
-        .iter()
-        .find(|(_, constant)| constant.name.as_deref() == Some(key) || (id.is_some() && constant.id == id));
-    let name = found.and_then(|(_, constant)| constant.name.as_deref()).unwrap_or(key);
+fn missing(module: &Module, constant: &naga::Override, code: &str, path: &str) -> Error {
+    let name = constant.name.as_deref().unwrap_or_default();
+    let found = module.overrides.iter().find(|(_, other)| other.name == constant.name);
     let place = found
         .map_or_else(|| path.to_owned(), |(handle, _)| place(code, path, module.overrides.get_span(handle)));
-    let message =
-        format!("{place}: override \"{name}\" has no default; give it a value: constant \"{name}=VALUE\"");
-    Error::new(ErrorKind::InvalidArgument, message)
+    Error::invalid(format!(
+        "{place}: override \"{name}\" has no default; give it a value: constant \"{name}=VALUE\""
+    ))
 }
 
 fn type_name(module: &Module, constant: &naga::Override) -> &'static str {

@@ -1,5 +1,6 @@
 //! SPIR-V for Vulkan: naga's writer, with what a compute runtime wants.
 
+mod layout;
 mod loops;
 
 use naga::back::spv::{self, WriterFlags, ZeroInitializeWorkgroupMemoryMode};
@@ -7,8 +8,24 @@ use naga::{Expression, MathFunction, Scalar};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::parse::validate_again;
+use crate::pointers::{self, Parts};
 use crate::program::{Checks, Program};
-use crate::{guard, halves, immediates, mend};
+use crate::{guard, halves, immediates, mend, zeroing};
+
+/// Words before the first instruction.
+const HEADER: usize = 5;
+
+/// The instructions of a module, each with its place among the words.
+pub(crate) fn instructions(words: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
+    let mut at = HEADER;
+    std::iter::from_fn(move || {
+        let rest = words.get(at..)?;
+        let length = (*rest.first()? >> 16).max(1) as usize;
+        let found = (at, rest.get(..length)?);
+        at += length;
+        Some(found)
+    })
+}
 
 /// The newest version that every Vulkan 1.1 device takes; subgroup operations need it.
 const VERSION: (u8, u8) = (1, 3);
@@ -16,8 +33,12 @@ const VERSION: (u8, u8) = (1, 3);
 /// Writes a program: its accesses are checked by the module itself (`guard`).
 pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     refuse_wide_mathematics(program)?;
+    let copied = pointers::by_value(program, Parts::All)?;
+    let program = copied.as_ref().unwrap_or(program);
     let mended = mended(program)?;
     let program = mended.as_ref().unwrap_or(program);
+    let zeroed = zeroing::zeroed(program)?;
+    let program = zeroed.as_ref().unwrap_or(program);
     let guarded = checks.are_made().then(|| guard::guarded(program, checks)).transpose()?;
     let module = guarded.as_ref().unwrap_or(&program.module);
     let packed = immediates::has_halves(module).then(|| halves::pack(module)).transpose()?;
@@ -28,6 +49,7 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     let mut words = written.map_err(|error| {
         Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))
     })?;
+    layout::remove_from_bools(&mut words);
     loops::write_out(module, &mut words);
     Ok(words)
 }
@@ -36,7 +58,7 @@ fn options() -> spv::Options<'static> {
     spv::Options {
         lang_version: VERSION,
         flags: WriterFlags::DEBUG,
-        // WGSL asks for zeros; they cost a barrier in each kernel, and no other target has them.
+        // `zeroing` does it where it is needed; naga's form leaves it to one item, in every kernel.
         zero_initialize_workgroup_memory: ZeroInitializeWorkgroupMemoryMode::None,
         force_loop_bounding: false,
         // There is no shader input or output to hold an f16, and not every device has this capability.
@@ -48,8 +70,7 @@ fn options() -> spv::Options<'static> {
 /// The program without what naga's writer does otherwise; `None` where it has nothing of it.
 fn mended(program: &Program) -> Result<Option<Program>> {
     let Some(module) = mend::mended(program)? else { return Ok(None) };
-    let info = validate_again(&module)?;
-    Ok(Some(Program { module, info, ..program.clone() }))
+    program.with(module).map(Some)
 }
 
 /// naga writes instructions of GLSL that have no form for f64.

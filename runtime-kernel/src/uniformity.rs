@@ -23,6 +23,7 @@ use crate::proof::constant::literal;
 /// The shape of every expression of an entry point or function.
 pub(crate) struct Uniformity {
     shapes: Vec<Shape>,
+    reached: Vec<bool>,
 }
 
 /// Where a pointer leads.
@@ -49,14 +50,21 @@ impl Uniformity {
     fn analyse(module: &Module, function: &Function, types: &FunctionInfo, group_size: [u32; 3]) -> Self {
         let shapes = vec![Shape::Uniform; function.expressions.len()];
         let functional = functional(module);
-        let mut analysis = Analysis { module, group_size, function, types, functional, shapes };
+        let reached = vec![false; function.expressions.len()];
+        let mut analysis = Analysis { module, group_size, function, types, functional, shapes, reached };
         for (handle, expression) in function.expressions.iter() {
             if expression.needs_pre_emit() {
+                analysis.reached[handle.index()] = true;
                 analysis.shapes[handle.index()] = analysis.constant_shape(expression);
             }
         }
         flow::walk(&mut analysis);
-        Self { shapes: analysis.shapes }
+        Self { shapes: analysis.shapes, reached: analysis.reached }
+    }
+
+    /// Whether control may come to where an expression is computed: of the others the shape says nothing.
+    pub(crate) fn is_reached(&self, expression: Handle<Expression>) -> bool {
+        self.reached[expression.index()]
     }
 
     pub(crate) fn shape(&self, expression: Handle<Expression>) -> Shape {
@@ -93,7 +101,7 @@ pub(crate) fn loaded(function: &Function, load: Handle<Expression>) -> Option<Ha
 }
 
 /// The value of a 32-bit integer constant, as bits.
-fn constant(module: &Module, function: &Function, expression: Handle<Expression>) -> Option<u32> {
+pub(crate) fn constant(module: &Module, function: &Function, expression: Handle<Expression>) -> Option<u32> {
     match literal(module, &function.expressions, expression)? {
         naga::Literal::U32(value) => Some(value),
         naga::Literal::I32(value) => Some(value.cast_unsigned()),
@@ -150,6 +158,8 @@ struct Analysis<'a> {
     types: &'a FunctionInfo,
     functional: Vec<bool>,
     shapes: Vec<Shape>,
+    /// Expressions that control may come to.
+    reached: Vec<bool>,
 }
 
 impl Analysis<'_> {

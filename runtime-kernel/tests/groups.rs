@@ -40,7 +40,7 @@ const fn case(name: &'static str, body: &'static str, expected: fn(u32) -> u32) 
     Case { name, size: [64, 1, 1], body, expected }
 }
 
-const CASES: [Case; 22] = [
+const CASES: [Case; 23] = [
     case(
         "some_return_before_a_loop",
         "if g.x >= s.n { return; } var sum = 0u; for (var j = 0u; j < s.k; j++) { sum += a[g.x + j]; } b[g.x] = sum;",
@@ -50,6 +50,13 @@ const CASES: [Case; 22] = [
         "some_return_in_a_loop",
         "for (var j = 0u; j < s.k * 9u; j++) { if j > g.x { return; } b[g.x] += j; } b[g.x] += 500u;",
         |i| i + (0..K * 9).filter(|j| *j <= i).sum::<u32>() + if i < K * 9 - 1 { 0 } else { 500 },
+    ),
+    // Not among the portable programs: PoCL 3.1 runs the wrong side of such a switch.
+    case(
+        "return_after_some_left_a_switch",
+        "switch s.k { case 3u: { workgroupBarrier(); b[g.x] = 7u; if l.x < 3u { break; } return; } default: {} }
+         b[g.x] += 1u;",
+        |i| if i % 64 < 3 { 8 } else { 7 },
     ),
     case("an_interval", "if l.x >= 5u && l.x < 40u { b[g.x] = 1u; }", |i| {
         if (5..40).contains(&(i % 64)) { 1 } else { i }
@@ -173,5 +180,89 @@ fn every_invocation_does_what_it_would_alone() {
         queue.call(&kernel, &Geometry::new([ITEMS / 64, 1, 1], case.size), &arguments).expect(case.name);
         let expected: Vec<u32> = before.into_iter().map(case.expected).collect();
         assert_eq!(output.to_vec::<u32>().expect("b"), expected, "{}", case.name);
+    }
+}
+
+/// 400 KB of work-group memory, which lies on the stack of the thread that runs the group.
+const LARGE: &str = "
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+var<workgroup> w: array<u32, 100000>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+    w[(id.x * 777u) % 100000u] = id.x;
+    workgroupBarrier();
+    y[id.x] = w[(id.x * 777u) % 100000u];
+}";
+
+fn host() -> std::sync::Arc<dyn runtime_core::CommonRuntime> {
+    let runtime = Runtime::builder()
+        .lower_with(runtime_kernel::wgsl())
+        .discover(false)
+        .register(runtime_host::backend());
+    runtime.build().open("host").expect("the host")
+}
+
+/// With a range the host would run the work of the groups once per piece of it, on several threads.
+#[test]
+fn portable_code_takes_no_range() {
+    let device = host();
+    let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
+    let y = Tensor::from_slice(&*device, &[64], &[0_u32; 64]).expect("y");
+    let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
+    let geometry = Geometry { range: Some([0, 8]), ..Geometry::new(1, 64) };
+    for error in [
+        queue.launch(&kernel, &geometry, &[Arg::write(&y)]).err(),
+        queue.call(&kernel, &geometry, &[Arg::write(&y)]).err(),
+    ] {
+        let error = error.expect("a range is refused");
+        assert_eq!(error.kind(), runtime_core::ErrorKind::InvalidArgument);
+        assert!(error.message().contains("takes no range"), "{error}");
+    }
+    assert_eq!(queue.submitted(), 0);
+}
+
+#[test]
+fn a_thread_with_a_small_stack_may_call_a_kernel_with_much_memory() {
+    let device = host();
+    let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
+    let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
+    let output = Tensor::from_slice(&*device, &[64], &[0_u32; 64]).expect("y");
+    let calls = || {
+        for _ in 0..3 {
+            queue.call(&kernel, &Geometry::new(1, 64), &[Arg::write(&output)]).expect("a call");
+        }
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, calls);
+        thread.expect("a thread").join().expect("its calls");
+    });
+    calls();
+    assert_eq!(output.to_vec::<u32>().expect("y"), (0..64).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_no_stack_has_room_for_is_refused() {
+    let device = host();
+    let entry = |body: &str| {
+        format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+             struct Large {{ at: array<u32, 200000> }}
+             @group(0) @binding(1) var<storage, read_write> z: array<Large>;
+             fn sum(k: u32) -> u32 {{
+                 var t: array<u32, 200000>; for (var i = k; i < 200000u; i++) {{ t[i] = i; if t[k] == i {{ return t[k]; }} }}
+                 return t[k % 200000u];
+             }}
+             @compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3u) {{ _ = y[0]; {body} }}"
+        )
+    };
+    for body in [
+        "var t: array<u32, 200000>; t[id.x] = 5u; y[id.x] = t[y[id.x] % 200000u];",
+        "var t: array<array<u32, 500>, 400>; t[id.x][id.x] = 5u; y[id.x] = t[y[id.x] % 400u][1];",
+        "var t: array<u32, 100000>; t[id.x] = 5u; workgroupBarrier(); y[id.x] = t[y[id.x] % 100000u];",
+        "y[id.x] = sum(id.x);",
+        "z[id.x] = z[id.x + 1u];",
+    ] {
+        let error = device.load(&ModuleSource::wgsl(&entry(body))).expect_err(body);
+        assert_eq!(error.kind(), runtime_core::ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("bytes of stack"), "{error}");
     }
 }

@@ -11,12 +11,14 @@ use runtime_opencl::{OpenCl, OpenClDevice, Partition, Quirks, Selection};
 #[derive(Debug)]
 pub struct Vendor(OpenCl);
 
-impl Backend for Vendor {
+// SAFETY: everything is made by `OpenCl`, for devices of which the selection and the quirks are true.
+#[allow(unsafe_code, reason = "vouches for the backend")]
+unsafe impl Backend for Vendor {
     const NAME: &'static str = "vendor";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Device = OpenClDevice;
 
-    fn open(log: Log) -> Result<Self> {
+    unsafe fn open(log: Log) -> Result<Self> {
         let selection = Selection { platform: Some("Portable".to_owned()), ..Selection::default() };
         let quirks = Quirks {
             serial: true,
@@ -28,7 +30,8 @@ impl Backend for Vendor {
             partition: Partition::Equally(1),
             ..Quirks::default()
         };
-        Ok(Self(OpenCl::with(selection, quirks, log)))
+        // SAFETY: the system's loader of drivers, and quirks that PoCL bears; the rest is the caller's promise.
+        Ok(Self(unsafe { OpenCl::with(selection, quirks, log) }))
     }
 
     fn options() -> Vec<OptionSpec> {

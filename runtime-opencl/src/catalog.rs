@@ -38,9 +38,15 @@ unsafe impl Send for Entry {}
 unsafe impl Sync for Entry {}
 
 impl Entry {
-    /// Whether its driver is known to bear one thread at a time: Oclgrind takes commands off its queues without a lock.
+    /// Whether its driver must be called by one thread at a time: Oclgrind takes commands off its queues without a lock, and
+    /// PoCL 5 ends the process (`pocl_release_dlhandle_cache: Assertion`) when threads load modules while others launch. It
+    /// does so more seldom when called by one thread; its own threads race, too.
     pub(crate) fn is_serial(&self) -> bool {
-        self.identity.platform == "Oclgrind"
+        match self.identity.platform.as_str() {
+            "Oclgrind" => true,
+            "Portable Computing Language" => self.platform_version.contains("PoCL 5."),
+            _ => false,
+        }
     }
 }
 
@@ -56,11 +62,16 @@ unsafe impl Send for Parts {}
 
 static PARTS: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
 
+/// Held while devices are listed: PoCL 3.1 shows a second thread devices that the first one is still setting up, and ends
+/// the process where that asks for their names.
+static LISTING: Mutex<()> = Mutex::new(());
+
 /// Lists the selected devices of a library.
 ///
 /// # Errors
 /// `Unavailable`, with what the loader was told of drivers; whatever the driver says.
 pub(crate) fn list(driver: &Driver, selection: &Selection, quirks: &Quirks) -> Result<Vec<Entry>> {
+    let _listing = LISTING.lock();
     let mut entries = Vec::new();
     for platform in platforms(driver)? {
         let text = |key| driver.platform_info(platform, key).map_or_else(String::new, |text| written(&text));

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
+use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +13,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::builtin::Builtins;
 use crate::catalog::Entry;
+use crate::deferred_release::DeferredRelease;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
 use crate::driver::{Calls, Driver, Raw, code_text, is_sticky};
 use crate::facts::Facts;
@@ -32,6 +34,7 @@ pub(crate) struct Primary {
     /// Maps memory.
     service: OnceLock<Owned<CommandQueue>>,
     lost: OnceLock<Error>,
+    pub(crate) deferred: DeferredRelease,
 }
 
 /// Small numbers for kernels, used again when a kernel is gone.
@@ -70,7 +73,17 @@ impl Primary {
             slots: Mutex::default(),
             service: OnceLock::new(),
             lost: OnceLock::new(),
+            deferred: DeferredRelease::default(),
         })
+    }
+
+    /// Frees shared virtual memory of this context that nothing uses any more.
+    pub(crate) fn free_svm(&self, memory: *mut c_void) {
+        let _ = self.driver.call("clSVMFree", |calls| {
+            // SAFETY: allocated in this context, freed once, and used by nobody any more.
+            unsafe { (calls.clSVMFree?)(self.context.raw(), memory) };
+            Some(())
+        });
     }
 
     /// A number that nothing else of this context has.

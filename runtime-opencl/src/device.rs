@@ -46,7 +46,7 @@ impl Device for OpenClDevice {
     fn allocate(&self, request: &Allocate<'_, OpenClQueue>) -> Result<OpenClBuffer> {
         self.primary.check_alive()?;
         if request.huge_pages {
-            return Err(Error::unsupported("huge_pages"));
+            return Err(Error::unsupported("huge_pages are not supported by this device"));
         }
         let alignment = request.alignment_bytes.max(1);
         if !alignment.is_power_of_two() {
@@ -58,7 +58,7 @@ impl Device for OpenClDevice {
     fn import(&self, space: u32, memory: HostBytesMut) -> Result<OpenClBuffer> {
         self.primary.check_alive()?;
         if !self.primary.facts.is_processor {
-            return Err(Error::unsupported("import, on a device that is not the processor,"));
+            return Err(Error::unsupported("only a device that is the processor imports host memory"));
         }
         if !self.space(space)?.host_visible() {
             return Err(Error::invalid("memory of the program is in no space that the program does not see"));

@@ -9,7 +9,6 @@ pub(crate) mod handle;
 mod status;
 pub(crate) mod vendors;
 
-use std::error::Error as _;
 use std::ffi::{CStr, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -17,6 +16,7 @@ use std::sync::OnceLock;
 use cl3::types::cl_int;
 use libloading::Library;
 use parking_lot::{Mutex, MutexGuard};
+use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
 pub(crate) use calls::Calls;
@@ -175,7 +175,7 @@ pub(crate) fn numbers(bytes: &[u8]) -> Vec<usize> {
 
 #[cold]
 fn missing(function: &str) -> Error {
-    Error::unsupported(format!("{function}, which the OpenCL library does not have,"))
+    Error::unsupported(format!("the OpenCL library has no {function}"))
 }
 
 fn load_library(path: Option<&Path>) -> Result<&'static Calls> {
@@ -186,7 +186,7 @@ fn load_library(path: Option<&Path>) -> Result<&'static Calls> {
     let mut reasons = Vec::new();
     for candidate in candidates(path) {
         // SAFETY: the library is the program's or the user's choice, or the system's loader; it stays loaded.
-        match unsafe { Library::new(&candidate) } {
+        match open_library(&candidate, |path| unsafe { Library::new(path) }) {
             Ok(library) => {
                 let bound = Calls::bind(&library);
                 // Others may have it loaded: it stays.
@@ -199,8 +199,7 @@ fn load_library(path: Option<&Path>) -> Result<&'static Calls> {
                 loaded.push((path.map(Path::to_path_buf), calls));
                 return Ok(calls);
             }
-            // The loader's own words are behind it.
-            Err(error) => reasons.push(error.source().map_or_else(|| error.to_string(), ToString::to_string)),
+            Err(error) => reasons.push(error.message().to_owned()),
         }
     }
     let remedy = match path {

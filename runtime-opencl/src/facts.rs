@@ -2,8 +2,8 @@
 
 use cl3::ext::{
     CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION,
-    CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IL_VERSION,
-    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
+    CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_HOST_UNIFIED_MEMORY,
+    CL_DEVICE_IL_VERSION, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
     CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION,
 };
 
@@ -36,6 +36,7 @@ pub(crate) struct Facts {
     /// What the origin of a sub-buffer is a multiple of, and what every allocation is aligned to.
     pub(crate) alignment_bytes: usize,
     pub(crate) allocation_bytes: u64,
+    pub(crate) memory_bytes: u64,
     /// Shared virtual memory that kernels and program use at a time, where that is the device's own memory.
     pub(crate) svm: bool,
     pub(crate) usm: Option<Usm>,
@@ -46,6 +47,8 @@ pub(crate) struct Facts {
     pub(crate) stages: bool,
     /// What fails ends everything behind it.
     pub(crate) fails_for_good: bool,
+    /// Releasing an object waits for every kernel that is running.
+    pub(crate) releases_wait: bool,
     pub(crate) has_compiler: bool,
     pub(crate) takes_spirv: bool,
     pub(crate) spaces: Vec<Space>,
@@ -58,6 +61,7 @@ impl Facts {
         let extensions = format!(" {} ", driver.device_text(device, CL_DEVICE_EXTENSIONS));
         let has = |name: &str| extensions.contains(&format!(" {name} "));
         // A simulator claims to be several things.
+        let is_nvidia = entry.identity.platform == "NVIDIA CUDA";
         let is_processor = entry.identity.types & SORTS == CPU;
         let unified = is_processor || number(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
         let usm = (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| driver.usm(entry.platform));
@@ -79,13 +83,15 @@ impl Facts {
             is_processor,
             alignment_bytes: (bits / 8).next_power_of_two().max(LEAST_ALIGNMENT),
             allocation_bytes: number(CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+            memory_bytes: number(CL_DEVICE_GLOBAL_MEM_SIZE),
             svm: svm && unified,
             usm,
             command_buffers: if has(COMMAND_BUFFER) { graph::support(driver, entry) } else { None },
             records_copies: extension_version(driver, device, COMMAND_BUFFER) >= (0, 9, 5),
             stages: spaces.contains(&Space::Mapped),
             // A kernel's fault ends the driver's whole context.
-            fails_for_good: quirks.fails_for_good || entry.identity.platform == "NVIDIA CUDA",
+            fails_for_good: quirks.fails_for_good || is_nvidia,
+            releases_wait: quirks.releases_wait || is_nvidia,
             has_compiler: number(CL_DEVICE_COMPILER_AVAILABLE) != 0,
             takes_spirv: driver.device_text(device, CL_DEVICE_IL_VERSION).contains("SPIR-V"),
             extensions,

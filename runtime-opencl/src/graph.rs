@@ -82,7 +82,8 @@ impl OpenClGraph {
         device: Raw,
         nodes: &[GraphNode<'_, OpenClBuffer, OpenClKernel>],
     ) -> Result<Self> {
-        let calls = primary.facts.command_buffers.ok_or_else(|| Error::unsupported("a graph"))?;
+        let calls =
+            primary.facts.command_buffers.ok_or_else(|| Error::unsupported("a graph is not supported"))?;
         let nodes = nodes.iter().map(|node| Node::new(primary, node)).collect::<Result<Vec<_>>>()?;
         let graph = Self {
             primary: Arc::clone(primary),
@@ -182,7 +183,7 @@ fn object(
         Reach::Object(object) if Arc::ptr_eq(buffer.primary(), primary) && primary.facts.records_copies => {
             Ok((object, offset, bytes))
         }
-        _ => Err(Error::unsupported("a copy or fill of this memory in a command buffer")),
+        _ => Err(Error::unsupported("a copy or fill of this memory in a command buffer is not supported")),
     }
 }
 
@@ -190,7 +191,7 @@ fn set(bound: &mut Bound, kernel: &OpenClKernel, launch: &Launch<'_, OpenClBuffe
     if bound.set_all(kernel, launch.args())? {
         Ok(())
     } else {
-        Err(Error::unsupported("a view that must be copied, in a graph,"))
+        Err(Error::unsupported("a graph takes no view that must be copied"))
     }
 }
 

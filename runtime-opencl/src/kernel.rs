@@ -170,7 +170,7 @@ fn make(loaded: &Loaded, name: &CStr) -> Result<Owned<Function>> {
     let driver = loaded.primary.driver;
     let raw = driver.make("clCreateKernel", |calls, code| {
         // SAFETY: the program is built, and the name terminated.
-        Some(unsafe { (calls.clCreateKernel?)(loaded.program.raw(), name.as_ptr(), code) })
+        Some(unsafe { (calls.clCreateKernel?)(loaded.program(), name.as_ptr(), code) })
     })?;
     // SAFETY: it was just made.
     Ok(unsafe { Owned::new(driver, raw) })
@@ -323,5 +323,5 @@ impl Bound {
 
 #[cold]
 fn unknown(index: usize) -> Error {
-    Error::unsupported(format!("argument {index}, which is of a kind that this backend does not know,"))
+    Error::unsupported(format!("argument {index} is of a kind that this backend does not know"))
 }

@@ -31,11 +31,11 @@ pub(crate) fn check(launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
 #[cold]
 fn refusal(launch: &Launch<'_, OpenClBuffer>) -> Error {
     Error::unsupported(if launch.cooperative() {
-        "a cooperative launch"
+        "a cooperative launch is not supported"
     } else if launch.range().is_some() {
-        "a range"
+        "a range is not supported"
     } else {
-        "a cluster of groups"
+        "a cluster of groups is not supported"
     })
 }
 

@@ -48,6 +48,7 @@ mod builtin;
 mod catalog;
 mod context;
 mod convert;
+mod deferred_release;
 mod describe;
 mod device;
 mod driver;
@@ -78,8 +79,7 @@ pub use select::{Partition, Quirks, Selection};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::abi::BackendTable;
-use runtime_core::backend::{Backend, Level, Log};
+use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use catalog::Entry;
@@ -100,8 +100,13 @@ pub struct OpenCl {
 
 impl OpenCl {
     /// Offers the selected devices of a library. Nothing is loaded yet.
+    ///
+    /// # Safety
+    /// The library of the selection is an implementation of OpenCL, and the quirks are true of its devices. The caller
+    /// keeps to what [`Backend::open`] asks for.
+    #[allow(unsafe_code, reason = "names a library to load")]
     #[must_use]
-    pub fn with(selection: Selection, quirks: Quirks, log: Log) -> Self {
+    pub unsafe fn with(selection: Selection, quirks: Quirks, log: Log) -> Self {
         Self { log, selection, quirks, entries: Mutex::default(), primaries: Mutex::default() }
     }
 
@@ -146,13 +151,16 @@ impl OpenCl {
     }
 }
 
-impl Backend for OpenCl {
+// SAFETY: buffers are objects of the driver, queues are its command queues, and progress is what its events say.
+#[allow(unsafe_code, reason = "vouches for the backend")]
+unsafe impl Backend for OpenCl {
     const NAME: &'static str = "opencl";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Device = OpenClDevice;
 
-    fn open(log: Log) -> Result<Self> {
-        Ok(Self::with(Selection::default(), Quirks::default(), log))
+    unsafe fn open(log: Log) -> Result<Self> {
+        // SAFETY: the system's loader of drivers; the rest is the caller's promise.
+        Ok(unsafe { Self::with(Selection::default(), Quirks::default(), log) })
     }
 
     fn options() -> Vec<OptionSpec> {
@@ -194,8 +202,8 @@ impl Backend for OpenCl {
     }
 }
 
-/// The table of this backend, to register it in a program that links it in.
+/// This backend, to register it in a program that links it in.
 #[must_use]
-pub const fn backend() -> &'static BackendTable {
-    runtime_core::backend::table::<OpenCl>()
+pub const fn backend() -> LinkedBackend {
+    LinkedBackend::of::<OpenCl>()
 }

@@ -14,6 +14,7 @@ use runtime_core::backend::{Buffer, HostBytesMut};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::Primary;
+use crate::deferred_release::Object;
 use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
 use crate::facts::LEAST_ALIGNMENT;
@@ -111,6 +112,7 @@ impl OpenClBuffer {
         if most != 0 && bytes as u64 > most {
             return Err(out_of_memory(bytes, most));
         }
+        primary.make_room(bytes);
         let mut buffer = Self::empty(primary, bytes, space.host_visible());
         // Something is there even in an allocation of nothing.
         let wanted = bytes.max(1);
@@ -118,7 +120,7 @@ impl OpenClBuffer {
             Space::Device if !primary.facts.svm => {
                 if alignment > primary.facts.alignment_bytes {
                     return Err(Error::unsupported(format!(
-                        "an alignment of {alignment} bytes in memory without addresses (use space `shared`)"
+                        "memory without addresses has no alignment of {alignment} bytes; use space `shared`"
                     )));
                 }
                 buffer.object = Some(object(primary, 0, wanted, std::ptr::null_mut())?);
@@ -211,24 +213,17 @@ impl OpenClBuffer {
         if let (Some(object), Origin::Map) = (&self.object, origin) {
             unmap(&self.primary, object, memory);
         }
-        // Before the memory that it stands on.
-        self.object = None;
         let primary = &self.primary;
-        match (origin, &primary.facts.usm) {
-            (Origin::Svm, _) => {
-                let _ = primary.driver.call("clSVMFree", |calls| {
-                    // SAFETY: allocated in this context, freed once, and used by nobody any more.
-                    unsafe { (calls.clSVMFree?)(primary.context.raw(), memory) };
-                    Some(())
-                });
-            }
-            (Origin::Usm, Some(usm)) => {
-                let _ = primary.driver.extension("clMemFreeINTEL", || {
-                    // SAFETY: as above.
-                    unsafe { (usm.clMemFreeINTEL)(primary.context.raw(), memory) }
-                });
-            }
-            _ => {}
+        let svm = if origin == Origin::Svm { memory } else { std::ptr::null_mut() };
+        let object = self.object.take();
+        if object.is_some() || !svm.is_null() {
+            primary.release(Object::Memory { object, svm, bytes: self.bytes });
+        }
+        if let (Origin::Usm, Some(usm)) = (origin, &primary.facts.usm) {
+            let _ = primary.driver.extension("clMemFreeINTEL", || {
+                // SAFETY: as above.
+                unsafe { (usm.clMemFreeINTEL)(primary.context.raw(), memory) }
+            });
         }
     }
 
@@ -357,7 +352,8 @@ fn svm(primary: &Primary, bytes: usize) -> Result<*mut c_void> {
 }
 
 fn usm(primary: &Primary, space: Space, bytes: usize) -> Result<*mut c_void> {
-    let usm = primary.facts.usm.ok_or_else(|| Error::unsupported("unified shared memory"))?;
+    let usm =
+        primary.facts.usm.ok_or_else(|| Error::unsupported("unified shared memory is not supported"))?;
     let (context, none) = (primary.context.raw(), std::ptr::null());
     let alignment = u32::try_from(LEAST_ALIGNMENT).unwrap_or(0);
     let mut memory = std::ptr::null_mut();

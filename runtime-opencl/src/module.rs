@@ -14,6 +14,7 @@ use runtime_core::backend::{Module, Source};
 use runtime_core::{Error, ErrorKind, OptionSpec, Result, suggest};
 
 use crate::context::Primary;
+use crate::deferred_release::Object;
 use crate::driver::handle::{Owned, Program};
 use crate::driver::{Raw, code_text, numbers, written};
 use crate::facts::Facts;
@@ -56,13 +57,26 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) primary: Arc<Primary>,
-    pub(crate) program: Owned<Program>,
+    /// Always there until the drop.
+    program: Option<Owned<Program>>,
     device: usize,
 }
 
 impl Loaded {
+    pub(crate) fn program(&self) -> Raw {
+        self.program.as_ref().map_or(std::ptr::null_mut(), Owned::raw)
+    }
+
     pub(crate) fn device(&self) -> Raw {
         std::ptr::with_exposed_provenance_mut(self.device)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Some(program) = self.program.take() {
+            self.primary.release(Object::Program(program));
+        }
     }
 }
 
@@ -112,7 +126,7 @@ impl OpenClModule {
             symbols: symbols(primary, &program),
             loaded: Arc::new(Loaded {
                 primary: Arc::clone(primary),
-                program,
+                program: Some(program),
                 device: device.expose_provenance(),
             }),
         };
@@ -131,7 +145,7 @@ impl OpenClModule {
     /// # Errors
     /// `Unsupported` if the driver does not give it.
     pub fn binary(&self) -> Result<Vec<u8>> {
-        let (driver, program) = (self.loaded.primary.driver, self.loaded.program.raw());
+        let (driver, program) = (self.loaded.primary.driver, self.loaded.program());
         let devices = tell(&self.loaded.primary, program, CL_PROGRAM_DEVICES);
         let sizes = tell(&self.loaded.primary, program, CL_PROGRAM_BINARY_SIZES);
         let mut binaries: Vec<Vec<u8>> = numbers(&sizes).into_iter().map(|size| vec![0; size]).collect();
@@ -150,7 +164,7 @@ impl OpenClModule {
             numbers(&devices).into_iter().zip(binaries).find(|(device, _)| *device == self.loaded.device);
         own.map(|(_, binary)| binary)
             .filter(|binary| !binary.is_empty())
-            .ok_or_else(|| Error::unsupported("a binary of this code, by its driver,"))
+            .ok_or_else(|| Error::unsupported("the driver gives no binary of this code"))
     }
 }
 
@@ -223,7 +237,7 @@ fn with_il(primary: &Primary, code: &[u8]) -> Result<Owned<Program>> {
     } else {
         let create = driver
             .il_program(primary.entry.platform)
-            .ok_or_else(|| Error::unsupported("SPIR-V, by this driver,"))?;
+            .ok_or_else(|| Error::unsupported("this driver takes no SPIR-V"))?;
         driver.make("clCreateProgramWithILKHR", |_, status| {
             // SAFETY: as above.
             Some(unsafe { create(context, il, code.len(), status) })

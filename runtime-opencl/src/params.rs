@@ -87,7 +87,8 @@ impl Parameter {
             Sort::Value | Sort::Foreign => return None,
         };
         let written = matches!(self.sort, Sort::Tensor { constant: false, .. });
-        Some(Param { kind, access: if written { Access::Write } else { Access::Read }, dtype })
+        let access = if written { Access::Write } else { Access::Read };
+        Some(Param { kind, access, strided: false, dtype })
     }
 
     /// Refuses what no argument of a launch can be.

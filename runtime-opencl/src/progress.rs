@@ -180,6 +180,7 @@ impl Progress {
         drop(state);
         self.primary.check_alive()?;
         self.completed.fetch_max(ended, Ordering::AcqRel);
+        self.primary.release_deferred_if_idle();
         Ok(self.completed())
     }
 
@@ -270,6 +271,8 @@ impl Progress {
             state.end(tail);
         }
         self.completed.fetch_max(state.ended().min(tail), Ordering::AcqRel);
+        drop(state);
+        self.primary.release_deferred_if_idle();
         Ok(())
     }
 
@@ -280,7 +283,7 @@ impl Progress {
         }
         let state = self.state.lock();
         if state.covered < ticket {
-            return Err(Error::unsupported("a wait on the device for what is not marked"));
+            return Err(Error::unsupported("a wait on the device for what is not marked is not supported"));
         }
         // All in front of the first that comes after the ticket.
         let count = state.pending.partition_point(|pending| pending.after < ticket);

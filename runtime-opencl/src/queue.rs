@@ -50,7 +50,7 @@ pub struct OpenClQueue {
     queue: Owned<CommandQueue>,
     options: QueueOptions,
     submitting: Mutex<Submitting>,
-    progress: Progress,
+    progress: Arc<Progress>,
     timestamps: Mutex<Timestamps>,
     staging: Staging,
     /// Submissions, markers and barriers since the last flush.
@@ -60,13 +60,15 @@ pub struct OpenClQueue {
 impl OpenClQueue {
     pub(crate) fn open(primary: &Arc<Primary>, device: Raw, options: &QueueOptions) -> Result<Self> {
         primary.check_alive()?;
+        let progress = Arc::new(Progress::new(Arc::clone(primary)));
+        primary.deferred.watch(&progress);
         Ok(Self {
             primary: Arc::clone(primary),
             device: device.expose_provenance(),
             queue: command_queue(primary, device, options)?,
             options: *options,
             submitting: Mutex::default(),
-            progress: Progress::new(Arc::clone(primary)),
+            progress,
             timestamps: Mutex::default(),
             staging: Staging::default(),
             unflushed: AtomicU32::new(0),
@@ -174,7 +176,7 @@ impl OpenClQueue {
         if buffers.iter().all(|buffer| Arc::ptr_eq(buffer.primary(), &self.primary)) {
             return Ok(());
         }
-        Err(Error::unsupported("a copy on the device between devices that share no context"))
+        Err(Error::unsupported("devices that share no context do not copy between each other"))
     }
 
     fn submit_marker(&self) -> Result<Owned<Event>> {
@@ -340,10 +342,14 @@ impl Queue for OpenClQueue {
         let (of, _) = from.range("copy: source", of, rows.span_bytes(rows.source_pitch))?;
         self.check_own([to, from])?;
         let (End::Object(to, at), End::Object(from, of)) = (to.end(at), from.end(of)) else {
-            return Err(Error::unsupported("a copy of rows of memory that is no buffer of the driver"));
+            return Err(Error::unsupported(
+                "a copy of rows of memory that is no buffer of the driver is not supported",
+            ));
         };
         if to == from && rows.destination_pitch != rows.source_pitch {
-            return Err(Error::unsupported("a copy of rows within a buffer, between pitches that differ,"));
+            return Err(Error::unsupported(
+                "rows within a buffer are not copied between pitches that differ",
+            ));
         }
         self.took(place, self.lane().copy_rows((to, at), (from, of), rows)?);
         Ok(())
@@ -385,7 +391,9 @@ impl Queue for OpenClQueue {
 
     fn timestamp(&self, place: Place) -> Result<()> {
         if !self.options.timestamps {
-            return Err(Error::unsupported("a timestamp of a queue opened without `timestamps`"));
+            return Err(Error::unsupported(
+                "a timestamp of a queue opened without `timestamps` is not supported",
+            ));
         }
         let event = self.submit_marker()?;
         self.timestamps.lock().add(place.ticket, event.share()?);
@@ -447,14 +455,14 @@ impl Queue for OpenClQueue {
 
     fn finish(&self, ticket: u64) -> Result<()> {
         if self.primary.quirks.polls || self.primary.driver.is_serial() {
-            return Err(Error::unsupported("a wait that blocks in this driver"));
+            return Err(Error::unsupported("a wait that blocks in this driver is not supported"));
         }
         self.progress.finish(ticket, self.raw())
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
         if !Arc::ptr_eq(&self.primary, &other.primary) {
-            return Err(Error::unsupported("a wait on the device for another one, which shares no context,"));
+            return Err(Error::unsupported("the device cannot wait for one that shares no context with it"));
         }
         if std::ptr::eq(self, other) {
             return Ok(());

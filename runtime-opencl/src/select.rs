@@ -87,6 +87,8 @@ pub struct Quirks {
     pub usm: bool,
     /// What fails ends everything behind it, so that launches need no event each to be watched.
     pub fails_for_good: bool,
+    /// Releasing an object waits for every kernel that is running: releases are deferred until the device is idle.
+    pub releases_wait: bool,
     /// Its functions that wait cannot be relied on, so every wait looks again and again.
     pub polls: bool,
     /// Most work-items of a group, where the driver claims more than work.
@@ -104,6 +106,7 @@ impl Default for Quirks {
             svm: true,
             usm: true,
             fails_for_good: false,
+            releases_wait: false,
             polls: false,
             group_items: None,
             partition: Partition::default(),

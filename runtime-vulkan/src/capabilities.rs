@@ -15,13 +15,15 @@ pub(crate) fn check(wanted: &[u32], facts: &Facts) -> Result<()> {
         (!there).then_some(name)
     });
     if let Some(name) = lacking {
-        return Err(Error::unsupported(format!("{name}, which the code needs, on this device,")));
+        return Err(Error::unsupported(format!("the code needs {name}, which this device does not have")));
     }
     match wanted.iter().find(|&&number| capability(number, facts).is_none()) {
         None => Ok(()),
-        Some(4 | 6) => Err(Error::unsupported("code for OpenCL (its format is \"spirv-kernel\") on Vulkan")),
+        Some(4 | 6) => {
+            Err(Error::unsupported("the code is for OpenCL (its format is \"spirv-kernel\"), not for Vulkan"))
+        }
         Some(number) => Err(Error::unsupported(format!(
-            "capability {number} of SPIR-V, which the code needs and this backend does not know,"
+            "the code needs capability {number} of SPIR-V, which this backend does not know"
         ))),
     }
 }

@@ -65,20 +65,19 @@ impl Device for VulkanDevice {
         logical.check_alive()?;
         let space = Space::of(space, &logical.facts)?;
         let budget = logical.physical.budget(&logical.instance, &logical.facts);
-        let budget =
-            budget.ok_or_else(|| Error::unsupported("memory_usage, of which this driver does not tell,"))?;
+        let budget = budget.ok_or_else(|| Error::unsupported("this driver does not tell memory_usage"))?;
         let on_device = space != Space::Pinned;
         let heaps = logical.facts.heaps.iter().zip(budget).filter(|(heap, _)| heap.on_device == on_device);
         let largest = heaps.max_by_key(|(heap, _)| heap.bytes);
-        let (heap, (budget, used)) =
-            largest.ok_or_else(|| Error::unsupported("memory_usage of this space"))?;
+        let (heap, (budget, used)) = largest
+            .ok_or_else(|| Error::unsupported("this driver does not tell memory_usage of this space"))?;
         Ok(MemoryUsage { free_bytes: budget.saturating_sub(used).min(heap.bytes), total_bytes: heap.bytes })
     }
 
     fn allocate(&self, request: &Allocate<'_, VulkanQueue>) -> Result<VulkanBuffer> {
         self.context.logical.check_alive()?;
         if request.huge_pages {
-            return Err(Error::unsupported("huge_pages"));
+            return Err(Error::unsupported("huge_pages are not supported by this device"));
         }
         let space = Space::of(request.space, &self.context.logical.facts)?;
         VulkanBuffer::allocate(&self.context, space, request.bytes, request.alignment_bytes)

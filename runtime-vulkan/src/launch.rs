@@ -233,13 +233,14 @@ impl<'k> Scalars<'k> {
 
 #[cold]
 fn unknown(index: usize) -> Error {
-    Error::unsupported(format!("argument {index}, which is of a kind that this backend does not know,"))
+    Error::unsupported(format!("argument {index} is of a kind that this backend does not know"))
 }
 
 #[cold]
 fn local(kernel: &VulkanKernel, index: usize) -> Error {
     Error::unsupported(format!(
-        "argument {index} of kernel \"{}\", a size of work-group memory (give it as a specialisation constant),",
+        "argument {index} of kernel \"{}\" is a size of work-group memory, which is not supported; give it as a \
+             specialisation constant",
         kernel.name
     ))
 }

@@ -81,8 +81,7 @@ pub use queue::VulkanQueue;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use runtime_core::abi::BackendTable;
-use runtime_core::backend::{Backend, Level, Log};
+use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::Context;
@@ -112,12 +111,14 @@ impl State {
     }
 }
 
-impl Backend for Vulkan {
+// SAFETY: buffers are objects of the driver, and progress is what its timeline semaphores say.
+#[allow(unsafe_code, reason = "vouches for the backend")]
+unsafe impl Backend for Vulkan {
     const NAME: &'static str = "vulkan";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Device = VulkanDevice;
 
-    fn open(log: Log) -> Result<Self> {
+    unsafe fn open(log: Log) -> Result<Self> {
         Ok(Self { log, state: Mutex::default() })
     }
 
@@ -169,8 +170,8 @@ impl Backend for Vulkan {
     }
 }
 
-/// The table of this backend, to register it in a program that links it in.
+/// This backend, to register it in a program that links it in.
 #[must_use]
-pub const fn backend() -> &'static BackendTable {
-    runtime_core::backend::table::<Vulkan>()
+pub const fn backend() -> LinkedBackend {
+    LinkedBackend::of::<Vulkan>()
 }

@@ -128,11 +128,13 @@ impl Kernel for VulkanKernel {
         let tensors = self.interface.slots.iter().map(|slot| Param {
             kind: ArgKind::Tensor,
             access: slot.access,
+            strided: false,
             dtype: slot.dtype,
         });
         let values = self.interface.block.members.iter().map(|member| Param {
             kind: if member.dtype.is_some() { ArgKind::Scalar } else { ArgKind::Bytes },
             access: Access::Read,
+            strided: false,
             dtype: member.dtype,
         });
         KernelInfo {

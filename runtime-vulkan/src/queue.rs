@@ -20,14 +20,8 @@ use crate::progress::{Landing, Shared};
 use crate::record::{Keep, RING_PIECE_BYTES, Recorder};
 use crate::staging::{Host, Transfer};
 
-/// Longest time that a submission waits for work of another device.
-const FOREIGN_SLICE: Duration = Duration::from_millis(10);
-
 /// Longest that a wait without a deadline blocks in the driver; whoever waits looks then, and goes on.
 const BLOCKED_SLICE: Duration = Duration::from_secs(5);
-
-/// How long a submission waits at a time for what the driver did not take to be seen to have failed.
-const REFUSED_SLICE: Duration = Duration::from_micros(100);
 
 /// Bytes of an upload for what a fill copies.
 const FILL_BYTES: u64 = 16;
@@ -54,7 +48,9 @@ impl VulkanQueue {
         if Arc::ptr_eq(buffer.context(), &self.shared.context) {
             return Ok(());
         }
-        Err(Error::unsupported(format!("{what} of another Vulkan device (read and write it instead)")))
+        Err(Error::unsupported(format!(
+            "{what} of another Vulkan device is not supported; read and write it instead"
+        )))
     }
 }
 
@@ -270,23 +266,25 @@ impl Queue for VulkanQueue {
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
         let source = &other.shared;
-        if Arc::ptr_eq(&source.context, &self.shared.context) {
-            source.settle();
-            // What the driver does not have, or did not take, moves no semaphore: that is waited for here.
-            if !source.was_handed(ticket) && source.poll()? < ticket {
-                other.recorder.lock().flush();
-            }
-            while !source.was_handed(ticket) && source.poll()? < ticket {
-                std::thread::sleep(REFUSED_SLICE);
-            }
-            if source.poll()? < ticket {
-                self.recorder.lock().wait_for(&source.semaphore, ticket);
-            }
+        if source.poll()? >= ticket {
             return Ok(());
         }
-        while source.poll()? < ticket {
-            source.wait(ticket, FOREIGN_SLICE)?;
+        if !Arc::ptr_eq(&source.context, &self.shared.context) {
+            return Err(Error::unsupported(
+                "the device cannot wait for one that shares no semaphore with it",
+            ));
         }
+        source.settle();
+        if !source.was_handed(ticket) {
+            other.recorder.lock().flush();
+        }
+        // What the driver does not have, or did not take, moves no semaphore.
+        if !source.was_handed(ticket) && source.poll()? < ticket {
+            return Err(Error::unsupported(
+                "a wait on the device for what the driver has not taken is not supported",
+            ));
+        }
+        self.recorder.lock().wait_for(&source.semaphore, ticket);
         Ok(())
     }
 

@@ -100,6 +100,7 @@ fn generate() -> String {
         ("mod.rs", source("mod.rs")),
         ("data.rs", source("data.rs")),
         ("kernel.rs", source("kernel.rs")),
+        ("limits.rs", source("limits.rs")),
         ("table.rs", expand_tables(&source("table.rs"))),
     ];
     let mut export =

@@ -16,6 +16,11 @@
 #define VERSION "1.0.0"
 
 /* A constant `rt_Str` of a string literal. */
+/* The format of its code. */
+#ifndef FORMAT
+#define FORMAT "null"
+#endif
+
 #define TEXT(literal) {(const uint8_t *)(literal), sizeof(literal) - 1}
 
 /* Queues count their calls, for the kernel `counters`; the order is that of the null backend. */

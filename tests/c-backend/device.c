@@ -11,7 +11,7 @@ static const rt_MemorySpace spaces[SPACES] = {
     {TEXT("device"), UINT64_C(2) << 30, ALIGNMENT_BYTES, RT_SPACE_KERNEL_VISIBLE},
     {TEXT("pinned"), UINT64_C(1) << 30, ALIGNMENT_BYTES, RT_SPACE_HOST_VISIBLE | RT_SPACE_KERNEL_VISIBLE},
 };
-static const rt_Str formats[] = {TEXT("null")};
+static const rt_Str formats[] = {TEXT(FORMAT)};
 static const rt_Property properties[] = {{TEXT("simulated"), RT_VALUE_FLAG, 0, {.integer = 1}}};
 
 /* What both devices have in common. */

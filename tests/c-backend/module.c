@@ -132,8 +132,8 @@ static rt_Status load(rt_Handle device, const rt_ModuleSource *theirs, rt_Handle
     struct module *module = NULL;
     (void)device;
     take_known(&source, sizeof source, theirs);
-    if (source.format.len != 4 || memcmp(source.format.ptr, "null", 4) != 0) {
-        return fail(RT_ERROR_UNSUPPORTED, "code of format \"%.*s\"; pass \"null\"", (int)source.format.len,
+    if (source.format.len != sizeof FORMAT - 1 || memcmp(source.format.ptr, FORMAT, sizeof FORMAT - 1) != 0) {
+        return fail(RT_ERROR_UNSUPPORTED, "code of format \"%.*s\"; pass \"" FORMAT "\"", (int)source.format.len,
                     (const char *)source.format.ptr);
     }
     if (source.code == NULL) {

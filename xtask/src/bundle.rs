@@ -10,7 +10,7 @@ use crate::process::{Failure, Outcome, output, run};
 use crate::workspace::{Profile, Target, Workspace};
 
 /// Executables of the bundle beside the benchmarks.
-const PROGRAMS: &[&str] = &["runtime", "conformance"];
+const PROGRAMS: &[&str] = &["runtime", "conformance", "kernel-fuzz"];
 /// Folders of the bundle.
 const PARTS: &[&str] = &["bin", "lib/runtime", "kernels", "interop"];
 /// Parts of earlier bundles, which some of them may lack.

@@ -3,6 +3,7 @@
 
 mod faults;
 mod fuzz;
+mod mutants;
 mod valgrind;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use std::process::Command;
 
 pub(crate) use faults::faults;
 pub(crate) use fuzz::fuzz;
+pub(crate) use mutants::mutants;
 pub(crate) use valgrind::valgrind;
 
 use crate::process::{Failure, Outcome, is_installed, output, run};

@@ -3,6 +3,7 @@
 
 mod bundle;
 mod eval;
+mod fuzz_kernels;
 mod harden;
 mod header;
 mod lint;
@@ -30,8 +31,14 @@ Tasks of this repository, run as `cargo xtask TASK`:
   tsan             core, null, host, kernels, the loader, the command and the suite under ThreadSanitizer
   fuzz [SECONDS [TARGET…]]
                    each fuzz target of tests/fuzz, or those, for a minute, or as long as that
+  fuzz kernels [SECONDS] [--seed N] [--devices host,opencl:0,…] [--jobs N] …
+                   random kernels on devices, against an interpreter of WGSL; what differs is made small and written
+                   to target/kernel-fuzz
   faults [PATH|TARGET…]
-                   the conformance suite with one call of the backend after the other refused
+                   the conformance suite with one call of the backend after the other refused, or answered by a lie
+  mutants [--in-place] [--shard K/N] [MODULE…]
+                   change one thing of a module at a time, all of them or a part, and see whether its tests notice: 95% of the
+                   changes at least; a run that was ended is taken up again
 
 `test` reads RUNTIME_REQUIRE, a comma-separated list of targets and tools whose absence is a failure.
 ";
@@ -62,8 +69,10 @@ fn perform(arguments: &[String]) -> Outcome {
         ("miri", []) => harden::miri(),
         ("valgrind", []) => harden::valgrind(),
         ("tsan", []) => harden::tsan(),
+        ("fuzz", [kernels, arguments @ ..]) if kernels == "kernels" => fuzz_kernels::perform(arguments),
         ("fuzz", arguments) => harden::fuzz(arguments),
         ("faults", backends) => harden::faults(backends),
+        ("mutants", arguments) => harden::mutants(arguments),
         ("bundle", [directory]) => bundle::perform(directory.as_ref(), &[]),
         ("bundle", [directory, option]) if option == "--wgpu" => {
             bundle::perform(directory.as_ref(), &[bundle::WGPU])

@@ -1,6 +1,7 @@
 //! Running other programs.
 
 use std::fmt;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -34,6 +35,29 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     eprintln!("+ {}", line(command));
     let status = command.status().map_err(|error| not_started(command, &error))?;
     if status.success() { Ok(()) } else { Err(Failure(format!("`{}` ended with {status}", line(command)))) }
+}
+
+/// Runs `command` as [`run`] does, with the lines of its output that `keep` chooses at the end of the failure.
+pub(crate) fn run_and_keep(command: &mut Command, mut keep: impl FnMut(&str) -> bool) -> Outcome {
+    eprintln!("+ {}", line(command));
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
+    let mut kept = Vec::new();
+    for text in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).split(b'\n')) {
+        let text = String::from_utf8_lossy(&text?).into_owned();
+        println!("{text}");
+        if keep(&text) {
+            kept.push(text);
+        }
+    }
+    let status = child.wait()?;
+    let words = || format!("`{}` ended with {status}\n{}", line(command), kept.join("\n"));
+    if status.success() { Ok(()) } else { Err(Failure(words())) }
+}
+
+/// Runs `command` as [`run`] does, and gives back its exit code, whatever it is; `None` if a signal ended it.
+pub(crate) fn run_to(command: &mut Command) -> Outcome<Option<i32>> {
+    eprintln!("+ {}", line(command));
+    Ok(command.status().map_err(|error| not_started(command, &error))?.code())
 }
 
 /// Runs `command` and gives back its standard output; its standard error goes to the terminal.
@@ -72,6 +96,14 @@ mod tests {
         let failure = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
         assert!(failure.to_string().contains("sh -c exit 3"), "{failure}");
         assert!(failure.to_string().contains('3'), "{failure}");
+    }
+
+    #[test]
+    fn chosen_lines_are_repeated_where_the_program_fails() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one FAILED; echo two ok; exit 101"]);
+        let failure = run_and_keep(&mut command, |line| line.ends_with("FAILED")).unwrap_err().to_string();
+        assert!(failure.ends_with("101\none FAILED"), "{failure}");
     }
 
     #[test]

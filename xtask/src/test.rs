@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::process::{Failure, Outcome, run};
+use crate::process::{Failure, Outcome, run, run_and_keep};
 use crate::requirements;
 use crate::workspace::{Profile, Workspace};
 
@@ -18,10 +18,27 @@ pub(crate) fn perform() -> Outcome {
     run(&mut workspace.cargo(&["build", "--quiet", "--workspace", "--all-targets"]))?;
     let steps = before_the_tests(&workspace);
     println!("\n{}", summary(&steps));
-    let tests = run(&mut workspace.cargo(&["test", "--workspace", "--no-fail-fast"]));
+    // What failed stands thousands of lines above the end otherwise.
+    let tests = run_and_keep(&mut workspace.cargo(&["test", "--workspace", "--no-fail-fast"]), failures());
     match steps.into_iter().find_map(|step| step.outcome.err().map(|failure| (step.name, failure))) {
         Some((name, failure)) => Err(Failure::new(format!("{name}: {failure}"))),
         None => tests,
+    }
+}
+
+/// Chooses the lines of a test runner that name a failed test, and the first ones of what it said.
+fn failures() -> impl FnMut(&str) -> bool {
+    const LINES_OF_EACH: usize = 24;
+    let mut left = 0;
+    move |line| {
+        if line.starts_with("---- ") {
+            left = LINES_OF_EACH;
+        } else if line.starts_with("failures:") || line.starts_with("test result:") {
+            left = 0;
+        }
+        let is_chosen = left > 0 || (line.starts_with("test ") && line.ends_with("FAILED"));
+        left = left.saturating_sub(1);
+        is_chosen
     }
 }
 
@@ -82,6 +99,18 @@ fn summary(steps: &[Step]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_test_is_named_with_what_it_said() {
+        let lines =
+            ["test a ... ok", "test b ... FAILED", "", "failures:", "", "---- b ----", "b is wrong", ""];
+        let ends = ["failures:", "    b", "", "test result: FAILED. 1 passed; 1 failed"];
+        let mut choose = failures();
+        let chosen: Vec<_> = lines.iter().chain(&ends).filter(|line| choose(line)).collect();
+        assert_eq!(chosen, [&"test b ... FAILED", &"---- b ----", &"b is wrong", &""]);
+        choose("---- c ----");
+        assert_eq!((0..100).filter(|_| choose("words")).count(), 23);
+    }
 
     #[test]
     fn the_summary_shows_what_failed_and_why() {

@@ -1,8 +1,8 @@
-//! The CSV report: one line per row.
+//! The CSV report: a header and one line per row.
 
 use runtime_core::{Error, ErrorKind, Measurement, Result, Validation};
 
-use super::{Report, Row};
+use super::Row;
 
 /// A column: its name, and its value where there is one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
@@ -66,16 +66,22 @@ fn wrong_elements(measurement: &Measurement) -> Option<usize> {
     }
 }
 
-/// A header and one line per row.
-pub(crate) fn csv(report: &Report) -> Result<String> {
-    write(report).map_err(|error| Error::new(ErrorKind::Internal, format!("CSV: {error}")))
+/// The names of the columns.
+pub(super) fn header() -> Result<String> {
+    record(COLUMNS.map(|(name, _)| name))
 }
 
-fn write(report: &Report) -> Result<String, Box<dyn std::error::Error>> {
+/// The line of a row.
+pub(super) fn line(row: &Row) -> Result<String> {
+    record(COLUMNS.map(|(_, value)| value(row).unwrap_or_default()))
+}
+
+fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<String> {
+    write(cells).map_err(|error| Error::new(ErrorKind::Internal, format!("CSV: {error}")))
+}
+
+fn write(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<String, Box<dyn std::error::Error>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS.map(|(name, _)| name))?;
-    for row in &report.rows {
-        writer.write_record(COLUMNS.map(|(_, value)| value(row).unwrap_or_default()))?;
-    }
+    writer.write_record(cells)?;
     Ok(String::from_utf8(writer.into_inner()?)?)
 }

@@ -1,21 +1,33 @@
 //! The JSON report, version 1.
 
-use runtime_core::{Measurement, Mismatch, Statistics, Validation};
+use runtime_core::{Measurement, Mismatch, Options, Statistics, Validation};
 use serde_json::{Value, json};
 
-use super::{Code, KernelIdentity, Outcome, Report, Row, describe};
+use super::{Code, KernelIdentity, Outcome, Row, describe};
 
-/// The whole report.
-pub(crate) fn json(report: &Report) -> String {
-    let rows: Vec<Value> = report.rows.iter().map(row).collect();
+/// Everything before the rows.
+pub(super) fn head(options: &Options) -> String {
     let document = json!({
         "schema": "runtime.evaluation",
         "version": 1,
         "runtime": describe::program(),
-        "device_options": describe::options(&report.options),
-        "rows": rows,
+        "device_options": describe::options(options),
     });
-    format!("{document:#}\n")
+    let text = format!("{document:#}");
+    let open = text.strip_suffix("\n}").unwrap_or(&text);
+    format!("{open},\n  \"rows\": [")
+}
+
+/// A row, with what stands between it and the one before.
+pub(super) fn row_text(row: &Row, is_first: bool) -> String {
+    // Text in JSON has no line breaks of its own.
+    let text = format!("{:#}", self::row(row)).replace('\n', "\n    ");
+    format!("{}\n    {text}", if is_first { "" } else { "," })
+}
+
+/// Everything behind the rows; `complete` tells whether all of them are there.
+pub(super) fn tail(complete: bool) -> String {
+    format!("\n  ],\n  \"complete\": {complete}\n}}\n")
 }
 
 fn row(row: &Row) -> Value {
@@ -111,4 +123,22 @@ fn statistics(statistics: &Statistics) -> Value {
         "median_ci95_ns": statistics.median_ci95_ns,
         "outliers": statistics.outliers,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_any_length_is_a_document() {
+        let head = head(&Options::new().with("a", "}"));
+        let row = |index: usize| format!("{}\n    {{}}", if index == 0 { "" } else { "," });
+        for rows in 0..3 {
+            let text = format!("{head}{}{}", (0..rows).map(row).collect::<String>(), tail(rows == 2));
+            let document: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(document["rows"].as_array().unwrap().len(), rows);
+            assert_eq!(document["complete"], json!(rows == 2));
+            assert_eq!(document["device_options"]["a"], json!("}"));
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod csv;
 pub(crate) mod describe;
 pub(crate) mod figure;
 mod json;
+mod sink;
 mod table;
 
 use std::path::PathBuf;
@@ -15,18 +16,8 @@ use crate::settings::Settings;
 use crate::spec::Spec;
 
 pub(crate) use code::Code;
-pub(crate) use csv::csv;
-pub(crate) use json::json;
-pub(crate) use table::table;
-
-/// All rows of a run of the command.
-#[derive(Debug)]
-pub(crate) struct Report {
-    /// Kernel by kernel, the devices of each in order.
-    pub(crate) rows: Vec<Row>,
-    /// What the devices were opened with.
-    pub(crate) options: Options,
-}
+pub(crate) use sink::{Form, Reports, Sink};
+pub(crate) use table::Columns;
 
 /// A kernel on a device.
 #[derive(Debug)]
@@ -102,7 +93,7 @@ impl Outcome {
     /// Why there is no figure, or why it was not checked.
     pub(crate) fn reason(&self) -> Option<String> {
         match self {
-            Self::NotRun(error) | Self::Failed(error) => Some(error.to_string()),
+            Self::NotRun(error) | Self::Failed(error) => Some(told(error)),
             Self::Measured(measurement) => match &measurement.validation {
                 Validation::Skipped { reason } => Some(reason.clone()),
                 Validation::Failed(mismatch) => Some(mismatch.to_string()),
@@ -119,20 +110,21 @@ impl Outcome {
     }
 }
 
+/// An error as users read it: a lack of memory is the first thing that it says.
+pub(crate) fn told(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::OutOfMemory if !error.message().starts_with("out of memory") => {
+            format!("out of memory: {error}")
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// `right`, `wrong` or `unchecked`.
 pub(crate) const fn status_of(validation: &Validation) -> &'static str {
     match validation {
         Validation::Passed(_) => "right",
         Validation::Failed(_) => "wrong",
         Validation::Skipped { .. } => "unchecked",
-    }
-}
-
-impl Report {
-    /// Whether something ran, and nothing that ran is wrong or failed.
-    pub(crate) fn is_right(&self) -> bool {
-        let statuses = || self.rows.iter().map(|row| row.outcome.status());
-        statuses().any(|status| matches!(status, "right" | "unchecked"))
-            && statuses().all(|status| !matches!(status, "wrong" | "failed"))
     }
 }

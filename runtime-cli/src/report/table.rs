@@ -1,51 +1,108 @@
-//! The table of `runtime eval`, with what is wrong below it.
+//! The table of `runtime eval`, line by line, with what is wrong below it.
 
 use std::fmt::Write;
 
-use runtime_core::{Measurement, Validation};
+use console::measure_text_width;
+use runtime_core::{Error, Measurement, Validation};
 
 use super::figure::{duration, significant, uncertainty};
-use super::{Code, Outcome, Report, Row};
-use crate::table::Table;
+use super::{Code, Outcome, Row, told};
 
 const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
+/// What most figures need, from the status on: rows appear as they are measured, so the widest is not known.
+const WIDTHS: [usize; 7] = [21, 16, 9, 8, 8, 12, 1];
 
-/// One row per kernel and device, and notes.
-pub(crate) fn table(report: &Report) -> String {
-    let mut table = Table::new(&HEADER);
-    let mut notes = String::new();
-    for row in &report.rows {
-        table.row(cells(row));
-        if let Some(note) = note(row) {
-            let _ = writeln!(notes, "{} on {}: {note}", row.kernel.name, row.device);
+/// The columns of a table whose rows appear one by one, and the notes below it.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    widths: [usize; HEADER.len()],
+    /// Of the terminal; a pipe has none.
+    terminal: Option<usize>,
+    notes: String,
+}
+
+impl Columns {
+    /// Columns that these names fit into.
+    pub(crate) fn new<'a>(
+        kernels: impl Iterator<Item = &'a str>,
+        devices: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let mut widths = HEADER.map(measure_text_width);
+        widths[0] = kernels.map(measure_text_width).fold(widths[0], usize::max);
+        widths[1] = devices.map(measure_text_width).fold(widths[1], usize::max);
+        for (width, usual) in widths[2..].iter_mut().zip(WIDTHS) {
+            *width = usual.max(*width);
         }
+        let terminal = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+        Self { widths, terminal, notes: String::new() }
     }
-    match notes.is_empty() {
-        true => table.to_string(),
-        false => format!("{table}\n{notes}"),
+
+    /// The first line.
+    pub(super) fn header(&self) -> String {
+        self.line(&HEADER.map(str::to_owned))
+    }
+
+    /// The line of a row. What it has no room for is kept for the notes.
+    pub(super) fn row(&mut self, row: &Row) -> String {
+        let mut note = note(row);
+        let mut cells = vec![row.kernel.name.clone(), row.device.clone()];
+        match &row.outcome {
+            Outcome::Measured(measurement) => {
+                cells.push(status(measurement));
+                cells.extend(figures(measurement));
+            }
+            Outcome::NotRun(error) => cells.push(format!("not run: {}", headline(error))),
+            Outcome::Failed(error) => cells.push(format!("failed: {}", headline(error))),
+        }
+        if let (Outcome::NotRun(error) | Outcome::Failed(error), Some(cell)) =
+            (&row.outcome, cells.last_mut())
+            && self.shorten(cell)
+        {
+            note = Some(told(error));
+        }
+        if let Some(note) = note {
+            let _ = writeln!(self.notes, "{} on {}: {note}", row.kernel.name, row.device);
+        }
+        self.line(&cells)
+    }
+
+    /// What stands below the table.
+    pub(super) fn notes(&self) -> String {
+        if self.notes.is_empty() { String::new() } else { format!("\n{}", self.notes) }
+    }
+
+    /// Cuts a last cell to what is left of the terminal's line; whether something is missing.
+    fn shorten(&self, cell: &mut String) -> bool {
+        const LEAST: usize = 20;
+        let Some(terminal) = self.terminal else { return false };
+        let room = terminal.saturating_sub(self.widths[0] + self.widths[1] + 4).max(LEAST);
+        let is_long = measure_text_width(cell) > room;
+        if is_long {
+            *cell = console::truncate_str(cell, room, "…").into_owned();
+        }
+        is_long
+    }
+
+    fn line(&self, cells: &[String]) -> String {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(self.widths) {
+            let padding = width.saturating_sub(measure_text_width(cell)) + 2;
+            let _ = write!(line, "{cell}{:padding$}", "");
+        }
+        line.truncate(line.trim_end().len());
+        line + "\n"
     }
 }
 
-fn cells(row: &Row) -> Vec<String> {
-    let mut cells = vec![row.kernel.name.clone(), row.device.clone()];
-    match row.outcome.measurement() {
-        Some(measurement) => {
-            cells.push(status(measurement));
-            cells.extend(figures(measurement));
-        }
-        None => cells.push(match &row.outcome {
-            Outcome::NotRun(error) => format!("not run: {}", first_line(error.message())),
-            Outcome::Failed(error) => format!("failed: {}", first_line(error.message())),
-            Outcome::Measured(_) => String::new(),
-        }),
-    }
-    cells.resize(HEADER.len(), "—".to_owned());
-    cells
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// The line of an error that says most: a compiler's first error, which notes and warnings may precede.
+fn headline(error: &Error) -> String {
+    let text = told(error);
+    let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
+    let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
+    // Control characters of a compiler or a file name would change the terminal.
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    found.unwrap_or_default().chars().map(clean).collect::<String>().trim().to_owned()
 }
 
 fn status(measurement: &Measurement) -> String {
@@ -76,7 +133,7 @@ fn figures(measurement: &Measurement) -> [String; 6] {
 fn note(row: &Row) -> Option<String> {
     let measurement = match &row.outcome {
         Outcome::NotRun(error) | Outcome::Failed(error) => {
-            return error.message().contains('\n').then(|| error.to_string());
+            return error.message().contains('\n').then(|| told(error));
         }
         Outcome::Measured(measurement) => measurement,
     };
@@ -98,4 +155,39 @@ fn note(row: &Row) -> Option<String> {
     }
     notes.extend(row.code.as_ref().and_then(Code::note));
     (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_core::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_the_names() {
+        let columns = Columns::new(["scale", "μ"].into_iter(), ["host:0", "opencl:10"].into_iter());
+        let cells = ["μ", "host:0", "right (exact)", "1 ns"].map(str::to_owned);
+        assert_eq!(columns.line(&cells), "μ       host:0     right (exact)          1 ns\n");
+        assert_eq!(columns.header().find("device"), Some(8));
+    }
+
+    #[test]
+    fn a_compiler_says_most_in_its_first_error() {
+        let log =
+            "k.c: In function 'f':\nk.c:1:2: warning: x\nk.c:1:20: error: 'u' undeclared\nexit status: 1: cc";
+        let error = Error::new(ErrorKind::CompileFailed, log).in_operation("load");
+        assert_eq!(headline(&error), "k.c:1:20: error: 'u' undeclared");
+        let error = Error::new(ErrorKind::OutOfMemory, "8 bytes\x1b[2J").in_operation("x");
+        assert_eq!(headline(&error), "out of memory: x: 8 bytes [2J");
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_the_rest_as_a_note() {
+        let columns =
+            Columns { terminal: Some(60), ..Columns::new(["k"].into_iter(), ["host:0"].into_iter()) };
+        let mut cell = format!("failed: {}", "x".repeat(60));
+        assert!(columns.shorten(&mut cell));
+        assert_eq!(measure_text_width(&cell), 44);
+        assert!(!columns.shorten(&mut cell));
+    }
 }

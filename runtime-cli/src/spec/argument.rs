@@ -232,7 +232,7 @@ fn interval(item: &Item<'_>, dtype: DType) -> Result<Interval> {
     let range = match (Interval::of(dtype), low.number()?, high.number()?) {
         (Interval::Whole(..), Number::Whole(low), Number::Whole(high)) => Interval::Whole(low, high),
         (Interval::Whole(..), ..) => return Err(item.error(&format!("{dtype} wants integers"))),
-        (Interval::Real(..), ..) => Interval::Real(low.real(f64::MIN)?, high.real(f64::MIN)?),
+        (Interval::Real(..), ..) => Interval::Real(low.finite()?, high.finite()?),
     };
     check_range(dtype, range).map_err(|message| item.error(&message))?;
     Ok(range)

@@ -9,7 +9,7 @@ use super::scalar::Number;
 /// Changes to a spec; none by default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes {
-    /// Other values of scalar arguments and of constants, by name; of several for a name the last one.
+    /// Other values of scalar arguments and of constants, each name once.
     pub(crate) values: Vec<(String, Number)>,
     /// Another element type.
     pub(crate) element: Option<DType>,
@@ -18,7 +18,7 @@ pub(crate) struct Changes {
 impl Changes {
     /// The value that `name` is changed to.
     pub(super) fn value(&self, name: &str) -> Option<Number> {
-        self.values.iter().rev().find(|(changed, _)| changed == name).map(|(_, value)| *value)
+        self.values.iter().find(|(changed, _)| changed == name).map(|(_, value)| *value)
     }
 
     /// Refuses what the spec at `path` has no place for.

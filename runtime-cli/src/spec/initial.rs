@@ -50,11 +50,7 @@ impl Interval {
 impl Init {
     /// Fills `bytes` with elements of `dtype`; a file is read elsewhere and leaves them alone.
     pub(crate) fn fill(&self, dtype: DType, bytes: &mut [u8]) {
-        let (part, parts) = match dtype {
-            DType::COMPLEX64 => (DType::F32, 2),
-            DType::COMPLEX128 => (DType::F64, 2),
-            other => (other, 1),
-        };
+        let (part, parts) = part_of(dtype);
         match self {
             Self::Zeros => bytes.fill(0),
             Self::Ones => each(part, bytes, |at| constant(part, u64::from(at % parts == 0))),
@@ -134,13 +130,50 @@ fn fraction(dtype: DType, word: u64) -> f64 {
 pub(crate) fn check_range(dtype: DType, range: Interval) -> Result<(), String> {
     match (range, integer_bounds(dtype)) {
         (Interval::Whole(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
-        (Interval::Real(low, high), _) if !(low < high && (high - low).is_finite()) => {
-            Err(format!("[{low}, {high}) is empty or infinite"))
+        (Interval::Real(low, high), _) if !low.is_finite() || !high.is_finite() => {
+            Err("wants finite numbers of at most 1.8e308".to_owned())
         }
+        (Interval::Real(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
+        (Interval::Real(low, high), _) => check_real(dtype, low, high),
         (Interval::Whole(low, high), Some((least, most))) if low < least || high > most + 1 => {
             Err(format!("[{low}, {high}) does not fit {dtype} ({least} to {most})"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether the type has numbers from `low` to `high`, and at both ends.
+fn check_real(dtype: DType, low: f64, high: f64) -> Result<(), String> {
+    let part = part_of(dtype).0;
+    let rounded = |value: f64| decode_real(part, encode_real(part, value));
+    match [low, high].into_iter().find(|end| !rounded(*end).is_finite()) {
+        Some(end) => {
+            Err(format!("{end:e} does not fit {dtype}, whose largest number is {:e}", largest(part)))
+        }
+        None if !(high - low).is_finite() => Err(format!("[{low:e}, {high:e}) is wider than 1.8e308")),
+        None if rounded(low) >= rounded(high) => {
+            Err(format!("{low:?} and {high:?} are the same number in {dtype}; widen the range"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The largest finite number of a floating-point type.
+fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => half::f16::MAX.to_f64(),
+        DType::BF16 => half::bf16::MAX.to_f64(),
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}
+
+/// The type of the parts of an element, and how many there are.
+const fn part_of(dtype: DType) -> (DType, usize) {
+    match dtype {
+        DType::COMPLEX64 => (DType::F32, 2),
+        DType::COMPLEX128 => (DType::F64, 2),
+        other => (other, 1),
     }
 }
 
@@ -200,5 +233,27 @@ mod tests {
         assert!(check_range(DType::I8, Interval::Whole(-128, 128)).is_ok());
         assert!(check_range(DType::I8, Interval::Whole(0, 129)).unwrap_err().contains("does not fit"));
         assert!(check_range(DType::F32, Interval::Real(1.0, 1.0)).unwrap_err().contains("empty"));
+    }
+
+    #[test]
+    fn a_range_that_the_type_does_not_hold_is_refused() {
+        let message = |dtype, low, high| check_range(dtype, Interval::Real(low, high)).unwrap_err();
+        let types = [
+            (DType::F16, 65504.0),
+            (DType::BF16, 3.3e38),
+            (DType::F32, f64::from(f32::MAX)),
+            (DType::COMPLEX64, f64::from(f32::MAX)),
+        ];
+        for (dtype, most) in types {
+            assert_eq!(check_range(dtype, Interval::Real(0.0, most)), Ok(()), "{dtype}");
+            assert!(message(dtype, 0.0, most * 2.0).contains("does not fit"), "{dtype}");
+            assert!(message(dtype, -most * 2.0, 0.0).contains("does not fit"), "{dtype}");
+            // Every value would be 0, which nearly every wrong kernel gets right.
+            assert!(message(dtype, 0.0, 1e-60).contains("the same number"), "{dtype}");
+            assert!(message(dtype, 1.0, 1.000_000_01).contains("the same number"), "{dtype}");
+        }
+        assert!(message(DType::F64, -1.7e308, 1.7e308).contains("wider than 1.8e308"));
+        assert_eq!(check_range(DType::F64, Interval::Real(0.0, f64::MAX)), Ok(()));
+        assert!(message(DType::F64, 0.0, f64::INFINITY).contains("finite numbers of at most 1.8e308"));
     }
 }

@@ -1,5 +1,6 @@
 //! Walks a TOML document so that every error names the file, the line and the nearest valid key.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,11 +15,22 @@ use super::scalar::Number;
 /// A document being read.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
-    pub(super) path: &'a Path,
-    pub(super) text: &'a str,
+    path: &'a Path,
+    text: &'a str,
+    /// The files that the part read so far names.
+    files: RefCell<Vec<PathBuf>>,
 }
 
 impl<'a> Document<'a> {
+    pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
+        Self { path, text, files: RefCell::new(vec![path.to_owned()]) }
+    }
+
+    /// The document itself and the files that it names.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.files.borrow().clone()
+    }
+
     /// The document's tables, or where its syntax is wrong.
     pub(super) fn parse(&self) -> Result<Spanned<DeTable<'a>>> {
         DeTable::parse(self.text).map_err(|error| self.error(&error.span().unwrap_or(0..0), error.message()))
@@ -171,9 +183,16 @@ impl<'a> Item<'a> {
     /// The file named by `path`, relative to the spec, which must exist.
     pub(super) fn existing(&self, path: &str) -> Result<PathBuf> {
         let resolved = self.document.resolve(path);
-        match resolved.is_file() {
-            true => Ok(resolved),
-            false => Err(self.error(&format!("there is no file \"{}\"", resolved.display()))),
+        match resolved.metadata() {
+            Ok(metadata) if metadata.is_file() => {
+                self.document.files.borrow_mut().push(resolved.clone());
+                Ok(resolved)
+            }
+            Ok(_) => Err(self.error(&format!("\"{}\" is not a regular file", resolved.display()))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(self.error(&format!("there is no file \"{}\"", resolved.display())))
+            }
+            Err(error) => Err(self.error(&format!("\"{}\": {error}", resolved.display()))),
         }
     }
 
@@ -206,11 +225,26 @@ impl<'a> Item<'a> {
     pub(super) fn number(&self) -> Result<Number> {
         match self.value.get_ref() {
             DeValue::Boolean(flag) => Ok(Number::Flag(*flag)),
-            DeValue::Integer(_) => self.whole(i128::MIN).map(Number::Whole),
-            DeValue::Float(float) => {
-                float.as_str().parse().map(Number::Real).map_err(|_| self.error("not a number"))
+            DeValue::Integer(integer) => {
+                let whole = i128::from_str_radix(integer.as_str(), integer.radix());
+                // More digits than any integer type has are still a real number.
+                whole.map(Number::Whole).or_else(|_| self.parse_real(integer.as_str()))
             }
+            DeValue::Float(float) => self.parse_real(float.as_str()),
             _ => Err(self.wants("a number")),
+        }
+    }
+
+    fn parse_real(&self, text: &str) -> Result<Number> {
+        text.parse().map(Number::Real).map_err(|_| self.error("not a number"))
+    }
+
+    /// A real number that is not infinite.
+    pub(super) fn finite(&self) -> Result<f64> {
+        let value = self.number()?.real().ok_or_else(|| self.wants("a number"))?;
+        match value.is_finite() {
+            true => Ok(value),
+            false => Err(self.error("wants finite numbers of at most 1.8e308")),
         }
     }
 

@@ -12,11 +12,10 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::{
-    Access, CodeFormat, Cost, DType, Error, ErrorKind, Geometry, On, Options, Result, Tolerance,
-};
+use runtime_core::{Access, CodeFormat, Cost, DType, Geometry, On, Options, Result, Tolerance};
 
 use crate::settings::Settings;
+use crate::text;
 pub(crate) use changes::Changes;
 use initial::Init;
 
@@ -35,12 +34,16 @@ pub(crate) struct Spec {
     pub(crate) specialise: Specialise,
     /// How it is spread over the device.
     pub(crate) geometry: Geometry,
+    /// The spec says how large a group is; otherwise the code may.
+    pub(crate) has_group_size: bool,
     /// What one call computes and moves.
     pub(crate) cost: Cost,
     /// What is right.
     pub(crate) reference: Option<Reference>,
     /// Defaults of the command's options.
     pub(crate) settings: Settings,
+    /// The spec and every file that it names.
+    files: Vec<PathBuf>,
 }
 
 /// An entry point of a code file.
@@ -102,6 +105,8 @@ pub(crate) struct TensorSpec {
 #[derive(Debug)]
 pub(crate) struct Reference {
     pub(crate) expected: Expected,
+    /// The spec says that a host kernel takes bytes by pointer.
+    pub(crate) takes_pointers: bool,
     pub(crate) tolerance: Tolerance,
 }
 
@@ -117,10 +122,12 @@ pub(crate) enum Expected {
 impl Spec {
     /// Reads a spec file, with `changes` to what it says.
     pub(crate) fn load(path: &Path, changes: &Changes) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot read the spec {}: {error}", path.display()))
-        })?;
-        parse::parse(path, &text, changes)
+        parse::parse(path, &text::read(path)?, changes)
+    }
+
+    /// The spec file and every file that it names.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.files.clone()
     }
 
     /// The tensors that the kernel writes, with their argument's place in the list.

@@ -26,11 +26,12 @@ const EVAL: [&str; 9] = [
     "cooldown_ms",
     "budget_s",
 ];
-const REFERENCE: [&str; 8] = ["path", "entry", "format", "options", "outputs", "rtol", "atol", "reduction"];
+const REFERENCE: [&str; 9] =
+    ["path", "entry", "format", "options", "bytes", "outputs", "rtol", "atol", "reduction"];
 
 /// Reads the text of the spec at `path`, with `changes` to it.
 pub(super) fn parse(path: &Path, text: &str, changes: &Changes) -> Result<Spec> {
-    let document = Document { path, text };
+    let document = Document::new(path, text);
     let table = document.parse()?;
     let top = Section::new(&document, "the spec", &table, &TOP)?;
     let version = top.required("version")?;
@@ -46,15 +47,19 @@ pub(super) fn parse(path: &Path, text: &str, changes: &Changes) -> Result<Spec> 
     changes.check(path, &changeable, specialise.element.is_some())?;
     names.extend(args.iter().filter_map(|arg| Some((arg.name.clone(), meaning(arg)?))));
     let name = top.optional("name").map(|item| item.text()).transpose()?;
+    let (geometry, has_group_size) =
+        top.optional("launch").map_or(Ok((Geometry::default(), false)), |item| launch(&item, &names))?;
     Ok(Spec {
         path: path.to_owned(),
         name: name.map_or_else(|| stem(path), str::to_owned) + &changes.describe(),
         kernel: code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "options"])?)?,
         specialise,
-        geometry: top.optional("launch").map_or(Ok(Geometry::default()), |item| launch(&item, &names))?,
+        geometry,
+        has_group_size,
         cost: top.optional("cost").map_or(Ok(Cost::default()), |item| cost(&item, &names))?,
         reference: top.optional("reference").map(|item| reference(&item, &args, &names)).transpose()?,
         settings: top.optional("eval").map_or(Ok(Settings::default()), |item| settings(&item))?,
+        files: document.files(),
         args,
     })
 }
@@ -169,13 +174,14 @@ fn specialise(item: &Item<'_>, changes: &Changes) -> Result<Specialise> {
     Ok(Specialise { constants, element: element.map(|element| changes.element.unwrap_or(element)) })
 }
 
-fn launch(item: &Item<'_>, names: &Names) -> Result<Geometry> {
+/// How the kernel is launched, and whether the spec says how large a group is.
+fn launch(item: &Item<'_>, names: &Names) -> Result<(Geometry, bool)> {
     let section = item.section("[launch]", &LAUNCH)?;
-    let extents = |key| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item, names));
+    let extents = |key, least| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item, names, least));
     let geometry = Geometry {
-        groups: extents("groups")?,
-        group_size: extents("group_size")?,
-        cluster: extents("cluster")?,
+        groups: extents("groups", 0)?,
+        group_size: extents("group_size", 1)?,
+        cluster: extents("cluster", 1)?,
         shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.amount(names, 0))?,
         cooperative: section.optional("cooperative").map_or(Ok(false), |item| item.flag())?,
         range: section.optional("range").map(|item| range(&item, names)).transpose()?,
@@ -186,18 +192,18 @@ fn launch(item: &Item<'_>, names: &Names) -> Result<Geometry> {
         _ if geometry.range.is_some() && !geometry.is_single() => {
             Err(section.error("`range` does not go with `groups` and `group_size`"))
         }
-        _ => Ok(geometry),
+        _ => Ok((geometry, section.has("group_size"))),
     }
 }
 
-fn extents(item: &Item<'_>, names: &Names) -> Result<[u32; 3]> {
+fn extents(item: &Item<'_>, names: &Names, least: i128) -> Result<[u32; 3]> {
     let items = if item.is_list() { item.list()? } else { vec![*item] };
     if !(1..=3).contains(&items.len()) {
         return Err(item.error(&format!("wants 1 to 3 dimensions, got {}", items.len())));
     }
     let mut extents = [1; 3];
     for (extent, item) in extents.iter_mut().zip(items) {
-        *extent = item.amount(names, 1)?;
+        *extent = item.amount(names, least)?;
     }
     Ok(extents)
 }
@@ -251,7 +257,9 @@ fn reference(item: &Item<'_>, args: &[Argument], names: &Names) -> Result<Refere
         atol: tolerance("atol")?,
         reduction_length: section.optional("reduction").map(|item| reduction(&item, names)).transpose()?,
     };
-    Ok(Reference { expected, tolerance })
+    let takes_pointers =
+        section.optional("bytes").map_or(Ok(false), |item| item.choice(&[("pointer", true)]))?;
+    Ok(Reference { expected, takes_pointers, tolerance })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of at least 1")]

@@ -253,7 +253,8 @@ fn tables_are_checked_with_their_line() {
                 "[launch]\ngroups = [1, 1, 1, 1]",
                 "spec.toml:6: groups in [launch]: wants 1 to 3 dimensions, got 4",
             ),
-            ("[launch]\ngroups = 0", "spec.toml:6: groups in [launch]: must be at least 1, got 0"),
+            ("[launch]\ngroups = -1", "spec.toml:6: groups in [launch]: must be at least 0, got -1"),
+            ("[launch]\ngroup_size = 0", "spec.toml:6: group_size in [launch]: must be at least 1, got 0"),
             ("[launch]\ngrain = 4", "spec.toml:6: grain in [launch]: goes with `range` only"),
             (
                 "[launch]\nrange = [4, 0]",
@@ -295,7 +296,21 @@ fn tensors_are_checked_with_their_line() {
             ),
             ("init = \"file:missing.npy\"", "spec.toml:8: init in [[arg]]: there is no file \"missing.npy\""),
             ("init = \"ones\"\nseed = 2", "spec.toml:9: seed in [[arg]]: goes with init = \"random\" only"),
-            ("range = [1, 1]", "spec.toml:8: range in [[arg]]: [1, 1) is empty or infinite"),
+            ("range = [1, 1]", "spec.toml:8: range in [[arg]]: [1, 1) is empty"),
+            (
+                "range = [0, 1e39]",
+                "spec.toml:8: range in [[arg]]: 1e39 does not fit f32, whose largest number is 3.4",
+            ),
+            ("range = [-inf, 0]", "spec.toml:8: range in [[arg]]: wants finite numbers of at most 1.8e308"),
+            (
+                &format!("range = [0, 1{}]", "0".repeat(308)),
+                "spec.toml:8: range in [[arg]]: 1e308 does not fit f32",
+            ),
+            (
+                &format!("range = [0, 1{}]", "0".repeat(309)),
+                "range in [[arg]]: wants finite numbers of at most 1.8e308",
+            ),
+            ("init = \"file:.\"", "spec.toml:8: init in [[arg]]: \".\" is not a regular file"),
             ("range = [1]", "spec.toml:8: range in [[arg]]: wants [lo, hi]"),
             (
                 "strides = [1, 1]",
@@ -318,6 +333,11 @@ fn references_are_checked_with_their_line() {
             (
                 "outputs = []",
                 "spec.toml:10: outputs in [reference]: wants one file per written argument: 1, got 0",
+            ),
+            ("bytes = \"value\"", "spec.toml:9: missing key in [reference]"),
+            (
+                "path = \"k.c\"\nentry = \"k\"\nbytes = \"value\"",
+                "spec.toml:12: bytes in [reference]: unknown value \"value\"; valid: pointer",
             ),
             ("outputs = [\"data.npy\"]", "spec.toml:10: outputs in [reference]: wants \"file:PATH.npy\""),
             (
@@ -350,6 +370,26 @@ fn whole_specs_are_checked_with_their_line() {
             ),
         ],
     );
+}
+
+#[test]
+fn files_that_are_read_are_known() {
+    let spec = parse(HEAD).unwrap();
+    let names: Vec<_> = spec.files().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+    assert_eq!(names, ["spec.toml", "k.c"]);
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("k.c"), "").unwrap();
+    let path = folder.path().join("spec.toml");
+    std::fs::write(&path, format!("\u{feff}{HEAD}")).unwrap();
+    Spec::load(&path, &Changes::default()).unwrap();
+    let error = Spec::load(folder.path(), &Changes::default()).unwrap_err();
+    assert!(error.message().contains("is a folder, not a regular file"), "{error}");
+    let error = Spec::load(Path::new("/dev/zero"), &Changes::default()).unwrap_err();
+    assert!(error.message().contains("more than"), "{error}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn lower(path: &Path, arguments: &[&str]) -> Finished {
 #[test]
 fn each_format_is_written_in_its_own_language() {
     let (folder, path) = kernel();
-    for (format, words) in [("c", "scale("), ("opencl-c", "__kernel"), ("cuda-c", "__global__")] {
+    for (format, words) in [("c", "void scale"), ("opencl-c", "__kernel"), ("cuda-c", "__global__")] {
         let finished = lower(&path, &["--to", format, "--constant", "LENGTH=16"]);
         assert_eq!(finished.code, 0, "{}", finished.stderr);
         assert!(finished.stdout.contains(words), "{}", finished.stdout);

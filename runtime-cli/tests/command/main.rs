@@ -5,5 +5,7 @@
 mod accelerators;
 mod fixture;
 mod host;
+mod hostile;
+mod interruption;
 mod kernels;
 mod lower;

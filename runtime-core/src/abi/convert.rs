@@ -2,76 +2,101 @@
 
 #![allow(unsafe_code, reason = "reads raw memory that the contract of each structure describes")]
 
+use std::fmt::Display;
+
 use super::{
-    Error as RawError, Property, Status, Str, VALUE_FLAG, VALUE_INTEGER, VALUE_NUMBER, VALUE_TEXT, Value,
+    Error as RawError, Handle, MAX_LOG_BYTES, MAX_PROPERTIES, MAX_TEXT_BYTES, Property, Status, Str,
+    VALUE_FLAG, VALUE_INTEGER, VALUE_NUMBER, VALUE_TEXT, Value,
 };
 use crate::{Error, ErrorKind, Options, Result, Value as OptionValue, end_of};
 
-/// Reads text.
+/// No object lies at so low an address: it is a number that was taken for a pointer.
+const FIRST_ADDRESS: usize = 4096;
+
+/// Whether something may lie at the address.
+pub(crate) fn is_address<T>(pointer: *const T) -> bool {
+    pointer.addr() >= FIRST_ADDRESS && pointer.is_aligned()
+}
+
+/// Reads text; `field` is what messages call it.
 ///
 /// # Errors
-/// `AbiMismatch` for a null pointer with a length, or bytes that are not UTF-8.
+/// `AbiMismatch` for a bad address with a length, more than [`MAX_TEXT_BYTES`], or bytes that are not UTF-8.
 ///
 /// # Safety
 /// `text.ptr` is null or readable for `text.len` bytes.
-pub unsafe fn read_str(text: Str) -> Result<String> {
+pub unsafe fn read_str(field: impl Display, text: Str) -> Result<String> {
     // SAFETY: the caller's promise.
-    unsafe { borrow_str(text) }.map(str::to_owned)
+    unsafe { borrow_str(field, text) }.map(str::to_owned)
 }
 
-/// Borrows text for as long as its structure's contract says.
+/// Borrows text for as long as its structure's contract says; `field` is what messages call it.
 ///
 /// # Errors
 /// As [`read_str`].
 ///
 /// # Safety
 /// `text.ptr` is null or readable for `text.len` bytes for `'a`.
-pub unsafe fn borrow_str<'a>(text: Str) -> Result<&'a str> {
+pub unsafe fn borrow_str<'a>(field: impl Display, text: Str) -> Result<&'a str> {
     // SAFETY: the caller's promise.
-    let bytes = unsafe { borrow_slice(text.ptr, text.len) }?;
-    std::str::from_utf8(bytes)
-        .map_err(|_| Error::new(ErrorKind::AbiMismatch, "text across the seam is not UTF-8"))
+    let bytes = unsafe { borrow_slice(&field, text.ptr, text.len, MAX_TEXT_BYTES) }?;
+    std::str::from_utf8(bytes).map_err(|error| {
+        let (at, lossy) = (error.valid_up_to(), String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
+        mismatch(format!("{field} is not UTF-8, from byte {at} of {} on: {lossy:?}", bytes.len()))
+    })
 }
 
-/// Borrows an array.
+/// Borrows an array of at most `most` elements; `field` is what messages call it.
 ///
 /// # Errors
-/// `AbiMismatch` for a null or misaligned pointer with a length.
+/// `AbiMismatch` for a bad address with a length, or too many elements.
 ///
 /// # Safety
 /// `ptr` is null or points to `len` valid elements for `'a`.
-pub unsafe fn borrow_slice<'a, T>(ptr: *const T, len: usize) -> Result<&'a [T]> {
+pub unsafe fn borrow_slice<'a, T>(
+    field: impl Display,
+    ptr: *const T,
+    len: usize,
+    most: usize,
+) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);
     }
-    if ptr.is_null() || !ptr.is_aligned() {
-        return Err(Error::new(ErrorKind::AbiMismatch, format!("array of {len} elements at a bad address")));
+    let most = most.min(isize::MAX as usize / size_of::<T>().max(1));
+    if len > most {
+        return Err(mismatch(format!("{field} has {len} elements; more than {most} are not believed")));
     }
-    // SAFETY: not null, aligned, and the caller promises `len` elements.
+    if !is_address(ptr) {
+        return Err(mismatch(match ptr.is_null() {
+            true => format!("{field} has {len} elements at a null pointer"),
+            false => format!("{field} has {len} elements at {ptr:p}, which is no address of such an array"),
+        }));
+    }
+    // SAFETY: not null, aligned, of a size that can be, and the caller promises `len` elements.
     Ok(unsafe { std::slice::from_raw_parts(ptr, len) })
 }
 
-/// Reads a property list.
+/// Reads a property list; `field` is what messages call it.
 ///
 /// # Errors
 /// `AbiMismatch` for broken text or an unknown value kind.
 ///
 /// # Safety
 /// `list` is null or points to `count` properties whose text is readable.
-pub unsafe fn read_properties(list: *const Property, count: usize) -> Result<Options> {
+pub unsafe fn read_properties(field: impl Display, list: *const Property, count: usize) -> Result<Options> {
     // SAFETY: the caller's promise.
-    let list = unsafe { borrow_slice(list, count) }?;
+    let list = unsafe { borrow_slice(&field, list, count, MAX_PROPERTIES) }?;
     let mut options = Options::new();
-    for property in list {
+    for (index, property) in list.iter().enumerate() {
         // SAFETY: the caller promises readable text.
-        let key = unsafe { borrow_str(property.key) }?;
+        let key = unsafe { borrow_str(format_args!("{field}[{index}].key"), property.key) }?;
         // SAFETY: as above.
-        options.push(key, unsafe { read_value(property) }?);
+        options.push(key, unsafe { read_value(format_args!("{field}[{index}]"), property) }?);
     }
     Ok(options)
 }
 
-unsafe fn read_value(property: &Property) -> Result<OptionValue> {
+unsafe fn read_value(field: impl Display, property: &Property) -> Result<OptionValue> {
     Ok(match property.kind {
         // SAFETY: the kind says which member is set.
         VALUE_FLAG => OptionValue::Flag(unsafe { property.value.integer } != 0),
@@ -83,9 +108,9 @@ unsafe fn read_value(property: &Property) -> Result<OptionValue> {
             // SAFETY: the kind says which member is set.
             let text = unsafe { property.value.text };
             // SAFETY: the caller promises readable text.
-            OptionValue::Text(unsafe { read_str(text) }?)
+            OptionValue::Text(unsafe { read_str(format_args!("{field}.value.text"), text) }?)
         }
-        kind => return Err(Error::new(ErrorKind::AbiMismatch, format!("unknown value kind {kind}"))),
+        kind => return Err(mismatch(format!("{field}.kind is {kind}, which is none of `VALUE_*`"))),
     })
 }
 
@@ -152,16 +177,32 @@ pub unsafe fn from_status(status: Status) -> Result<()> {
 
 #[cold]
 unsafe fn take_error(status: Status) -> Error {
-    // SAFETY: the caller promises an error object.
+    if !is_address(status) {
+        return mismatch(format!("it returned {status:p} where a pointer to an error, or null, is due"));
+    }
+    // SAFETY: an address, and the caller promises an error object.
     let raw = unsafe { &*status };
-    let text = |text: Str| {
+    let kind = ErrorKind::from_code(raw.kind);
+    let mut unreadable = None;
+    let mut text = |field: &str, text: Str| {
         // SAFETY: text of an error object is readable until it is released.
-        unsafe { borrow_slice(text.ptr, text.len) }
-            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-            .unwrap_or_default()
+        match unsafe { borrow_slice(format_args!("Error.{field}"), text.ptr, text.len, MAX_LOG_BYTES) } {
+            Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Err(error) => {
+                unreadable.get_or_insert(error);
+                String::new()
+            }
+        }
     };
-    let mut error = Error::new(ErrorKind::from_code(raw.kind), text(raw.message));
-    let (operation, symbol) = (text(raw.operation), text(raw.symbol));
+    let mut message = text("message", raw.message);
+    let (operation, symbol) = (text("operation", raw.operation), text("symbol", raw.symbol));
+    if message.is_empty() {
+        message = format!("an error of kind {kind} ({}) without a message", raw.kind);
+    }
+    let mut error = Error::new(kind, message);
+    if let Some(unreadable) = unreadable {
+        error = error.with_note(unreadable.message());
+    }
     if raw.code != 0 || !symbol.is_empty() {
         error = error.with_driver(symbol, raw.code);
     }
@@ -173,6 +214,21 @@ unsafe fn take_error(status: Status) -> Error {
         unsafe { release(status) };
     }
     error
+}
+
+pub(crate) fn mismatch(message: String) -> Error {
+    Error::new(ErrorKind::AbiMismatch, message)
+}
+
+/// Refuses to go on where a call has succeeded without the object that it makes.
+///
+/// # Errors
+/// `AbiMismatch` for a null handle.
+pub(crate) fn check_handle(what: &str, handle: Handle) -> Result<()> {
+    match handle.is_null() {
+        true => Err(mismatch(format!("it succeeded, but gave no {what}: the handle is null"))),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -196,6 +252,6 @@ mod tests {
             Options::new().with("a", true).with("b", 7i64).with("c", 0.5).with("d", "x").with("d", "y");
         let raw = properties(&options);
         // SAFETY: `raw` borrows from `options`, which is alive.
-        assert_eq!(unsafe { read_properties(raw.as_ptr(), raw.len()) }.unwrap(), options);
+        assert_eq!(unsafe { read_properties("options", raw.as_ptr(), raw.len()) }.unwrap(), options);
     }
 }

@@ -234,7 +234,8 @@ pub struct Allocation {
     pub buffer: Handle,
     /// Address that kernels see, 0 where kernels take the handle.
     pub kernel_address: u64,
-    /// Where the program can reach the memory, null where it cannot.
+    /// Where the program can reach the memory, null where it cannot. The program may read it before anything was written: all
+    /// bytes are initialised, whatever they hold.
     pub host_pointer: *mut u8,
 }
 
@@ -350,6 +351,9 @@ pub const ARG_LOCAL: u8 = 4;
 pub const ACCESS_READ: u8 = 1;
 /// [`Arg::access`]: the kernel writes.
 pub const ACCESS_WRITE: u8 = 2;
+/// [`Param::access`](super::Param::access): the code computes with the strides of the tensor, so that a view with gaps may be
+/// passed.
+pub const ACCESS_STRIDED: u8 = 4;
 
 /// A tensor argument.
 #[repr(C)]
@@ -365,7 +369,8 @@ pub struct TensorArg {
     pub address: u64,
     /// Offset of the first element in the buffer.
     pub byte_offset: u64,
-    /// Bytes from the first to the last element, including both.
+    /// Bytes from the first element to the end of the one that lies last, so that `byte_offset` and these end within the
+    /// buffer. Elements before the first one, which negative strides reach, do not count.
     pub span_bytes: u64,
     /// Element type.
     pub dtype: DType,

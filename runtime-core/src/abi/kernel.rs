@@ -56,7 +56,7 @@ pub const UNKNOWN: u32 = u32::MAX;
 pub struct Param {
     /// `ARG_*`.
     pub kind: u8,
-    /// `ACCESS_*` of a tensor.
+    /// `ACCESS_*` of a tensor; older hosts ignore `ACCESS_STRIDED`.
     pub access: u8,
     /// Zero.
     pub reserved: u16,

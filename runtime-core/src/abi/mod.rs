@@ -11,6 +11,7 @@
 //! - A function pointer that is null or beyond `struct_size` means "unsupported".
 //! - Elements of arrays ([`Arg`], [`Property`], [`MemorySpace`], [`Str`]) are frozen within a major version.
 //! - For an out-structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
+//! - Core refuses lists and texts beyond the `MAX_*` limits: a count is a count of elements that are there.
 //! - Strings are UTF-8, with a length, not terminated. Whoever returns a borrowed string says how long it lives.
 //! - Nothing allocated on one side is freed by the other: [`Error`] carries its own release function.
 //! - No function of a table calls back into core, except [`HostTable::log`], which is thread-safe.
@@ -21,11 +22,13 @@
 mod convert;
 mod data;
 mod kernel;
+mod limits;
 mod table;
 
 pub use convert::*;
 pub use data::*;
 pub use kernel::*;
+pub use limits::*;
 pub use table::*;
 
 /// First field of every [`Header`]: the bytes `RUNTIME\0` read as a little-endian integer.

@@ -173,7 +173,8 @@ QueueTable => QueueCalls {
     poll: fn(queue: Handle, out: *mut Progress) -> Status;
     /// Waits up to about `slice_ns` for a marked ticket; may return early. Success says nothing: ask `poll`.
     wait: fn(queue: Handle, ticket: u64, slice_ns: u64) -> Status;
-    /// Makes later submissions wait, on the device, for marked and flushed `ticket` of `other`, a queue of the same backend.
+    /// Makes later submissions wait, on the device, for the end of marked and flushed `ticket` of `other`, a queue of the same
+    /// backend, whether it failed or not. Never blocks; `Unsupported` for what the device cannot wait for.
     wait_for: fn(queue: Handle, other: Handle, ticket: u64) -> Status;
     /// The error of `first_failed`: an owned error, or null if nothing failed.
     failure: fn(queue: Handle) -> Status;

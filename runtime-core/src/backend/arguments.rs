@@ -262,7 +262,8 @@ impl<'a, B: Buffer> TensorArg<'a, B> {
         self.raw.byte_offset
     }
 
-    /// Bytes from the first to the last element, including both.
+    /// Bytes from the first element to the end of the one that lies last: what to bind at `byte_offset`, always within the
+    /// buffer. Elements before the first one, which negative strides reach, do not count.
     #[must_use]
     #[inline]
     pub const fn span_bytes(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! For backend authors: safe traits, and one macro line that makes the table, the shims and the manifest.
+//! For backend authors: traits, and one macro line that makes the table, the shims and the manifest.
 //!
 //! Implement [`Backend`], [`Device`], [`Buffer`], [`Module`], [`Kernel`] and [`Queue`]; what a device cannot do
 //! keeps its default, which answers `Unsupported`. Then, in the crate that becomes the `cdylib`:
@@ -8,7 +8,10 @@
 //! ```
 //!
 //! which makes the one exported symbol and the manifest section. Programs that link the backend in statically
-//! register [`table`] instead. `tests/null` is the skeleton to copy.
+//! register a [`LinkedBackend`] instead. `tests/null` is the skeleton to copy.
+//!
+//! One word of it is `unsafe`: the `impl` of [`Backend`], by which its author vouches for everything that is made from
+//! it. Safe code cannot reach a backend's objects but through core, since [`Backend::open`] is `unsafe` to call.
 //!
 //! Threads: every method may be called from any thread. Submissions of one queue (`launch`, `claim`, `write`,
 //! `read`, `copy`, `copy_rows`, `fill`, `empty`, `timestamp`, `mark`, `flush`, `wait_for`) never overlap; `poll`, `wait`,
@@ -19,16 +22,22 @@ mod device_bytes;
 mod export;
 mod host_bytes;
 mod keep;
+mod library;
+mod linked;
 mod log;
+mod temporary;
 
 pub use arguments::{ArgRef, GraphNode, GraphWork, Launch, TensorArg};
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
-pub use export::{catch_panic, manifest, table};
+pub use export::{catch_panic, manifest};
 pub use host_bytes::{HostBytes, HostBytesMut};
 pub use keep::keep_file;
+pub use library::{check_library, open_library};
+pub use linked::LinkedBackend;
 pub use log::{Level, Log};
+pub use temporary::TemporaryFolder;
 
 pub use crate::platform::{cache_folder, is_privileged};
 
@@ -41,7 +50,18 @@ use crate::{
 };
 
 /// A backend's state: one per `Runtime`. Making it touches no driver.
-pub trait Backend: Sized + Send + Sync + 'static {
+///
+/// # Safety
+/// Core believes a backend, and safe programs believe core. Whoever implements this trait vouches for its state, and for
+/// the [`Device`], [`Buffer`], [`Module`], [`Kernel`], [`Queue`] and [`Graph`] made from it:
+///
+/// - A buffer has as many bytes as were asked for, and its addresses stay valid until it is freed.
+/// - Host memory that is lent ([`HostBytes`], [`HostBytesMut`], [`DeviceBytes`]) is not touched once its ticket has
+///   ended, or its buffer is freed. [`Queue::poll`] reports no ticket as completed that may still touch memory.
+/// - A kernel gets the arguments of its launch, and no submission touches memory outside the ranges that it is given.
+/// - Objects may be used from any thread, as the comments of the traits allow it.
+#[allow(unsafe_code, reason = "core believes what a backend says of memory")]
+pub unsafe trait Backend: Sized + Send + Sync + 'static {
     /// Name of the target: the first part of a device string.
     const NAME: &'static str;
     /// Version of the backend itself; by default that of the `runtime-core` that it was built with.
@@ -53,7 +73,11 @@ pub trait Backend: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// Only what makes the backend useless; a missing driver is reported by [`Backend::devices`].
-    fn open(log: Log) -> Result<Self>;
+    ///
+    /// # Safety
+    /// The caller does with all that is made from it what core does: valid arguments, ranges inside their buffers,
+    /// ascending tickets, and nothing freed that is in use. Methods of the objects rely on it, and check nothing.
+    unsafe fn open(log: Log) -> Result<Self>;
 
     /// The options that devices and modules accept; core validates them.
     fn options() -> Vec<OptionSpec> {
@@ -89,7 +113,7 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default.
     fn memory_usage(&self, _space: u32) -> Result<MemoryUsage> {
-        Err(Error::unsupported("memory_usage"))
+        Err(Error::unsupported("memory_usage is not supported"))
     }
 
     /// Whether kernels of this device can use memory of `other`.
@@ -105,7 +129,7 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default.
     fn telemetry(&self) -> Result<Telemetry> {
-        Err(Error::unsupported("telemetry"))
+        Err(Error::unsupported("telemetry is not supported"))
     }
 
     /// Allocates memory.
@@ -124,7 +148,7 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default.
     fn import(&self, _space: u32, _memory: HostBytesMut) -> Result<Self::Buffer> {
-        Err(Error::unsupported("import"))
+        Err(Error::unsupported("import is not supported"))
     }
 
     /// Wraps memory of the device that another library allocated, and that outlives the buffer.
@@ -132,7 +156,7 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default; `InvalidArgument` for memory that the driver does not know, where it can tell.
     fn adopt(&self, _space: u32, _memory: DeviceBytes) -> Result<Self::Buffer> {
-        Err(Error::unsupported("adopt"))
+        Err(Error::unsupported("adopt is not supported"))
     }
 
     /// Loads code.
@@ -155,7 +179,7 @@ pub trait Device: Send + Sync + 'static {
         &self,
         _nodes: &[GraphNode<'_, Self::Buffer, <Self::Module as Module>::Kernel>],
     ) -> Result<Self::Graph> {
-        Err(Error::unsupported("instantiate"))
+        Err(Error::unsupported("instantiate is not supported"))
     }
 
     /// Flashes an embedded device. `args` refer to `tensors` by index.
@@ -163,7 +187,7 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default.
     fn flash(&self, _image: &Source<'_>, _program: &Program<'_>) -> Result<()> {
-        Err(Error::unsupported("flash"))
+        Err(Error::unsupported("flash is not supported"))
     }
 
     /// Runs the flashed program; `Timeout` after `deadline`.
@@ -171,7 +195,7 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default; `Timeout`; `Failed` when the program says so.
     fn run(&self, _deadline: Duration) -> Result<RunReport> {
-        Err(Error::unsupported("run"))
+        Err(Error::unsupported("run is not supported"))
     }
 
     /// Reads bytes of a tensor of the flashed program.
@@ -179,7 +203,7 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default.
     fn read(&self, _tensor: u32, _offset: u64, _destination: &mut [u8]) -> Result<()> {
-        Err(Error::unsupported("read"))
+        Err(Error::unsupported("read is not supported"))
     }
 }
 
@@ -188,7 +212,9 @@ pub trait Buffer: Send + Sync + 'static {
     /// Address that kernels see; 0 where kernels take a handle.
     fn kernel_address(&self) -> u64;
 
-    /// Where the program can reach the memory; null where it cannot.
+    /// Where the program can reach the memory; null where it cannot. The program reads it as a slice of bytes without having
+    /// written any: memory of Rust's own allocator must be zeroed when it is allocated (`alloc_zeroed`), that of a driver or
+    /// of the system is initialised, whatever it holds.
     fn host_pointer(&self) -> *mut u8 {
         std::ptr::null_mut()
     }
@@ -221,7 +247,7 @@ pub trait Kernel: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default; `InvalidArgument` for a geometry that cannot run at all.
     fn occupancy(&self, _geometry: &Geometry) -> Result<Occupancy> {
-        Err(Error::unsupported("occupancy"))
+        Err(Error::unsupported("occupancy is not supported"))
     }
 }
 
@@ -291,7 +317,7 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// A refusal: the ticket is not taken. `Unsupported`, also by default, makes core go another way.
     fn copy_rows(&self, _place: Place, _rows: &RowCopy<'_, Self::Buffer>) -> Result<()> {
-        Err(Error::unsupported("copy_rows"))
+        Err(Error::unsupported("copy_rows is not supported"))
     }
 
     /// Fills `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes.
@@ -306,7 +332,7 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default.
     fn empty(&self, _place: Place) -> Result<()> {
-        Err(Error::unsupported("empty"))
+        Err(Error::unsupported("empty is not supported"))
     }
 
     /// Submits the recording of a device timestamp.
@@ -314,7 +340,7 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default.
     fn timestamp(&self, _place: Place) -> Result<()> {
-        Err(Error::unsupported("timestamp"))
+        Err(Error::unsupported("timestamp is not supported"))
     }
 
     /// Reads the timestamp of an ended ticket, in nanoseconds of the device's clock.
@@ -322,7 +348,7 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default; `NotFound` if that ticket is no timestamp or was read before.
     fn read_timestamp(&self, _ticket: u64) -> Result<u64> {
-        Err(Error::unsupported("read_timestamp"))
+        Err(Error::unsupported("read_timestamp is not supported"))
     }
 
     /// Submits a native graph as one ticket.
@@ -330,7 +356,7 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default.
     fn replay(&self, _place: Place, _graph: &Self::Graph) -> Result<()> {
-        Err(Error::unsupported("replay"))
+        Err(Error::unsupported("replay is not supported"))
     }
 
     /// Makes the end of the last submission, `ticket`, observable by itself.
@@ -367,15 +393,17 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` by default: core then marks, flushes, and waits in slices. `DeviceLost`.
     fn finish(&self, _ticket: u64) -> Result<()> {
-        Err(Error::unsupported("finish"))
+        Err(Error::unsupported("finish is not supported"))
     }
 
-    /// Makes later submissions wait for `ticket` of `other`, on the device.
+    /// Makes later submissions wait for the end of `ticket` of `other`, on the device. Only an order: they run even if the
+    /// ticket failed, since core knows which failures travel. Does not block: core holds locks meanwhile.
     ///
     /// # Errors
-    /// `Unsupported` by default: core then blocks the submitting thread instead.
+    /// `Unsupported` by default, and for what the device cannot wait for: core then blocks the submitting thread instead, with
+    /// a deadline and without locks.
     fn wait_for(&self, _other: &Self, _ticket: u64) -> Result<()> {
-        Err(Error::unsupported("wait_for"))
+        Err(Error::unsupported("wait_for is not supported"))
     }
 
     /// Why `first_failed` failed.
@@ -402,7 +430,7 @@ impl<B: Buffer> Graph for NoGraph<B> {
     type Buffer = B;
 
     fn update(&mut self, _node: u32, _launch: &Launch<'_, B>) -> Result<()> {
-        Err(Error::unsupported("update"))
+        Err(Error::unsupported("update is not supported"))
     }
 }
 
@@ -500,6 +528,8 @@ pub struct Param {
     pub kind: ArgKind,
     /// How a tensor is used.
     pub access: Access,
+    /// Whether the code computes with the strides of a tensor, so that it may be a view with gaps.
+    pub strided: bool,
     /// Element type, if the code says.
     pub dtype: Option<DType>,
 }

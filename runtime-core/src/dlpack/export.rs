@@ -42,7 +42,7 @@ impl Tensor {
         };
         if buffer.bytes != 0 && (is_handle(device.device_type) || address == 0) {
             let error = Error::unsupported(
-                "an export of memory that has no address (copy the tensor to the host first)",
+                "memory that has no address cannot be exported; copy the tensor to the host first",
             );
             return Err(error.on_device(&buffer.device.name));
         }

@@ -258,7 +258,7 @@ fn find_space(device: &Device, given: DLDevice) -> Result<usize> {
     let info = &device.info;
     if info.kind == DeviceKind::Embedded {
         let error =
-            Error::unsupported("foreign memory on an embedded device (flash the data with the program)");
+            Error::unsupported("an embedded device takes no foreign memory; flash the data with the program");
         return Err(error.on_device(&device.name));
     }
     let valid: Vec<_> = info.spaces.iter().map(|space| dl_device(info, space)).collect();

@@ -7,6 +7,8 @@ use crate::{CommonRuntime, DType, DeviceInfo, DeviceKind, HostArray, Placement, 
 
 /// What is flushed through where the last-level cache's size is unknown.
 const UNKNOWN_CACHE_BYTES: usize = 64 << 20;
+/// No cache is larger, whatever a driver says: flushing is to cost no more memory than that.
+const MOST_CACHE_BYTES: usize = 4 << 30;
 
 /// Drives everything out of the caches, outside the timed window.
 pub(crate) enum Flusher {
@@ -50,7 +52,9 @@ impl Flusher {
 fn flush_bytes(info: &DeviceInfo) -> usize {
     let levels = ["l4_bytes", "l3_bytes", "l2_bytes"];
     let last = levels.iter().find_map(|level| info.properties.integer(level)).filter(|&bytes| bytes > 0);
-    last.and_then(|bytes| usize::try_from(bytes).ok()?.checked_mul(2)).unwrap_or(UNKNOWN_CACHE_BYTES)
+    let believed =
+        last.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes <= MOST_CACHE_BYTES);
+    believed.map_or(UNKNOWN_CACHE_BYTES, |bytes| 2 * bytes)
 }
 
 #[cfg(test)]
@@ -65,5 +69,7 @@ mod tests {
         assert_eq!(flush_bytes(&info), 2 << 20);
         info.properties.push("l3_bytes", 32i64 << 20);
         assert_eq!(flush_bytes(&info), 64 << 20);
+        info.properties.push("l4_bytes", 1i64 << 50);
+        assert_eq!(flush_bytes(&info), UNKNOWN_CACHE_BYTES, "no such cache exists");
     }
 }

@@ -37,10 +37,16 @@ impl<'a> EvaluationArg<'a> {
         Self { arg: Arg::tensor(tensor, access), on }
     }
 
+    /// Says that the kernel computes with the strides of this tensor, as [`Arg::strided`].
+    #[must_use]
+    pub const fn strided(self) -> Self {
+        Self { arg: self.arg.strided(), ..self }
+    }
+
     /// The tensor and its access, if it is one.
     pub(crate) const fn as_tensor(&self) -> Option<(&'a Tensor, Access)> {
         match self.arg.value {
-            Value::Tensor(tensor, access) => Some((tensor, access)),
+            Value::Tensor(tensor, access, _) => Some((tensor, access)),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::calibrate::{Target, Trial, next_number};
+use super::calibrate::{MAX_NUMBER, Target, Trial, next_number};
 use super::statistics::percentile;
 use super::{FlushCache, Timing, Warmup};
 use crate::{Error, ErrorKind, Result};
@@ -73,11 +73,10 @@ pub(crate) async fn run(bench: &mut impl Bench, timing: &Timing) -> Result<Run> 
     let mut yielded_ns = 0;
     for index in 0..timing.repeat {
         if index > 0 {
-            let now_ns = bench.now_ns();
+            let now_ns = cool_down(bench, timing.cooldown, deadline_ns);
             if now_ns >= deadline_ns {
                 break;
             }
-            bench.pause(timing.cooldown);
             if now_ns - yielded_ns >= TURN_NS {
                 yield_now().await;
                 yielded_ns = now_ns;
@@ -99,29 +98,52 @@ fn reserve(count: usize) -> Result<Vec<f64>> {
     }
 }
 
+/// Pauses, but not beyond the deadline; the time after that.
+fn cool_down(bench: &mut impl Bench, cooldown: Duration, deadline_ns: u64) -> u64 {
+    let now_ns = bench.now_ns();
+    if cooldown.is_zero() || now_ns >= deadline_ns {
+        return now_ns;
+    }
+    bench.pause(cooldown.min(Duration::from_nanos(deadline_ns - now_ns)));
+    bench.now_ns()
+}
+
+/// Calls in windows of doubling size: few windows for short kernels, never twice as many calls as needed, and none that
+/// the windows before it say would end after the deadline.
 async fn warm_up(bench: &mut impl Bench, warmup: Warmup, deadline_ns: u64) -> Result<()> {
     if warmup.is_none() {
         return Ok(());
     }
-    let least_ns = match warmup {
-        Warmup::Calls(number) => {
-            bench.setup();
-            return bench.window(number).await.map(drop);
-        }
-        Warmup::Time(time) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
+    let (most_calls, least_ns) = match warmup {
+        Warmup::Calls(number) => (number, u64::MAX),
+        Warmup::Time(time) => (u64::MAX, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
     };
     let begin_ns = bench.now_ns();
-    // Few windows for short kernels, and never twice as many calls as needed.
-    let mut number = 1;
-    loop {
+    let (mut calls, mut number) = (0, 1);
+    while calls < most_calls {
         bench.setup();
         bench.window(number).await?;
+        calls += number;
         let now_ns = bench.now_ns();
-        if now_ns - begin_ns >= least_ns || now_ns >= deadline_ns || number >= super::calibrate::MAX_NUMBER {
-            return Ok(());
+        let spent_ns = now_ns - begin_ns;
+        // A clock that does not move bounds nothing.
+        let endless = least_ns != u64::MAX && number >= MAX_NUMBER;
+        if spent_ns >= least_ns || now_ns >= deadline_ns || endless {
+            break;
         }
-        number *= 2;
+        let affordable = calls_within(deadline_ns - now_ns, calls, spent_ns);
+        number = (2 * number).min(MAX_NUMBER).min(most_calls - calls).min(affordable);
+        if number == 0 {
+            break;
+        }
     }
+    Ok(())
+}
+
+/// How many calls fit into `left_ns`, when `calls` of them took `spent_ns`.
+fn calls_within(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
+    let fit = u128::from(left_ns) * u128::from(calls) / u128::from(spent_ns.max(1));
+    u64::try_from(fit).unwrap_or(u64::MAX)
 }
 
 /// Finds the number of calls of a sample.

@@ -66,6 +66,7 @@ impl Bench for Mock {
 
     fn pause(&mut self, duration: Duration) {
         if !duration.is_zero() {
+            self.now_ns += u64::try_from(duration.as_nanos()).unwrap();
             self.steps.push(Step::Pause(duration));
         }
     }
@@ -175,7 +176,7 @@ fn cold_and_flushed_evaluations_are_not_calibrated() {
 fn warm_up_counts_calls_or_time() {
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { warmup: Warmup::Calls(17), ..plain() });
-    assert_eq!(mock.windows(), [17, 2, 2, 2]);
+    assert_eq!(mock.windows(), [1, 2, 4, 8, 2, 2, 2, 2], "17 calls in windows that the budget can end");
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { warmup: Warmup::Time(Duration::from_micros(10)), ..plain() });
     assert_eq!(mock.windows(), [1, 2, 4, 8, 2, 2, 2], "15 µs of calls are at least 10");
@@ -215,6 +216,24 @@ fn the_budget_bounds_the_whole() {
     assert_eq!(timed(&mut mock, &timing).samples_ns.len(), 5);
     let mut mock = slow();
     assert_eq!(timed(&mut mock, &Timing { budget: Duration::ZERO, ..timing }).samples_ns.len(), 1);
+}
+
+#[test]
+fn the_budget_bounds_warm_up_and_cooldown() {
+    let timing = Timing { repeat: 100, budget: Duration::from_secs(1), ..plain() };
+    for warmup in [Warmup::Calls(1_000_000), Warmup::Time(Duration::from_secs(60))] {
+        let mut mock = Mock { call_ns: MS, ..Mock::default() };
+        timed(&mut mock, &Timing { warmup, ..timing.clone() });
+        assert!(mock.now_ns <= 1005 * MS, "{warmup:?} took {} ms", mock.now_ns / MS);
+        assert!(mock.now_ns >= 990 * MS, "the budget is used: {warmup:?} took {} ms", mock.now_ns / MS);
+    }
+    let mut mock = Mock::default();
+    let run = timed(&mut mock, &Timing { cooldown: Duration::from_millis(600), ..timing.clone() });
+    assert_eq!(run.samples_ns.len(), 2, "the third would begin after the second pause");
+    assert!(mock.now_ns <= 1001 * MS, "took {} ms", mock.now_ns / MS);
+    let mut mock = Mock::default();
+    timed(&mut mock, &Timing { cooldown: Duration::from_secs(1 << 40), ..timing });
+    assert!(mock.now_ns <= 1001 * MS, "took {} ms", mock.now_ns / MS);
 }
 
 #[test]
@@ -272,5 +291,7 @@ fn contradictions_are_refused() {
     assert!(
         Timing { number: Some(0), ..Timing::default() }.check().unwrap_err().message().contains("number")
     );
+    let endless = Timing { number: Some(u64::MAX), ..Timing::default() };
+    assert!(endless.check().unwrap_err().message().contains("at most 100000000000 calls"));
     assert!(Timing::default().check().is_ok());
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::ClockChoice;
 use crate::{Error, Result};
 
+/// The most calls of a sample that a caller may ask for: a sample is never cut short, and these take hours.
+const MOST_CALLS: u64 = 100_000_000_000;
+
 /// How a kernel is timed. Every default is meant to be right for a first look.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -19,8 +22,9 @@ pub struct Timing {
     pub min_repeat: Duration,
     /// What runs before the first sample. Default 50 ms, which is at least one call.
     pub warmup: Warmup,
-    /// Bounds warm-up, calibration and samples together, by the host's clock; default 30 s. It limits `number`, and
-    /// when it is spent no further sample is begun. The first sample is always taken.
+    /// Bounds warm-up, calibration, samples and the pauses between them together, by the host's clock; default 30 s. It
+    /// limits `number` and cuts the warm-up short, one call of which is always made. When it is spent no further sample is
+    /// begun. The first sample is always taken.
     pub budget: Duration,
     /// What times it. Default: what fits the device.
     pub clock: ClockChoice,
@@ -51,6 +55,10 @@ impl Timing {
             Self { repeat: 0, .. } => Err(Error::invalid("repeat is 0; at least one sample is needed")),
             Self { number: Some(0), .. } => {
                 Err(Error::invalid("number is 0; a sample needs at least one call"))
+            }
+            Self { number: Some(number), .. } if *number > MOST_CALLS => {
+                let message = format!("number is {number}; a sample has at most {MOST_CALLS} calls");
+                Err(Error::invalid(message))
             }
             _ => Ok(()),
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use ::safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::{ELEMENT_TYPES, LENGTH_BYTES, PIECE_BYTES, Safetensors};
-use crate::whole_file::write_whole;
+use crate::atomic_file::write_atomic;
 use crate::{Error, Result, Tensor};
 
 /// The tensors' bytes begin at a multiple of this.
@@ -34,7 +34,7 @@ impl Safetensors {
         let save = || {
             let entries = sorted(tensors)?;
             let header = header(&entries)?;
-            write_whole(path, |file| write(file, &header, &entries))
+            write_atomic(path, |file| write(file, &header, &entries))
         };
         save().map_err(|error: Error| error.in_operation(&path.display().to_string()))
     }
@@ -46,7 +46,7 @@ fn sorted<'a>(tensors: &[(&'a str, &'a Tensor)]) -> Result<Vec<Entry<'a>>> {
         let found = ELEMENT_TYPES.iter().find(|(_, ours)| *ours == tensor.dtype());
         let Some(&(dtype, _)) = found else {
             return Err(Error::unsupported(format!(
-                "{name}: element type {} in this format",
+                "{name}: the format has no element type {}",
                 tensor.dtype()
             )));
         };

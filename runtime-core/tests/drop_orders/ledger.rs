@@ -9,6 +9,7 @@ use runtime_core::abi::{
     AllocateRequest, Allocation, BackendTable, DeviceTable, GraphNode, GraphTable, Handle, HostTable,
     InstanceTable, MemoryTable, ModuleSource, ModuleTable, Property, QueueOptions, QueueTable, Status, Str,
 };
+use runtime_core::backend::LinkedBackend;
 
 /// Workers that may count at one time.
 pub(crate) const WORKERS: usize = 8;
@@ -59,7 +60,7 @@ fn closing<const W: usize>(kind: Kind, children: &[Kind]) {
 /// Null's table of one kind.
 fn null<T: Copy>(table: impl FnOnce(&BackendTable) -> *const T) -> T {
     // SAFETY: null's table has all sub-tables, and they are static.
-    unsafe { *table(runtime_null::backend()) }
+    unsafe { *table(runtime_null::backend().table()) }
 }
 
 macro_rules! counted {
@@ -101,9 +102,9 @@ counted! {
 }
 
 /// Null's table, counted for worker `W`. Made once per worker and kept.
-pub(crate) fn backend<const W: usize>() -> &'static BackendTable {
-    static MADE: [OnceLock<&BackendTable>; WORKERS] = [const { OnceLock::new() }; WORKERS];
-    MADE[W].get_or_init(|| {
+pub(crate) fn backend<const W: usize>() -> LinkedBackend {
+    static MADE: [OnceLock<LinkedBackend>; WORKERS] = [const { OnceLock::new() }; WORKERS];
+    *MADE[W].get_or_init(|| {
         let instance = InstanceTable {
             open: Some(open_instance::<W>),
             open_device: Some(open_device::<W>),
@@ -133,15 +134,17 @@ pub(crate) fn backend<const W: usize>() -> &'static BackendTable {
             close: Some(close_graph::<W>),
             ..null(|backend| backend.graph)
         };
-        kept(BackendTable {
+        let table = kept(BackendTable {
             instance: kept(instance),
             device: kept(device),
             memory: kept(memory),
             module: kept(module),
             queue: kept(queue),
             graph: kept(graph),
-            ..*runtime_null::backend()
-        })
+            ..*runtime_null::backend().table()
+        });
+        // SAFETY: every function counts, and calls null's.
+        unsafe { LinkedBackend::from_table(table) }
     })
 }
 

@@ -152,6 +152,7 @@ fn drops_in_every_order_leave_nothing() {
         delayed().with("needs_flush", true).with("needs_marks", true),
         delayed().with("fail_call", "poll:3"),
         Options::new().with("out_of_order", true),
+        Options::new().with("reorders", true),
         Options::new(),
     ] {
         in_every_order(everything, 8, 41, &options);

@@ -46,41 +46,56 @@ fn refusals_and_losses_are_typed() {
 
 #[test]
 fn a_panic_in_any_entry_becomes_an_error_or_nothing() {
-    for slot in [
-        "allocate",
-        "load",
-        "kernel",
-        "symbols",
-        "kernel_info",
-        "launch",
-        "mark",
-        "failure",
-        "free",
-        "unload",
-    ] {
-        panic_in(slot);
+    let fails = |step| (step, ErrorKind::Failed);
+    let panics = |step| (step, ErrorKind::Internal);
+    // What is refused for the panic, and what fails as it is told to.
+    let cases = [
+        ("allocate", vec![panics("allocate")]),
+        ("load", vec![panics("load")]),
+        ("kernel", vec![panics("kernel")]),
+        ("symbols", vec![panics("symbols"), fails("second")]),
+        ("kernel_info", vec![panics("kernel")]),
+        ("launch", vec![panics("first"), panics("second")]),
+        ("mark", vec![panics("first"), panics("second")]),
+        // The reason of the failure is what cannot be told.
+        ("failure", vec![panics("second")]),
+        ("free", vec![fails("second")]),
+        ("unload", vec![fails("second")]),
+        ("release_kernel", vec![fails("second")]),
+        ("close_queue", vec![fails("second")]),
+    ];
+    for (slot, expected) in cases {
+        assert_eq!(errors_of_a_program(slot), expected, "a panic in {slot}");
     }
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "what cannot be seen to end is leaked, as it must be")]
 fn a_panic_that_hides_the_end_of_work_leaks_and_goes_on() {
-    panic_in("poll");
+    let panics = |step| (step, ErrorKind::Internal);
+    assert_eq!(errors_of_a_program("poll"), [panics("first"), panics("second")]);
 }
 
-fn panic_in(slot: &str) {
+/// The steps of a small program that end in an error on a device that panics in `slot`, and whose second ticket fails.
+fn errors_of_a_program(slot: &str) -> Vec<(&'static str, ErrorKind)> {
     let device = open("null:0", &Options::new().with("panic_in", slot).with("fail_ticket", 2));
+    let mut errors = Vec::new();
+    let mut note = |step, error: runtime_core::Error| errors.push((step, error.kind()));
     // SAFETY: the null device's builtins check their arguments.
     let module = device.load(&unsafe { ModuleSource::native("null", "noop") });
-    let _ = module.as_ref().map(runtime_core::Module::symbols);
-    let kernel = module.and_then(|module| module.kernel("noop"));
+    let module = module.map_err(|error| note("load", error));
+    let _ = module.as_ref().map(|module| module.symbols().map_err(|error| note("symbols", error)));
+    let kernel = module.and_then(|module| module.kernel("noop").map_err(|error| note("kernel", error)));
     let tensor = device.allocate(DType::U8, &[4], &Placement::default());
+    let tensor = tensor.map_err(|error| note("allocate", error));
     if let (Ok(kernel), Ok(tensor)) = (kernel, tensor) {
         let queue = queue(&*device);
-        for _ in 0..2 {
-            let _ = launch(&queue, &kernel, &[Arg::write(&tensor)]).and_then(|event| event.wait());
+        for step in ["first", "second"] {
+            let outcome = launch(&queue, &kernel, &[Arg::write(&tensor)]).and_then(|event| event.wait());
+            let _ = outcome.map_err(|error| note(step, error));
         }
     }
+    errors
 }
 
 #[test]

@@ -9,6 +9,7 @@ fn hazards_order_what_shares_a_tensor_across_queues() {
     for options in [
         Options::new().with("delay_us", BUSY_US),
         Options::new().with("out_of_order", true),
+        Options::new().with("reorders", true),
         Options::new().with("needs_flush", true).with("needs_marks", true),
     ] {
         let device = open("null:0", &options);

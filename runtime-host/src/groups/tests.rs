@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "the kernels of the tests write through pointers")]
 
-use std::ffi::c_void;
-use std::sync::atomic::AtomicBool;
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 use runtime_core::backend::ArgRef;
 use runtime_core::{DType, ErrorKind};
@@ -36,6 +36,32 @@ extern "C" fn count(args: *const u64, groups: *const u32, begin: i64, end: i64) 
         // SAFETY: the test passes as many counters as there are groups.
         let counter = unsafe { &*counts.wrapping_add(usize::try_from(group).unwrap()) };
         counter.fetch_add(if right { args[1] } else { 1 << 40 }, Ordering::Relaxed);
+    }
+}
+
+/// What code says went wrong.
+static FAILURE: AtomicPtr<c_char> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Says in the fifth group that something is wrong.
+extern "C" fn fail(_: *const u64, _: *const u32, begin: i64, end: i64) {
+    if (begin..end).contains(&4) {
+        FAILURE.store(c"k.wgsl:7".as_ptr().cast_mut(), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn what_the_code_says_went_wrong_fails_the_launch_once() {
+    let address = Some((&raw const FAILURE).cast::<c_void>());
+    let code = Function::new(fail as *const c_void, None).with_failure(address);
+    let code = Arc::new(code.with_convention(Convention::Groups, "f"));
+    for threads in [1, 3] {
+        let pool = Pool::with_threads("rt-host-test".to_owned(), threads);
+        for _ in 0..4 {
+            let error = run(&code, &[], [9, 1, 1], &pool).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Failed);
+            assert!(error.to_string().contains("\"f\": k.wgsl:7: an index"), "{error}");
+            run(&code, &[], [4, 1, 1], &pool).unwrap();
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Objects, archives, libraries, and the conventions other than the plain one.
 
-use runtime_core::DType;
 use runtime_core::backend::ArgRef;
+use runtime_core::{DType, Options};
 
 use super::tests::{answer, constant, invoke, load_c, load_file, scalar};
 use super::*;

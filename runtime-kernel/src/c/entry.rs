@@ -73,7 +73,7 @@ impl Printer<'_, '_, Plain> {
     fn scalar_names(&mut self, index: usize) -> Vec<String> {
         let interface = &self.writer.program.interfaces[index];
         let names = interface.scalars.iter();
-        names.map(|scalar| self.plan.fresh(&self.writer.names, &scalar.name)).collect()
+        names.map(|scalar| self.plan.named(&self.writer.names, &scalar.name)).collect()
     }
 
     /// Tensors, scalars, and the tensors' sizes.

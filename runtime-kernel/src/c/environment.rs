@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use naga::{AddressSpace, Barrier, Expression, GlobalVariable, Handle, LocalVariable, Span};
 use runtime_core::Result;
 
+use super::hoisted::HoistedChecks;
 use super::plan::Plan;
 use super::writer::Writer;
 use crate::program::Dialect;
@@ -56,6 +57,20 @@ pub(crate) trait Environment {
     fn moved(&self, _: Handle<Expression>) -> Option<&str> {
         None
     }
+
+    /// Whether an expression is evaluated ahead of conditions that stand before it in the program: then nothing that
+    /// they say of its operands may be relied on.
+    fn is_ahead(&self, _: Handle<Expression>) -> bool {
+        false
+    }
+
+    /// The loop with this condition at its head, if its range checks are made before it.
+    fn hoisted(&self, _: Handle<Expression>) -> Option<HoistedChecks> {
+        None
+    }
+
+    /// From here on the index of an access is known to be in range, or is not any more.
+    fn prove(&mut self, _: Handle<Expression>, _: Option<String>) {}
 
     /// The index of an access (`Access` or `AccessIndex`) that is known to be in range in this place.
     fn proven(&self, _: Handle<Expression>) -> Option<&str> {

@@ -9,6 +9,7 @@ use super::operator::Right;
 use super::statement::Printer;
 use super::types::COMPONENTS;
 use super::vector::Shape;
+use crate::proof::bounds::Scope;
 use crate::proof::range::{self, Element};
 
 impl<E: Environment> Printer<'_, '_, E> {
@@ -255,11 +256,12 @@ impl<E: Environment> Printer<'_, '_, E> {
                 };
                 Right { divides, shifts: false }
             }
-            BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight => Right {
-                divides: false,
-                shifts: range::upper(self.frame, self.frame.bounds.scope(right), right, 0)
-                    .is_some_and(|bits| bits < 32),
-            },
+            BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight => {
+                let ahead = self.environment.is_ahead(right);
+                let scope = if ahead { Scope::default() } else { self.frame.bounds.scope(right) };
+                let bits = range::upper(self.frame, scope, right, 0);
+                Right { divides: false, shifts: bits.is_some_and(|bits| bits < 32) }
+            }
             _ => Right::default(),
         }
     }

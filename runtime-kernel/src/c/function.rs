@@ -11,6 +11,7 @@ use super::promise::Promised;
 use super::statement::Printer;
 use super::writer::Writer;
 use crate::blocks;
+use crate::program::Dialect;
 use crate::proof::Frame;
 
 impl<'a> Writer<'a> {
@@ -103,7 +104,25 @@ impl<'a> Writer<'a> {
         let name = self.names.function(handle).to_owned();
         let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
         let before = self.dialect.function();
-        self.functions.extend(["\n", before, &result, " ", &name, "(", &parameters, ")\n{\n", &body, "}\n"]);
+        let of_group = |variable: &Handle<GlobalVariable>| {
+            module.global_variables[*variable].space == AddressSpace::WorkGroup
+        };
+        // PoCL gives a function that it does not inline a copy of the work-group's memory.
+        let inlined = self.dialect == Dialect::OpenCl && self.used_by(info).iter().any(of_group);
+        let inlined = if inlined { "__attribute__((always_inline)) " } else { "" };
+        self.functions.extend([
+            "\n",
+            before,
+            inlined,
+            &result,
+            " ",
+            &name,
+            "(",
+            &parameters,
+            ")\n{\n",
+            &body,
+            "}\n",
+        ]);
         Ok(())
     }
 

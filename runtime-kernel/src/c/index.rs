@@ -38,7 +38,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             |part| range::upper(self.frame, scope, part, 0).filter(|&most| i32::try_from(most).is_ok());
         let (Some(left), Some(right)) = (upper(left), upper(right)) else { return false };
         let is_small = match op {
-            // Of two such parts no sum wraps: what is known of it is true of the signed one too.
+            // Of two such parts no unsigned sum wraps, so what is known of it is known of the true sum.
             BinaryOperator::Add => upper(value).is_some(),
             // A product may have wrapped to what is known of it.
             BinaryOperator::Multiply => {

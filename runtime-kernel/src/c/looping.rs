@@ -9,6 +9,7 @@ use super::logical::{Logical, unnamed_emits};
 use super::statement::Printer;
 use crate::blocks::Skip;
 use crate::program::Dialect;
+use crate::proof::rounds::head;
 use crate::uniformity::loaded;
 
 /// A loop's body, from the first statement that its head does not have.
@@ -21,6 +22,20 @@ struct Body<'b> {
 impl<E: Environment> Printer<'_, '_, E> {
     /// A loop.
     pub(super) fn looping(
+        &mut self,
+        body: &Block,
+        continuing: &Block,
+        break_if: Option<Handle<Expression>>,
+    ) -> Result<()> {
+        let hoisted = head(body).and_then(|(_, condition)| self.environment.hoisted(condition));
+        match hoisted {
+            Some(checks) => self.hoisted(&checks, (body, continuing)),
+            None => self.rounds(body, continuing, break_if),
+        }
+    }
+
+    /// The loop itself.
+    pub(super) fn rounds(
         &mut self,
         body: &Block,
         continuing: &Block,

@@ -10,6 +10,7 @@
 //! | `integer`, `float`, `vector`, `matrix`, `packing`, `convert`, `half` | the library's functions |
 //! | `plan` | which expressions of a function get a name, and which are printed where they are used |
 //! | `place`, `index` | access chains with their bounds checks; the arithmetic of indices |
+//! | `assertion` | accesses that were proven in range, checked nevertheless |
 //! | `promise` | a second body, for launches that keep to what makes checks needless (`crate::proof`) |
 //! | `expression`, `operator`, `math` | expressions |
 //! | `statement`, `logical`, `looping`, `atomic`, `subgroup` | statements |
@@ -38,6 +39,7 @@
 //! Types print as WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`); vectors are structures of scalars (members `x y z w`)
 //! in all languages, so that a compiler sees scalars, and arrays are structures with a member `at`.
 
+mod assertion;
 mod atomic;
 mod convert;
 mod dialect;
@@ -49,6 +51,7 @@ mod form;
 mod function;
 mod group;
 mod half;
+mod hoisted;
 mod index;
 mod integer;
 mod lines;
@@ -75,8 +78,10 @@ mod writer;
 use runtime_core::Result;
 
 use self::writer::Writer;
+use crate::pointers::{self, Parts};
 use crate::program::{Checks, Dialect, Program};
 use crate::proof::bounds::AllBounds;
+use crate::zeroing;
 
 /// A program in a C-family language.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +92,19 @@ pub struct CCode {
     pub symbols: Vec<(String, String)>,
 }
 
+/// The program that the host's entry points are written from.
+#[cfg(test)]
+pub(crate) fn prepared_for_the_host(program: &Program) -> Result<Program> {
+    group::prepare(program)
+}
+
 /// Writes a program in a C-family language.
 pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Result<CCode> {
+    let copied = if checks.are_made() { pointers::by_value(program, Parts::Computed)? } else { None };
+    let program = copied.as_ref().unwrap_or(program);
     let prepared = match dialect {
         Dialect::Host => Some(group::prepare(program)?),
-        Dialect::OpenCl | Dialect::Cuda => None,
+        Dialect::OpenCl | Dialect::Cuda => zeroing::zeroed(program)?,
     };
     let program = prepared.as_ref().unwrap_or(program);
     let bounds = AllBounds::of(program);

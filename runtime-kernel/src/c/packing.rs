@@ -119,8 +119,16 @@ impl Writer<'_> {
             self.unpack_integer("u32_unpack4xU8", scalar)?
         };
         let (dot, result) = (self.dot(VEC4, scalar)?, scalar_name(scalar));
-        self.library(name.to_owned(), |_, name| {
-            Ok(format!("{result} {name}(u32 a, u32 b) {{ return {dot}({unpack}(a), {unpack}(b)); }}"))
+        self.library(name.to_owned(), |writer, name| {
+            let sum = format!("return {dot}({unpack}(a), {unpack}(b));");
+            if writer.dialect != Dialect::Cuda {
+                return Ok(format!("{result} {name}(u32 a, u32 b) {{ {sum} }}"));
+            }
+            // One instruction since Pascal's second generation.
+            Ok(format!(
+                "{result} {name}(u32 a, u32 b)\n{{\n#if __CUDA_ARCH__ >= 610\n    \
+                 return __dp4a(({result})a, ({result})b, ({result})0);\n#else\n    {sum}\n#endif\n}}"
+            ))
         })
     }
 

@@ -1,11 +1,15 @@
 //! Access chains: where in memory, and under which conditions it is in range.
 
 use naga::proc::TypeResolution;
-use naga::{AddressSpace, ArraySize, Expression, Handle, Scalar, Span, Type, TypeInner, VectorSize};
+use naga::{
+    AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, Span, Type, TypeInner, VectorSize,
+};
 use runtime_core::Result;
 
+use super::assertion::quoted;
 use super::environment::Environment;
 use super::form::level;
+use super::integer::unsigned;
 use super::statement::Printer;
 use super::types::COMPONENTS;
 use super::vector::Shape;
@@ -121,21 +125,25 @@ impl<E: Environment> Printer<'_, '_, E> {
                 Some(known) if known < size as u64 => place.member(component_name(known)),
                 _ => {
                     let index = index
-                        .map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ADD))?;
+                        .map_or_else(|| Ok(known.to_string()), |index| self.component_index(index, size))?;
                     place.component = Some(Component { index, size, scalar });
                 }
             }
             return Ok(place);
         }
         if let Some(index) = self.environment.proven(access).map(str::to_owned) {
+            let index = self.asserted(element, index)?;
             self.index(&mut place, pointee, &index)?;
             return Ok(place);
         }
+        let conditions = place.conditions.len();
         let index = match (self.check(&mut place, element)?, index) {
             (_, None) => known.to_string(),
             (Checked::AsUnsigned, Some(index)) => format!("(u32){}", self.operand(index, level::UNARY)?),
             (Checked::AsItIs, Some(index)) => self.index_text(access, index)?,
         };
+        let index =
+            if is_checked(&place.conditions[conditions..]) { index } else { self.asserted(element, index)? };
         let index = match place.conditions.pop_if(|_| self.addressing) {
             // A pointer has to point to something: out of range, to the first element.
             Some(condition) => format!("{condition} ? {index} : 0"),
@@ -152,33 +160,68 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// Adds the condition under which an index is in range.
     fn check(&mut self, place: &mut Place, element: Element) -> Result<Checked> {
-        let Element { base, index, known, .. } = element;
-        if self.writer.checks == Checks::Unchecked {
+        let Element { access, base, index, known } = element;
+        let ahead = self.environment.is_ahead(access);
+        if self.writer.checks == Checks::Unchecked && !ahead {
             return Ok(Checked::AsItIs);
         }
-        let Some(limit) = range::limit(self.frame, element) else { return Ok(Checked::AsItIs) };
+        let limit = if ahead { range::limit_anywhere } else { range::limit };
+        let Some(limit) = limit(self.frame, element) else { return Ok(Checked::AsItIs) };
         let runtime = matches!(limit, Limit::Runtime(_));
         let promise = self.promise(element, limit);
-        let limit = match limit {
-            Limit::Constant(length) => format!("{length}u"),
-            Limit::Runtime(Some(variable)) => self.environment.length(self.writer, variable).into_owned(),
-            Limit::Runtime(None) => return Err(self.strange("a pointer to a runtime-sized array", base)),
-        };
-        let signed = index.is_some_and(|index| *self.frame.inner(index) == TypeInner::Scalar(Scalar::I32));
+        let limit = self.limit_text(limit, base)?;
+        let narrow = index.is_some_and(|index| *self.frame.inner(index) == TypeInner::Scalar(Scalar::I32));
         let index = match index {
             None => format!("{known}u"),
-            Some(index) if signed => {
-                self.writer.scalar(Scalar::U32)?;
-                format!("(u32){}", self.operand(index, level::UNARY)?)
-            }
-            Some(index) => self.operand(index, level::ADD)?,
+            Some(index) => self.unsigned(index)?,
         };
         place.conditions.push(match promise {
             Some(flag) => format!("{flag} || {index} < {limit}"),
             None => format!("{index} < {limit}"),
         });
         // An array may have more than 2³¹ elements; then a negative number passes, and must not count backwards.
-        Ok(if signed && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
+        Ok(if narrow && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
+    }
+
+    pub(super) fn limit_text(&self, limit: Limit, base: Handle<Expression>) -> Result<String> {
+        match limit {
+            Limit::Constant(length) => Ok(format!("{length}u")),
+            Limit::Runtime(Some(variable)) => Ok(self.environment.length(self.writer, variable).into_owned()),
+            Limit::Runtime(None) => Err(self.strange("a pointer to a runtime-sized array", base)),
+        }
+    }
+
+    /// The index of an access that is not checked: with `assert_proofs`, what reports that it is out of range after all.
+    fn asserted(&mut self, element: Element, index: String) -> Result<String> {
+        let asserts = self.writer.program.asserts && self.writer.checks.are_made() && element.index.is_some();
+        let Some(limit) = range::length(self.frame, element.base).filter(|_| asserts) else {
+            return Ok(index);
+        };
+        let limit = self.limit_text(limit, element.base)?;
+        let place = self.writer.program.place(self.span(element.access));
+        let function = self.writer.assertion()?;
+        Ok(format!("{function}({index}, {limit}, {})", quoted(&place)))
+    }
+
+    /// An index as an unsigned number of its own width, so that one comparison also refuses negative numbers.
+    fn unsigned(&mut self, index: Handle<Expression>) -> Result<String> {
+        match *self.frame.inner(index) {
+            TypeInner::Scalar(signed @ Scalar { kind: ScalarKind::Sint, .. }) => {
+                let cast = self.writer.scalar(unsigned(signed))?;
+                Ok(format!("({cast}){}", self.operand(index, level::UNARY)?))
+            }
+            _ => self.operand(index, level::ADD),
+        }
+    }
+
+    /// The index of a vector's component, for functions that take it as `u32`: a wide one that has no place there is `size`.
+    fn component_index(&mut self, index: Handle<Expression>, size: VectorSize) -> Result<String> {
+        if self.frame.inner(index).scalar().is_none_or(|scalar| scalar.width <= 4) {
+            return self.operand(index, level::ADD);
+        }
+        self.writer.scalar(Scalar::U32)?;
+        let (size, checked) = (size as u8, self.unsigned(index)?);
+        Ok(format!("({checked} < {size}u ? (u32){} : {size}u)", self.operand(index, level::UNARY)?))
     }
 
     fn index(&self, place: &mut Place, indexed: &TypeInner, index: &str) -> Result<()> {
@@ -299,7 +342,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         if let (Some(Shape { scalar, size: Some(size) }), Some(index)) = (Shape::of(inner), index) {
             let Some(known) = self.constant_index(index).filter(|known| *known < size as u64) else {
                 let form = self.writer.component(size, scalar)?;
-                let operands = [self.operand(base, level::ANY)?, self.operand(index, level::ANY)?];
+                let operands = [self.operand(base, level::ANY)?, self.component_index(index, size)?];
                 return Ok((form.join(&operands), level::PRIMARY));
             };
             return Ok((
@@ -319,6 +362,8 @@ impl<E: Environment> Printer<'_, '_, E> {
                 self.check(&mut place, element)?;
                 let index =
                     index.map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ANY))?;
+                let index =
+                    if is_checked(&place.conditions) { index } else { self.asserted(element, index)? };
                 self.index(&mut place, inner, &index)?;
             }
         }
@@ -360,6 +405,11 @@ impl<E: Environment> Printer<'_, '_, E> {
         let scalar = Shape::of(self.frame.pointee(pointer)).map_or(Scalar::U32, |shape| shape.scalar);
         Ok(format!("(volatile {space}{} *){}", self.writer.scalar(scalar)?, place.address()))
     }
+}
+
+/// Whether conditions of an access keep it in range themselves, whatever the launch promises.
+fn is_checked(conditions: &[String]) -> bool {
+    conditions.iter().any(|condition| !condition.contains("||"))
 }
 
 fn component_name(index: u64) -> &'static str {

@@ -42,17 +42,17 @@ impl Plan {
         let mut plan = Self::default();
         let arguments =
             function.arguments.iter().map(|argument| argument.name.as_deref().unwrap_or("argument"));
-        plan.arguments = arguments.map(|name| plan.names.fresh(names, name)).collect();
+        plan.arguments = arguments.map(|name| plan.names.named(names, name)).collect();
         let locals =
             function.local_variables.iter().map(|(_, local)| local.name.as_deref().unwrap_or("flag"));
-        plan.locals = locals.map(|name| plan.names.fresh(names, name)).collect();
+        plan.locals = locals.map(|name| plan.names.named(names, name)).collect();
         let mut uses = Uses::new(frame, checks);
         uses.block(&function.body);
         let named = uses.decide();
         let mut number = 0;
         for (handle, _) in function.expressions.iter() {
             let name = named[handle.index()].then(|| match function.named_expressions.get(&handle) {
-                Some(name) => plan.names.fresh(names, name),
+                Some(name) => plan.names.named(names, name),
                 None => {
                     number += 1;
                     plan.names.fresh(names, &format!("t{number}"))
@@ -98,6 +98,11 @@ impl Plan {
     /// The name of a local variable.
     pub(crate) fn local(&self, variable: Handle<LocalVariable>) -> &str {
         &self.locals[variable.index()]
+    }
+
+    /// A name in the function's scope for what the program calls `wanted`.
+    pub(crate) fn named(&mut self, names: &Names, wanted: &str) -> String {
+        self.names.named(names, wanted)
     }
 
     /// Another name in the function's scope.
@@ -353,8 +358,10 @@ impl<'a> Uses<'a> {
                 let checked = self.checks.are_made()
                     && !self.frame.is_vector_pointer(base)
                     && range::limit(self.frame, element).is_some();
+                // The wide index of a component is compared before it is made narrow.
+                let wide = self.frame.inner(index).scalar().is_some_and(|scalar| scalar.width > 4);
                 each(self, base, 1);
-                each(self, index, if checked { 2 } else { 1 });
+                each(self, index, if checked || wide { 2 } else { 1 });
             }
             Expression::ArrayLength(_) => {}
             ref other => operands(other).for_each(|operand| each(self, operand, 1)),

@@ -13,6 +13,7 @@ use super::logical::Logical;
 use super::plan::Plan;
 use super::promise::Promised;
 use super::writer::Writer;
+use crate::program::Dialect;
 use crate::proof::Frame;
 use crate::proof::proviso::Provisos;
 
@@ -277,7 +278,8 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     ) -> Result<()> {
         let mut operands = Vec::with_capacity(arguments.len());
         for argument in arguments {
-            operands.push(self.value(*argument)?);
+            let value = self.value(*argument)?;
+            operands.push(self.with_name_for_literal(*argument, value)?);
         }
         operands.extend(self.passed(function));
         let call = format!("{}({})", self.writer.names.function(function), operands.join(", "));
@@ -288,6 +290,18 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
                 Ok(())
             }
         }
+    }
+
+    /// An argument of a call; in OpenCL C a literal gets a name first. NVIDIA's compiler (580.159) moves an array or matrix
+    /// literal that is passed by value to constant memory, and a function that indexes it reads an illegal address.
+    fn with_name_for_literal(&mut self, argument: Handle<Expression>, value: String) -> Result<String> {
+        if self.writer.dialect != Dialect::OpenCl || !value.contains('{') {
+            return Ok(value);
+        }
+        let type_name = self.writer.resolved_name(&self.frame.info[argument].ty, self.span(argument))?;
+        let name = self.plan.fresh(&self.writer.names, "literal");
+        self.lines.line(&self.environment.define(argument, &type_name, &name, &value));
+        Ok(name)
     }
 }
 

@@ -32,8 +32,8 @@ fn entry(body: &str, checks: Checks) -> String {
 fn an_entry_point_called_main_has_a_symbol_that_c_takes() {
     for dialect in [Dialect::OpenCl, Dialect::Cuda, Dialect::Host] {
         let code = written(&kernel("y[i] = x[i];"), dialect, Checks::Bounded).unwrap();
-        assert_eq!(code.symbols, [("main".to_owned(), "main_1".to_owned())]);
-        assert!(code.text.contains("void main_1("));
+        assert_eq!(code.symbols, [("main".to_owned(), "main_w".to_owned())]);
+        assert!(code.text.contains("void main_w("));
     }
 }
 
@@ -107,6 +107,168 @@ fn values_that_were_compared_are_known() {
     checked("for (var p = 1u; p < 100u; p *= 2u) { y[i] = tile[p]; }");
     checked("var p = 1u; switch x[i] { case 1u: { p = 99u; } default: { p = 2u; } } y[i] = tile[p];");
     checked("let p = i32(x[i]); if p < 64 { y[i] = tile[p]; }");
+    checked("let p = x[i]; if p <= 64u { y[i] = tile[p]; }");
+    checked("let p = x[i]; if 64u >= p { y[i] = tile[p]; }");
+    checked("let p = x[i]; if !(p > 64u) { y[i] = tile[p]; }");
+    checked("var p = x[i]; if p < 64u { for (var k = 0u; k < 9u; k++) { y[i] = tile[p]; p += 1u; } }");
+    checked(
+        "var p = x[i]; loop { let ok = p < 64u && p > 2u; if i == 3u { p += 99u; continue; } \
+         continuing { if ok { y[i] = tile[p]; } break if p > 9u; } }",
+    );
+    checked(
+        "var p = x[i]; if p < 64u { loop { y[i] = tile[p]; continuing { p += 1u; break if p > 99u; } } }",
+    );
+}
+
+#[test]
+fn what_may_wrap_proves_nothing() {
+    let checked = |index: &str| {
+        let text = entry(&format!("let a = x[i]; let b = x[0]; y[i] = tile[{index}];"), Checks::BoundedOnce);
+        assert!(text.contains("64u ?"), "{index}: {text}");
+        let text = entry(&format!("let a = x[i]; let b = x[0]; y[{index}] = i;"), Checks::BoundedOnce);
+        for sum in ["tile.at[(i32)", "y[(i32)"] {
+            assert!(!text.contains(sum), "{index} is no sum without a sign: {text}");
+        }
+    };
+    checked("(a & 0xfffffff0u) + (b & 31u)");
+    checked("(a & 0x7fffffffu) + (b & 0x7fffffffu)");
+    checked("(a & 0xffffu) * (b & 0x1ffffu)");
+    checked("(a & 31u) - (b & 31u)");
+    checked("(a & 31u) << (b & 31u)");
+    checked("clamp(a, 70u, 9u)");
+    checked("clamp(a, b, 9u)");
+    checked("u32(clamp(i32(a), -3, 9))");
+    checked("min(i32(a), 9)");
+    checked("-i32(a & 31u)");
+    checked("~(a | 0xfffffff0u) - 1u");
+    checked("i64(a & 31u) - i64(b & 31u)");
+    checked("u64(a) + u64(b & 31u)");
+    for half in ["i32(a & 0x7fffffffu) + i32(b & 0x7fffffffu)", "i32(a & 0xffffu) * i32(b & 0x1ffffu)"] {
+        checked(&format!("({half}) % 10"));
+        checked(&format!("({half}) / 100000000"));
+        checked(&format!("({half}) >> 28u"));
+    }
+}
+
+/// A negative number of any width becomes a large one before it is compared, and none becomes narrower.
+#[test]
+fn an_index_is_compared_as_an_unsigned_number_of_its_width() {
+    let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) i: u32) {
+            var own: array<u32, 4>;
+            var v: vec4<u32>;
+            y[i64(y[i]) - 4li] = own[i64(y[0]) - 1li] + v[i64(y[1]) - 1li];
+            y[u64(y[i]) << 32u] = array<u32, 4>(1, 2, 3, 4)[i64(y[2])];
+        }";
+    for dialect in [Dialect::OpenCl, Dialect::Cuda, Dialect::Host] {
+        let text = written(code, dialect, Checks::BoundedOnce).unwrap().text;
+        let lines: Vec<_> = text.lines().filter(|line| line.contains(" < ")).collect();
+        let wide = lines.iter().map(|line| line.matches("(u64)").count()).sum::<usize>();
+        assert!(wide >= 4, "{dialect:?}: {text}");
+        assert!(text.contains(" < y_length"), "{text}");
+    }
+}
+
+#[test]
+fn only_functions_with_work_group_memory_must_be_inlined() {
+    let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        var<workgroup> tile: array<u32, 64>;
+        fn alone(i: u32) -> u32 { return i * 3u; }
+        fn of_group(i: u32) -> u32 { tile[i] = i; return alone(tile[i]); }
+        fn calls(i: u32) -> u32 { return of_group(i) + 1u; }
+        @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) i: u32) { y[i] = calls(i); }";
+    let text = written(code, Dialect::OpenCl, Checks::Bounded).unwrap().text;
+    for (name, inlined) in [("alone", false), ("of_group", true), ("calls", true)] {
+        let found = text.lines().find(|line| line.contains(&format!("u32 {name}")));
+        let head = found.unwrap_or_else(|| panic!("{name}: {text}"));
+        assert_eq!(head.contains("always_inline"), inlined, "{head}");
+    }
+}
+
+/// NVIDIA's compiler for OpenCL passes no literal that the function indexes.
+#[test]
+fn literals_get_a_name_before_an_opencl_function_takes_them() {
+    let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        fn element(values: array<u32, 3>, at: u32) -> u32 { return values[at]; }
+        @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) i: u32) {
+            y[i] = element(array<u32, 3>(5u, 6u, 7u), i) + element(array<u32, 3>(), i);
+        }";
+    let calls = |dialect| {
+        let text = written(code, dialect, Checks::Bounded).unwrap().text;
+        text.lines().filter(|line| line.contains("= element(")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    for dialect in [Dialect::OpenCl, Dialect::Cuda] {
+        let calls = calls(dialect);
+        assert!(!calls.is_empty());
+        for call in calls {
+            assert_eq!(call.contains("element(literal"), dialect == Dialect::OpenCl, "{call}");
+            assert_eq!(call.contains('{'), dialect == Dialect::Cuda, "{call}");
+        }
+    }
+}
+
+/// Every access that is not checked where it stands.
+#[test]
+fn asserted_proofs_leave_no_access_alone() {
+    let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+var<workgroup> tile: array<u32, 64>;
+@compute @workgroup_size(64) fn go(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) l: u32) {
+    tile[l] = 1u;
+    workgroupBarrier();
+    let value = array<u32, 4>(1u, 2u, s.n, 4u);
+    if id.x < s.n { y[id.x] = tile[l] + value[l & 3u]; }
+}";
+    let write = |dialect, asserts: bool| {
+        let program = Program::parse(code, "a \"b\".wgsl", &Specialisation::default()).unwrap();
+        let program = if asserts { program.with_asserted_proofs() } else { program };
+        program.c(dialect, Checks::Bounded).unwrap().text
+    };
+    let text = write(Dialect::Cuda, true);
+    let entry = &text[text.find("__global__").unwrap()..];
+    assert!(entry.contains("tile.at[proven_(l, 64u, \"a \\042b\\042.wgsl:5\")]"), "{entry}");
+    assert!(entry.contains("y[proven_(id.x, y_length, \"a \\042b\\042.wgsl:8\")]"), "{entry}");
+    assert_eq!(entry.matches("at[").count(), entry.matches("at[proven_(").count(), "{entry}");
+    assert!(text.contains("__assertfail("), "{text}");
+    let text = write(Dialect::Host, true);
+    let entry = &text[text.find("_range(").unwrap()..];
+    let accesses = entry.matches("tile.at[").count() + entry.matches(" y[").count();
+    let asserted = entry.matches("at[proven_(").count() + entry.matches(" y[proven_(").count();
+    assert!(accesses > 2 && asserted >= accesses / 2, "{accesses} {asserted}: {entry}");
+    assert!(text.contains("const char *volatile runtime_kernel_failure;"), "{text}");
+    for dialect in [Dialect::Cuda, Dialect::Host] {
+        assert!(!write(dialect, false).contains("proven_("));
+    }
+}
+
+#[test]
+fn a_dot_product_of_bytes_is_one_instruction_on_cuda() {
+    let code = kernel("y[i] = u32(dot4I8Packed(x[i], x[0])) + dot4U8Packed(x[i], x[1]);");
+    let text = written(&code, Dialect::Cuda, Checks::Bounded).unwrap().text;
+    assert!(text.contains("return __dp4a((i32)a, (i32)b, (i32)0);"), "{text}");
+    assert!(text.contains("return __dp4a((u32)a, (u32)b, (u32)0);"), "{text}");
+    let text = written(&code, Dialect::OpenCl, Checks::Bounded).unwrap().text;
+    assert!(!text.contains("__dp4a"), "{text}");
+}
+
+#[test]
+fn every_function_of_floats_has_a_form_for_f16() {
+    let one = "abs acos asin atan ceil cos cosh exp exp2 floor fract inverseSqrt log log2 round saturate sign sin sinh sqrt \
+               tan tanh trunc degrees radians";
+    let two = "atan2 max min pow step";
+    let three = "clamp fma mix smoothstep";
+    let calls = |names: &str, arguments: &str| {
+        names.split_whitespace().map(|name| format!("y[0] += {name}({arguments});\n")).collect::<String>()
+    };
+    let body = [calls(one, "a"), calls(two, "a, a"), calls(three, "a, a, a")].concat();
+    let code = format!(
+        "enable f16;\n@group(0) @binding(0) var<storage, read_write> y: array<f16>;
+         @compute @workgroup_size(1) fn go() {{ let a = y[1];\n{body} }}"
+    );
+    for dialect in [Dialect::OpenCl, Dialect::Cuda, Dialect::Host] {
+        let text = written(&code, dialect, Checks::Bounded).unwrap().text;
+        assert!(text.contains("f16_smoothstep("), "{text}");
+    }
 }
 
 #[test]
@@ -162,7 +324,7 @@ fn accesses_are_checked_where_nothing_proves_them_in_range() {
 #[test]
 fn a_load_stays_before_what_could_change_it() {
     let text = entry("y[1] = y[0] + bump();", Checks::Unchecked);
-    let (load, call) = (text.find("= y[0];"), text.find("bump("));
+    let (load, call) = (text.find("= y[0];"), text.find("bump_w("));
     assert!(load.is_some() && load < call, "{text}");
     let text = entry("tile[i] = 1u; let p = &tile[i]; workgroupBarrier(); y[i] = *p;", Checks::Unchecked);
     assert!(text.contains("y[i] = tile.at[i];"), "{text}");

@@ -181,9 +181,10 @@ impl Writer<'_> {
                     let member = &members[index];
                     let type_name = self.type_name(member.ty)?;
                     let dimension = match self.module().types[member.ty].inner {
-                        // C++ has no flexible array; the last member of a structure may be indexed beyond its end.
+                        // C++ has no flexible array, and C none without another member; the last member of a structure
+                        // may be indexed beyond its end.
                         TypeInner::Array { size: ArraySize::Dynamic, .. }
-                            if self.dialect == Dialect::Cuda =>
+                            if self.dialect == Dialect::Cuda || members.len() == 1 =>
                         {
                             "[1]"
                         }
@@ -246,8 +247,17 @@ impl Writer<'_> {
         slots
     }
 
+    /// The alignment of each type in C; a structure may have another one many times.
+    pub(super) fn find_alignments(&mut self) {
+        for (_, ty) in self.module().types.iter() {
+            let align = self.layout(&ty.inner).1;
+            self.alignments.push(align);
+        }
+    }
+
     /// Size and alignment in C.
     fn layout(&self, inner: &TypeInner) -> (u32, u32) {
+        let align_of = |ty: Handle<Type>| self.alignments[ty.index()];
         match *inner {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => {
                 (u32::from(scalar.width), u32::from(scalar.width))
@@ -260,15 +270,14 @@ impl Writer<'_> {
                 (u32::from(scalar.width) * stride * columns as u32, u32::from(scalar.width))
             }
             TypeInner::Array { base, size, stride } => {
-                let align = self.layout(&self.module().types[base].inner).1;
+                let align = align_of(base);
                 match size.resolve(self.module().to_ctx()) {
                     Ok(IndexableLength::Known(length)) => (stride * length, align),
                     _ => (0, align),
                 }
             }
             TypeInner::Struct { ref members, span } => {
-                let aligns =
-                    members.iter().map(|member| self.layout(&self.module().types[member.ty].inner).1);
+                let aligns = members.iter().map(|member| align_of(member.ty));
                 (span, aligns.max().unwrap_or(1))
             }
             _ => (0, 1),

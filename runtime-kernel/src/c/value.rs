@@ -11,6 +11,9 @@ use super::types::Slot;
 use super::writer::Writer;
 use crate::program::Dialect;
 
+/// Values of a constant.
+const MOST_PARTS: u32 = 1 << 20;
+
 impl Writer<'_> {
     /// The zero value of a type, and how tightly it binds.
     pub(crate) fn zero(&mut self, ty: &TypeResolution, span: Span) -> Result<(String, u8)> {
@@ -30,12 +33,31 @@ impl Writer<'_> {
         let name = self.names.constant(constant).to_owned();
         if self.first(&name) {
             let scalar = matches!(self.module().types[ty].inner, TypeInner::Scalar(_));
+            let mut parts = MOST_PARTS;
+            if !self.is_within(init, &mut parts) {
+                let span = self.module().constants.get_span(constant);
+                return Err(self.unsupported(&format!("a constant of more than {MOST_PARTS} values"), span));
+            }
             let type_name = self.type_name(ty)?;
             let value = self.initialiser(init)?;
             let before = self.dialect.constant(scalar);
             let _ = writeln!(self.constants, "{before}{type_name} {name} = {value};");
         }
         Ok(name)
+    }
+
+    /// Whether a constant has at most so many values, of which a text of a few lines can make millions.
+    fn is_within(&self, expression: Handle<Expression>, left: &mut u32) -> bool {
+        let Some(less) = left.checked_sub(1) else { return false };
+        *left = less;
+        let module = self.module();
+        match &module.global_expressions[expression] {
+            Expression::Constant(constant) => self.is_within(module.constants[*constant].init, left),
+            Expression::Compose { components, .. } => {
+                components.iter().all(|&component| self.is_within(component, left))
+            }
+            _ => true,
+        }
     }
 
     /// A constant expression as an initialiser: nested braces without types.

@@ -24,6 +24,8 @@ pub(crate) struct Writer<'a> {
     /// Names of the types and library functions that stand in the text.
     defined: FastHashSet<String>,
     extensions: Vec<&'static str>,
+    /// By type of the module.
+    pub(super) alignments: Vec<u32>,
     pub(super) types: String,
     pub(super) constants: String,
     library: String,
@@ -33,7 +35,7 @@ pub(crate) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(program: &'a Program, bounds: &'a AllBounds, dialect: Dialect, checks: Checks) -> Self {
-        Self {
+        let mut writer = Self {
             program,
             bounds,
             dialect,
@@ -45,11 +47,14 @@ impl<'a> Writer<'a> {
             provisos: FastHashMap::default(),
             defined: FastHashSet::default(),
             extensions: Vec::new(),
+            alignments: Vec::with_capacity(program.module.types.len()),
             types: String::new(),
             constants: String::new(),
             library: String::new(),
             functions: String::new(),
-        }
+        };
+        writer.find_alignments();
+        writer
     }
 
     pub(crate) const fn module(&self) -> &'a Module {

@@ -268,7 +268,7 @@ impl<'b, 'p> Body<'b, 'p> {
         let Some(result) = result else { return self.skipped(condition, statement) };
         let value = self.guarded(condition, result, |body| {
             body.simple(statement)?
-                .ok_or_else(|| Error::unsupported("an atomic operation without its result"))
+                .ok_or_else(|| Error::unsupported("an atomic operation without its result is not supported"))
         })?;
         self.map[result.index()] = Some(value);
         Ok(())

@@ -3,12 +3,12 @@
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
     AddressSpace, ArraySize, Block, Expression, FastHashMap, Function, GlobalVariable, Handle, Literal,
-    LocalVariable, Module, Range, Span, Statement, Type, TypeInner,
+    LocalVariable, Module, Range, Span, Statement, Type, TypeInner, UniqueArena,
 };
 use runtime_core::Result;
 
 use super::operands::{renew_operands, renew_uses, result_of};
-use super::{LARGE, Want, split, tail};
+use super::{LARGE, MOST, Want, split, tail};
 use crate::proof::constant::{Known, fold};
 use crate::uniformity::{Root, loaded, root};
 
@@ -16,15 +16,27 @@ use crate::uniformity::{Root, loaded, root};
 pub(super) fn rebuild(
     (module, info): (&Module, &ModuleInfo),
     wants: &[Want],
-    (bool_type, unrolls): (Handle<Type>, bool),
-    entry: usize,
+    (types, bool_type, unrolls): (&UniqueArena<Type>, Handle<Type>, bool),
+    (entry, spent): (usize, &mut usize),
 ) -> Result<Function> {
     let function = &module.entry_points[entry].function;
     let out = without_body(function);
     let (privates, operations, known) = (FastHashMap::default(), FastHashMap::default(), Known::default());
     let counters = Vec::new();
-    let mut rebuild =
-        Rebuild { module, info, wants, bool_type, out, privates, operations, known, unrolls, counters };
+    let mut rebuild = Rebuild {
+        module,
+        info,
+        wants,
+        bool_type,
+        out,
+        privates,
+        operations,
+        known,
+        unrolls,
+        counters,
+        entry,
+        statements: *spent,
+    };
     let mut frame = Frame::new((function, info.get_entry_point(entry)), Vec::new(), Exit::Keep);
     frame.locals = function
         .local_variables
@@ -40,7 +52,8 @@ pub(super) fn rebuild(
     let mut body = rebuild.block(&mut frame, &function.body, 0)?;
     tail::strip(&mut body);
     rebuild.out.body = body;
-    split::split(module, &mut rebuild.out);
+    *spent = rebuild.spent();
+    split::split(types, &mut rebuild.out);
     Ok(rebuild.out)
 }
 
@@ -93,7 +106,7 @@ pub(super) struct Rebuild<'m> {
     wants: &'m [Want],
     bool_type: Handle<Type>,
     pub(super) out: Function,
-    privates: FastHashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
+    pub(super) privates: FastHashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
     /// The variables of `&&` and `||` that are operations now.
     pub(super) operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
     /// Variables whose value is known at this place.
@@ -102,6 +115,9 @@ pub(super) struct Rebuild<'m> {
     pub(super) unrolls: bool,
     /// The counters of loops that are being written out.
     pub(super) counters: Vec<Handle<LocalVariable>>,
+    entry: usize,
+    /// Statements so far, with what other entry points have of statements and expressions.
+    statements: usize,
 }
 
 impl<'m> Rebuild<'m> {
@@ -201,10 +217,26 @@ impl<'m> Rebuild<'m> {
         Ok(self.append(expression))
     }
 
+    /// What is written so far, of this entry point and those before it.
+    fn spent(&self) -> usize {
+        self.statements + self.out.expressions.len()
+    }
+
+    /// Counts a statement.
+    fn count(&mut self) -> Result<()> {
+        self.statements += 1;
+        if self.spent() <= MOST {
+            Ok(())
+        } else {
+            Err(super::too_long(&self.module.entry_points[self.entry]))
+        }
+    }
+
     /// `depth` counts the loops and switches of the same function around the block.
     pub(super) fn block(&mut self, frame: &mut Frame<'_>, block: &Block, depth: u32) -> Result<Block> {
         let mut out = Block::with_capacity(block.len());
         for (statement, &span) in block.span_iter() {
+            self.count()?;
             self.statement(frame, (statement, span), depth, &mut out)?;
         }
         Ok(out)
@@ -352,6 +384,8 @@ impl<'m> Rebuild<'m> {
         self.fresh_locals(&mut frame, out)?;
         let mut body = self.block(&mut frame, form.as_ref().unwrap_or(&source.body), 0)?;
         if early {
+            // What holds at the end of the body need not hold where it returns.
+            self.forget_assigned(&frame, &[&source.body]);
             body.push(Statement::Break, span);
             out.push(Statement::Loop { body, continuing: Block::new(), break_if: None }, span);
         } else {

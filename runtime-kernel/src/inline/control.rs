@@ -39,12 +39,13 @@ impl Rebuild<'_> {
                 {
                     return self.written_out(frame, &plan, [body, continuing], (depth, span), out);
                 }
-                let changed = self.changed(frame, &[body, continuing]);
-                self.known.forget(&changed);
+                self.forget_assigned(frame, &[body, continuing]);
                 let new = self.block(frame, body, depth + 1)?;
+                // A `continue` comes here from the middle of the body.
+                self.forget_assigned(frame, &[body]);
                 let next = self.block(frame, continuing, depth + 1)?;
                 let break_if = break_if.map(|condition| self.value(frame, condition)).transpose()?;
-                self.known.forget(&changed);
+                self.forget_assigned(frame, &[body, continuing]);
                 out.push(Statement::Loop { body: new, continuing: next, break_if }, span);
                 self.leave_outer(frame, statement, out);
                 Ok(())
@@ -82,13 +83,12 @@ impl Rebuild<'_> {
     fn cases(&mut self, frame: &mut Frame<'_>, cases: &[SwitchCase], depth: u32) -> Result<Vec<SwitchCase>> {
         let mut new = Vec::with_capacity(cases.len());
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
-        let changed = self.changed(frame, &bodies);
         for case in cases {
-            self.known.forget(&changed);
+            self.forget_assigned(frame, &bodies);
             let body = self.block(frame, &case.body, depth + 1)?;
             new.push(SwitchCase { value: case.value, body, fall_through: case.fall_through });
         }
-        self.known.forget(&changed);
+        self.forget_assigned(frame, &bodies);
         Ok(new)
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn renew_operands(
     });
     match known {
         true => renewed,
-        false => Err(Error::unsupported(format!("{expression:?} in a compute kernel"))),
+        false => Err(Error::unsupported(format!("{expression:?} in a compute kernel is not supported"))),
     }
 }
 

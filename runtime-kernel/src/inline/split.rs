@@ -1,8 +1,8 @@
 //! Small private arrays whose indices are all constant, taken apart into variables.
 
 use naga::{
-    ArraySize, Block, Expression, Function, Handle, LocalVariable, Module, Range, Span, Statement, Type,
-    TypeInner,
+    ArraySize, Block, Expression, Function, Handle, LocalVariable, Range, Span, Statement, Type, TypeInner,
+    UniqueArena,
 };
 
 use super::operands::each_use;
@@ -13,11 +13,11 @@ use crate::uniformity::operands;
 const ELEMENTS: u32 = 64;
 
 /// Replaces private arrays that are used element by element, with constant indices, by a variable for each element.
-pub(super) fn split(module: &Module, function: &mut Function) {
+pub(super) fn split(types: &UniqueArena<Type>, function: &mut Function) {
     let arrays: Vec<_> = function
         .local_variables
         .iter()
-        .filter_map(|(variable, local)| Array::of(module, variable, local.ty))
+        .filter_map(|(variable, local)| Array::of(types, variable, local.ty))
         .filter(|array| array.is_apart(function))
         .collect();
     for array in arrays {
@@ -33,15 +33,13 @@ struct Array {
 }
 
 impl Array {
-    fn of(module: &Module, variable: Handle<LocalVariable>, ty: Handle<Type>) -> Option<Self> {
+    fn of(types: &UniqueArena<Type>, variable: Handle<LocalVariable>, ty: Handle<Type>) -> Option<Self> {
         let (mut element, mut lengths) = (ty, Vec::new());
-        while let TypeInner::Array { base, size: ArraySize::Constant(length), .. } =
-            module.types[element].inner
-        {
+        while let TypeInner::Array { base, size: ArraySize::Constant(length), .. } = types[element].inner {
             lengths.push(length.get());
             element = base;
         }
-        let simple = matches!(module.types[element].inner, TypeInner::Scalar(_) | TypeInner::Vector { .. });
+        let simple = matches!(types[element].inner, TypeInner::Scalar(_) | TypeInner::Vector { .. });
         let count = lengths.iter().try_fold(1u32, |count, &length| count.checked_mul(length))?;
         (simple && !lengths.is_empty() && count <= ELEMENTS).then_some(Self { variable, lengths, element })
     }

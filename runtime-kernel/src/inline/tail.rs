@@ -19,9 +19,17 @@ pub(super) fn strip(block: &mut Block) {
     }
 }
 
+/// Branches within each other that early returns may make of a body.
+const DEPTH: u32 = 64;
+
 /// The body with what follows an early return moved into the other branch, so that it returns only where it ends;
-/// `None` if a loop or a switch returns.
+/// `None` if a loop or a switch returns, or where that would be nested too deep.
 pub(super) fn form(body: Block) -> Option<Block> {
+    formed(body, DEPTH)
+}
+
+fn formed(body: Block, depth: u32) -> Option<Block> {
+    let depth = depth.checked_sub(1)?;
     let mut out = Block::with_capacity(body.len());
     let mut statements = body.span_into_iter();
     while let Some((statement, span)) = statements.next() {
@@ -33,7 +41,7 @@ pub(super) fn form(body: Block) -> Option<Block> {
             }
             Statement::Block(mut inner) if returns => {
                 inner.append(&mut rest(&mut statements));
-                out.append(&mut form(inner)?);
+                out.append(&mut formed(inner, depth)?);
                 return Some(out);
             }
             Statement::If { condition, mut accept, mut reject } if returns => {
@@ -45,7 +53,14 @@ pub(super) fn form(body: Block) -> Option<Block> {
                     (false, false) if rest.is_empty() => {}
                     (false, false) => return None,
                 }
-                out.push(Statement::If { condition, accept: form(accept)?, reject: form(reject)? }, span);
+                out.push(
+                    Statement::If {
+                        condition,
+                        accept: formed(accept, depth)?,
+                        reject: formed(reject, depth)?,
+                    },
+                    span,
+                );
                 return Some(out);
             }
             _ if returns => return None,

@@ -1,5 +1,6 @@
 //! Loops of few iterations whose number is constant, written out.
 
+use naga::valid::GlobalUse;
 use naga::{Block, Expression, Handle, Literal, LocalVariable, Statement};
 
 use super::body::{Frame, Rebuild};
@@ -48,8 +49,10 @@ impl Rebuild<'_> {
         constant::literal(self.module, &self.out.expressions, new)
     }
 
-    /// The variables that blocks may assign.
-    pub(super) fn changed(&self, frame: &Frame<'_>, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
+    /// Forgets the values of the variables that blocks of a function may assign, and of the private ones that the
+    /// function or those that it calls assign anywhere: some of them are variables here only since the blocks were
+    /// written.
+    pub(super) fn forget_assigned(&mut self, frame: &Frame<'_>, blocks: &[&Block]) {
         let mut changed = Vec::new();
         for block in blocks {
             assigned(frame.source, block, &mut |old| changed.extend(frame.locals.get(old.index())));
@@ -59,7 +62,13 @@ impl Rebuild<'_> {
             Root::Local(local) => Some(local),
             _ => None,
         }));
-        changed
+        let privates = self.privates.iter();
+        changed.extend(
+            privates
+                .filter(|(global, _)| frame.info[**global].contains(GlobalUse::WRITE))
+                .map(|(_, local)| local),
+        );
+        self.known.forget(&changed);
     }
 }
 

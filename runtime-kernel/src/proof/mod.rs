@@ -9,6 +9,8 @@
 //! | `constant` | values that are constant, and variables that have such |
 //! | `rounds` | how often a loop goes round, and which are better written out |
 
+#[cfg(test)]
+mod attack;
 pub(crate) mod bounds;
 mod call;
 pub(crate) mod constant;

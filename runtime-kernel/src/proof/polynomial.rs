@@ -71,6 +71,15 @@ impl Polynomial {
         self.0.len() <= MOST && self.0.values().all(|factor| factor.abs() < LARGEST)
     }
 
+    /// The value for certain numbers.
+    #[cfg(test)]
+    pub(super) fn evaluated(&self, atom: impl Fn(Atom) -> u32) -> i128 {
+        let product = |(product, factor): (&Vec<Atom>, &i128)| {
+            product.iter().map(|&each| i128::from(atom(each))).product::<i128>() * factor
+        };
+        self.0.iter().map(product).sum()
+    }
+
     /// The value of a polynomial of no numbers.
     pub(crate) fn value(&self) -> Option<i128> {
         match self.0.len() {

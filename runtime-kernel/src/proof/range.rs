@@ -3,7 +3,7 @@
 use naga::proc::IndexableLength;
 use naga::{
     BinaryOperator, Binding, BuiltIn, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable,
-    MathFunction, Scalar, ScalarKind, TypeInner,
+    MathFunction, Module, Scalar, ScalarKind, TypeInner,
 };
 
 use super::bounds::{Fact, Scope};
@@ -49,6 +49,11 @@ pub(crate) fn limit(frame: Frame<'_>, element: Element) -> Option<Limit> {
     limit_in(frame, frame.bounds.scope(element.access), element)
 }
 
+/// The same, whatever conditions stand before the element.
+pub(crate) fn limit_anywhere(frame: Frame<'_>, element: Element) -> Option<Limit> {
+    limit_in(frame, Scope::default(), element)
+}
+
 /// Whether conditions around an access are what keeps it in range: then it may not be moved away from them.
 pub(crate) fn is_proven_by_its_place(frame: Frame<'_>, mut pointer: Handle<Expression>) -> bool {
     while let Some(element) = Element::of(frame.function, pointer) {
@@ -60,17 +65,22 @@ pub(crate) fn is_proven_by_its_place(frame: Frame<'_>, mut pointer: Handle<Expre
     false
 }
 
-fn limit_in(frame: Frame<'_>, scope: Scope, element: Element) -> Option<Limit> {
-    let length = match *frame.pointee(element.base) {
+/// What the index of an element of `base` must be less than; `None` if that is none.
+pub(crate) fn length(frame: Frame<'_>, base: Handle<Expression>) -> Option<Limit> {
+    Some(match *frame.pointee(base) {
         TypeInner::Vector { size, .. } => Limit::Constant(size as u32),
         TypeInner::ValuePointer { size: Some(size), .. } => Limit::Constant(size as u32),
         TypeInner::Matrix { columns, .. } => Limit::Constant(columns as u32),
         TypeInner::Array { size, .. } => match size.resolve(frame.module.to_ctx()) {
             Ok(IndexableLength::Known(length)) => Limit::Constant(length),
-            _ => Limit::Runtime(root(frame, element.base)),
+            _ => Limit::Runtime(root(frame, base)),
         },
         _ => return None,
-    };
+    })
+}
+
+fn limit_in(frame: Frame<'_>, scope: Scope, element: Element) -> Option<Limit> {
+    let length = length(frame, element.base)?;
     let certain = match length {
         Limit::Constant(length) => {
             let greatest = match element.index {
@@ -179,10 +189,11 @@ fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, dep
                 (a, b) => a.or(b),
             }
         }
-        Expression::Math { fun: MathFunction::Clamp, arg, arg2: Some(high), .. }
+        // Where `low` is above `high`, WGSL gives `high`, but GPUs may give either.
+        Expression::Math { fun: MathFunction::Clamp, arg, arg1: Some(low), arg2: Some(high), .. }
             if is_unsigned(frame, arg) =>
         {
-            upper(high)
+            Some(upper(low)?.max(upper(high)?))
         }
         Expression::As { expr, kind: ScalarKind::Uint | ScalarKind::Sint, .. } => match *frame.inner(expr) {
             TypeInner::Scalar(Scalar { kind: ScalarKind::Bool, .. }) => Some(1),
@@ -259,7 +270,9 @@ pub(super) fn of_binary(
         BinaryOperator::Modulo if unsigned || a.is_some() => constant?.checked_sub(1),
         BinaryOperator::Divide if unsigned || a.is_some() => a.unwrap_or(greatest).checked_div(constant?),
         BinaryOperator::ShiftRight if unsigned || a.is_some() => {
-            a.unwrap_or(greatest).checked_shr(constant?.try_into().ok()?)
+            // A device takes the amount modulo 32.
+            let amount = constant?.try_into().ok().filter(|amount: &u32| *amount < 32)?;
+            a.unwrap_or(greatest).checked_shr(amount)
         }
         BinaryOperator::Add => a?.checked_add(b?).filter(|sum| *sum <= greatest),
         BinaryOperator::Multiply => a?.checked_mul(b?).filter(|product| *product <= greatest),
@@ -283,23 +296,31 @@ fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> 
 
 /// The built-in value that an expression is, or the component of one.
 pub(crate) fn built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<(BuiltIn, Option<u32>)> {
-    let (value, component) = match frame.function.expressions[expression] {
-        Expression::AccessIndex { base, index } => match whole(frame, base) {
+    built_in_of((frame.module, frame.function), expression)
+}
+
+/// The same, of an entry point of which nothing else is known.
+pub(crate) fn built_in_of(
+    source: (&Module, &Function),
+    expression: Handle<Expression>,
+) -> Option<(BuiltIn, Option<u32>)> {
+    let (value, component) = match source.1.expressions[expression] {
+        Expression::AccessIndex { base, index } => match whole(source, base) {
             Some(built_in) => return Some((built_in, Some(index))),
             None => (expression, None),
         },
         _ => (expression, None),
     };
-    Some((whole(frame, value)?, component))
+    Some((whole(source, value)?, component))
 }
 
 /// The built-in value that an argument is, or a member of a structure of them.
-fn whole(frame: Frame<'_>, expression: Handle<Expression>) -> Option<BuiltIn> {
-    let argument = |index: u32| &frame.function.arguments[index as usize];
-    let binding = match frame.function.expressions[expression] {
+fn whole((module, function): (&Module, &Function), expression: Handle<Expression>) -> Option<BuiltIn> {
+    let argument = |index: u32| &function.arguments[index as usize];
+    let binding = match function.expressions[expression] {
         Expression::FunctionArgument(index) => &argument(index).binding,
-        Expression::AccessIndex { base, index: member } => match frame.function.expressions[base] {
-            Expression::FunctionArgument(index) => match &frame.module.types[argument(index).ty].inner {
+        Expression::AccessIndex { base, index: member } => match function.expressions[base] {
+            Expression::FunctionArgument(index) => match &module.types[argument(index).ty].inner {
                 TypeInner::Struct { members, .. } => &members.get(member as usize)?.binding,
                 _ => return None,
             },

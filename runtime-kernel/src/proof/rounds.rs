@@ -131,7 +131,7 @@ fn note_loads(function: &Function, statements: &[Statement], loads: &mut Vec<Han
 }
 
 /// The one variable that a `continuing` block assigns, and its next value. Adds the loads of the block.
-fn step(
+pub(crate) fn step(
     function: &Function,
     continuing: &[Statement],
     loads: &mut Vec<Handle<Expression>>,

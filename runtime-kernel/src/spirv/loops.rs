@@ -2,6 +2,7 @@
 
 use naga::{Block, Function, Module, Statement};
 
+use super::instructions;
 use crate::barriers::has_barrier;
 use crate::blocks;
 use crate::proof::rounds::{head, written_out};
@@ -12,9 +13,6 @@ const WORDS: usize = 4;
 
 /// The bit that asks for a loop to be written out.
 const UNROLL: u32 = 1;
-
-/// Words before the first instruction.
-const HEADER: usize = 5;
 
 /// Whether a loop of few rounds is asked to be written out, by its body.
 fn is_marked(body: &Block) -> bool {
@@ -48,16 +46,8 @@ fn short(module: &Module, function: &Function) -> Vec<bool> {
 
 /// Where the instructions at the heads of loops stand.
 fn heads(words: &[u32]) -> Vec<usize> {
-    let mut heads = Vec::new();
-    let mut at = HEADER;
-    while let Some(&word) = words.get(at) {
-        let length = (word >> 16) as usize;
-        if word & 0xffff == LOOP_MERGE && length == WORDS && at + WORDS <= words.len() {
-            heads.push(at);
-        }
-        at += length.max(1);
-    }
-    heads
+    let is_head = |instruction: &[u32]| instruction[0] & 0xffff == LOOP_MERGE && instruction.len() == WORDS;
+    instructions(words).filter(|(_, instruction)| is_head(instruction)).map(|(at, _)| at).collect()
 }
 
 #[cfg(test)]

@@ -104,6 +104,7 @@ impl Walk<'_, '_> {
                 for handle in range.clone() {
                     let shape = self.expression(handle, &state);
                     self.analysis.shapes[handle.index()] = shape;
+                    self.analysis.reached[handle.index()] = true;
                 }
             }
             Statement::Store { pointer, value } => {
@@ -145,6 +146,7 @@ impl Walk<'_, '_> {
     fn set(&mut self, expression: Option<Handle<Expression>>, shape: Shape) {
         if let Some(expression) = expression {
             self.analysis.shapes[expression.index()] = shape;
+            self.analysis.reached[expression.index()] = true;
         }
     }
 

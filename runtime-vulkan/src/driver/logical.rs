@@ -103,7 +103,8 @@ impl Logical {
         facts: Facts,
         choices: Choices,
     ) -> Result<Arc<Self>> {
-        let compute = facts.compute_family().ok_or_else(|| Error::unsupported("a device without compute"))?;
+        let compute =
+            facts.compute_family().ok_or_else(|| Error::unsupported("the device has no compute queues"))?;
         let transfer = facts.transfer_family();
         let handle = create(instance, physical, &facts, choices, compute, transfer)?;
         let calls = &instance.handle;

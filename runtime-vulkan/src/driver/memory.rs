@@ -145,7 +145,10 @@ impl Memory {
     /// # Errors
     /// `Unsupported` where the driver cannot; whatever it says of this memory.
     pub(crate) fn import(logical: &Arc<Logical>, host: NonNull<u8>, bytes: u64) -> Result<Self> {
-        let calls = logical.import.as_ref().ok_or_else(|| Error::unsupported("import of host memory"))?;
+        let calls = logical
+            .import
+            .as_ref()
+            .ok_or_else(|| Error::unsupported("import of host memory is not supported"))?;
         let page = logical.facts.import_alignment;
         let start = host.addr().get() as u64 % page;
         let whole = (start + bytes).next_multiple_of(page);
@@ -279,7 +282,10 @@ fn create(logical: &Logical, bytes: u64, imported: bool) -> Result<vk::Buffer> {
 fn import_kind(logical: &Logical, bits: u32) -> Result<u32> {
     let kinds = logical.facts.memory.iter().zip(0_u32..);
     let mut fitting = kinds.filter(|(kind, index)| bits >> index & 1 == 1 && kind.on_host);
-    fitting.next().map(|(_, index)| index).ok_or_else(|| Error::unsupported("import of this host memory"))
+    fitting
+        .next()
+        .map(|(_, index)| index)
+        .ok_or_else(|| Error::unsupported("import of this host memory is not supported"))
 }
 
 fn too_much(bytes: u64) -> Error {

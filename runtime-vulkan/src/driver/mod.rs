@@ -30,17 +30,20 @@ pub(crate) use semaphore::Semaphore;
 pub(crate) use stamps::Stamps;
 
 use std::ffi::CStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use ash::vk;
 use parking_lot::Mutex;
-use runtime_core::backend::{Log, is_privileged};
+use runtime_core::backend::{Log, is_privileged, open_library};
 use runtime_core::{Error, ErrorKind, Result};
 
 use messages::Messenger;
 
 /// The oldest version of the loader and of a device that is of use.
 pub(crate) const FLOOR: Version = Version { major: 1, minor: 2, patch: 0 };
+/// The loader, as `ash` looks for it.
+const LIBRARY: &str = if cfg!(target_os = "macos") { "libvulkan.dylib" } else { "libvulkan.so.1" };
 /// Asks for the validation layer.
 const VALIDATION: &str = "RUNTIME_VULKAN_VALIDATION";
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
@@ -53,10 +56,14 @@ fn loader() -> Result<&'static ash::Entry> {
         return Ok(entry);
     }
     // SAFETY: the Vulkan loader may be loaded at any time, on any thread; it is never unloaded.
-    let entry = unsafe { ash::Entry::load() }.map_err(|error| {
+    let opened = open_library(Path::new(LIBRARY), |path| unsafe { ash::Entry::load_from(path) });
+    let entry = opened.map_err(|error| {
         Error::new(
             ErrorKind::Unavailable,
-            format!("no Vulkan loader: {error}; install it (Debian: libvulkan1) and a driver for the device"),
+            format!(
+                "no Vulkan loader: {}; install it (Debian: libvulkan1) and a driver for the device",
+                error.message()
+            ),
         )
     })?;
     Ok(*loaded.insert(Box::leak(Box::new(entry))))

@@ -55,7 +55,7 @@ pub(super) fn allocation(bytes: u64, failure: &AllocationError) -> Error {
             format!("{bytes} bytes: the device's memory is exhausted; free tensors first"),
         ),
         AllocationError::NoCompatibleMemoryTypeFound => {
-            Error::unsupported("memory of this space for storage buffers, by this driver,")
+            Error::unsupported("this driver has no storage buffers in memory of this space")
         }
         other => Error::new(ErrorKind::Driver, format!("{bytes} bytes: {other}; see the driver's log")),
     }

@@ -87,7 +87,7 @@ impl Code {
                     shared_bytes = u32::saturating_add(shared_bytes, bytes);
                 }
                 class::UNIFORM_CONSTANT => {
-                    return Err(refused(name, "images and samplers, of which a kernel gets none,"));
+                    return Err(refused(name, "images and samplers cannot be kernel arguments"));
                 }
                 class::UNIFORM | class::STORAGE_BUFFER => {
                     let (binding, slot) = self.slot(name, id, variable, how.unwrap_or_default())?;
@@ -133,22 +133,25 @@ impl Code {
 
     fn slot(&self, entry: &str, id: Id, variable: Variable, how: Use) -> Result<(usize, Slot)> {
         let own = self.decoration(id);
-        let ty = self.pointee(variable).ok_or_else(|| refused(entry, "a buffer without a type"))?;
+        let ty = self.pointee(variable).ok_or_else(|| refused(entry, "a buffer has no type"))?;
         let whole = self.decoration(ty);
         let called = self.names.get(&id).filter(|name| !name.is_empty()).or_else(|| self.names.get(&ty));
         let called = called.map_or("a buffer", String::as_str);
         if variable.class == class::UNIFORM && !whole.buffer_block {
-            return Err(refused(entry, format_args!("`{called}` as a uniform buffer (declare it `buffer`)")));
+            return Err(refused(entry, format_args!("`{called}` is a uniform buffer; declare it `buffer`")));
         }
         let Some(Type::Struct { members }) = self.types.get(&ty) else {
-            return Err(refused(entry, format_args!("`{called}` as an array of buffers")));
+            return Err(refused(
+                entry,
+                format_args!("`{called}` is an array of buffers, which cannot be a kernel argument"),
+            ));
         };
         let binding = match (own.set.unwrap_or(0), own.binding) {
             (0, Some(binding)) if binding < 1024 => binding as usize,
             (set, binding) => {
                 let binding = binding.map_or_else(|| "none".to_owned(), |binding| binding.to_string());
                 let place = format_args!(
-                    "`{called}` at set {set}, binding {binding} (arguments are bindings 0, 1, … of set 0)"
+                    "`{called}` is at set {set}, binding {binding}; arguments are bindings 0, 1, … of set 0"
                 );
                 return Err(refused(entry, place));
             }
@@ -188,7 +191,7 @@ impl Code {
                 refused(
                     entry,
                     format_args!(
-                        "push constants of more than {MOST_MEMBERS} members, or beyond 4 GiB (use a buffer),"
+                        "its push constants have more than {MOST_MEMBERS} members, or lie beyond 4 GiB; use a buffer"
                     ),
                 )
             })?;
@@ -262,13 +265,16 @@ impl Code {
         };
         let number = |id: Id| {
             self.number(id, specialised).ok_or_else(|| {
-                refused(name, "a work-group size that is computed of specialisation constants")
+                refused(
+                    name,
+                    "its work-group size is computed of specialisation constants; give it as numbers",
+                )
             })
         };
         match size {
             Some(Size::Literal(size)) => Ok(size),
             Some(Size::Constants([x, y, z])) => Ok([number(x)?, number(y)?, number(z)?]),
-            None => Err(refused(name, "an entry point without a work-group size")),
+            None => Err(refused(name, "it has no work-group size")),
         }
     }
 }

@@ -135,7 +135,7 @@ impl Code {
         }
         if nesting.depth > MOST_DEPTH || nesting.parts > MOST_PARTS {
             let message = format!(
-                "type {id} of more than {MOST_PARTS} parts, or {MOST_DEPTH} deep (use arrays, or several buffers)"
+                "type {id} has more than {MOST_PARTS} parts, or is more than {MOST_DEPTH} deep; use arrays, or several buffers"
             );
             return Err(Error::unsupported(message));
         }

@@ -36,12 +36,12 @@ fn in_c() -> &'static BackendTable {
 
 /// Backends by every way of making one: shims of Rust traits, and C.
 fn backends() -> [&'static BackendTable; 2] {
-    [runtime_null::backend(), in_c()]
+    [runtime_null::backend().table(), in_c()]
 }
 
 #[test]
 fn every_table_states_its_own_size() {
-    for table in [runtime_null::backend(), runtime_host::backend(), in_c()] {
+    for table in [runtime_null::backend().table(), runtime_host::backend().table(), in_c()] {
         // Tables are made of whole words: they have no padding at the end.
         assert_eq!(table.header.struct_size as usize, size_of::<BackendTable>());
         assert_eq!((table.header.magic, table.header.major), (abi::MAGIC, abi::MAJOR));
@@ -78,7 +78,7 @@ fn memory_usage_is_written_as_far_as_there_is_room() {
 
 #[test]
 fn telemetry_is_written_as_far_as_there_is_room() {
-    let opened = Opened::new(runtime_null::backend(), 0);
+    let opened = Opened::new(runtime_null::backend().table(), 0);
     swept::<abi::Telemetry>(4, |out| opened.telemetry(out));
 }
 
@@ -94,7 +94,7 @@ fn what_a_kernel_tells_is_written_as_far_as_there_is_room() {
 
 #[test]
 fn an_occupancy_is_written_as_far_as_there_is_room() {
-    let opened = Opened::new(runtime_null::backend(), 0);
+    let opened = Opened::new(runtime_null::backend().table(), 0);
     opened.with_kernel("noop", |kernel| swept::<abi::Occupancy>(4, |out| opened.occupancy(kernel, out)));
 }
 
@@ -114,7 +114,7 @@ fn an_allocation_is_written_as_far_as_there_is_room() {
 
 #[test]
 fn a_run_is_reported_as_far_as_there_is_room() {
-    let opened = Opened::new(runtime_null::backend(), 2);
+    let opened = Opened::new(runtime_null::backend().table(), 2);
     opened.flash("noop");
     for bytes in 4..=size_of::<abi::RunReport>() {
         let mut given = Given::<abi::RunReport>::new(bytes);

@@ -38,7 +38,8 @@ pub fn builder() -> RuntimeBuilder {
     let here = places.iter().find(is_here).unwrap_or_else(|| {
         panic!("no host and null backends in {places:?}: run `cargo build --workspace`, with --release for benchmarks")
     });
-    Runtime::builder().directory(here).discover(false)
+    // SAFETY: the backends of this workspace.
+    unsafe { Runtime::builder().directory(here) }.discover(false)
 }
 
 fn library(backend: &str) -> String {

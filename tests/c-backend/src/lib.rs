@@ -67,6 +67,32 @@ pub fn build_newer(folder: &Path) -> Result<PathBuf, String> {
     build(folder, "cdemo-newer", &sources, &["NAME=\"cdemo-newer\""])
 }
 
+/// Builds the backend with one device, which cannot be opened: `cout`.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_unusable(folder: &Path) -> Result<PathBuf, String> {
+    let own = |error: std::io::Error| error.to_string();
+    let mut sources = sources().map_err(own)?;
+    let device = sources.iter_mut().find(|path| path.ends_with("device.c")).ok_or("there is no device.c")?;
+    let header = format!("\"{}/backend.h\"", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&*device).map_err(own)?;
+    let text = text.replace("\"backend.h\"", &header).replace("{&usable, &unusable}", "{&unusable}");
+    let text = text.replace("rt_DeviceInfo usable =", "rt_DeviceInfo usable __attribute__((unused)) =");
+    *device = folder.join("device.c");
+    std::fs::write(&*device, text.replace(".index = 1", ".index = 0")).map_err(own)?;
+    build(folder, "cout", &sources, &["NAME=\"cout\""])
+}
+
+/// Builds the backend with code of a format of its own, `cown`: the suite has no kernels for it.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with_own_format(folder: &Path) -> Result<PathBuf, String> {
+    let sources = sources().map_err(|error| error.to_string())?;
+    build(folder, "cown", &sources, &["NAME=\"cown\"", "FORMAT=\"own-text\""])
+}
+
 /// The folder where cargo puts the programs and libraries of the profile that this test was built in.
 ///
 /// # Errors

@@ -42,10 +42,16 @@ fn it_neither_prints_nor_exits() {
     }
 }
 
+#[allow(unsafe_code, reason = "loads the backend")]
+fn load(library: impl Into<PathBuf>) -> Runtime {
+    // SAFETY: it was built just now, of the skeleton that keeps the contract.
+    unsafe { Runtime::builder().discover(false).library(library) }.build()
+}
+
 #[test]
 fn core_lists_both_devices_and_opens_the_usable_one() {
     let folder = tempfile::tempdir().unwrap();
-    let runtime = Runtime::builder().discover(false).library(library(&folder)).build();
+    let runtime = load(library(&folder));
     let line = &runtime.load_report()[0];
     assert_eq!(
         (line.outcome, line.reason.clone()),
@@ -62,7 +68,7 @@ fn core_lists_both_devices_and_opens_the_usable_one() {
 #[test]
 fn what_it_leaves_out_says_so_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let runtime = Runtime::builder().discover(false).library(library(&folder)).build();
+    let runtime = load(library(&folder));
     let error = runtime.open("cdemo").unwrap().telemetry().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("DeviceTable.telemetry"), "{error}");
@@ -72,7 +78,7 @@ fn what_it_leaves_out_says_so_by_name() {
 fn a_later_minor_version_loads_and_tells_its_number() {
     let folder = tempfile::tempdir().unwrap();
     let newer = runtime_c_backend_tests::build_newer(folder.path()).unwrap();
-    let runtime = Runtime::builder().discover(false).library(newer).build();
+    let runtime = load(newer);
     let line = &runtime.load_report()[0];
     assert_eq!(
         (line.outcome, line.reason.clone()),

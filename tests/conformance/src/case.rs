@@ -56,6 +56,8 @@ pub(crate) enum Need {
     Foreign,
     /// A device option.
     Option(&'static str),
+    /// That the backend's table can be had once more, to put a layer over it.
+    Library,
 }
 
 /// A case.
@@ -67,6 +69,11 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// Whether it launches kernels of the suite on queues.
+    pub(crate) fn launches(&self) -> bool {
+        self.needs.iter().any(|need| matches!(need, Need::Kernel(_)))
+    }
+
     /// What the device lacks for it; empty when it can be run.
     pub(crate) fn missing(&self, context: &Context) -> Vec<Missing> {
         self.needs.iter().filter_map(|need| need.missing(context)).collect()
@@ -123,8 +130,10 @@ impl Need {
             }
             Self::Kernel(_) if embedded => (false, Missing::Kind("queues".to_owned())),
             Self::Program(_) if !embedded => (false, Missing::Kind("the kind Embedded".to_owned())),
-            Self::Kernel(name) | Self::Program(name) => {
-                return context.lab().lacks_kernel(name).map(Missing::Kernel);
+            Self::Kernel(name) => return context.lab().lacks_kernel(name).map(Missing::Kernel),
+            Self::Program(name) => return context.lab().lacks_program(name).map(Missing::Kernel),
+            Self::Library => {
+                (context.has_library(), Missing::Kind("a library: the backend is linked in".to_owned()))
             }
             Self::Foreign => {
                 let host = info.kind == DeviceKind::Host;

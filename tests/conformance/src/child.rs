@@ -13,6 +13,7 @@ use runtime_core::{Arg, Error, ErrorKind, Event, Queue, Result, Runtime, Tensor}
 
 use crate::case::Failure;
 use crate::context::Context;
+use crate::kernels::{self, Suite};
 use crate::lab::Lab;
 use crate::wait;
 
@@ -78,7 +79,9 @@ pub(crate) fn watch(context: &Context, role: Role) -> Result<(ExitStatus, String
     let name = ROLES.iter().find(|(_, known)| *known == role).map_or("", |(name, _)| name);
     let words = format!("{name}|{}|{}", context.name(), library.display());
     let failed = |error: std::io::Error| Failure::Failed(format!("the child: {error}"));
-    let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.envs(context.suite().given().map(|given| (kernels::VARIABLE, &given.folder)));
+    let mut child = command
         .args(std::env::args_os().skip(1))
         .env(VARIABLE, words)
         .stdin(Stdio::null())
@@ -95,6 +98,10 @@ pub(crate) fn watch(context: &Context, role: Role) -> Result<(ExitStatus, String
         std::thread::sleep(Duration::from_millis(2));
     }
     let output = child.wait_with_output().map_err(failed)?;
+    if output.status.code() == Some(i32::from(DONE)) {
+        // It was at work, which begins with a launch.
+        context.suite().launched();
+    }
     Ok((output.status, String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
@@ -110,8 +117,9 @@ struct Busy {
 
 impl Busy {
     fn new(library: &str, device: &str) -> Result<Self, Failure> {
-        let runtime = crate::builder().discover(false).library(library).build();
-        let lab = Lab::new(runtime.open(device)?);
+        // SAFETY: the suite is asked to run this library.
+        let runtime = unsafe { crate::builder().discover(false).library(library) }.build();
+        let lab = Lab::new(runtime.open(device)?, Suite::of_environment());
         let (queue, tensor) = (lab.queue()?, lab.full(1000, 0.0)?);
         lab.kernel("fill_f32")?;
         lab.launch(&queue, "spin", &[Arg::scalar(BUSY_US)], 1)?;

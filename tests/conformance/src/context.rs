@@ -1,12 +1,15 @@
 //! What a case is given: the device under test.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use runtime_core::abi::BackendTable;
-use runtime_core::{DeviceInfo, Options, Runtime, Target};
+use runtime_core::backend::LinkedBackend;
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Runtime, Target};
 
 use crate::case::Failure;
+use crate::counted;
+use crate::kernels::Suite;
 use crate::lab::Lab;
+use crate::table;
 
 /// The device under test. Its opening is shared by all cases, which run beside each other.
 #[derive(Debug)]
@@ -15,30 +18,67 @@ pub(crate) struct Context {
     target: Target,
     name: String,
     lab: Arc<Lab>,
-    table: Option<&'static BackendTable>,
+    suite: Suite,
+    linked: Option<LinkedBackend>,
+    counted: OnceLock<Result<Mutex<Lab>, Error>>,
 }
 
 impl Context {
-    /// Opens the device.
-    pub(crate) fn open(runtime: &Runtime, target: &Target, name: String) -> runtime_core::Result<Self> {
-        let lab = Arc::new(Lab::new(runtime.open(&name)?));
-        Ok(Self { runtime: runtime.clone(), target: target.clone(), name, lab, table: None })
+    /// Opens the device; `suite` says where its kernels come from, and is its own.
+    pub(crate) fn open(
+        runtime: &Runtime,
+        target: &Target,
+        name: String,
+        suite: Suite,
+    ) -> runtime_core::Result<Self> {
+        let lab = Arc::new(Lab::new(runtime.open(&name)?, suite.clone()));
+        let (runtime, target) = (runtime.clone(), target.clone());
+        Ok(Self { runtime, target, name, lab, suite, linked: None, counted: OnceLock::new() })
     }
 
-    /// Says that the backend is linked in by this table.
-    pub(crate) fn linked(mut self, table: &'static BackendTable) -> Self {
-        self.table = Some(table);
+    /// Says that the backend is linked in.
+    pub(crate) fn linked(mut self, backend: LinkedBackend) -> Self {
+        self.linked = Some(backend);
         self
     }
 
     /// A `Runtime` of its own with the same backend.
     pub(crate) fn another_runtime(&self) -> Result<Runtime, Failure> {
         let builder = crate::builder().discover(false);
-        match (self.table, &self.target.path) {
-            (Some(table), _) => Ok(builder.register(table).build()),
-            (None, Some(path)) => Ok(builder.library(path).build()),
+        match (self.linked, &self.target.path) {
+            (Some(backend), _) => Ok(builder.register(backend).build()),
+            // SAFETY: the suite is asked to run this library.
+            #[allow(unsafe_code, reason = "loads the backend under test")]
+            (None, Some(path)) => Ok(unsafe { builder.library(path) }.build()),
             (None, None) => Err(Failure::Unsupported("the backend is linked in".to_owned())),
         }
+    }
+
+    /// Whether the backend's table can be had once more.
+    pub(crate) fn has_library(&self) -> bool {
+        self.linked.is_some() || self.target.path.is_some()
+    }
+
+    /// The device behind a layer that counts the calls of its queues. It is opened once, and lent to one case at a time: what
+    /// another one drops has the device poll all its queues.
+    pub(crate) fn counted(&self) -> Result<MutexGuard<'_, Lab>, Failure> {
+        let counted = self.counted.get_or_init(|| self.open_counted().map(Mutex::new));
+        let counted = counted.as_ref().map_err(|error| Failure::from(error.clone()))?;
+        Ok(counted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As [`Context::counted`], with nobody beside it.
+    pub(crate) fn open_counted(&self) -> Result<Lab, Error> {
+        let linked_in = || Error::new(ErrorKind::Unsupported, "the backend is linked in");
+        let load = || table::load(self.target.path.as_ref().ok_or_else(linked_in)?);
+        let backend = self.linked.map_or_else(load, Ok)?;
+        let runtime = crate::builder().discover(false).register(counted::over(backend)?).build();
+        Ok(Lab::new(runtime.open(&self.name)?, self.suite.clone()))
+    }
+
+    /// What the cases of the device share.
+    pub(crate) fn suite(&self) -> &Suite {
+        &self.suite
     }
 
     /// The registry that the device came from.
@@ -68,7 +108,7 @@ impl Context {
 
     /// Opens the device once more.
     pub(crate) fn reopen(&self, options: &Options) -> Result<Lab, Failure> {
-        Ok(Lab::new(self.runtime.open_with(&self.name, options)?))
+        Ok(Lab::new(self.runtime.open_with(&self.name, options)?, self.suite.clone()))
     }
 
     /// Whether the backend has a device option of this name.

@@ -1,14 +1,20 @@
-//! Fault injection over the whole suite: every case is run again and again, each time with one call of one function of
+//! Fault injection over the whole suite. Every case is run again and again, each time with one call of one function of
 //! the backend's table refused. The case may fail of that, with an error; but it ends in time, core does not panic, the
 //! process does not die, and everything that was opened is closed, children before their parents.
 //!
-//! The refusals come from a layer between core and the backend, so that any library can be swept. Cases run in worker
+//! Or a call is not refused, but answers with a lie, as a broken driver does: an impossible count, progress beyond what was
+//! submitted, a null pointer, text without an end. Then no more is asked for than that the program goes on.
+//!
+//! Refusals and lies come from a layer between core and the backend, so that any library can be swept. Cases run in worker
 //! processes: what crashes or hangs is known by name.
 
 mod arguments;
 mod job;
 #[allow(unsafe_code, reason = "stands between core and a backend")]
 mod layer;
+#[allow(unsafe_code, reason = "changes what a backend has written")]
+mod liar;
+mod lies;
 mod pool;
 mod state;
 mod sweep;
@@ -37,6 +43,11 @@ pub struct FaultOptions {
     pub budget: Duration,
     /// The kinds of error that calls are refused with.
     pub kinds: Vec<ErrorKind>,
+    /// Instead of being refused, calls return what is wrong: impossible counts, progress, pointers, texts and sizes, errors
+    /// that are none. Then core must neither crash, nor hang, nor panic; what it makes of a lie is its own business.
+    pub lies: bool,
+    /// Of the cases that call a function, only so many are run with that function's calls wrong, the quickest; none: all.
+    pub cases: Option<usize>,
     /// Cases that take longer than this many milliseconds without a fault are left out; none: no case.
     pub longest_ms: Option<u64>,
     /// Worker processes beside each other.
@@ -52,6 +63,8 @@ impl Default for FaultOptions {
             spread: 16,
             budget: Duration::from_secs(4),
             kinds: vec![ErrorKind::Driver],
+            lies: false,
+            cases: None,
             longest_ms: None,
             workers: std::thread::available_parallelism().map_or(2, |n| 2 * n.get()),
         }

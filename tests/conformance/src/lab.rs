@@ -10,7 +10,7 @@ use runtime_core::{
 };
 
 use crate::case::{Failure, Verdict};
-use crate::kernels::{self, Kernels};
+use crate::kernels::{Kernels, Suite};
 
 /// Work-items of a group where a device has groups.
 const GROUP: u32 = 64;
@@ -21,12 +21,13 @@ const FARTHEST: u32 = 60_000 * GROUP * 64;
 /// Binary digits behind the point of a speed.
 const SPEED_BITS: u32 = 10;
 /// Kernels that know how much they work on.
-const UNCOUNTED: [&str; 8] = ["noop", "spin", "hold", "fail", "counters", "sum9", "sum20", "sum_record"];
+const UNCOUNTED: [&str; 7] = ["noop", "spin", "hold", "fail", "sum9", "sum20", "sum_record"];
 
 /// An opened device, and the suite's kernels on it, loaded when they are first asked for.
 #[derive(Debug)]
 pub(crate) struct Lab {
     device: Arc<dyn CommonRuntime>,
+    suite: Suite,
     module: OnceLock<Result<Module>>,
     /// Found kernels: to drop one makes the device look at every queue, which some cases would see.
     found: Mutex<HashMap<String, Kernel>>,
@@ -35,8 +36,9 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub(crate) fn new(device: Arc<dyn CommonRuntime>) -> Self {
-        Self { device, module: OnceLock::new(), found: Mutex::default(), speed: Mutex::default() }
+    pub(crate) fn new(device: Arc<dyn CommonRuntime>, suite: Suite) -> Self {
+        let (module, found, speed) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Self { device, suite, module, found, speed }
     }
 
     /// The device.
@@ -50,7 +52,7 @@ impl Lab {
     /// `Unsupported` when the suite has none.
     pub(crate) fn kernels(&self) -> Result<&'static Kernels, Failure> {
         let info = self.device.info();
-        kernels::choose(info).ok_or_else(|| {
+        self.suite.choose(info).ok_or_else(|| {
             Failure::Unsupported(format!(
                 "the suite has no kernels in a format of the device ({})",
                 info.formats.join(", ")
@@ -62,8 +64,24 @@ impl Lab {
     pub(crate) fn lacks_kernel(&self, name: &str) -> Option<String> {
         match self.kernels() {
             Err(failure) => Some(failure.to_string()),
-            Ok(kernels) if !kernels.has(name) => Some(kernels.lacks(name)),
-            Ok(_) => None,
+            Ok(kernels) => {
+                let is_there = kernels.has(name).unwrap_or_else(|| self.offers(name));
+                (!is_there).then(|| kernels.lacks(name))
+            }
+        }
+    }
+
+    /// Whether the loaded module has a kernel. One that does not load has them all: the cases are to say what is wrong.
+    fn offers(&self, name: &str) -> bool {
+        let lacks = |failure| matches!(failure, Failure::Error(error) if error.kind() == ErrorKind::NotFound);
+        self.module().is_err() || !self.kernel(name).is_err_and(lacks)
+    }
+
+    /// Why there is no program of this kernel for an embedded device; `None` when there is one.
+    pub(crate) fn lacks_program(&self, name: &str) -> Option<String> {
+        match self.kernels() {
+            Err(failure) => Some(failure.to_string()),
+            Ok(kernels) => kernels.program(name).is_none().then(|| kernels.lacks(name)),
         }
     }
 
@@ -139,12 +157,16 @@ impl Lab {
         args: &[Arg<'_>],
         items: usize,
     ) -> Result<Result<Event>, Failure> {
-        Ok(queue.launch(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?))
+        let launched =
+            queue.launch(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?);
+        Ok(launched.inspect(|_| self.suite.launched()))
     }
 
     /// As [`Lab::launch`], to its end.
     pub(crate) fn call(&self, queue: &Queue, name: &str, args: &[Arg<'_>], items: usize) -> Verdict {
-        Ok(queue.call(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?)?)
+        queue.call(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?)?;
+        self.suite.launched();
+        Ok(())
     }
 
     /// The arguments of a kernel of the suite in the format of the device.
@@ -163,10 +185,16 @@ impl Lab {
                 return microseconds.map(|microseconds| Ok(Arg::scalar(self.count(microseconds)?))).collect();
             }
         }
-        if kernels.counted && !UNCOUNTED.contains(&name) {
+        if kernels.counted && !UNCOUNTED.contains(&name) && self.takes_more(name, args.len())? {
             args.push(Arg::scalar(i64::try_from(items).unwrap_or(i64::MAX)));
         }
         Ok(args)
+    }
+
+    /// Whether a kernel takes more than so many arguments; what tells nothing of its parameters is believed to.
+    fn takes_more(&self, name: &str, given: usize) -> Result<bool, Failure> {
+        let kernel = self.kernel(name)?;
+        Ok(kernel.info().params.as_ref().is_none_or(|params| params.len() > given))
     }
 
     /// How far portable code counts in so many microseconds, or as far as it may.
@@ -208,6 +236,11 @@ impl Lab {
     /// Keeps a queue busy for a few milliseconds, so that what does not wait for it comes too early.
     pub(crate) fn delay(&self, queue: &Queue) -> Verdict {
         self.launch(queue, "spin", &[Arg::scalar(DELAY_US)], 1).map(drop)
+    }
+
+    /// Submits a kernel that fails, and says that it reads one tensor and writes another.
+    pub(crate) fn fail(&self, queue: &Queue, reads: &Tensor, writes: &Tensor) -> Result<Event, Failure> {
+        self.launch(queue, "fail", &[Arg::read(reads), Arg::write(writes)], 1)
     }
 
     /// Submits `out = value`.

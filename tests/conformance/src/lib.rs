@@ -7,19 +7,25 @@
 //!
 //! Every wait has a deadline, and a case that does not end is a failure of that case, not of the run.
 
+mod arguments;
 mod case;
 #[allow(unsafe_code, reason = "forks, and sets handlers of exit and signals")]
 mod child;
 mod context;
+#[allow(unsafe_code, reason = "stands between core and a backend")]
+mod counted;
 mod data;
 mod exceptions;
 mod faults;
 mod kernels;
 mod lab;
+mod output;
 mod perform;
 mod plan;
 mod report;
 mod selection;
+#[allow(unsafe_code, reason = "reads the tables of backends")]
+mod table;
 mod topics;
 mod trials;
 mod wait;
@@ -27,6 +33,7 @@ mod wait;
 use std::io::Write;
 use std::process::ExitCode;
 
+pub use arguments::SuiteArguments;
 pub use child::child;
 pub use exceptions::{Exception, Expectation};
 pub use faults::{FaultArguments, FaultOptions, run_faults, serve_faults};
@@ -34,6 +41,7 @@ pub use libtest_mimic::Arguments;
 pub use selection::Selection;
 pub use serde_json::Value;
 
+use output::{Output, Stop};
 use report::{Records, Report};
 use runtime_core::{Runtime, RuntimeBuilder};
 
@@ -41,8 +49,9 @@ use runtime_core::{Runtime, RuntimeBuilder};
 /// prints a summary of each device: what failed and how, what was not tested and why, and how many cases each capability
 /// that it lacks would open.
 ///
-/// The code is a failure when a case fails, when an expected failure passes, when a selected or required backend is
-/// not there, and when there was no device at all.
+/// The code is 1 when a case fails, when an expected failure passes, when a selected or required backend is not there, when
+/// there was no device at all, when cases want kernels and a device ran none, and when nobody reads the output any more; 2 when
+/// the log file or the folder of kernels cannot be used.
 #[must_use]
 pub fn run(selection: &Selection, arguments: &Arguments) -> ExitCode {
     if let Some(code) = child() {
@@ -67,32 +76,73 @@ pub fn run_json(selection: &Selection, arguments: Arguments) -> (Value, ExitCode
     (report.map_or(Value::Null, |report| report.json()), code)
 }
 
+/// How many cases there are: what is missing where a suite is.
+#[must_use]
+pub fn case_count() -> usize {
+    topics::TOPICS.iter().map(|(_, cases)| cases.len()).sum()
+}
+
 /// What every `Runtime` of the suite begins with: devices that take only portable code are tested with that.
 fn builder() -> RuntimeBuilder {
     Runtime::builder().lower_with(runtime_kernel::wgsl())
 }
 
+/// Where a run ends without a report.
+const UNUSABLE: u8 = 2;
+
 fn run_plan(selection: &Selection, arguments: &Arguments) -> (Option<Report>, ExitCode) {
-    let plan = plan::plan(selection);
+    let stop = Stop::default();
+    let plan = plan::plan(selection).map_err(|error| error.to_string());
+    let output =
+        Output::redirect(arguments, &stop).map_err(|error| format!("cannot write the output: {error}"));
+    let (plan, (output, arguments)) = match plan.and_then(|plan| Ok((plan, output?))) {
+        Ok(both) => both,
+        Err(reason) => {
+            complain(&format!("error: {reason}"));
+            return (None, ExitCode::from(UNUSABLE));
+        }
+    };
     let records = Records::default();
-    let conclusion = libtest_mimic::run(arguments, trials::trials(&plan, selection.exceptions, &records));
+    let conclusion =
+        libtest_mimic::run(&arguments, trials::trials(&plan, selection.exceptions, &records, &stop));
+    if let Some(Err(reason)) = output.map(Output::end) {
+        complain(&reason);
+        return (None, ExitCode::FAILURE);
+    }
+    let failed = conclusion.has_failed();
     if arguments.list {
-        return (None, conclusion.exit_code());
+        return (None, code(failed));
     }
-    let report = Some(Report::new(&plan, &records));
-    let tested = plan.devices.len();
-    let missed = plan.absent.iter().filter(|absent| tested == 0 || !absent.excused);
-    let missed: Vec<_> = missed.map(ToString::to_string).collect();
+    let report = Report::new(&plan, &records);
+    let missed = missed(selection, &plan, &report);
     // A filter may hide that something is missing, but not make it right.
-    if !conclusion.has_failed() && (tested == 0 || !missed.is_empty()) {
-        let what = if tested == 0 {
-            "nothing was tested; `runtime doctor` says what was looked at"
-        } else {
-            "not tested"
-        };
-        // Standard error may be closed; the code says it too.
-        let _ = writeln!(std::io::stderr(), "{}", [&[what.to_owned()][..], &missed].concat().join("\n  "));
-        return (report, ExitCode::FAILURE);
+    if !failed && !missed.is_empty() {
+        complain(&missed.join("\n  "));
     }
-    (report, conclusion.exit_code())
+    (Some(report), code(failed || !missed.is_empty()))
+}
+
+/// What was to be tested and was not, below a line that says so; empty if there is nothing.
+fn missed(selection: &Selection, plan: &plan::Plan, report: &Report) -> Vec<String> {
+    let tested = plan.devices.len();
+    let absent = plan.absent.iter().filter(|absent| tested == 0 || !absent.excused);
+    let mut missed: Vec<_> = absent.map(ToString::to_string).chain(plan.unused_kernels()).collect();
+    if !selection.allow_no_launches {
+        missed.extend(report.without_launches(selection));
+    }
+    if tested == 0 {
+        missed.insert(0, "nothing was tested; `runtime doctor` says what was looked at".to_owned());
+    } else if !missed.is_empty() {
+        missed.insert(0, "not tested".to_owned());
+    }
+    missed
+}
+
+fn code(failed: bool) -> ExitCode {
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Standard error may be closed; the code says it too.
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

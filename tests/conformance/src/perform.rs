@@ -31,12 +31,24 @@ impl From<Ending> for Verdict {
 
 /// Runs a case for at most `deadline`. The context is dropped before this returns, unless the case hangs.
 pub(crate) fn perform(context: Arc<Context>, case: &'static Case, name: &str, deadline: Duration) -> Ending {
-    let (sender, receiver) = mpsc::channel();
-    let body = move || {
+    let run = move || {
         let verdict = catch_unwind(AssertUnwindSafe(|| (case.run)(&context)));
         drop(context);
+        verdict
+    };
+    run_for(name, deadline, run)
+}
+
+/// Runs `run`, which catches its panics, on a thread of this name for at most `deadline`.
+fn run_for(
+    name: &str,
+    deadline: Duration,
+    run: impl FnOnce() -> std::thread::Result<Verdict> + Send + 'static,
+) -> Ending {
+    let (sender, receiver) = mpsc::channel();
+    let body = move || {
         // Nobody listens to a case that took too long.
-        let _ = sender.send(match verdict {
+        let _ = sender.send(match run() {
             Ok(verdict) => Ending::Verdict(verdict),
             Err(panic) => Ending::Panicked(message(&*panic)),
         });
@@ -52,4 +64,34 @@ fn message(panic: &(dyn Any + Send)) -> String {
     let text =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("it panicked").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(deadline: Duration, run: impl FnOnce() -> Verdict + Send + 'static) -> Verdict {
+        run_for("a case", deadline, || catch_unwind(AssertUnwindSafe(run))).into()
+    }
+
+    #[test]
+    fn a_case_that_hangs_has_failed() {
+        let (hold, held) = mpsc::channel::<()>();
+        let hangs = verdict(Duration::from_millis(200), move || {
+            let _ = held.recv();
+            Ok(())
+        });
+        drop(hold);
+        assert!(hangs.is_err_and(|failure| failure.to_string().contains("it hangs: no end after 200ms")));
+    }
+
+    #[test]
+    fn a_case_is_what_it_says_or_what_it_panics_with() {
+        // To print a backtrace takes a while.
+        let long = Duration::from_secs(60);
+        assert!(verdict(long, || Ok(())).is_ok());
+        assert!(verdict(long, || Err(Failure::Failed("no".to_owned()))).is_err());
+        let panics = verdict(long, || panic!("it is {}", "wrong"));
+        assert!(panics.is_err_and(|failure| failure.to_string() == "it is wrong"));
+    }
 }

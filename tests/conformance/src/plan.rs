@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, Outcome, Runtime, Stage, Target};
+use runtime_core::{DeviceInfo, Error, ErrorKind, Outcome, Result, Runtime, Stage, Target};
 
 use crate::context::Context;
+use crate::kernels::{Given, Suite};
 use crate::selection::Selection;
 
 /// What is tested, and what cannot be.
@@ -14,6 +15,7 @@ use crate::selection::Selection;
 pub(crate) struct Plan {
     pub(crate) devices: Vec<Arc<Context>>,
     pub(crate) absent: Vec<Absent>,
+    given: Option<&'static Given>,
 }
 
 /// A backend or device that is not tested.
@@ -32,21 +34,39 @@ impl fmt::Display for Absent {
 }
 
 /// Looks for everything that is selected, and opens it.
-pub(crate) fn plan(selection: &Selection) -> Plan {
-    let mut plan = Plan::default();
+///
+/// # Errors
+/// The folder of kernels that is selected cannot be used.
+pub(crate) fn plan(selection: &Selection) -> Result<Plan> {
+    let given = selection.kernels.as_deref().map(Given::read).transpose()?;
+    let mut plan = Plan { given, ..Plan::default() };
     let (paths, names): (Vec<_>, Vec<_>) = selection.backends.iter().partition(|backend| is_path(backend));
     if !paths.is_empty() {
-        let builder = paths.iter().fold(crate::builder(), |builder, path| builder.library(path));
+        // SAFETY: whoever runs the suite asks for these libraries.
+        #[allow(unsafe_code, reason = "loads the backends under test")]
+        let builder = paths.iter().fold(crate::builder(), |builder, path| unsafe { builder.library(path) });
         let runtime = builder.discover(false).build();
         plan.refused(&runtime, |_| true);
         runtime.targets().iter().for_each(|target| plan.target(selection, &runtime, target));
     }
-    if !names.is_empty() || paths.is_empty() {
+    for backend in &selection.linked {
+        let runtime = crate::builder().discover(false).register(*backend).build();
+        plan.refused(&runtime, |_| true);
+        let opened = plan.devices.len();
+        runtime.targets().iter().for_each(|target| plan.target(selection, &runtime, target));
+        let devices = plan
+            .devices
+            .drain(opened..)
+            .map(|context| Arc::into_inner(context).map(|context| Arc::new(context.linked(*backend))));
+        let devices: Vec<_> = devices.flatten().collect();
+        plan.devices.extend(devices);
+    }
+    if !names.is_empty() || paths.is_empty() && selection.linked.is_empty() {
         let runtime = crate::builder().build();
         plan.discovered(selection, &runtime, &names);
         plan.required(selection, &runtime);
     }
-    plan
+    Ok(plan)
 }
 
 fn is_path(backend: &str) -> bool {
@@ -59,6 +79,17 @@ fn target_of(name: &str) -> &str {
 }
 
 impl Plan {
+    /// Why the kernels that were given are of no use to any device; `None` if they are, or if none were given.
+    pub(crate) fn unused_kernels(&self) -> Option<String> {
+        let given = self.given?;
+        let mut formats: Vec<_> =
+            self.devices.iter().flat_map(|context| context.info().formats.clone()).collect();
+        formats.sort_unstable();
+        formats.dedup();
+        let used = self.devices.iter().any(|context| given.serves(context.info()));
+        (!used && !self.devices.is_empty()).then(|| given.unused(&formats))
+    }
+
     fn discovered(&mut self, selection: &Selection, runtime: &Runtime, names: &[&String]) {
         let targets = runtime.targets();
         let wanted = |target: &str| names.is_empty() || names.iter().any(|name| target_of(name) == target);
@@ -96,7 +127,7 @@ impl Plan {
     }
 
     fn device(&mut self, selection: &Selection, runtime: &Runtime, target: &Target, name: &str) {
-        match Context::open(runtime, target, name.to_owned()) {
+        match Context::open(runtime, target, name.to_owned(), Suite::new(self.given)) {
             Ok(context) => self.devices.push(Arc::new(context)),
             // One of several devices may be unusable where another one meets what is required.
             Err(error) => {
@@ -145,5 +176,26 @@ impl Plan {
                 );
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the absence of `x:0` is excused where `required` is.
+    fn is_excused(required: &[&str], kind: ErrorKind) -> bool {
+        let required = required.iter().map(|name| (*name).to_owned()).collect();
+        let selection = Selection { required, ..Selection::new(Vec::new()) };
+        let mut plan = Plan::default();
+        plan.failed(&selection, "x", "x:0", &Error::new(kind, "there is no driver"));
+        plan.absent[0].excused
+    }
+
+    #[test]
+    fn only_what_is_not_required_may_be_missing() {
+        assert!(is_excused(&["y"], ErrorKind::Unavailable));
+        assert!(!is_excused(&["y", "x"], ErrorKind::Unavailable), "it is required");
+        assert!(!is_excused(&["y"], ErrorKind::Driver), "it is there, and broken");
     }
 }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use runtime_core::{Capabilities, DeviceInfo};
+use runtime_core::{Capabilities, DeviceKind};
 use serde_json::{Value, json};
 
-use crate::case::Missing;
+use crate::case::{Failure, Missing};
+use crate::context::Context;
 use crate::plan::{Absent, Plan};
+use crate::selection::Selection;
 use crate::topics::TOPICS;
 
 /// What became of a case.
@@ -64,16 +66,26 @@ pub(crate) struct Report {
 #[derive(Debug)]
 struct DeviceReport {
     name: String,
+    target: String,
     description: String,
     capabilities: Capabilities,
     records: Vec<Record>,
+    launches: u64,
+    /// Why there were no launches, though cases want them.
+    idle: Option<Idle>,
+}
+
+/// A device of which nothing was seen that it computes.
+#[derive(Debug)]
+struct Idle {
+    reason: String,
+    /// A tool is not on this machine, and the target is not required: no failure.
+    excused: bool,
 }
 
 impl Report {
     pub(crate) fn new(plan: &Plan, records: &Records) -> Self {
-        let device = |context: &Arc<crate::context::Context>| {
-            DeviceReport::new(context.name(), context.info(), records.of(context.name()))
-        };
+        let device = |context: &Arc<Context>| DeviceReport::new(context, records.of(context.name()));
         Self { devices: plan.devices.iter().map(device).collect(), absent: plan.absent.clone() }
     }
 
@@ -93,6 +105,16 @@ impl Report {
         text
     }
 
+    /// Devices of which nothing was seen that they compute, which is a failure.
+    pub(crate) fn without_launches(&self, selection: &Selection) -> Vec<String> {
+        let idle = |device: &DeviceReport| {
+            let excused = |idle: &&Idle| idle.excused && !selection.requires(&device.target);
+            let idle = device.idle.as_ref().filter(|idle| !excused(idle))?;
+            Some(format!("{}: {}", device.name, idle.text()))
+        };
+        self.devices.iter().filter_map(idle).collect()
+    }
+
     /// As one JSON document.
     pub(crate) fn json(&self) -> Value {
         let absent = |absent: &Absent| json!({"name": absent.name, "reason": absent.reason, "excused": absent.excused});
@@ -105,9 +127,20 @@ impl Report {
 }
 
 impl DeviceReport {
-    fn new(name: &str, info: &DeviceInfo, records: Vec<Record>) -> Self {
-        let description = format!("{}, {:?}", info.name, info.kind).to_lowercase();
-        Self { name: name.to_owned(), description, capabilities: info.capabilities, records }
+    fn new(context: &Context, records: Vec<Record>) -> Self {
+        let info = context.info();
+        let launches = context.suite().launches();
+        let idle =
+            (launches == 0 && records.iter().any(Record::launches)).then(|| Idle::new(context)).flatten();
+        Self {
+            name: context.name().to_owned(),
+            target: context.target().name.clone(),
+            description: format!("{}, {:?}", info.name, info.kind).to_lowercase(),
+            capabilities: info.capabilities,
+            records,
+            launches,
+            idle,
+        }
     }
 
     fn select<'a, T>(&'a self, choose: impl Fn(&'a Outcome) -> Option<T>) -> Vec<(&'a str, T)> {
@@ -184,15 +217,20 @@ impl DeviceReport {
             text,
             0,
             &format!(
-                "{} ({}): {} passed, {} failed, {} failed as expected, {} not tested",
+                "{} ({}): {} passed, {} failed, {} failed as expected, {} not tested; {} launch{}",
                 self.name,
                 self.description,
                 self.passed().len(),
                 failed.len(),
                 expected.len(),
                 missing.len() + unsupported.len(),
+                self.launches,
+                if self.launches == 1 { "" } else { "es" },
             ),
         );
+        if let Some(idle) = &self.idle {
+            line(text, 2, &idle.text());
+        }
         section(text, "failed", failed.iter().map(|(case, why)| format!("{case}: {}", first_line(why))));
         let expected =
             expected.iter().map(|(case, (reason, why))| format!("{case}: {reason} ({})", first_line(why)));
@@ -220,6 +258,7 @@ impl DeviceReport {
         json!({
             "device": self.name,
             "description": self.description,
+            "launches": self.launches,
             "passed": self.passed(),
             "failed": pairs(self.failed(), "message"),
             "failed_as_expected": expected
@@ -229,6 +268,36 @@ impl DeviceReport {
             "not_tested": missing.collect::<Vec<_>>(),
             "capabilities": {"has": self.capabilities.names(), "lacks": lacks.collect::<Vec<_>>()},
         })
+    }
+}
+
+impl Record {
+    /// Whether the case launches kernels.
+    fn launches(&self) -> bool {
+        let (topic, name) = self.case.split_once("::").unwrap_or_default();
+        let cases = TOPICS.iter().find(|(known, _)| *known == topic).map_or(&[][..], |(_, cases)| cases);
+        cases.iter().any(|case| case.name == name && case.launches())
+    }
+}
+
+impl Idle {
+    /// Why a device has launched nothing; `None` for a kind of device that launches nothing.
+    fn new(context: &Context) -> Option<Self> {
+        if context.info().kind == DeviceKind::Embedded {
+            return None;
+        }
+        let idle = |reason: String, excused| Some(Self { reason, excused });
+        match (context.lab().kernels(), context.lab().module()) {
+            (Err(failure), _) => idle(format!("{failure}; `--kernels DIR` gives it some"), false),
+            // No compiler on this machine.
+            (_, Err(Failure::Unsupported(reason))) => idle(reason, true),
+            (_, Err(failure)) => idle(failure.to_string(), false),
+            _ => idle("no case came to launch one".to_owned(), false),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("0 LAUNCHES: nothing that this device computes was tested: {}", first_line(&self.reason))
     }
 }
 
@@ -288,9 +357,12 @@ mod tests {
         let capabilities = Capabilities(!(abi::CAP_IMPORT | abi::CAP_RANGE));
         DeviceReport {
             name: "x:0".into(),
+            target: "x".into(),
             description: "a device".into(),
             capabilities,
             records: records.of("x:0"),
+            launches: 0,
+            idle: None,
         }
     }
 
@@ -317,7 +389,7 @@ mod tests {
         let mut text = String::new();
         report.write(&mut text);
         for part in [
-            "x:0 (a device): 0 passed, 1 failed, 1 failed as expected, 2 not tested\n",
+            "x:0 (a device): 0 passed, 1 failed, 1 failed as expected, 2 not tested; 0 launches\n",
             "    queues::c: it hangs\n",
             "    queues::d: issue 7 (boom)\n",
             "   2 cases: options that inject failures",

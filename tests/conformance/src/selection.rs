@@ -1,5 +1,9 @@
 //! What is tested.
 
+use std::path::PathBuf;
+
+use runtime_core::backend::LinkedBackend;
+
 use crate::exceptions::{self, Exception};
 
 /// Names of backends that must be there, separated by commas: then "not on this machine" is a failure.
@@ -31,6 +35,12 @@ pub struct Selection {
     pub required: Vec<String>,
     /// What is known not to work, and why.
     pub exceptions: &'static [Exception],
+    /// Backends that are linked in: they are tested instead of all that are found, beside what `backends` names.
+    pub linked: Vec<LinkedBackend>,
+    /// A folder with the suite's kernels in formats that the suite does not have.
+    pub kernels: Option<PathBuf>,
+    /// A device on which cases want kernels and none was launched is no failure.
+    pub allow_no_launches: bool,
 }
 
 impl Selection {
@@ -39,7 +49,9 @@ impl Selection {
     #[must_use]
     pub fn new(backends: Vec<String>) -> Self {
         let required = required(&std::env::var(REQUIRE).unwrap_or_default());
-        Self { backends, required, exceptions: exceptions::KNOWN }
+        let (kernels, allow_no_launches) = (None, false);
+        let linked = Vec::new();
+        Self { backends, required, exceptions: exceptions::KNOWN, linked, kernels, allow_no_launches }
     }
 
     /// Whether the absence of a target is a failure.

@@ -8,6 +8,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 use crate::case::{Case, Failure, Verdict};
 use crate::context::Context;
 use crate::exceptions::{self, Exception, Expectation};
+use crate::output::Stop;
 use crate::perform::perform;
 use crate::plan::{Absent, Plan};
 use crate::report::{Outcome, Records};
@@ -18,11 +19,11 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Everything that is reported: a trial per device and case, and one for whatever could not be tested. What becomes of
 /// the cases is noted in `records`.
-pub(crate) fn trials(plan: &Plan, table: &'static [Exception], records: &Records) -> Vec<Trial> {
+pub(crate) fn trials(plan: &Plan, table: &'static [Exception], records: &Records, stop: &Stop) -> Vec<Trial> {
     let mut trials: Vec<_> = plan.absent.iter().map(absent).collect();
     for context in &plan.devices {
         for (topic, cases) in TOPICS {
-            trials.extend(cases.iter().map(|case| trial(context, topic, case, table, records)));
+            trials.extend(cases.iter().map(|case| trial(context, topic, case, table, (records, stop))));
         }
     }
     trials
@@ -30,6 +31,7 @@ pub(crate) fn trials(plan: &Plan, table: &'static [Exception], records: &Records
 
 fn absent(absent: &Absent) -> Trial {
     let Absent { name, reason, excused } = absent.clone();
+    let reason = format!("{reason}; {} cases are not run", crate::case_count());
     Trial::ignorable_test(format!("{name}::open"), move || {
         if excused { Ok(Completion::ignored_with(reason)) } else { Err(Failed::from(reason)) }
     })
@@ -40,13 +42,16 @@ fn trial(
     topic: &str,
     case: &'static Case,
     table: &'static [Exception],
-    records: &Records,
+    (records, stop): (&Records, &Stop),
 ) -> Trial {
-    let (context, records) = (context.clone(), records.clone());
+    let (context, records, stop) = (context.clone(), records.clone(), stop.clone());
     let case_name = format!("{topic}::{}", case.name);
     let name = format!("{}::{case_name}", context.name());
     let thread = name.clone();
     Trial::ignorable_test(name, move || {
+        if stop.is_set() {
+            return Ok(Completion::ignored_with("the run was stopped"));
+        }
         let exception = exceptions::find(table, &context.target().name, &case_name);
         let outcome = outcome(&context, case, &thread, exception);
         let completion = outcome.completion();

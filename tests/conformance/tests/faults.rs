@@ -1,5 +1,5 @@
-//! A short sweep of two null devices: the first and the last call of each function in each quick case, refused.
-//! `cargo xtask faults` goes further.
+//! Two short sweeps of two null devices: the first and the last call of each function in each quick case, refused; and in
+//! the quickest case that calls a function, each lie that its answer can be. `cargo xtask faults` goes further.
 
 use std::process::{Command, ExitCode};
 
@@ -16,25 +16,34 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == WORKER) {
         return serve_faults();
     }
-    let trial = Trial::ignorable_test("null::faults::first_and_last_calls", || {
-        let selection = Selection::new(DEVICES.map(str::to_owned).to_vec());
-        let required = selection.required.iter().any(|name| name == BACKEND);
-        let built = Runtime::new().targets().iter().any(|target| target.name == BACKEND);
-        if !built && !required {
-            return Ok(Completion::ignored_with("the null backend is not built: `cargo build --workspace`"));
-        }
-        let selection = Selection { required: Vec::new(), ..selection };
-        let options = FaultOptions { first: 1, spread: 0, longest_ms: Some(15), ..FaultOptions::default() };
-        let well = run_faults(&selection, &options, &|| {
-            let mut command = Command::new(std::env::current_exe()?);
-            command.arg(WORKER);
-            Ok(command)
-        });
-        if well {
-            Ok(Completion::Completed)
-        } else {
-            Err(Failed::from("the lines above say what went wrong"))
-        }
+    let refusals = FaultOptions { first: 1, spread: 0, longest_ms: Some(15), ..FaultOptions::default() };
+    let lies = FaultOptions {
+        first: 1,
+        spread: 0,
+        lies: true,
+        cases: Some(1),
+        longest_ms: Some(60),
+        ..refusals.clone()
+    };
+    let trials = vec![
+        Trial::ignorable_test("null::faults::first_and_last_calls", move || sweep(&refusals)),
+        Trial::ignorable_test("null::faults::lies", move || sweep(&lies)),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn sweep(options: &FaultOptions) -> Result<Completion, Failed> {
+    let selection = Selection::new(DEVICES.map(str::to_owned).to_vec());
+    let required = selection.required.iter().any(|name| name == BACKEND);
+    let built = Runtime::new().targets().iter().any(|target| target.name == BACKEND);
+    if !built && !required {
+        return Ok(Completion::ignored_with("the null backend is not built: `cargo build --workspace`"));
+    }
+    let selection = Selection { required: Vec::new(), ..selection };
+    let well = run_faults(&selection, options, &|| {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(WORKER);
+        Ok(command)
     });
-    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
+    if well { Ok(Completion::Completed) } else { Err(Failed::from("the lines above say what went wrong")) }
 }

@@ -201,7 +201,9 @@ fn worker() -> ExitCode {
     let report =
         |error: &Error| println!("error {} {}", error.kind().code(), error.to_string().replace('\n', " "));
     let library: PathBuf = runtime_cuda_stub_tests::backend().unwrap();
-    let runtime = Runtime::builder().discover(false).library(library).build();
+    // SAFETY: the backend of this workspace.
+    #[allow(unsafe_code, reason = "loads the backend")]
+    let runtime = unsafe { Runtime::builder().discover(false).library(library) }.build();
     let _ = (runtime.devices(), runtime.load_report());
     for _ in 0..2 {
         match runtime.open("cuda:0") {

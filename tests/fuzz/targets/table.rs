@@ -9,6 +9,7 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use runtime_core::abi::{BackendTable, Str};
+use runtime_core::backend::LinkedBackend;
 use runtime_core::{Arg, CommonRuntime, DType, Geometry, ModuleSource, Placement, QueueOptions, Runtime};
 
 /// A table in the making.
@@ -73,7 +74,7 @@ fn text(text: &Option<Vec<u8>>, null: Str) -> Str {
 }
 
 fuzz_target!(|plan: Plan| {
-    let null = *runtime_null::backend();
+    let null = *runtime_null::backend().table();
     let mut parts = Vec::new();
     macro_rules! part {
         ($index:expr, $field:ident) => {{
@@ -104,13 +105,15 @@ fuzz_target!(|plan: Plan| {
     let bytes = unsafe { std::slice::from_raw_parts((&raw const table).cast::<u8>(), size_of_val(&table)) };
     let whole = Memory::holding(bytes, usize::from(plan.sizes[0].unwrap_or(0)));
     // SAFETY: what a `Runtime` keeps of a table it copies, and the `Runtime` ends before the memory.
-    use_all(unsafe { &*whole.0.cast::<BackendTable>() });
+    let table = unsafe { &*whole.0.cast::<BackendTable>() };
+    // SAFETY: as above; functions that are there are null's own.
+    use_all(unsafe { LinkedBackend::from_table(table) });
     drop(parts);
 });
 
 /// Calls what a program calls; errors are answers too.
-fn use_all(table: &'static BackendTable) {
-    let runtime = Runtime::builder().discover(false).register(table).build();
+fn use_all(backend: LinkedBackend) {
+    let runtime = Runtime::builder().discover(false).register(backend).build();
     assert_eq!(runtime.load_report().len(), 1);
     for target in runtime.targets() {
         for name in ["0", "1", "2", "9"] {

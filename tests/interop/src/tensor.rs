@@ -162,7 +162,10 @@ pub unsafe extern "C" fn interop_load(
         if !map {
             return file.load(name, &*device.runtime, &Placement::default());
         }
-        let host = device.runtime.as_host().ok_or_else(|| Error::unsupported("a mapping on this device"))?;
+        let host = device
+            .runtime
+            .as_host()
+            .ok_or_else(|| Error::unsupported("a mapping on this device is not supported"))?;
         // SAFETY: the caller leaves the file as it is.
         unsafe { file.map(name, host) }
     };

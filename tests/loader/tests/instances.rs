@@ -11,8 +11,15 @@ fn the_same_library_twice_is_loaded_once() {
     let fixture = Fixture::new();
     let path = fixture.backend("fixture", &[]);
     fs::hard_link(&path, fixture.path("libruntime_link.so")).unwrap();
-    let runtime =
-        Runtime::builder().discover(false).library(&path).library(&path).directory(fixture.path("")).build();
+    // SAFETY: built for this test.
+    #[allow(unsafe_code, reason = "loads libraries")]
+    let once = unsafe { Runtime::builder().discover(false).library(&path) };
+    // SAFETY: as above.
+    #[allow(unsafe_code, reason = "loads libraries")]
+    let twice = unsafe { once.library(&path) };
+    // SAFETY: as above.
+    #[allow(unsafe_code, reason = "loads libraries")]
+    let runtime = unsafe { twice.directory(fixture.path("")) }.build();
     let outcomes: Vec<_> = runtime.load_report().iter().map(|line| line.outcome).collect();
     assert_eq!(outcomes, [Outcome::Loaded, Outcome::Skipped, Outcome::Skipped, Outcome::Skipped]);
     assert!(runtime.load_report()[3].reason.contains("the same file as"));
@@ -21,8 +28,10 @@ fn the_same_library_twice_is_loaded_once() {
 
 #[test]
 fn a_linked_in_backend_wins_over_a_library() {
-    let runtime =
-        Runtime::builder().discover(false).library(built("null")).register(runtime_null::backend()).build();
+    // SAFETY: the backend of this workspace.
+    #[allow(unsafe_code, reason = "loads a library")]
+    let builder = unsafe { Runtime::builder().discover(false).library(built("null")) };
+    let runtime = builder.register(runtime_null::backend()).build();
     let report = runtime.load_report();
     assert_eq!((report[0].outcome, report[0].target.as_deref()), (Outcome::Loaded, Some("null")));
     assert_eq!(report[1].outcome, Outcome::Skipped);

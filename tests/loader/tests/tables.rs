@@ -71,6 +71,11 @@ fn a_table_with_another_name_than_the_manifest() {
 }
 
 #[test]
+fn an_entry_point_that_is_a_variable_is_not_called() {
+    assert_failed(&Fixture::new().report(&["ENTRY_IS_DATA"]), Stage::Manifest, "is a variable of it");
+}
+
+#[test]
 fn an_instance_that_does_not_open() {
     assert_failed(
         &Fixture::new().report(&["OPEN_FAILS"]),

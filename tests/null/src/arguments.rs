@@ -40,7 +40,7 @@ impl Arguments {
             ArgRef::Tensor(tensor) => Ok(Argument::Tensor(Tensor::new(&tensor))),
             ArgRef::Scalar { dtype, bits } => Ok(Argument::Scalar(dtype, bits)),
             ArgRef::Bytes(_) | ArgRef::Local(_) => Ok(Argument::Other),
-            other => Err(Error::unsupported(format!("argument {other:?}"))),
+            other => Err(Error::unsupported(format!("argument {other:?} is not supported"))),
         });
         Ok(Self {
             list: list.collect::<Result<_>>()?,

@@ -110,16 +110,17 @@ impl Code {
     }
 }
 
+// The builtins find their elements by the strides: see `Tensor::at`.
 const fn tensor(access: Access, dtype: DType) -> Param {
-    Param { kind: ArgKind::Tensor, access, dtype: Some(dtype) }
+    Param { kind: ArgKind::Tensor, access, strided: true, dtype: Some(dtype) }
 }
 
 const fn bytes(access: Access) -> Param {
-    Param { kind: ArgKind::Tensor, access, dtype: None }
+    Param { kind: ArgKind::Tensor, access, strided: true, dtype: None }
 }
 
 const fn scalar(dtype: DType) -> Param {
-    Param { kind: ArgKind::Scalar, access: Access::Read, dtype: Some(dtype) }
+    Param { kind: ArgKind::Scalar, access: Access::Read, strided: false, dtype: Some(dtype) }
 }
 
 const fn compute(

@@ -129,13 +129,15 @@ impl NullDevice {
 
     fn accelerator(&self, what: &str) -> Result<()> {
         match self.embedded {
-            Some(_) => Err(Error::unsupported(format!("{what} on an embedded device"))),
+            Some(_) => Err(Error::unsupported(format!("{what} on an embedded device is not supported"))),
             None => Ok(()),
         }
     }
 
     fn embedded(&self, what: &str) -> Result<&Embedded> {
-        self.embedded.as_ref().ok_or_else(|| Error::unsupported(format!("{what} on an accelerator")))
+        self.embedded
+            .as_ref()
+            .ok_or_else(|| Error::unsupported(format!("{what} on an accelerator is not supported")))
     }
 }
 
@@ -169,7 +171,7 @@ impl Device for NullDevice {
         self.faults.call("allocate")?;
         self.accelerator("allocate")?;
         if request.huge_pages {
-            return Err(Error::unsupported("huge_pages"));
+            return Err(Error::unsupported("huge_pages are not supported by this device"));
         }
         let usage = self.space(request.space)?;
         self.faults.allocate(self.usage.iter().map(|usage| usage.bytes()).sum(), request.bytes)?;
@@ -206,7 +208,7 @@ impl Device for NullDevice {
     fn instantiate(&self, nodes: &[GraphNode<'_, NullBuffer, NullKernel>]) -> Result<NullGraph> {
         self.faults.call("instantiate")?;
         if !self.info.capabilities.has(abi::CAP_GRAPHS) {
-            return Err(Error::unsupported("instantiate"));
+            return Err(Error::unsupported("instantiate is not supported"));
         }
         NullGraph::new(nodes, &self.faults)
     }

@@ -91,6 +91,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "The device is lost after that many submissions; negative: never.",
         ),
         OptionSpec::device("out_of_order", false, "Whoever asks, the queue made last gets on first."),
+        OptionSpec::device(
+            "reorders",
+            false,
+            "Within a queue the latest submission that may run goes first: one that `Place::after` does not hold back.",
+        ),
         OptionSpec::device("needs_flush", false, "Submissions are batched: nothing runs before `flush`."),
         OptionSpec::device("needs_marks", false, "Only the ends of marked tickets are observable."),
         OptionSpec::device(
@@ -117,6 +122,7 @@ pub(crate) struct Faults {
     lose_after: Option<u64>,
     submitted: AtomicU64,
     out_of_order: bool,
+    reorders: bool,
     needs_flush: bool,
     needs_marks: bool,
     most_bytes: Option<u64>,
@@ -148,6 +154,7 @@ impl Faults {
             delay: Duration::from_micros(count("delay_us", MOST_DELAY_US)?),
             lose_after: number("lose_after"),
             out_of_order: options.flag("out_of_order"),
+            reorders: options.flag("reorders"),
             needs_flush: options.flag("needs_flush"),
             needs_marks: options.flag("needs_marks"),
             most_bytes: number("out_of_memory_after_bytes"),
@@ -227,7 +234,7 @@ impl Faults {
     /// Whether submissions wait until somebody asks.
     #[inline]
     pub(crate) fn deferred(&self) -> bool {
-        self.out_of_order || self.needs_flush || !self.delay.is_zero()
+        self.out_of_order || self.reorders || self.needs_flush || !self.delay.is_zero()
     }
 
     pub(crate) const fn delay(&self) -> Duration {
@@ -236,6 +243,10 @@ impl Faults {
 
     pub(crate) const fn out_of_order(&self) -> bool {
         self.out_of_order
+    }
+
+    pub(crate) const fn reorders(&self) -> bool {
+        self.reorders
     }
 
     pub(crate) const fn needs_flush(&self) -> bool {

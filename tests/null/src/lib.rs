@@ -39,12 +39,11 @@ mod timeline;
 
 pub use device::NullDevice;
 pub use graph::NullGraph;
-pub use memory::NullBuffer;
+pub use memory::{NullBuffer, freed_in_use};
 pub use module::{NullKernel, NullModule};
 pub use queue::NullQueue;
 
-use runtime_core::abi::BackendTable;
-use runtime_core::backend::{Backend, Level, Log};
+use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, OptionSpec, Options, Result};
 
 /// The backend's state.
@@ -53,12 +52,14 @@ pub struct Null {
     log: Log,
 }
 
-impl Backend for Null {
+// SAFETY: buffers own their memory, and a queue does one thing after the other before it says so.
+#[allow(unsafe_code, reason = "vouches for the backend")]
+unsafe impl Backend for Null {
     const NAME: &'static str = "null";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type Device = NullDevice;
 
-    fn open(log: Log) -> Result<Self> {
+    unsafe fn open(log: Log) -> Result<Self> {
         Ok(Self { log })
     }
 
@@ -79,8 +80,8 @@ impl Backend for Null {
     }
 }
 
-/// The table of this backend, to register it in a program that links it in.
+/// This backend, to register it in a program that links it in.
 #[must_use]
-pub const fn backend() -> &'static BackendTable {
-    runtime_core::backend::table::<Null>()
+pub const fn backend() -> LinkedBackend {
+    LinkedBackend::of::<Null>()
 }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "this is where memory is really touched")]
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,17 @@ use runtime_core::{Element, Error, ErrorKind, MemoryUsage, Result};
 
 /// What fresh memory holds, so that nobody comes to rely on zeros.
 const FRESH: u8 = 0xa5;
-/// Larger allocations stay untouched: filling them would cost more than it finds.
+/// Behind so many bytes an allocation stays zero, and untouched: filling it would cost more than it finds.
 const FILLED_BYTES: usize = 64 << 20;
+
+/// Buffers that were freed while a submission still used their memory.
+static FREED_IN_USE: AtomicU64 = AtomicU64::new(0);
+
+/// How many buffers of this process were freed while work in flight used them: core's mistake, but for devices that are lost.
+#[must_use]
+pub fn freed_in_use() -> u64 {
+    FREED_IN_USE.load(Ordering::Relaxed)
+}
 
 /// How much of a memory space is in use.
 #[derive(Debug)]
@@ -53,7 +62,15 @@ pub(crate) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
     /// How to give it back; `None` for adopted memory, which belongs to another library.
-    owned: Option<(Layout, Arc<Usage>)>,
+    owned: Option<Owned>,
+}
+
+#[derive(Debug)]
+struct Owned {
+    /// What the allocator gave, in front of the first byte.
+    base: NonNull<u8>,
+    layout: Layout,
+    usage: Arc<Usage>,
 }
 
 // SAFETY: the memory is reached through raw copies only. Core orders conflicting submissions, which is all that any
@@ -64,17 +81,26 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     pub(crate) fn allocate(bytes: usize, alignment: usize, usage: &Arc<Usage>) -> Result<Arc<Self>> {
-        let layout = Layout::from_size_align(bytes.max(1), alignment)
-            .map_err(|_| Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")))?;
+        if !alignment.is_power_of_two() {
+            return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
+        }
+        // Room to align it in, since the allocator writes zeros itself where it is asked for a larger alignment.
+        let layout = Layout::from_size_align(bytes.saturating_add(alignment), 1)
+            .map_err(|_| out_of_memory(bytes as u64, 0))?;
         usage.take(bytes as u64)?;
+        // Zeroed, since all of it can be read as a slice of bytes.
         // SAFETY: the layout has at least one byte.
-        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else {
+        let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
             usage.used_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
             return Err(out_of_memory(bytes as u64, 0));
         };
+        let skipped = base.align_offset(alignment);
+        // SAFETY: an alignment is less than there is in front of the last `bytes` bytes.
+        let start = unsafe { base.add(skipped) };
         // SAFETY: the allocation has that many bytes.
         unsafe { ptr::write_bytes(start.as_ptr(), FRESH, bytes.min(FILLED_BYTES)) };
-        Ok(Arc::new(Self { start, bytes, owned: Some((layout, Arc::clone(usage))) }))
+        let owned = Owned { base, layout, usage: Arc::clone(usage) };
+        Ok(Arc::new(Self { start, bytes, owned: Some(owned) }))
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "the view gives its memory up to the buffer")]
@@ -152,10 +178,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let Some((layout, usage)) = &self.owned else { return };
+        let Some(Owned { base, layout, usage }) = &self.owned else { return };
         usage.used_bytes.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         // SAFETY: allocated with this layout, and freed once.
-        unsafe { dealloc(self.start.as_ptr(), *layout) };
+        unsafe { dealloc(base.as_ptr(), *layout) };
     }
 }
 
@@ -184,6 +210,14 @@ impl NullBuffer {
     /// Takes memory of another library for the device's own.
     pub(crate) fn adopt(memory: DeviceBytes, host_visible: bool) -> Result<Self> {
         Ok(Self { memory: Memory::adopt(memory)?, host_visible })
+    }
+}
+
+impl Drop for NullBuffer {
+    fn drop(&mut self) {
+        // Each submission that is not over has a share.
+        let in_use = Arc::strong_count(&self.memory) > 1;
+        FREED_IN_USE.fetch_add(u64::from(in_use), Ordering::Relaxed);
     }
 }
 

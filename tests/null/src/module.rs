@@ -28,7 +28,10 @@ impl NullModule {
     /// Reads the text: an entry point per line.
     pub(crate) fn load(source: &Source<'_>, faults: &Arc<Faults>) -> Result<Self> {
         if source.format != "null" {
-            return Err(Error::unsupported(format!("code of format \"{}\"; pass \"null\"", source.format)));
+            return Err(Error::unsupported(format!(
+                "code of format \"{}\" is not supported; pass \"null\"",
+                source.format
+            )));
         }
         let prefix = source.options.text("prefix").unwrap_or_default();
         let (names, builtins) = parse(&text(source)?, prefix)?;

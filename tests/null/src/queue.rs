@@ -268,6 +268,24 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_runs_in_reverse_but_for_what_depends_on_it() {
+        let buffer = buffer();
+        let filled = |afters: &[u64]| {
+            let [queue] = queues(&Options::new().with("reorders", true));
+            for (byte, &after) in (1..).zip(afters) {
+                let place = Place { ticket: u64::from(byte), after };
+                queue.fill(place, (&buffer, 0), 4, &[byte]).unwrap();
+            }
+            assert_eq!(queue.poll().unwrap().completed, afters.len() as u64);
+            first(&buffer)
+        };
+        assert_eq!(filled(&[0, 0, 0]), 1, "nothing depends on anything: the first comes last");
+        assert_eq!(filled(&[0, 1, 2]), 3, "all in order");
+        assert_eq!(filled(&[0, 0, 2]), 3, "the last waits for both");
+        assert_eq!(filled(&[0, 1, 0]), 2, "the second waits for the first, the third for nobody");
+    }
+
+    #[test]
     fn a_timestamp_is_read_once() {
         let [queue] = queues(&Options::new());
         queue.timestamp(place(1)).unwrap();

@@ -48,6 +48,8 @@ pub(crate) struct State {
 
 struct Pending {
     ticket: u64,
+    /// The latest ticket of the queue that must have ended before.
+    after: u64,
     edges: Vec<(Arc<Timeline>, u64)>,
     from: Instant,
     lasts: Duration,
@@ -72,16 +74,40 @@ impl State {
         Ok(())
     }
 
-    /// Ends `ticket`; after a failure nothing runs any more.
+    /// Whether `ticket` comes behind a failure.
+    const fn has_failed(&self, ticket: u64) -> bool {
+        self.first_failed != 0 && self.first_failed < ticket
+    }
+
+    /// Ends `ticket`, which is not pending any more; behind a failure nothing runs.
     fn run(&mut self, ticket: u64, faults: &Faults, work: impl FnOnce(&mut Self) -> Result<()>) {
-        if self.first_failed == 0 {
+        if !self.has_failed(ticket) {
             let outcome = faults.ticket(ticket).and_then(|()| work(self));
             if let Err(error) = outcome {
                 self.first_failed = ticket;
                 self.failure = Some(error);
             }
         }
-        self.done = ticket;
+        self.done = self.pending.front().map_or(self.submitted, |first| first.ticket - 1);
+    }
+
+    /// The place in `pending` of what runs next; `None` while a flush or another queue is waited for.
+    fn next(&self, faults: &Faults) -> Option<usize> {
+        let waits = |pending: &Pending| !pending.edges.is_empty() && !self.has_failed(pending.ticket);
+        let batched = |pending: &Pending| faults.needs_flush() && pending.ticket > self.flushed;
+        let ready = self.pending.iter().take_while(|pending| !waits(pending) && !batched(pending)).count();
+        if !faults.reorders() {
+            return (ready > 0).then_some(0);
+        }
+        let first = self.pending.front()?.ticket;
+        self.pending.iter().take(ready).rposition(|pending| pending.after < first)
+    }
+
+    /// What the first submission that waits for another queue waits for, if nothing else keeps it.
+    fn next_edge(&self, faults: &Faults) -> Option<(Arc<Timeline>, u64)> {
+        let waiting = self.pending.iter().find(|pending| !pending.edges.is_empty())?;
+        let batched = faults.needs_flush() && waiting.ticket > self.flushed;
+        if batched { None } else { waiting.edges.first().cloned() }
     }
 
     fn progress(&mut self, only_marks: bool) -> Progress {
@@ -141,8 +167,10 @@ impl Timeline {
             return Ok(());
         }
         let edges = std::mem::take(&mut state.edges);
+        // What is timed lies between what came before and what comes after it.
+        let after = if matches!(call, Call::Timestamp) { place.ticket - 1 } else { place.after };
         let (ticket, work) = (place.ticket, Box::new(work));
-        state.pending.push_back(Pending { ticket, edges, from: Instant::now(), lasts, work });
+        state.pending.push_back(Pending { ticket, after, edges, from: Instant::now(), lasts, work });
         drop(state);
         if !self.faults.deferred() {
             self.advance();
@@ -220,7 +248,8 @@ impl Timeline {
             }) else {
                 return;
             };
-            if let Some(first) = self.state.lock().pending.front_mut() {
+            let mut state = self.state.lock();
+            if let Some(first) = state.pending.iter_mut().find(|pending| !pending.edges.is_empty()) {
                 first.edges.retain(|(queue, ticket)| !Arc::ptr_eq(queue, &other) || *ticket > done);
                 first.from = first.from.max(ended);
             }
@@ -237,21 +266,15 @@ impl Timeline {
     fn run_ready(&self) -> Option<(Arc<Self>, u64)> {
         let mut state = self.state.lock();
         loop {
-            let failed = state.first_failed != 0;
-            let first = state.pending.front()?;
-            if self.faults.needs_flush() && first.ticket > state.flushed {
+            let Some(index) = state.next(&self.faults) else { return state.next_edge(&self.faults) };
+            let next = state.pending.get(index)?;
+            let ended = next.from.max(state.ended) + next.lasts;
+            if !state.has_failed(next.ticket) && ended + self.faults.delay() > Instant::now() {
                 return None;
             }
-            if let (Some(edge), false) = (first.edges.first(), failed) {
-                return Some(edge.clone());
-            }
-            let ended = first.from.max(state.ended) + first.lasts;
-            if !failed && ended + self.faults.delay() > Instant::now() {
-                return None;
-            }
-            let first = state.pending.pop_front()?;
+            let next = state.pending.remove(index)?;
             state.ended = ended;
-            state.run(first.ticket, &self.faults, first.work);
+            state.run(next.ticket, &self.faults, next.work);
         }
     }
 }

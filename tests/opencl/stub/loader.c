@@ -2,18 +2,21 @@
 
    fail=FUNCTION:CODE:COUNT    the COUNTth call (0: each) answers CODE and does nothing
    event=FUNCTION:CODE:COUNT   the work that the COUNTth call submits ends with the status CODE
+   kernel=CODE                 kernels called `fail` end with the status CODE; code is built with SUITE_CAN_FAIL defined
    count=FUNCTION:NUMBER       of platforms or devices it says that there are NUMBER
    garbage=FUNCTION            what it tells of an object is all ones
    nothing=FUNCTION            what it tells of an object is empty
    never                       no work ever ends
    old                         devices say that they are of OpenCL 1.2
    nvidia                      platforms say that they are NVIDIA's, where a failure ends everything behind it
+   waits                       releasing memory or a program waits for all queues, holding a lock that launches take: as NVIDIA's does
 
    All parameters of OpenCL's functions are integers or pointers, at most 14: one trampoline passes any of them on. */
 #define _GNU_SOURCE
 #include "functions.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,21 +63,22 @@ static int is_said(const char *text) {
 }
 
 /* Work that has failed. It is kept, so that no other event gets its address. */
+enum { FAILURES = 4096 };
 static struct {
     _Atomic(word) event;
     int status;
-} failed[64];
+} failed[FAILURES];
 static atomic_int failures;
 
 static int status_of(word event) {
-    for (int at = 0; at < 64 && at < failures; at++)
+    for (int at = 0; at < FAILURES && at < failures; at++)
         if (failed[at].event == event) return failed[at].status;
     return 0;
 }
 
 static void fail(word event, int status) {
     int at = failures++;
-    if (at >= 64) return;
+    if (at >= FAILURES) return;
     find("clRetainEvent")(event, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     failed[at].status = status;
     failed[at].event = event;
@@ -122,6 +126,26 @@ static void waited(const word *a, word *answer) {
 
 static int is(const struct entry *entry, const char *name) { return strcmp(entry->name, name) == 0; }
 
+/* The status with which kernels called `fail` end; 0 where they end well. */
+static int kernel_status(void) {
+    const char *words = getenv("STUB_OPENCL"), *said = words ? strstr(words, "kernel=") : NULL;
+    return said ? (int)strtol(said + strlen("kernel="), NULL, 10) : 0;
+}
+
+/* Whether a kernel is called `fail`. */
+static int fails(word kernel) {
+    enum { FUNCTION_NAME = 0x1190 };
+    char name[16] = "";
+    find("clGetKernelInfo")(kernel, FUNCTION_NAME, sizeof name, (word)name, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    return strcmp(name, "fail") == 0;
+}
+
+/* The options of a build with the macro by which the suite has a kernel `fail`. */
+static word options_with_fail(word given, char *buffer, size_t size) {
+    snprintf(buffer, size, "%s -DSUITE_CAN_FAIL", given ? (const char *)given : "");
+    return (word)buffer;
+}
+
 /* The number of platforms, or of devices. */
 static void counted(const struct entry *entry, unsigned *count) {
     char start[64];
@@ -131,6 +155,7 @@ static void counted(const struct entry *entry, unsigned *count) {
 
 static void change(const struct entry *entry, int call, const word *a, word *answer) {
     int number = told("event", entry, call);
+    if (kernel_status() && is(entry, "clEnqueueNDRangeKernel") && fails(a[1])) number = kernel_status();
     if (number && entry->event >= 0 && *answer == 0 && a[entry->event]) fail(*(word *)a[entry->event], number);
     if (is(entry, "clGetEventInfo")) status(a, answer);
     if (is(entry, "clWaitForEvents")) waited(a, answer);
@@ -151,16 +176,50 @@ static word refuse(const struct entry *entry, const word *a, int code) {
     return 0;
 }
 
-static word call(struct entry *entry, const word *a) {
+/* The queues whose work a release waits for. */
+static struct {
+    pthread_mutex_t lock;
+    word open[256];
+    int count;
+} queues = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Holds the driver's lock while every queue is finished. */
+static void wait_for_queues(const struct entry *entry, const word *a) {
+    int is_close = is(entry, "clReleaseCommandQueue"), is_launch = strncmp(entry->name, "clEnqueue", 9) == 0;
+    int waits = is(entry, "clReleaseMemObject") || is(entry, "clReleaseProgram") || is(entry, "clSVMFree");
+    if (!is_close && !is_launch && !waits) return;
+    pthread_mutex_lock(&queues.lock);
+    for (int at = 0; at < queues.count; at++) {
+        if (waits) find("clFinish")(queues.open[at], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        if (is_close && queues.open[at] == a[0]) queues.open[at] = queues.open[--queues.count];
+    }
+    pthread_mutex_unlock(&queues.lock);
+}
+
+static void note_queue(const struct entry *entry, word queue) {
+    if (strncmp(entry->name, "clCreateCommandQueue", 20) != 0 || !queue) return;
+    pthread_mutex_lock(&queues.lock);
+    if (queues.count < 256) queues.open[queues.count++] = queue;
+    pthread_mutex_unlock(&queues.lock);
+}
+
+static word call(struct entry *entry, word *a) {
+    char options[4096];
+    if (kernel_status() && is(entry, "clBuildProgram")) a[3] = options_with_fail(a[3], options, sizeof options);
     int count = ++entry->calls, code = told("fail", entry, count);
+    /* Command buffers would run kernels behind its back. */
+    if (kernel_status() && is(entry, "clGetExtensionFunctionAddressForPlatform") && strstr((const char *)a[1], "CommandBuffer"))
+        return 0;
     if (code) return refuse(entry, a, code);
     if (!entry->real) entry->real = find(entry->name);
     if (!entry->real) return refuse(entry, a, INVALID_OPERATION);
     while (is_said("never") && (is(entry, "clFinish") || is(entry, "clWaitForEvents"))) sleep(1);
+    if (is_said("waits")) wait_for_queues(entry, a);
     word answer = entry->real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
     /* What answers an error has 32 bits. */
     if (entry->error < 0 && !answers_pointer(entry)) answer = (int)answer;
     change(entry, count, a, &answer);
+    note_queue(entry, answer);
     return answer;
 }
 

@@ -14,6 +14,9 @@ use runtime_core::{CodeFormat, ErrorKind, ModuleSource, Runtime};
 /// Set in a process that gives each device the others' binaries.
 const EXCHANGE: &str = "RUNTIME_TEST_OPENCL_EXCHANGE";
 
+/// Set in a process whose threads list the devices at the same time.
+const LISTED_AT_ONCE: &str = "RUNTIME_TEST_OPENCL_LIST";
+
 type Case = (&'static str, fn() -> Result<(), Failed>);
 
 const CASES: &[Case] = &[
@@ -29,14 +32,19 @@ const CASES: &[Case] = &[
     ("a_library_that_is_no_driver", a_library_that_is_no_driver),
     ("broken_drivers_beside_a_good_one", broken_drivers_beside_a_good_one),
     ("no_loader", no_loader),
+    ("a_truncated_loader", a_truncated_loader),
     ("a_loader_without_functions", a_loader_without_functions),
     ("a_loader_by_name_that_is_not_there", a_loader_by_name_that_is_not_there),
     ("binaries_of_another_driver", binaries_of_another_driver),
+    ("threads_list_devices_at_once", threads_list_devices_at_once),
 ];
 
 fn main() -> ExitCode {
     if std::env::var_os(EXCHANGE).is_some() {
         return exchange();
+    }
+    if std::env::var_os(LISTED_AT_ONCE).is_some() {
+        return list_at_once();
     }
     if worker::is_here() {
         return worker::work();
@@ -164,6 +172,22 @@ fn no_loader() -> Result<(), Failed> {
     unavailable(&ask(&vendors, |command| _ = command.env("LD_LIBRARY_PATH", folder))?, &["libOpenCL"])
 }
 
+/// The system would map the file, and the process would end when it is touched.
+fn a_truncated_loader() -> Result<(), Failed> {
+    let vendors = vendors(&[Driver::Pocl])?;
+    let library = stub::build_empty(vendors.path(), "libOpenCL.so.1")?;
+    let bytes = std::fs::read(&library)?;
+    for end in [64, 4096, bytes.len() / 2] {
+        std::fs::write(&library, &bytes[..end])?;
+        let folder = library.parent().map(Path::to_owned).unwrap_or_default();
+        let by_name = ask(&vendors, |command| _ = command.env("LD_LIBRARY_PATH", folder))?;
+        unavailable(&by_name, &["libOpenCL.so.1: ", "truncated file"])?;
+        let by_path = ask(&vendors, |command| _ = command.env("OPENCL_DYLIB_PATH", &library))?;
+        whole(&by_path, 1).or_else(|_| unavailable(&by_path, &["truncated file"]))?;
+    }
+    Ok(())
+}
+
 fn a_loader_without_functions() -> Result<(), Failed> {
     let vendors = vendors(&[Driver::Pocl])?;
     let library = stub::build_empty(vendors.path(), "libOpenCL.so.1")?;
@@ -186,6 +210,34 @@ fn binaries_of_another_driver() -> Result<(), Failed> {
     let exchanged = said.lines().filter(|line| line.starts_with("refused")).count();
     let all = drivers.len() * (drivers.len() - 1);
     if exchanged == all { Ok(()) } else { Err(format!("{exchanged} of {all}:\n{said}").into()) }
+}
+
+/// PoCL 3.1 sets its devices up in the first call, and shows them to a second thread meanwhile: one such process in a few
+/// crashed.
+fn threads_list_devices_at_once() -> Result<(), Failed> {
+    let vendors = vendors(&[Driver::Pocl])?;
+    for _ in 0..16 {
+        let mut command = vendors.command(again()?)?;
+        opencl::finish(command.env(LISTED_AT_ONCE, "1"), DEADLINE)?.success()?;
+    }
+    Ok(())
+}
+
+/// Lists the devices on threads with a runtime each.
+fn list_at_once() -> ExitCode {
+    let threads = 8;
+    let begin = std::sync::Barrier::new(threads);
+    let list = || {
+        let runtime = Runtime::new();
+        begin.wait();
+        runtime.devices().iter().filter(|info| info.id.target == "opencl").count()
+    };
+    let counts: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(list)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(counts.iter().all(|count| *count == counts[0] && *count > 0), "{counts:?}");
+    ExitCode::SUCCESS
 }
 
 /// Gives every device what the others' drivers compiled, and says what it answers.

@@ -358,3 +358,31 @@ fn reserved_names() {
     let size_t = vec2(1, 2);
     volatile_[2] = size_t.x + size_t.y;
 }
+
+//# flags_of_items: flags in work-group memory, one for each item
+//= groups 4
+//= write u32: 9*132 -> 1*132
+@group(0) @binding(0) var<storage, read_write> flags_of_items_r: array<u32>;
+var<workgroup> flags_of_items_w: array<bool, 33>;
+@compute @workgroup_size(33)
+fn flags_of_items(@builtin(local_invocation_index) l: u32, @builtin(workgroup_id) g: vec3<u32>) {
+    flags_of_items_w[l] = true;
+    if (flags_of_items_w[l]) { flags_of_items_r[g.x * 33u + l] = 1u; }
+}
+
+//# flags_in_structures: flags beside other members, in arrays
+//= groups 2
+//= write u32: 9*66 -> 5*66
+struct FlaggedItem { on: bool, count: u32, off: bool }
+@group(0) @binding(0) var<storage, read_write> flags_in_structures_r: array<u32>;
+var<workgroup> flags_in_structures_w: array<FlaggedItem, 33>;
+@compute @workgroup_size(33)
+fn flags_in_structures(@builtin(local_invocation_index) l: u32, @builtin(workgroup_id) g: vec3<u32>) {
+    flags_in_structures_w[l].on = true;
+    flags_in_structures_w[l].count = 4u;
+    flags_in_structures_w[l].off = false;
+    workgroupBarrier();
+    let other = (l + 7u) % 33u;
+    flags_in_structures_r[g.x * 33u + l] =
+        flags_in_structures_w[other].count + select(0u, 1u, flags_in_structures_w[other].on && !flags_in_structures_w[l].off);
+}

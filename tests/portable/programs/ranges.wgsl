@@ -176,3 +176,59 @@ fn product_wraps() {
     let b = product_wraps_x[1] & 0xfffffu;
     if (a * b < 1000u && a * b < arrayLength(&product_wraps_r)) { product_wraps_r[a * b] = 1u; }
 }
+
+//# chain_leaves_early: of a chain of indices each is checked, not only the last
+//= read u32: 1 2 3 4 5 6 7 8
+//= write u32: 9*8 -> 9*5 1 9*2
+//= write u32: 9*5 -> 0 0 0 6 0
+//= scalar u32: 1
+struct ChainLeavesEarly { one: u32 }
+var<immediate> chain_leaves_early_s: ChainLeavesEarly;
+@group(0) @binding(0) var<storage, read> chain_leaves_early_x: array<array<u32, 4>>;
+@group(0) @binding(1) var<storage, read_write> chain_leaves_early_y: array<array<u32, 4>>;
+@group(0) @binding(2) var<storage, read_write> chain_leaves_early_r: array<u32>;
+@compute @workgroup_size(1)
+fn chain_leaves_early() {
+    let one = chain_leaves_early_s.one;
+    chain_leaves_early_y[one][one] = 1u;
+    chain_leaves_early_y[one + 1u][one] = 2u;
+    chain_leaves_early_y[one + 7u][0] = 3u;
+    chain_leaves_early_y[0][one + 3u] = 4u;
+    chain_leaves_early_y[one - 2u][one] = 5u;
+    chain_leaves_early_r[0] = chain_leaves_early_x[one + 1u][one];
+    chain_leaves_early_r[1] = chain_leaves_early_x[one - 2u][0];
+    chain_leaves_early_r[2] = chain_leaves_early_x[0][one + 3u];
+    chain_leaves_early_r[3] = chain_leaves_early_x[one][one];
+    var own = array<array<u32, 2>, 2>(array(7u, 7u), array(7u, 7u));
+    own[one + 1u][0] = 8u;
+    chain_leaves_early_r[4] = own[one + 1u][one];
+}
+
+//# product_lies: m · k wraps to 0, which is less than there is; the columns beyond the end are not touched
+//= write u32: 9*4 -> 0 1 2 3
+//= scalar u32: 65536
+//= scalar u32: 65536
+struct ProductLies { m: u32, k: u32 }
+var<immediate> product_lies_s: ProductLies;
+@group(0) @binding(0) var<storage, read_write> product_lies_r: array<u32>;
+@compute @workgroup_size(16, 2)
+fn product_lies(@builtin(local_invocation_id) l: vec3<u32>) {
+    if (l.y < product_lies_s.m && l.x < product_lies_s.k) {
+        product_lies_r[l.y * product_lies_s.k + l.x] = l.x;
+    }
+}
+
+//# products_lie: a product of three that only wraps with the third
+//= write u32: 9*4 -> 0 1 2 3
+//= scalar u32: 2048
+//= scalar u32: 2048
+//= scalar u32: 1024
+struct ProductsLie { m: u32, k: u32, n: u32 }
+var<immediate> products_lie_s: ProductsLie;
+@group(0) @binding(0) var<storage, read_write> products_lie_r: array<u32>;
+@compute @workgroup_size(16)
+fn products_lie(@builtin(local_invocation_index) l: u32, @builtin(workgroup_id) g: vec3<u32>) {
+    if (g.x < products_lie_s.m && g.y < products_lie_s.k && l < products_lie_s.n) {
+        products_lie_r[(g.x * products_lie_s.k + g.y) * products_lie_s.n + l] = l;
+    }
+}

@@ -250,3 +250,93 @@ override size: u32 = 1u;
 @compute @workgroup_size(8) fn subgroups_on_the_host(@builtin(local_invocation_index) i: u32) {
     r[i] = subgroupAdd(i); //!
 }
+
+//# continue_past_a_let: §behavior-of-statements: what `continuing` uses is declared on all ways to it
+//= says bypasses the declaration of "j"
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<workgroup> t: array<u32, 4>;
+@compute @workgroup_size(16) fn continue_past_a_let(@builtin(global_invocation_id) id: vec3u) {
+    var k = 0u;
+    loop {
+        if k >= r[0] { break; }
+        if r[1] == 1u { continue; } //!
+        let j = (r[id.x] * 7u) & 3u;
+        r[id.x] = t[k & 3u] + j;
+        continuing { t[j] = 5u; k = k + 1u; }
+    }
+}
+
+//# continue_past_a_var: a variable too
+//= says bypasses the declaration of "j"
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn continue_past_a_var() {
+    var k = 0u;
+    loop {
+        switch r[1] { case 1u: { continue; } default: { } } //!
+        var j = 7u;
+        r[0] += j;
+        continuing { k += 1u; { r[2] = j; } break if k > 3u; }
+    }
+}
+
+//# continue_past_a_pointer: also where only the condition of `break if` uses it, by way of another value
+//= says bypasses the declaration of "p"
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn continue_past_a_pointer(@builtin(local_invocation_index) i: u32) {
+    loop {
+        { if r[1] == 1u { continue; } } //!
+        let p = &r[i];
+        continuing { break if *p + 1u > 3u; }
+    }
+}
+
+//# doubled_by_inlining: a text of a few lines that has a million statements
+//= says doubled_by_inlining | 400000
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<private> p: u32;
+fn f0() { p += 1u; }
+fn f1() { f0(); if p > 1u { f0(); } }
+fn f2() { f1(); if p > 2u { f1(); } }
+fn f3() { f2(); if p > 3u { f2(); } }
+fn f4() { f3(); if p > 4u { f3(); } }
+fn f5() { f4(); if p > 5u { f4(); } }
+fn f6() { f5(); if p > 6u { f5(); } }
+fn f7() { f6(); if p > 7u { f6(); } }
+fn f8() { f7(); if p > 8u { f7(); } }
+fn f9() { f8(); if p > 9u { f8(); } }
+fn f10() { f9(); if p > 10u { f9(); } }
+fn f11() { f10(); if p > 11u { f10(); } }
+fn f12() { f11(); if p > 12u { f11(); } }
+fn f13() { f12(); if p > 13u { f12(); } }
+fn f14() { f13(); if p > 14u { f13(); } }
+fn f15() { f14(); if p > 15u { f14(); } }
+fn f16() { f15(); if p > 16u { f15(); } }
+fn f17() { f16(); if p > 17u { f16(); } }
+fn f18() { f17(); if p > 18u { f17(); } }
+fn f19() { f18(); if p > 19u { f18(); } }
+fn f20() { f19(); if p > 20u { f19(); } }
+@compute @workgroup_size(16) fn doubled_by_inlining() { f20(); r[0] = p; }
+
+//# too_many_brackets: the parser takes no more
+//= says nested too deep | 120
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn too_many_brackets() {
+    r[0] = ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1u)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))); //!
+}
+
+//# doubled_members: a structure of a few lines that has a million members
+//= says S11 | of at most 10000
+struct S0 { a: u32, b: u32 }
+struct S1 { a: S0, b: S0 }
+struct S2 { a: S1, b: S1 }
+struct S3 { a: S2, b: S2 }
+struct S4 { a: S3, b: S3 }
+struct S5 { a: S4, b: S4 }
+struct S6 { a: S5, b: S5 }
+struct S7 { a: S6, b: S6 }
+struct S8 { a: S7, b: S7 }
+struct S9 { a: S8, b: S8 }
+struct S10 { a: S9, b: S9 }
+struct S11 { a: S10, b: S10 } //!
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn doubled_members() { var s: S11; r[0] = 1u; }

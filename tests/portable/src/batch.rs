@@ -23,6 +23,9 @@ pub trait Machine: Send + Sync {
     /// Its name in the names of trials.
     fn name(&self) -> &str;
 
+    /// Whether it says of itself that it has what a program needs: then it may not answer that this is not supported.
+    fn claims(&self, need: &str) -> bool;
+
     /// Loads `programs` as one module and runs each.
     ///
     /// # Errors
@@ -54,7 +57,8 @@ pub fn trials(machine: &Arc<dyn Machine>, topic: &str, programs: Vec<Program>) -
                 let (machine, programs, results) = (machine.clone(), programs.clone(), results.clone());
                 trials.push(Trial::ignorable_test(name, move || {
                     let all: Vec<_> = programs.iter().collect();
-                    conclude(&programs[at], check, &results.get_or_init(|| run(&*machine, &all))[at])
+                    let result = &results.get_or_init(|| run(&*machine, &all))[at];
+                    conclude(&*machine, &programs[at], check, result)
                 }));
             }
         }
@@ -81,6 +85,7 @@ pub fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
 }
 
 fn conclude(
+    machine: &dyn Machine,
     program: &Program,
     check: usize,
     result: &Result<Outputs, Failure>,
@@ -90,7 +95,7 @@ fn conclude(
             Ok(()) => Ok(Completion::Completed),
             Err(wrong) => Err(Failed::from(wrong)),
         },
-        Err(Failure::Unsupported(reason)) if !program.needs.is_empty() => {
+        Err(Failure::Unsupported(reason)) if !program.needs.iter().all(|need| machine.claims(need)) => {
             Ok(Completion::ignored_with(reason.clone()))
         }
         Err(Failure::Unsupported(reason) | Failure::Failed(reason)) => Err(Failed::from(reason)),
@@ -102,12 +107,16 @@ mod tests {
     use super::*;
     use crate::table;
 
-    /// Has no f16, answers 3 to everything, and cannot load a certain expression.
+    /// Has f64 and no f16, answers 3 to everything, and cannot load a certain expression.
     struct Three;
 
     impl Machine for Three {
         fn name(&self) -> &'static str {
             "three"
+        }
+
+        fn claims(&self, need: &str) -> bool {
+            need == "f64"
         }
 
         fn run(&self, programs: &[&Program]) -> Result<Vec<Result<Outputs, Failure>>, Failure> {
@@ -131,16 +140,18 @@ mod tests {
             "i32, i32 -> i32: x + y\n  1, 2 => 3\ni32, i32 -> i32: x - y\n  5, 2 => 3\ni32, i32 -> i32: x / y\n  9, 4 => 2\n",
         );
         let results = run(&Three, &programs.iter().collect::<Vec<_>>());
-        let failed = |at: usize| conclude(&programs[at], 0, &results[at]).is_err();
+        let failed = |at: usize| conclude(&Three, &programs[at], 0, &results[at]).is_err();
         assert_eq!([failed(0), failed(1), failed(2)], [false, true, true]);
     }
 
     #[test]
-    fn what_is_not_supported_is_ignored_only_where_the_program_needs_something() {
+    fn what_is_not_supported_is_ignored_only_where_the_machine_claims_less() {
         let mut program = table::parse("t", "i32 -> i32: x\n  1 => 1\n").remove(0);
         let lacking = Err(Failure::Unsupported("no f16".to_owned()));
-        assert!(conclude(&program, 0, &lacking).is_err());
+        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "it needs nothing");
+        program.needs.push("f64".to_owned());
+        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "the machine claims to have it");
         program.needs.push("f16".to_owned());
-        assert!(matches!(conclude(&program, 0, &lacking), Ok(Completion::Ignored { .. })));
+        assert!(matches!(conclude(&Three, &program, 0, &lacking), Ok(Completion::Ignored { .. })));
     }
 }

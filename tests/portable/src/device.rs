@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
 use runtime_core::{
-    Arg, CommonRuntime, DeviceInfo, Error, ErrorKind, Geometry, Module, ModuleSource, Options, Placement,
-    Queue, QueueOptions, Result, Runtime, Tensor,
+    Arg, CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Geometry, Module, ModuleSource, Options,
+    Placement, Queue, QueueOptions, Result, Runtime, Tensor, abi,
 };
 
 use crate::batch::{Failure, Machine};
-use crate::guarded::Guarded;
+use crate::host_code;
 use crate::program::{Buffer, Outputs, Program, join};
 use crate::required;
 
@@ -45,6 +45,7 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
                     match Device::open(&runtime, info) {
                         Ok(device) => {
                             machines.extend(device.with_two_bodies());
+                            machines.extend(device.with_asserted_proofs());
                             machines.push(Arc::new(device));
                         }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
@@ -59,17 +60,28 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
         let error = Error::new(ErrorKind::Unavailable, "the backend is not built: `cargo build --workspace`");
         absent.push(self::absent(target, target, &error));
     }
-    machines.extend(guarded());
+    if seen.iter().any(|name| name == "host") {
+        match guarded() {
+            Ok(machine) => machines.push(machine),
+            Err(error) => absent.push(not_opened("guarded", &error)),
+        }
+    }
     (machines, absent)
 }
 
 /// The host as a device that makes no checks, with programs that bring theirs.
-fn guarded() -> Option<Arc<dyn Machine>> {
-    let lowering = Arc::new(Guarded(runtime_kernel::wgsl()));
-    let runtime = Runtime::builder().lower_with(lowering).build();
-    let infos = runtime.targets().iter().find(|target| target.name == "host")?.devices.as_ref().ok()?.clone();
-    let device = Device::open(&runtime, infos.first()?).ok()?;
-    Some(Arc::new(Device { name: "guarded".to_owned(), ..device }))
+fn guarded() -> Result<Arc<dyn Machine>> {
+    let runtime = Runtime::builder().lower_with(host_code::guarded()).build();
+    let host = runtime.devices().into_iter().find(|info| info.kind == DeviceKind::Host);
+    let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound, "the host is not listed any more"))?;
+    let device = Device::open(&runtime, &host)?;
+    Ok(Arc::new(Device { name: "guarded".to_owned(), ..device }))
+}
+
+/// A trial for another view of a device that is there: it cannot be missing.
+fn not_opened(name: &str, error: &Error) -> Trial {
+    let reason = error.to_string();
+    Trial::test(format!("{name}::open"), move || Err(Failed::from(reason)))
 }
 
 /// A trial for a device that is not tested. A device may take no format of ours, but for the host, which takes C.
@@ -89,10 +101,7 @@ impl Device {
     fn open(runtime: &Runtime, info: &DeviceInfo) -> Result<Self> {
         let name = info.id.to_string();
         if !info.formats.iter().any(|format| format == "wgsl") {
-            return Err(Error::unsupported(format!(
-                "WGSL on {name}, which takes {}",
-                info.formats.join(", ")
-            )));
+            return Err(Error::unsupported(format!("{name} takes no WGSL, but {}", info.formats.join(", "))));
         }
         let device = runtime.open(&name)?;
         let queue = device.open_queue(&QueueOptions::default())?;
@@ -101,13 +110,25 @@ impl Device {
 
     /// The same with two bodies for each entry point, which processors do not get by themselves.
     fn with_two_bodies(&self) -> Option<Arc<dyn Machine>> {
-        let info = self.device.info();
-        if info.properties.text("type") != Some("cpu") {
-            return None;
-        }
-        let queue = self.device.open_queue(&QueueOptions::default()).ok()?;
-        let (name, options) = (format!("{}/two", self.name), Options::new().with("bodies", "2"));
-        Some(Arc::new(Self { name, device: self.device.clone(), queue, options }))
+        let is_cpu = self.device.info().properties.text("type") == Some("cpu");
+        is_cpu.then(|| self.with_options("two", Options::new().with("bodies", "2")))
+    }
+
+    /// The host with accesses that report where they were proven in range and are not.
+    fn with_asserted_proofs(&self) -> Option<Arc<dyn Machine>> {
+        let is_host = self.name.starts_with("host");
+        is_host.then(|| self.with_options("asserted", Options::new().with("assert_proofs", true)))
+    }
+
+    /// The same device with load options.
+    ///
+    /// # Panics
+    /// It opens no second queue.
+    fn with_options(&self, suffix: &str, options: Options) -> Arc<dyn Machine> {
+        let name = format!("{}/{suffix}", self.name);
+        let queue = self.device.open_queue(&QueueOptions::default());
+        let queue = queue.unwrap_or_else(|error| panic!("{name}: {error}"));
+        Arc::new(Self { name, device: self.device.clone(), queue, options })
     }
 
     fn perform(&self, module: &Module, program: &Program) -> Result<Outputs, Failure> {
@@ -170,6 +191,25 @@ fn failure(error: Error) -> Failure {
 impl Machine for Device {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn claims(&self, need: &str) -> bool {
+        let info = self.device.info();
+        let says = |key: &str, word: &str| info.properties.texts(key).any(|text| text.contains(word));
+        match need {
+            "f16" => info.capabilities.has(abi::CAP_F16),
+            "f64" => info.capabilities.has(abi::CAP_F64),
+            // Optional in Vulkan alone.
+            "i64" => {
+                info.id.target != "vulkan" || info.properties.texts("feature").any(|feature| feature == "i64")
+            }
+            "subgroups" => {
+                let cuda = info.id.target == "cuda";
+                cuda || says("sub_group_operation", "arithmetic") || says("extensions", "cl_khr_subgroups")
+            }
+            // What is not known here is not passed over.
+            _ => true,
+        }
     }
 
     fn run(&self, programs: &[&Program]) -> Result<Vec<Result<Outputs, Failure>>, Failure> {

@@ -15,7 +15,7 @@ pub mod annotated;
 pub mod batch;
 pub mod device;
 pub mod expect;
-mod guarded;
+pub mod host_code;
 pub mod lockstep;
 pub mod minimise;
 pub mod module;

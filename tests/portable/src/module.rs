@@ -49,6 +49,15 @@ impl Module {
         Portable::parse(&self.text, &self.name, &self.specialisation)
     }
 
+    /// CUDA C++ with each proof asserted.
+    ///
+    /// # Errors
+    /// Those of the front end and the writer.
+    pub fn lower_asserted(&self) -> Result<Vec<u8>> {
+        let portable = self.parse()?.with_asserted_proofs();
+        Ok(portable.c(Dialect::Cuda, Checks::Bounded)?.text.into_bytes())
+    }
+
     /// The code in a language.
     ///
     /// # Errors

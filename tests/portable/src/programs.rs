@@ -14,9 +14,14 @@ const TABLES: &[(&str, &str)] = &[
 
 const ANNOTATED: &[(&str, &str)] = &[
     ("control_flow", include_str!("../programs/control_flow.wgsl")),
+    ("calls", include_str!("../programs/calls.wgsl")),
     ("memory", include_str!("../programs/memory.wgsl")),
     ("groups", include_str!("../programs/groups.wgsl")),
     ("ranges", include_str!("../programs/ranges.wgsl")),
+    ("zeros", include_str!("../programs/zeros.wgsl")),
+    ("wide_indices", include_str!("../programs/wide_indices.wgsl")),
+    ("schedule", include_str!("../programs/schedule.wgsl")),
+    ("sums", include_str!("../programs/sums.wgsl")),
 ];
 
 /// The programs of each table and file.

@@ -10,7 +10,6 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use portable::module::{self, Module};
 use portable::required;
 use portable::tool::{self, Tool};
-use runtime_core::ErrorKind;
 
 fn main() -> ExitCode {
     let modules = module::all();
@@ -20,6 +19,15 @@ fn main() -> ExitCode {
             Ok(tool) => {
                 let tool = Arc::new(tool);
                 trials.extend(modules.iter().map(|module| trial(name, &tool, module.clone())));
+                if name == "nvrtc" {
+                    trials.extend(
+                        modules
+                            .iter()
+                            .filter(|module| module.needs.is_empty())
+                            .step_by(4)
+                            .map(|module| asserted(&tool, module.clone())),
+                    );
+                }
             }
             Err(remedy) => trials.push(missing(name, remedy)),
         }
@@ -36,16 +44,21 @@ fn missing(tool: &'static str, remedy: String) -> Trial {
 
 fn trial(name: &str, tool: &Arc<Tool>, module: Module) -> Trial {
     let tool = tool.clone();
-    Trial::ignorable_test(format!("{name}::{}", module.name), move || match module.lower(tool.language()) {
-        Ok(code) => match tool.check(&code, &module.needs) {
-            Ok(()) => Ok(Completion::Completed),
-            Err(said) => Err(Failed::from(format!("{said}\n{}", listing(&code)))),
-        },
-        // What a language does not have is said, and not wrong.
-        Err(error) if error.kind() == ErrorKind::Unsupported && !module.needs.is_empty() => {
-            Ok(Completion::ignored_with(error.to_string()))
-        }
+    // Each of these languages has all that the modules need: nothing may be unsupported.
+    Trial::test(format!("{name}::{}", module.name), move || match module.lower(tool.language()) {
+        Ok(code) => tool
+            .check(&code, &module.needs)
+            .map_err(|said| Failed::from(format!("{said}\n{}", listing(&code)))),
         Err(error) => Err(Failed::from(error.to_string())),
+    })
+}
+
+/// Code with asserted proofs compiles too.
+fn asserted(tool: &Arc<Tool>, module: Module) -> Trial {
+    let tool = tool.clone();
+    Trial::test(format!("nvrtc::asserted::{}", module.name), move || {
+        let code = module.lower_asserted().map_err(|error| Failed::from(error.to_string()))?;
+        tool.check(&code, &module.needs).map_err(|said| Failed::from(format!("{said}\n{}", listing(&code))))
     })
 }
 

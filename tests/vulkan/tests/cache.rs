@@ -47,8 +47,10 @@ fn main() -> ExitCode {
 
 /// Compiles something.
 fn work(library: &Path) -> Result<(), String> {
-    let runtime =
-        Runtime::builder().discover(false).library(library).lower_with(runtime_kernel::wgsl()).build();
+    let builder = Runtime::builder().discover(false).lower_with(runtime_kernel::wgsl());
+    // SAFETY: the backend of this workspace.
+    #[allow(unsafe_code, reason = "loads the backend")]
+    let runtime = unsafe { builder.library(library) }.build();
     let options = Options::new().with("pipeline_cache", std::env::var_os(OFF).is_none());
     let device = runtime.open_with("vulkan:0", &options).map_err(|error| error.to_string())?;
     let kernel = device.load(&ModuleSource::wgsl(NOTHING)).and_then(|module| module.kernel("nothing"));

@@ -334,8 +334,10 @@ fn worker() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+#[allow(unsafe_code, reason = "loads the backend")]
 fn runtime(library: &Path) -> Runtime {
-    Runtime::builder().discover(false).library(library).lower_with(runtime_kernel::wgsl()).build()
+    // SAFETY: the backend of this workspace.
+    unsafe { Runtime::builder().discover(false).library(library) }.lower_with(runtime_kernel::wgsl()).build()
 }
 
 /// What fails is reported and passed over: what counts is that it ends.

@@ -26,7 +26,11 @@ const LONG: &str = "
 fn main() -> ExitCode {
     if is_again() {
         match beside("libruntime_vulkan.so").map(|library| {
-            Runtime::builder().discover(false).library(library).lower_with(runtime_kernel::wgsl()).build()
+            let builder = Runtime::builder().discover(false).lower_with(runtime_kernel::wgsl());
+            // SAFETY: the backend of this workspace.
+            #[allow(unsafe_code, reason = "loads the backend")]
+            let builder = unsafe { builder.library(library) };
+            builder.build()
         }) {
             Ok(runtime) => panic!("{:?}", leave(&runtime)),
             Err(reason) => panic!("{reason}"),

@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::abi::{BackendTable, Handle, Launch, Place, QueueTable, Status};
+use runtime_core::backend::LinkedBackend;
 use runtime_core::{
     Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, Kernel, ModuleSource, Options, Queue,
     QueueOptions, Result, Runtime, Tensor,
 };
 use vulkan_tests::{
     Driver, Messages, VALIDATION, again, compile_glsl, finish, glslang, is_again, lavapipe, layer, missing,
-    on,
+    on, stub,
 };
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -28,6 +29,10 @@ const FOLDER: &str = "VULKAN_TESTS_FOLDER";
 const DISORDER: &str = "VULKAN_TESTS_DISORDER";
 /// Set where arguments are pushed.
 const PUSH: &str = "VULKAN_TESTS_PUSH";
+/// Set where the work goes from one queue to the other, on a stub that tells the waits.
+const ACROSS: &str = "VULKAN_TESTS_ACROSS";
+/// How often it does.
+const ACROSS_ROUNDS: usize = 64;
 const ELEMENTS: usize = 64;
 const TENSORS: usize = 5;
 const STEPS: usize = 300;
@@ -58,10 +63,18 @@ fn trials(driver: &Driver) -> Vec<Trial> {
             if expected(&text) { Ok(()) } else { Err(text.into()) }
         })
     };
+    // The driver sees the order of queues in what their submissions wait for.
+    let whole = |text: &str| {
+        let waits: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("waits for ")).collect();
+        let whole = |wait: &&str| wait.split_once(" of ").is_some_and(|(value, last)| value == last);
+        // What has ended is not waited for.
+        !waits.is_empty() && waits.iter().all(whole)
+    };
     let silent = |text: &str| text.contains("messages: 0\n");
     vec![
         trial("dependent_work_is_in_order", &[], silent),
         trial("dependent_work_is_in_order_with_pushed_arguments", &[PUSH], silent),
+        trial("a_queue_waits_for_all_that_it_depends_on", &[ACROSS], whole),
         trial("a_race_is_seen", &[DISORDER], |text| text.contains("SYNC-HAZARD")),
         trial("a_race_is_seen_with_pushed_arguments", &[DISORDER, PUSH], |text| text.contains("SYNC-HAZARD")),
     ]
@@ -74,7 +87,10 @@ fn said(driver: &Driver, variables: &[&str]) -> std::result::Result<String, Fail
         compile_glsl(&sources.join(shader).with_extension("comp"), &[], folder.path())?;
     }
     let mut command = again()?;
-    on(&mut command, &driver.manifest).env(VALIDATION, "1").env(FOLDER, folder.path());
+    let across = variables.contains(&ACROSS);
+    let manifest = if across { stub(folder.path())?.manifest } else { driver.manifest.clone() };
+    on(&mut command, &manifest).env(VALIDATION, "1").env(FOLDER, folder.path());
+    command.env("STUB_VULKAN", format!("real={},families=yes,waits=yes", driver.library));
     command.envs(variables.iter().map(|variable| (variable, "1")));
     let ended = finish(&mut command, DEADLINE)?;
     if ended.status.success() {
@@ -91,7 +107,8 @@ fn work() -> std::result::Result<(), String> {
     let disorder = std::env::var_os(DISORDER).is_some();
     let table = if disorder { disordered() } else { runtime_vulkan::backend() };
     let runtime = Runtime::builder().discover(false).register(table).build();
-    let done = Lab::open(&runtime).and_then(|mut lab| lab.perform());
+    let across = std::env::var_os(ACROSS).is_some();
+    let done = Lab::open(&runtime).and_then(|mut lab| if across { lab.cross() } else { lab.perform() });
     drop(runtime);
     let list = messages.list();
     println!("messages: {}\n{}", list.len(), list.join("\n"));
@@ -153,6 +170,18 @@ impl Lab {
         self.device.open_queue(&QueueOptions::default())?.wait_idle()
     }
 
+    /// From one queue to the other and back: each time behind several launches.
+    fn cross(&mut self) -> Result<()> {
+        let geometry = Geometry::cover(u32::try_from(ELEMENTS).unwrap_or(0), 32);
+        for round in 0..=ACROSS_ROUNDS {
+            for _ in 0..3 {
+                let args = [Arg::read_write(&self.tensors[0])];
+                self.queues[round % 2].launch(&self.bump, &geometry, &args)?;
+            }
+        }
+        self.queues.iter().try_for_each(Queue::wait_idle)
+    }
+
     /// Mostly on the first queue: what is on one queue is in one list of commands, which the layer looks at.
     fn step(&mut self, step: usize) -> Result<()> {
         let other = usize::from(self.below(8) == 0);
@@ -207,8 +236,8 @@ impl Lab {
 }
 
 /// The backend's table, but for launches, which are told that they depend on nothing.
-fn disordered() -> &'static BackendTable {
-    let table = runtime_vulkan::backend();
+fn disordered() -> LinkedBackend {
+    let table = runtime_vulkan::backend().table();
     // SAFETY: the tables of a backend are static, and of this version of the crate.
     let mut queues: QueueTable = unsafe { std::ptr::read(table.queue) };
     if let Some(launch) = queues.launch {
@@ -218,7 +247,8 @@ fn disordered() -> &'static BackendTable {
     // SAFETY: as above.
     let mut table: BackendTable = unsafe { std::ptr::read(table) };
     table.queue = Box::leak(Box::new(queues));
-    Box::leak(Box::new(table))
+    // SAFETY: the backend's own functions, and one that loses the order of launches.
+    unsafe { LinkedBackend::from_table(Box::leak(Box::new(table))) }
 }
 
 static REAL: OnceLock<LaunchCall> = OnceLock::new();

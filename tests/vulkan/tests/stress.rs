@@ -111,7 +111,10 @@ impl Lab {
     fn open() -> Result<Self> {
         let library =
             beside("libruntime_vulkan.so").map_err(|reason| Error::new(ErrorKind::Unavailable, reason))?;
-        let runtime = Runtime::builder().discover(false).library(library).lower_with(runtime_kernel::wgsl());
+        let builder = Runtime::builder().discover(false).lower_with(runtime_kernel::wgsl());
+        // SAFETY: the backend of this workspace.
+        #[allow(unsafe_code, reason = "loads the backend")]
+        let runtime = unsafe { builder.library(library) };
         let device = runtime.build().open("vulkan:0")?;
         let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
         Ok(Self { device, add })

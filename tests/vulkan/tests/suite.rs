@@ -19,8 +19,8 @@ fn main() -> ExitCode {
     }
     let arguments = Arguments::from_args();
     let not_here = match (lavapipe(), layer()) {
-        (Err(reason), _) => vec![missing("vulkan::suite", "vulkan", reason)],
-        (_, Err(reason)) => vec![missing("vulkan::suite", "vulkan-validation", reason)],
+        (Err(reason), _) => vec![missing("vulkan::suite", "vulkan", not_run(&reason))],
+        (_, Err(reason)) => vec![missing("vulkan::suite", "vulkan-validation", not_run(&reason))],
         (Ok(driver), Ok(())) => match again() {
             Ok(mut command) => {
                 let status = on(&mut command, &driver.manifest).env(VALIDATION, "1").status();
@@ -31,6 +31,11 @@ fn main() -> ExitCode {
         },
     };
     libtest_mimic::run(&arguments, not_here).exit_code()
+}
+
+/// One trial stands for all of them.
+fn not_run(reason: &str) -> String {
+    format!("{reason}; {} cases are not run", runtime_conformance::case_count())
 }
 
 fn failed(reason: String) -> Trial {

@@ -1,4 +1,4 @@
-//! `cargo xtask faults`: the conformance suite with one call of the backend after the other refused.
+//! `cargo xtask faults`: the conformance suite with one call of the backend after the other refused, or answered by a lie.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,10 +7,13 @@ use crate::process::{Failure, Outcome, run};
 use crate::workspace::{Profile, Workspace};
 
 /// What is swept: a backend, and how far.
-const SWEEPS: [(&str, &[&str]); 5] = [
+const SWEEPS: [(&str, &[&str]); 7] = [
     ("null", &[]),
     ("null", &["--kind", "device_lost", "--first", "16", "--spread", "8"]),
     ("null", &["--kind", "unsupported", "--first", "4", "--spread", "2"]),
+    // These bear whatever core does after a lie; what drivers do is their own business.
+    ("null", &["--lies", "--cases", "6", "--first", "2", "--spread", "1", "--longest-ms", "200"]),
+    ("host", &["--lies", "--cases", "1", "--first", "1", "--spread", "0"]),
     ("host", &["--first", "4", "--spread", "2"]),
     (IN_C, &["--first", "4", "--spread", "2"]),
 ];

@@ -34,9 +34,9 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let image = unsafe { source(image, &mut options) }?;
             // SAFETY: core passes `count` descriptions, valid during the call.
-            let tensors = unsafe { abi::borrow_slice(tensors, count) }?;
+            let tensors = unsafe { abi::borrow_slice("tensors", tensors, count, usize::MAX) }?;
             // SAFETY: core passes `arg_count` arguments, valid during the call.
-            let args = unsafe { abi::borrow_slice(args, arg_count) }?;
+            let args = unsafe { abi::borrow_slice("args", args, arg_count, usize::MAX) }?;
             // SAFETY: as above.
             let tensors: Result<Vec<_>> =
                 tensors.iter().map(|&tensor| unsafe { description(tensor) }).collect();
@@ -92,9 +92,10 @@ unsafe fn description<'a>(raw: *const abi::TensorDescription) -> Result<TensorDe
     // SAFETY: the caller's promise.
     let raw = unsafe { read(raw) }?;
     // SAFETY: as above.
-    let shape = unsafe { abi::borrow_slice(raw.shape, raw.ndim as usize) }?;
+    let shape =
+        unsafe { abi::borrow_slice("TensorDescription.shape", raw.shape, raw.ndim as usize, usize::MAX) }?;
     // SAFETY: as above.
-    let data = unsafe { abi::borrow_slice(raw.data, raw.data_bytes) };
+    let data = unsafe { abi::borrow_slice("TensorDescription.data", raw.data, raw.data_bytes, usize::MAX) };
     Ok(TensorDescription {
         dtype: DType(raw.dtype),
         shape,
@@ -126,7 +127,9 @@ unsafe fn argument(raw: &abi::Arg) -> Result<ProgramArg<'_>> {
             // SAFETY: the kind says which member is set.
             let data = unsafe { raw.value.data };
             // SAFETY: the caller promises `bytes` of them.
-            Ok(ProgramArg::Bytes(unsafe { abi::borrow_slice(data, raw.bytes as usize) }?))
+            Ok(ProgramArg::Bytes(unsafe {
+                abi::borrow_slice("Arg.data", data, raw.bytes as usize, usize::MAX)
+            }?))
         }
         kind => Err(mismatch(format!("an embedded program takes no argument of kind {kind}"))),
     }

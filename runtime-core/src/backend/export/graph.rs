@@ -31,7 +31,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a place for the handle.
             let handle = unsafe { out(handle) }?;
             // SAFETY: core passes `count` nodes, valid during the call.
-            let nodes = unsafe { abi::borrow_slice(nodes, count) }?;
+            let nodes = unsafe { abi::borrow_slice("nodes", nodes, count, usize::MAX) }?;
             let raw: Result<Vec<abi::GraphNode>> = nodes
                 .iter()
                 // SAFETY: core passes structures that state their sizes.
@@ -72,7 +72,14 @@ impl<B: Backend> Shims<B> {
 /// Its handles and pointers are valid for `'a`.
 unsafe fn node<B: Backend>(raw: &abi::GraphNode) -> Result<GraphNode<'_, BufferOf<B>, KernelOf<B>>> {
     // SAFETY: the caller's promise.
-    let dependencies = unsafe { abi::borrow_slice(raw.dependencies, raw.dependency_count as usize) }?;
+    let dependencies = unsafe {
+        abi::borrow_slice(
+            "GraphNode.dependencies",
+            raw.dependencies,
+            raw.dependency_count as usize,
+            usize::MAX,
+        )
+    }?;
     let work = match raw.kind {
         abi::NODE_LAUNCH => GraphWork::Launch {
             // SAFETY: the caller's promise.

@@ -47,7 +47,9 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes its table, which lives as long as the process.
             let log = unsafe { host_log(host) }?;
             install_hook(log);
-            handle.write(give(Instance { backend: B::open(log)?, devices: Mutex::new(None) }));
+            // SAFETY: core uses what is made from it as it has promised.
+            let backend = unsafe { B::open(log) }?;
+            handle.write(give(Instance { backend, devices: Mutex::new(None) }));
             Ok(())
         })
     }
@@ -95,7 +97,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a place for the handle.
             let device = unsafe { out(device) }?;
             // SAFETY: core passes `count` properties, readable during the call.
-            let options = unsafe { abi::read_properties(options, count) }?;
+            let options = unsafe { abi::read_properties("options", options, count) }?;
             let sub = (sub != abi::WHOLE_DEVICE).then_some(sub);
             device.write(give(instance.backend.open_device(index, sub, &options)?));
             Ok(())

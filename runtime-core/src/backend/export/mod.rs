@@ -23,7 +23,7 @@ pub use panic::catch_panic;
 
 use std::marker::PhantomData;
 
-use super::{Backend, Device, Module};
+use super::{Backend, Device, LinkedBackend, Module};
 use crate::abi::{self, BackendTable, Header, Manifest, Status, Str};
 use crate::end_of;
 
@@ -57,9 +57,8 @@ impl<B: Backend> Shims<B> {
     };
 }
 
-/// The table of backend `B`, to register it in a program that links it in.
-#[must_use]
-pub const fn table<B: Backend>() -> &'static BackendTable {
+/// The table of backend `B`.
+pub(super) const fn table<B: Backend>() -> &'static BackendTable {
     Shims::<B>::TABLE
 }
 
@@ -70,14 +69,14 @@ pub const fn table<B: Backend>() -> &'static BackendTable {
 #[doc(hidden)]
 pub unsafe fn enter(
     out: *mut *const BackendTable,
-    table: &'static BackendTable,
+    backend: LinkedBackend,
     manifest: &'static Manifest,
 ) -> Status {
     std::hint::black_box(manifest);
     panic::own_std();
     panic::guard("entry", || {
         // SAFETY: the caller's promise.
-        unsafe { crossing::out(out) }?.write(table);
+        unsafe { crossing::out(out) }?.write(backend.table());
         Ok(())
     })
 }
@@ -86,8 +85,8 @@ pub unsafe fn enter(
 ///
 /// It stands in the crate that becomes the `cdylib`. A program that links several backends in statically needs
 /// their crates *without* the symbol: then the macro stands in a crate of its own, which depends on the backend's
-/// (`tests/null/plugin`). Also makes `pub fn backend() -> &'static BackendTable`, the same as
-/// [`table`](crate::backend::table).
+/// (`tests/null/plugin`). Also makes `pub fn backend() -> LinkedBackend`, for
+/// [`RuntimeBuilder::register`](crate::RuntimeBuilder::register).
 #[macro_export]
 macro_rules! export_backend {
     ($backend:ty) => {
@@ -111,10 +110,10 @@ macro_rules! export_backend {
             }
         };
 
-        /// The table of this backend, to register it in a program that links it in.
+        /// This backend, to register it in a program that links it in.
         #[must_use]
-        pub const fn backend() -> &'static $crate::abi::BackendTable {
-            $crate::backend::table::<$backend>()
+        pub const fn backend() -> $crate::backend::LinkedBackend {
+            $crate::backend::LinkedBackend::of::<$backend>()
         }
     };
 }

@@ -40,13 +40,13 @@ pub(super) unsafe fn source<'a>(source: *const ModuleSource, options: &'a mut Op
     // SAFETY: the caller's promise.
     let raw = unsafe { read(source) }?;
     // SAFETY: as above.
-    *options = unsafe { abi::read_properties(raw.options, raw.option_count) }?;
+    *options = unsafe { abi::read_properties("ModuleSource.options", raw.options, raw.option_count) }?;
     // SAFETY: as above.
-    let format = unsafe { abi::borrow_str(raw.format) }?;
+    let format = unsafe { abi::borrow_str("ModuleSource.format", raw.format) }?;
     // SAFETY: as above.
-    let path = unsafe { abi::borrow_str(raw.path) }?;
+    let path = unsafe { abi::borrow_str("ModuleSource.path", raw.path) }?;
     // SAFETY: as above.
-    let code = unsafe { abi::borrow_slice(raw.code, raw.code_bytes) };
+    let code = unsafe { abi::borrow_slice("ModuleSource.code", raw.code, raw.code_bytes, usize::MAX) };
     let code = if raw.code.is_null() { None } else { Some(code?) };
     Ok(Source { format, path, code, options })
 }
@@ -109,7 +109,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a place for the handle.
             let handle = unsafe { out(handle) }?;
             // SAFETY: the name is readable during the call.
-            let kernel = module.kernel(unsafe { abi::borrow_str(name) }?)?;
+            let kernel = module.kernel(unsafe { abi::borrow_str("name", name) }?)?;
             handle.write(give(LoadedKernel { kernel, info: OnceLock::new() }));
             Ok(())
         })
@@ -179,5 +179,6 @@ fn raw_param(param: &Param) -> abi::Param {
         ArgKind::Local => abi::ARG_LOCAL,
     };
     let dtype = param.dtype.map_or(abi::DType { code: 0, bits: 0, lanes: 0 }, |dtype| dtype.0);
-    abi::Param { kind, access: param.access.bits(), reserved: 0, dtype }
+    let strided = if param.strided { abi::ACCESS_STRIDED } else { 0 };
+    abi::Param { kind, access: param.access.bits() | strided, reserved: 0, dtype }
 }

@@ -212,7 +212,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live buffer of this backend.
             let destination = unsafe { borrow::<BufferOf<B>>(destination) }?;
             // SAFETY: the pattern is readable during the call.
-            let pattern = unsafe { abi::borrow_slice(pattern, pattern_bytes as usize) }?;
+            let pattern = unsafe { abi::borrow_slice("pattern", pattern, pattern_bytes as usize, 16) }?;
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }?.fill(place, (destination, offset), bytes, pattern)
         })

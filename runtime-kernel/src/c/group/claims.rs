@@ -20,8 +20,8 @@ use naga::{
     Statement, TypeInner, UnaryOperator,
 };
 
-use super::entry::Entry;
 use super::homes::Home;
+use super::schedule::Analysis;
 use crate::blocks::Skip;
 use crate::inline::is_result;
 use crate::proof::range;
@@ -60,7 +60,7 @@ pub(super) struct Linear {
 }
 
 /// What the row of invocations needs to know before its loop.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub(super) values: BTreeSet<Handle<Expression>>,
     pub(super) kept: BTreeSet<Handle<Expression>>,
@@ -69,7 +69,7 @@ pub(super) struct Known {
 }
 
 /// What can be decided for a row of a region.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
     pub(super) known: Known,
     /// Conditions around all that the region does: they bound x.
@@ -94,7 +94,7 @@ const DEEP: usize = 64;
 /// Accesses and facts of a region beyond which the others are left to be checked where they are.
 const MANY: usize = 256;
 
-impl Entry<'_, '_, '_> {
+impl Analysis<'_, '_> {
     /// What can be decided for a row of a region.
     pub(super) fn claims(&self, region: usize) -> Claims {
         let mut finder = Finder { entry: self, region, claims: Claims::default() };
@@ -108,13 +108,13 @@ impl Entry<'_, '_, '_> {
 /// The guard of a region, which bounds x: its statement is passed over when facts are looked for.
 type Guard = Option<usize>;
 
-struct Finder<'f, 'w, 'a, 'p> {
-    entry: &'f Entry<'w, 'a, 'p>,
+struct Finder<'f, 'p, 'a> {
+    entry: &'f Analysis<'p, 'a>,
     region: usize,
     claims: Claims,
 }
 
-impl Finder<'_, '_, '_, '_> {
+impl Finder<'_, '_, '_> {
     /// Finds a condition around all that a region does: the first statement, if it returns, or the only one.
     fn guard(&mut self, body: &Block) -> Guard {
         let place = body.iter().position(|statement| !matches!(statement, Statement::Emit(_)))?;
@@ -188,8 +188,7 @@ impl Finder<'_, '_, '_, '_> {
 
     /// An integer that is linear along x and can be computed before the row.
     fn linear(&self, value: Handle<Expression>) -> Option<Linear> {
-        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.printer.frame.inner(value)
-        else {
+        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.frame.inner(value) else {
             return None;
         };
         let signed = match kind {
@@ -197,6 +196,10 @@ impl Finder<'_, '_, '_, '_> {
             ScalarKind::Uint => false,
             _ => return None,
         };
+        // Nothing is known of what is never computed.
+        if !self.entry.uniformity.is_reached(value) {
+            return None;
+        }
         let slope = match self.entry.uniformity.shape(value) {
             Shape::Uniform => 0,
             Shape::Linear(slope) => slope.cast_signed(),
@@ -262,8 +265,8 @@ impl Finder<'_, '_, '_, '_> {
                 }
                 _ => false,
             };
-            let checked = !memory || entry.printer.writer.checks.are_made();
-            let safe = checked && !range::is_proven_by_its_place(entry.printer.frame, pointer);
+            let checked = !memory || entry.checks.are_made();
+            let safe = checked && !range::is_proven_by_its_place(entry.frame, pointer);
             // Printed where it is used, the load names what its index names.
             return safe && !entry.uses.is_named(value) && operands_known(self, pointer, known);
         }
@@ -333,8 +336,8 @@ impl Finder<'_, '_, '_, '_> {
 
     fn operands(&mut self, value: Handle<Expression>) {
         if let Expression::Access { base, index } = self.entry.function.expressions[value]
-            && self.entry.printer.frame.is_pointer(base)
-            && matches!(self.entry.printer.frame.pointee(base), TypeInner::Array { .. })
+            && self.entry.frame.is_pointer(base)
+            && matches!(self.entry.frame.pointee(base), TypeInner::Array { .. })
             && self.claims.accesses.len() < MANY
             && let Some(linear) = self.linear(index)
         {
@@ -348,7 +351,7 @@ impl Finder<'_, '_, '_, '_> {
 }
 
 /// Whether all that a pointer's indices are made of can be computed before the row.
-fn operands_known(finder: &Finder<'_, '_, '_, '_>, pointer: Handle<Expression>, known: &mut Known) -> bool {
+fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Handle<Expression>, known: &mut Known) -> bool {
     let function = finder.entry.function;
     match function.expressions[pointer] {
         Expression::Access { base, index } => {

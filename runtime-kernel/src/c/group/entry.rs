@@ -8,18 +8,18 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{Kept, Lanes, Part};
 use super::homes::{Home, Homes};
-use super::once::Once;
 use super::preamble::PREAMBLE;
-use super::steps::{Condition, Step, Steps, cut};
-use super::uses::Uses;
+use super::schedule::{Form, Schedule};
+use super::stack;
+use super::steps::{Condition, Step, Steps};
+use super::verify::{Rejected, verify};
 use crate::c::lines::Lines;
+use crate::c::plan::Plan;
 use crate::c::statement::{Printer, case_label};
 use crate::c::writer::Writer;
+use crate::program::{Checks, Program};
 use crate::proof::Frame;
-use crate::uniformity::Uniformity;
-
-/// Bytes of workgroup memory and of values kept per invocation that a worker's stack has room for.
-const STACK: u64 = 512 << 10;
+use crate::zeroing::must_zero;
 
 /// An entry point on its way to C.
 pub(super) struct Entry<'w, 'a, 'p> {
@@ -29,9 +29,7 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) size: [u32; 3],
     pub(super) homes: &'p Homes,
     pub(super) steps: &'p Steps,
-    pub(super) once: &'p Once<'p>,
-    pub(super) uses: &'p Uses<'p>,
-    pub(super) uniformity: &'p Uniformity,
+    pub(super) schedule: &'p Schedule,
     /// The arrays of variables that are kept per invocation.
     pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, Kept>,
     /// Names of the values that invocations compute for the group.
@@ -67,22 +65,17 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
         group_size: Some(point.workgroup_size),
         bounds: writer.bounds.entry(index),
     };
-    let uniformity = Uniformity::of(module, &program.info, index);
+    let checks = writer.checks;
     let printer = Printer::new(writer, frame, Lanes::default());
-    let uses = Uses::new(function, |value| printer.plan.value(value).is_some());
-    let once = Once::new(module, function, &uniformity);
-    let steps = cut(program, function, &once, &uses)?;
-    let homes = Homes::new(module, function, &once, &uses, &steps);
+    let (schedule, rejected) = scheduled(program, index, &printer.plan, frame, checks)?;
     let mut entry = Entry {
         printer,
         module,
         function,
         size: point.workgroup_size,
-        homes: &homes,
-        steps: &steps,
-        once: &once,
-        uses: &uses,
-        uniformity: &uniformity,
+        homes: &schedule.homes,
+        steps: &schedule.steps,
+        schedule: &schedule,
         variables: FastHashMap::default(),
         agreed: FastHashMap::default(),
         carried: FastHashMap::default(),
@@ -93,7 +86,33 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
         streams: false,
         loops: Vec::new(),
     };
+    if let Some(why) = rejected {
+        entry.printer.writer.functions.push_str(&format!("\n/* plain: {why} */\n"));
+    }
     entry.write(index)
+}
+
+/// The schedule of an entry point. Where schedules are verified, one that fails is replaced by the plain form, and the
+/// reason is given.
+fn scheduled(
+    program: &Program,
+    index: usize,
+    plan: &Plan,
+    frame: Frame<'_>,
+    checks: Checks,
+) -> Result<(Schedule, Option<Rejected>)> {
+    let named = |value| plan.value(value).is_some();
+    let schedule = Schedule::of(program, index, frame, checks, &named, Form::Full)?;
+    if !cfg!(any(test, fuzzing, debug_assertions)) {
+        return Ok((schedule, None));
+    }
+    let Err(why) = verify(&schedule, frame) else { return Ok((schedule, None)) };
+    let plain = Schedule::of(program, index, frame, checks, &named, Form::Plain)?;
+    verify(&plain, frame).map_err(|why| {
+        let message = format!("{}: the schedule of an entry point is wrong: {why}", program.path());
+        Error::new(ErrorKind::Internal, message)
+    })?;
+    Ok((plain, Some(why)))
 }
 
 impl Entry<'_, '_, '_> {
@@ -211,7 +230,7 @@ impl Entry<'_, '_, '_> {
             if declared.space == AddressSpace::WorkGroup {
                 let type_name = self.printer.writer.type_name(declared.ty)?;
                 let name = self.printer.writer.names.global(variable).to_owned();
-                self.bytes += u64::from(self.module.types[declared.ty].inner.size(self.module.to_ctx()));
+                self.bytes += stack::size(self.module, &self.module.types[declared.ty].inner);
                 self.line(&format!("{type_name} {name} __attribute__((aligned(64)));"));
             }
         }
@@ -237,6 +256,8 @@ impl Entry<'_, '_, '_> {
             self.printer.environment.kept.insert(value, kept);
         }
         self.printer.environment.once.clone_from(&self.homes.once);
+        self.printer.environment.placed.clone_from(&self.schedule.placed);
+        self.printer.environment.hoisted.clone_from(&self.schedule.hoisted);
         if self.homes.masked {
             self.bytes += u64::from(items);
             self.line(&format!("unsigned char returned_[{items}] __attribute__((aligned(64))) = {{0}};"));
@@ -247,23 +268,26 @@ impl Entry<'_, '_, '_> {
 
     fn kept(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<Kept> {
         let items: u64 = self.size.iter().map(|&size| u64::from(size)).product();
-        self.bytes += items * u64::from(inner.size(self.module.to_ctx()));
+        self.bytes = self.bytes.saturating_add(items.saturating_mul(stack::size(self.module, inner)));
         let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
         Kept::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
     }
 
     /// Refuses what a worker's stack has no room for.
     fn fits(&self, index: usize) -> Result<()> {
-        if self.bytes <= STACK {
+        let own = stack::of_function(self.module, self.function, self.printer.frame.info);
+        let callees = stack::of_callees(self.module, &self.printer.writer.program.info);
+        let bytes = self.bytes.saturating_add(own).saturating_add(callees);
+        if bytes <= stack::LIMIT {
             return Ok(());
         }
         let name = &self.module.entry_points[index].name;
         Err(Error::new(
             ErrorKind::Unsupported,
             format!(
-                "entry point \"{name}\" needs {} bytes of workgroup memory and of values kept across barriers by each \
-                 of its invocations; the host has {STACK}: use a smaller work-group",
-                self.bytes
+                "entry point \"{name}\" needs {bytes} bytes of stack for work-group memory, variables, and values that \
+                 its items keep across barriers; the host has {}: use smaller arrays or a smaller work-group",
+                stack::LIMIT
             ),
         ))
     }
@@ -277,6 +301,10 @@ impl Entry<'_, '_, '_> {
         if self.homes.masked {
             self.line("if (returns_) __builtin_memset(returned_, 0, sizeof returned_);");
             self.line("returns_ = 0;");
+        }
+        for variable in must_zero(self.printer.writer.program, self.index) {
+            let name = self.printer.writer.names.global(variable).to_owned();
+            self.line(&format!("__builtin_memset(&{name}, 0, sizeof {name});"));
         }
         for argument in self.homes.arguments.clone() {
             self.argument(argument, ["0u", "0u", "0u"])?;
@@ -399,11 +427,11 @@ impl Entry<'_, '_, '_> {
     fn step(&mut self, step: &Step) -> Result<()> {
         self.printer.environment.part = Part::Group;
         match step {
-            Step::Once(block) => {
-                block.span_iter().try_for_each(|(statement, span)| self.once(statement, *span))
+            Step::Once(shared) => {
+                shared.body.span_iter().try_for_each(|(statement, span)| self.once(statement, *span))
             }
             Step::Lanes(region) => self.lanes(*region),
-            Step::Rows(steps) => self.rows(steps),
+            Step::Rows(rows) => self.rows(rows),
             Step::Barrier => Ok(()),
             Step::If { condition, accept, reject } => {
                 let condition = self.condition(*condition)?;

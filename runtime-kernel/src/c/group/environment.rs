@@ -1,7 +1,7 @@
 //! How names are spelled in an entry point of the host: once for the group, or in a loop over its invocations.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{
     Barrier, Expression, FastHashMap, GlobalVariable, Handle, LocalVariable, Scalar, Span, TypeInner,
@@ -10,6 +10,7 @@ use runtime_core::Result;
 
 use super::claims::Claimed;
 use crate::c::environment::{self, Environment};
+use crate::c::hoisted::HoistedChecks;
 use crate::c::plan::Plan;
 use crate::c::types::COMPONENTS;
 use crate::c::writer::Writer;
@@ -47,6 +48,10 @@ pub(super) struct Lanes {
     pub(super) kept: FastHashMap<Handle<Expression>, Kept>,
     /// Large variables that are used in their arrays.
     pub(super) in_place: FastHashMap<Handle<LocalVariable>, String>,
+    /// What goes unchecked for the conditions before it.
+    pub(super) placed: BTreeSet<Handle<Expression>>,
+    /// Loops whose range checks are made before them, by the condition at their head.
+    pub(super) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
     /// What is known to hold in the copy that is printed.
     pub(super) claimed: Claimed,
 }
@@ -173,6 +178,21 @@ impl Environment for Lanes {
 
     fn moved(&self, access: Handle<Expression>) -> Option<&str> {
         self.claimed.moved.get(&access).map(String::as_str)
+    }
+
+    fn is_ahead(&self, expression: Handle<Expression>) -> bool {
+        self.part == Part::Row || !self.placed.contains(&expression)
+    }
+
+    fn hoisted(&self, condition: Handle<Expression>) -> Option<HoistedChecks> {
+        self.hoisted.get(&condition).cloned()
+    }
+
+    fn prove(&mut self, access: Handle<Expression>, index: Option<String>) {
+        match index {
+            Some(index) => self.claimed.indices.insert(access, index),
+            None => self.claimed.indices.remove(&access),
+        };
     }
 
     fn proven(&self, access: Handle<Expression>) -> Option<&str> {

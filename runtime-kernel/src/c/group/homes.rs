@@ -24,8 +24,9 @@ pub(super) enum Home {
 }
 
 /// Where all values and variables of an entry point live.
+#[derive(Clone, Debug)]
 pub(super) struct Homes {
-    variables: Vec<Home>,
+    pub(super) variables: Vec<Home>,
     /// Values that are computed once.
     pub(super) once: BTreeSet<Handle<Expression>>,
     /// Values that are kept per invocation, from one region to another.
@@ -56,6 +57,7 @@ impl Homes {
         once: &Once<'_>,
         uses: &Uses<'_>,
         steps: &Steps,
+        placed: &BTreeSet<Handle<Expression>>,
     ) -> Self {
         let needs: Vec<Needs> = steps.regions.iter().map(|region| uses.of_region(region)).collect();
         let mut homes = Self {
@@ -66,13 +68,13 @@ impl Homes {
             again: vec![BTreeSet::new(); needs.len()],
             starts: vec![BTreeSet::new(); needs.len()],
             early: BTreeSet::new(),
-            masked: needs.len() > 1 && needs.iter().any(|needs| needs.returns),
+            masked: returned_come_back(steps, &needs),
             arguments: BTreeSet::new(),
             needs,
         };
         homes.of_group(uses, &steps.steps);
         homes.of_variables(module, function, once, steps);
-        homes.of_values(uses, once);
+        homes.of_values(uses, once, placed);
         homes
     }
 
@@ -92,7 +94,7 @@ impl Homes {
         let mut inner: Vec<&[Step]> = Vec::new();
         for step in steps {
             match step {
-                Step::Once(block) => blocks.push(block),
+                Step::Once(shared) => blocks.push(&shared.body),
                 Step::If { condition: c, accept, reject } => {
                     condition(c);
                     inner.extend([&accept[..], &reject[..]]);
@@ -105,7 +107,7 @@ impl Homes {
                     break_if.iter().for_each(&mut condition);
                     inner.extend([&body[..], &continuing[..]]);
                 }
-                Step::Rows(steps) => inner.push(&steps[..]),
+                Step::Rows(rows) => inner.push(&rows.steps[..]),
                 _ => {}
             }
         }
@@ -122,7 +124,7 @@ impl Homes {
         let mut top = BTreeSet::new();
         for step in &steps.steps {
             match step {
-                Step::Rows(steps) => top.extend(steps.iter().filter_map(lanes)),
+                Step::Rows(rows) => top.extend(rows.steps.iter().filter_map(lanes)),
                 other => top.extend(lanes(other)),
             }
         }
@@ -161,7 +163,7 @@ impl Homes {
     }
 
     /// Values that a region needs and another computes are computed again where that is cheap, or kept.
-    fn of_values(&mut self, uses: &Uses<'_>, once: &Once<'_>) {
+    fn of_values(&mut self, uses: &Uses<'_>, once: &Once<'_>, placed: &BTreeSet<Handle<Expression>>) {
         for region in 0..self.needs.len() {
             let needs = &self.needs[region];
             let foreign: Vec<_> = needs
@@ -172,7 +174,9 @@ impl Homes {
                 .collect();
             for value in foreign {
                 let mut chain = BTreeSet::new();
-                if is_cheap(uses, once, value, &mut chain, &mut 0) {
+                // What is in range for where it stands is not computed again elsewhere.
+                let stays = |value: &Handle<Expression>| uses.of_value(*value).is_disjoint(placed);
+                if is_cheap(uses, once, value, &mut chain, &mut 0) && chain.iter().all(stays) {
                     chain.retain(|value| {
                         !self.needs[region].defined.contains(value) && !self.once.contains(value)
                     });
@@ -193,6 +197,12 @@ impl Homes {
             self.needs[region].arguments.extend(more.arguments);
         }
     }
+}
+
+/// Whether invocations that have returned come to a region again: to another one, or to the same in a loop.
+fn returned_come_back(steps: &Steps, needs: &[Needs]) -> bool {
+    let again = |region: usize| needs.len() > 1 || steps.regions[region].repeats;
+    needs.iter().enumerate().any(|(region, needs)| needs.returns && again(region))
 }
 
 /// The region that a step is.
@@ -228,7 +238,9 @@ pub(super) fn is_cheap(
             | Expression::FunctionArgument(_)
             | Expression::GlobalVariable(_) => true,
             Expression::Load { pointer } => {
-                once.is_once(value) && matches!(uses.root(pointer), crate::uniformity::Root::Global(_))
+                once.is_once(value)
+                    && matches!(uses.root(pointer), crate::uniformity::Root::Global(_))
+                    && indices(function, pointer).all(|index| is_cheap(uses, once, index, chain, count))
             }
             Expression::Binary {
                 op: naga::BinaryOperator::Divide | naga::BinaryOperator::Modulo, ..
@@ -249,6 +261,21 @@ pub(super) fn is_cheap(
                 .all(|operand| is_cheap(uses, once, operand, chain, count)),
             _ => false,
         }
+}
+
+/// The indices of an access chain.
+fn indices(function: &Function, pointer: Handle<Expression>) -> impl Iterator<Item = Handle<Expression>> {
+    let mut next = Some(pointer);
+    let chain = std::iter::from_fn(move || {
+        let (base, index) = match function.expressions[next?] {
+            Expression::Access { base, index } => (Some(base), Some(index)),
+            Expression::AccessIndex { base, .. } => (Some(base), None),
+            _ => (None, None),
+        };
+        next = base;
+        base.map(|_| index)
+    });
+    chain.flatten()
 }
 
 /// Whether a block gives a variable a value before anything reads it.

@@ -12,8 +12,8 @@ use super::claims::{Claimed, Claims, Comparison, Linear};
 use super::entry::Entry;
 use super::environment::{Kept, Part};
 use super::homes::Home;
-use super::rows::{carried, leaves, width, written};
-use super::steps::Step;
+use super::rows::leaves;
+use super::steps::{Rows, Step};
 use crate::blocks::Skip;
 use crate::c::form::level;
 use crate::proof::range;
@@ -23,16 +23,15 @@ type Firsts = FastHashMap<String, String>;
 
 impl Entry<'_, '_, '_> {
     /// Steps that run for one row of invocations after the other: loops over z, y and blocks of x.
-    pub(super) fn rows(&mut self, steps: &[Step]) -> Result<()> {
+    pub(super) fn rows(&mut self, rows: &Rows) -> Result<()> {
         let [sx, sy, sz] = self.size;
-        let written = written(steps, self.function);
-        let carried = carried(steps, self.homes);
-        self.width = width(carried.len(), sx);
+        let steps = &rows.steps;
+        self.width = rows.width;
         let blocks = sx / self.width;
         self.open("{");
         let mut starts = Vec::new();
         if sy * sz * blocks > 1 {
-            for variable in written {
+            for &variable in &rows.written {
                 let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
                 let name = self.printer.plan.local(variable).to_owned();
                 self.line(&format!("const {type_name} start_{}_ = {name};", starts.len()));
@@ -51,7 +50,7 @@ impl Entry<'_, '_, '_> {
             self.line(&start);
         }
         let returns = self.row_start(steps);
-        self.carry_in(&carried)?;
+        self.carry_in(&rows.carried)?;
         self.steps(steps)?;
         self.carry_out(steps);
         if returns {
@@ -149,19 +148,19 @@ impl Entry<'_, '_, '_> {
 
     fn row(&mut self, index: usize) -> Result<()> {
         let width = self.width;
-        let claims = self.claims(index);
+        let claims = &self.schedule.rows[index].claims;
         if claims.is_empty() {
             return self.general(index);
         }
-        let claimed = self.decide(&claims)?;
+        let claimed = self.decide(claims)?;
         self.open("if (fast_) {");
         self.printer.environment.claimed = claimed;
         let full = format!("for (int x_ = 0; x_ < {width}; x_++) {{");
         if claims.bounds.is_empty() {
-            self.whole_row(index, &full, &claims)?;
+            self.whole_row(index, &full)?;
         } else {
             self.open(&format!("if (from_ == 0 && to_ == {width}) {{"));
-            self.whole_row(index, &full, &claims)?;
+            self.whole_row(index, &full)?;
             self.printer.lines.reopen("} else {");
             self.copy(index, "for (int x_ = from_; x_ < to_; x_++) {")?;
             if claims.returns && self.homes.masked {
@@ -182,7 +181,9 @@ impl Entry<'_, '_, '_> {
     /// The copy that takes nothing for granted.
     fn general(&mut self, index: usize) -> Result<()> {
         let width = self.width;
-        self.unordered(index);
+        if self.schedule.rows[index].general_is_independent {
+            self.line("UNORDERED");
+        }
         self.open(&format!("for (int x_ = 0; x_ < {width}; x_++) {{"));
         if self.homes.masked {
             self.line("if (returned_[row_ + x_]) continue;");
@@ -194,18 +195,13 @@ impl Entry<'_, '_, '_> {
 
     /// A loop over a row, or a part of one.
     pub(super) fn copy(&mut self, index: usize, open: &str) -> Result<()> {
-        self.unordered(index);
+        if self.schedule.rows[index].fast_is_independent {
+            self.line("UNORDERED");
+        }
         self.open(open);
         self.body(index)?;
         self.close("}");
         Ok(())
-    }
-
-    /// Invocations between barriers run in any order, so no iteration waits for another; atomics are left alone.
-    fn unordered(&mut self, index: usize) {
-        if !self.homes.needs[index].atomics {
-            self.line("UNORDERED");
-        }
     }
 
     /// Prints what decides for a row: `fast_`, and with bounds the interval from `from_` to before `to_`.

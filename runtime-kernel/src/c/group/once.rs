@@ -1,9 +1,13 @@
 //! What runs once for a work-group: values that its invocations share, variables that hold such, control flow by them.
 
+use std::collections::BTreeMap;
+
 use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Module, Statement};
 
 use super::steps::contains_barrier;
 use crate::blocks::{self, Skip};
+use crate::c::hoisted::HoistedChecks;
+use crate::proof::rounds::head;
 use crate::uniformity::{Root, Shape, Uniformity, functional, is_read_only, operands, root};
 
 /// Which parts of an entry point run once.
@@ -12,6 +16,8 @@ pub(super) struct Once<'a> {
     function: &'a Function,
     uniformity: &'a Uniformity,
     functional: Vec<bool>,
+    /// The loops that stay with the items, by the condition at their head.
+    contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
     /// Variables that only the group writes.
     variables: Vec<bool>,
     /// Expressions that can be computed once, wherever they are used.
@@ -22,11 +28,17 @@ pub(super) struct Once<'a> {
 
 impl<'a> Once<'a> {
     /// Starts from the hope that all variables belong to the group, and gives up those that an invocation writes.
-    pub(super) fn new(module: &'a Module, function: &'a Function, uniformity: &'a Uniformity) -> Self {
+    pub(super) fn new(
+        module: &'a Module,
+        function: &'a Function,
+        uniformity: &'a Uniformity,
+        contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
+    ) -> Self {
         let variables = vec![true; function.local_variables.len()];
         let (functional, values) = (functional(module), vec![false; function.expressions.len()]);
         let calls = FastHashSet::default();
-        let mut once = Self { module, function, uniformity, functional, variables, values, calls };
+        let mut once =
+            Self { module, function, uniformity, functional, contiguous, variables, values, calls };
         let mut calls = Vec::new();
         collect_calls(&function.body, &mut calls);
         loop {
@@ -40,6 +52,25 @@ impl<'a> Once<'a> {
             for variable in lost {
                 once.variables[variable.index()] = false;
             }
+        }
+    }
+
+    /// The same with nothing that runs once.
+    pub(super) fn nothing(
+        module: &'a Module,
+        function: &'a Function,
+        uniformity: &'a Uniformity,
+        contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
+    ) -> Self {
+        Self {
+            module,
+            function,
+            uniformity,
+            functional: Vec::new(),
+            contiguous,
+            variables: vec![false; function.local_variables.len()],
+            values: vec![false; function.expressions.len()],
+            calls: FastHashSet::default(),
         }
     }
 
@@ -164,6 +195,9 @@ impl<'a> Once<'a> {
     fn is_cut_loop(&self, body: &Block, continuing: &Block, break_if: Option<Handle<Expression>>) -> bool {
         if has_barrier_in(body, continuing) {
             return true;
+        }
+        if head(body).is_some_and(|(_, condition)| self.contiguous.contains_key(&condition)) {
+            return false;
         }
         let exits = self.uniformity.exits(body);
         let uniform = exits.breaks == Shape::Uniform

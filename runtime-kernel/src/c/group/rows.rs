@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use naga::{Expression, Function, Handle, LocalVariable, Statement};
 
 use super::homes::{Home, Homes};
-use super::steps::Step;
+use super::steps::{Rows, Step};
 
 /// Puts runs of steps that have no barrier, and in which the group does not return, into [`Step::Rows`].
 pub(super) fn rows(steps: Vec<Step>) -> Vec<Step> {
@@ -49,9 +49,35 @@ fn end(run: &mut Vec<Step>, out: &mut Vec<Step>) {
     let length = run.iter().rposition(has_lanes).map_or(0, |last| last + 1);
     let rest = run.split_off(length);
     if !run.is_empty() {
-        out.push(Step::Rows(std::mem::take(run)));
+        let steps = std::mem::take(run);
+        out.push(Step::Rows(Rows { steps, ..Rows::default() }));
     }
     out.extend(rest);
+}
+
+/// Decides what a row keeps, and how wide it is, for rows of `size` invocations.
+pub(super) fn lay_out(steps: &mut [Step], function: &Function, homes: &Homes, size: u32) {
+    for step in steps {
+        match step {
+            Step::Rows(rows) => {
+                rows.written = written(&rows.steps, function);
+                rows.carried = carried(&rows.steps, homes);
+                rows.width = width(rows.carried.len(), size);
+            }
+            Step::If { accept, reject, .. } => {
+                lay_out(accept, function, homes, size);
+                lay_out(reject, function, homes, size);
+            }
+            Step::Switch { cases, .. } => {
+                cases.iter_mut().for_each(|(_, _, steps)| lay_out(steps, function, homes, size));
+            }
+            Step::Loop { body, continuing, .. } => {
+                lay_out(body, function, homes, size);
+                lay_out(continuing, function, homes, size);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn is_rowable(step: &Step) -> bool {
@@ -94,7 +120,7 @@ pub(super) fn leaves(steps: &[Step], found: &mut Vec<usize>) {
     for step in steps {
         match step {
             Step::Lanes(region) => found.push(*region),
-            Step::Rows(steps) => leaves(steps, found),
+            Step::Rows(rows) => leaves(&rows.steps, found),
             Step::If { accept, reject, .. } => {
                 leaves(accept, found);
                 leaves(reject, found);
@@ -110,16 +136,16 @@ pub(super) fn leaves(steps: &[Step], found: &mut Vec<usize>) {
 }
 
 /// The variables of the group that steps write.
-pub(super) fn written(steps: &[Step], function: &Function) -> BTreeSet<Handle<LocalVariable>> {
+fn written(steps: &[Step], function: &Function) -> BTreeSet<Handle<LocalVariable>> {
     let mut found = BTreeSet::new();
     let mut pending: Vec<&Step> = steps.iter().collect();
     while let Some(step) = pending.pop() {
         match step {
-            Step::Once(block) => found.extend(block.iter().filter_map(|statement| match statement {
+            Step::Once(shared) => found.extend(shared.body.iter().filter_map(|statement| match statement {
                 Statement::Store { pointer, .. } => local(function, *pointer),
                 _ => None,
             })),
-            Step::Rows(steps) => pending.extend(steps),
+            Step::Rows(rows) => pending.extend(&rows.steps),
             Step::If { accept, reject, .. } => pending.extend(accept.iter().chain(reject)),
             Step::Switch { cases, .. } => pending.extend(cases.iter().flat_map(|(_, _, steps)| steps)),
             Step::Loop { body, continuing, .. } => pending.extend(body.iter().chain(continuing)),
@@ -137,7 +163,7 @@ fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<Loca
 }
 
 /// The variables of the invocations that loops of the rows write.
-pub(super) fn carried(steps: &[Step], homes: &Homes) -> BTreeSet<Handle<LocalVariable>> {
+fn carried(steps: &[Step], homes: &Homes) -> BTreeSet<Handle<LocalVariable>> {
     let mut looped = Vec::new();
     for step in steps {
         if matches!(step, Step::Loop { .. }) {
@@ -150,7 +176,7 @@ pub(super) fn carried(steps: &[Step], homes: &Homes) -> BTreeSet<Handle<LocalVar
 
 /// How wide the rows are: as wide as the group, unless a loop carries values from one iteration to the next; then as
 /// wide as lets these be held in some sixteen registers of sixteen numbers.
-pub(super) const fn width(carried: usize, size: u32) -> u32 {
+const fn width(carried: usize, size: u32) -> u32 {
     let wanted = match carried {
         0 => return size,
         1..=4 => 64,

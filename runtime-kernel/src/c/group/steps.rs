@@ -5,7 +5,9 @@
 //! A barrier ends a region. So does control flow of the whole group, which stands outside where it has a barrier, and
 //! where that makes the loops over the invocations simple enough to be vectorised.
 
-use naga::{Block, Expression, Function, Handle, Range, Span, Statement, SwitchValue};
+use std::collections::BTreeSet;
+
+use naga::{Block, Expression, Function, Handle, LocalVariable, Range, Span, Statement, SwitchValue};
 use runtime_core::Result;
 
 use super::once::Once;
@@ -13,17 +15,19 @@ use super::rows::rows;
 use super::uses::Uses;
 use crate::barriers::has_barrier;
 use crate::blocks::{self, Skip};
+use crate::inline::each_use;
 use crate::program::Program;
+use crate::uniformity::operands;
 
 /// One step of a work-group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Step {
     /// Runs once.
-    Once(Block),
+    Once(Numbered),
     /// Runs for every invocation: a place in [`Steps::regions`].
     Lanes(usize),
     /// Steps without barriers, which run for one row of invocations after the other.
-    Rows(Vec<Self>),
+    Rows(Rows),
     Barrier,
     If {
         condition: Condition,
@@ -44,6 +48,25 @@ pub(super) enum Step {
     Return,
 }
 
+/// Statements of the program, with their numbers in the order of the text; an `Emit` may be there in parts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbered {
+    pub(super) body: Block,
+    pub(super) numbers: Vec<u32>,
+}
+
+/// Steps that run for one row of invocations after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    pub(super) steps: Vec<Step>,
+    /// Invocations of a row.
+    pub(super) width: u32,
+    /// Variables of the group that the steps write: every row starts from what they were.
+    pub(super) written: BTreeSet<Handle<LocalVariable>>,
+    /// Variables of the invocations that the row carries through its loops.
+    pub(super) carried: BTreeSet<Handle<LocalVariable>>,
+}
+
 /// A condition of the whole group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
@@ -54,9 +77,11 @@ pub(super) enum Condition {
 }
 
 /// What runs for every invocation between two cuts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Region {
     pub(super) body: Block,
+    /// The numbers of its statements.
+    pub(super) numbers: Vec<u32>,
     /// Values that it makes known to the group.
     pub(super) agreed: Vec<Handle<Expression>>,
     /// Whether it stands in a loop of the group.
@@ -66,10 +91,12 @@ pub(super) struct Region {
 }
 
 /// The whole body.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
     pub(super) steps: Vec<Step>,
     pub(super) regions: Vec<Region>,
+    /// What runs once ahead of a region in which invocations may jump over it.
+    pub(super) ahead: BTreeSet<Handle<Expression>>,
 }
 
 /// Cuts the body of a function.
@@ -83,13 +110,16 @@ pub(super) fn cut(program: &Program, function: &Function, once: &Once<'_>, uses:
         uses,
         regions: Vec::new(),
         pending: Region::default(),
+        pending_jumps: false,
+        ahead: BTreeSet::new(),
+        number: 0,
         loops: 0,
         skip: Skip::No,
     };
     let mut steps = Vec::new();
     cutter.block(&function.body, &mut steps)?;
     cutter.flush(&mut steps);
-    Ok(Steps { steps: rows(steps), regions: cutter.regions })
+    Ok(Steps { steps: rows(steps), regions: cutter.regions, ahead: cutter.ahead })
 }
 
 struct Cutter<'c> {
@@ -98,6 +128,11 @@ struct Cutter<'c> {
     uses: &'c Uses<'c>,
     regions: Vec<Region>,
     pending: Region,
+    /// Whether an invocation may jump out of the region so far, or return.
+    pending_jumps: bool,
+    ahead: BTreeSet<Handle<Expression>>,
+    /// Statements so far.
+    number: u32,
     /// Loops of the group around this place.
     loops: u32,
     /// How far some invocations have skipped ahead in the regions before.
@@ -111,6 +146,7 @@ impl Cutter<'_> {
             return;
         }
         let mut region = std::mem::take(&mut self.pending);
+        self.pending_jumps = false;
         region.repeats = self.loops > 0;
         self.skip = self.skip.max(region.skips);
         steps.push(Step::Lanes(self.regions.len()));
@@ -125,25 +161,32 @@ impl Cutter<'_> {
     }
 
     fn statement(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
+        let number = self.number;
+        self.number += 1;
         match statement {
-            Statement::Emit(range) => self.emit(range, span, steps),
+            Statement::Emit(range) => self.emit((range, number), span, steps),
             Statement::Block(block) => self.block(block, steps)?,
             Statement::ControlBarrier(_) => self.cut(span, steps)?,
             Statement::MemoryBarrier(_) => {}
             Statement::WorkGroupUniformLoad { .. } => {
                 self.cut(span, steps)?;
-                self.simple((statement, span), steps)?;
+                self.simple((statement, number), span, steps)?;
                 self.flush(steps);
                 steps.push(Step::Barrier);
             }
             // Those that skip ahead take no part in control flow of the group.
-            Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. }
+            Statement::If { .. }
+            | Statement::Switch { .. }
+            | Statement::Loop { .. }
+            | Statement::Break
+            | Statement::Continue
+            | Statement::Return { .. }
                 if self.pending.skips != Skip::No && !contains_barrier(statement) =>
             {
-                self.simple((statement, span), steps)?;
+                self.simple((statement, number), span, steps)?;
             }
             cut if self.once.is_cut(cut) => self.control((cut, span), steps)?,
-            simple => self.simple((simple, span), steps)?,
+            simple => self.simple((simple, number), span, steps)?,
         }
         Ok(())
     }
@@ -165,18 +208,26 @@ impl Cutter<'_> {
     }
 
     /// Values that are named go to where they are computed; the others are printed where they are used.
-    fn emit(&mut self, range: &Range<Expression>, span: Span, steps: &mut Vec<Step>) {
+    fn emit(&mut self, (range, number): (&Range<Expression>, u32), span: Span, steps: &mut Vec<Step>) {
         for handle in range.clone().filter(|&handle| self.uses.is_named(handle)) {
             let emit = Statement::Emit(Range::new_from_bounds(handle, handle));
             if self.once.is_once(handle) {
-                once(steps, emit, span);
+                self.note_ahead(&[handle]);
+                once(steps, (emit, number), span);
             } else {
                 self.pending.body.push(emit, span);
+                self.pending.numbers.push(number);
             }
         }
     }
 
-    fn simple(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
+    fn simple(
+        &mut self,
+        (statement, number): (&Statement, u32),
+        span: Span,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        blocks::inner(statement).for_each(|block| blocks::each(block, &mut |_| self.number += 1));
         if self.once.runs_once(statement) {
             // What the invocations have yet to do reads the variable as it was.
             if let Statement::Store { pointer, .. } = statement
@@ -184,13 +235,35 @@ impl Cutter<'_> {
             {
                 self.flush(steps);
             }
-            once(steps, statement.clone(), span);
+            // A function may have a loop that ends only for what the conditions before it let through.
+            if self.pending_jumps
+                && self.pending.skips == Skip::No
+                && matches!(statement, Statement::Call { .. })
+            {
+                self.flush(steps);
+            }
+            let mut used = Vec::new();
+            each_use(&mut statement.clone(), |value| used.push(*value));
+            self.note_ahead(&used);
+            once(steps, (statement.clone(), number), span);
         } else {
             self.refuse_skipped(span)?;
             self.pending.skips = self.pending.skips.max(Skip::of(statement));
+            self.pending_jumps |= jumps(statement);
             self.pending.body.push(statement.clone(), span);
+            self.pending.numbers.push(number);
         }
         Ok(())
+    }
+
+    /// Notes what is evaluated before the region so far, although that may jump over it.
+    fn note_ahead(&mut self, values: &[Handle<Expression>]) {
+        let mut pending = if self.pending_jumps { values.to_vec() } else { Vec::new() };
+        while let Some(value) = pending.pop() {
+            if self.ahead.insert(value) {
+                pending.extend(operands(&self.uses.function.expressions[value]));
+            }
+        }
     }
 
     /// A condition that the group computes, or that the invocations do just before.
@@ -256,14 +329,20 @@ impl Cutter<'_> {
 }
 
 /// Adds a statement that runs once, to the block before it where there is one.
-fn once(steps: &mut Vec<Step>, statement: Statement, span: Span) {
-    if let Some(Step::Once(block)) = steps.last_mut() {
-        block.push(statement, span);
-        return;
+fn once(steps: &mut Vec<Step>, (statement, number): (Statement, u32), span: Span) {
+    if !matches!(steps.last(), Some(Step::Once(_))) {
+        steps.push(Step::Once(Numbered::default()));
     }
-    let mut block = Block::new();
-    block.push(statement, span);
-    steps.push(Step::Once(block));
+    if let Some(Step::Once(shared)) = steps.last_mut() {
+        shared.body.push(statement, span);
+        shared.numbers.push(number);
+    }
+}
+
+/// Whether an invocation may return in a statement, or jump out of it.
+fn jumps(statement: &Statement) -> bool {
+    Skip::of(statement) != Skip::No
+        || blocks::within(statement, &mut |inner| matches!(inner, Statement::Return { .. } | Statement::Kill))
 }
 
 /// Whether a statement has a barrier in it.

@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, GlobalVariable, Handle, Scalar, Statement,
-    TypeInner, UnaryOperator,
+    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, GlobalVariable, Handle, Scalar,
+    Statement, TypeInner, UnaryOperator,
 };
-use runtime_core::{Access, Result};
+use runtime_core::Result;
 
 use super::claims::Claims;
 use super::entry::Entry;
+use super::schedule::Analysis;
 use crate::blocks::Skip;
 
 /// What is printed once: `stream_` copies a part of a row, `STREAMED_` is the memory of a launch from which on that pays.
@@ -61,11 +62,19 @@ const PART: u32 = 64;
 const LARGE: usize = 1000;
 
 /// A store that every invocation of a row makes, to the element beside its neighbour's.
-#[derive(Clone, Copy)]
-struct Stream {
-    access: Handle<Expression>,
-    variable: Handle<GlobalVariable>,
-    scalar: Scalar,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    pub(super) access: Handle<Expression>,
+    pub(super) variable: Handle<GlobalVariable>,
+    pub(super) scalar: Scalar,
+}
+
+/// What is known where stores are looked for.
+struct Scan<'c> {
+    /// Conditions that are claimed, with what they are.
+    known: FastHashMap<Handle<Expression>, bool>,
+    width: u32,
+    claims: &'c Claims,
 }
 
 /// By variable: the one such store; `None` if there are others.
@@ -73,8 +82,8 @@ type Found = BTreeMap<Handle<GlobalVariable>, Option<Stream>>;
 
 impl Entry<'_, '_, '_> {
     /// The loop over a whole row, with a copy for launches of much memory.
-    pub(super) fn whole_row(&mut self, index: usize, open: &str, claims: &Claims) -> Result<()> {
-        let streams = self.streams(index, claims);
+    pub(super) fn whole_row(&mut self, index: usize, open: &str) -> Result<()> {
+        let streams = self.schedule.rows[index].streams.clone();
         if streams.is_empty() {
             return self.copy(index, open);
         }
@@ -112,42 +121,47 @@ impl Entry<'_, '_, '_> {
         self.close("}");
         Ok(())
     }
+}
 
+impl Analysis<'_, '_> {
     /// The stores of a region that make whole rows, while what is claimed holds.
-    fn streams(&self, index: usize, claims: &Claims) -> Vec<Stream> {
+    pub(super) fn streams(&self, index: usize, width: u32, claims: &Claims) -> Vec<Stream> {
         let region = &self.steps.regions[index];
+        let mut known = FastHashMap::default();
+        known.extend(claims.bounds.iter().chain(&claims.facts).map(|fact| (fact.handle, fact.expected)));
+        let scan = Scan { known, width, claims };
         let mut found = Found::new();
         let straight = region.skips == Skip::No
             && self.function.expressions.len() <= LARGE
-            && self.scan(&region.body, true, claims, &mut found);
+            && self.scan(&region.body, true, &scan, &mut found);
         if straight { found.into_values().flatten().collect() } else { Vec::new() }
     }
 
     /// Finds stores; `certain` if every invocation comes to the block. `false` if some may not come to its end.
-    fn scan(&self, block: &Block, certain: bool, claims: &Claims, found: &mut Found) -> bool {
+    fn scan(&self, block: &Block, certain: bool, scan: &Scan<'_>, found: &mut Found) -> bool {
         block.iter().all(|statement| match statement {
             Statement::Store { pointer, .. } => {
                 if let Some(variable) = self.written(*pointer) {
-                    let stream = if certain { self.stream(*pointer, variable, claims) } else { None };
+                    let stream = if certain { self.stream(*pointer, variable, scan) } else { None };
                     found.entry(variable).and_modify(|other| *other = None).or_insert(stream);
                 }
                 true
             }
-            Statement::Block(inner) => self.scan(inner, certain, claims, found),
+            Statement::Block(inner) => self.scan(inner, certain, scan, found),
             Statement::If { condition, accept, reject } => {
-                if self.is_certain(*condition, true) {
-                    self.scan(accept, certain, claims, found)
-                } else if self.is_certain(*condition, false) {
-                    self.scan(reject, certain, claims, found)
+                if self.is_certain(*condition, true, scan) {
+                    self.scan(accept, certain, scan, found)
+                } else if self.is_certain(*condition, false, scan) {
+                    self.scan(reject, certain, scan, found)
                 } else {
-                    self.scan(accept, false, claims, found) && self.scan(reject, false, claims, found)
+                    self.scan(accept, false, scan, found) && self.scan(reject, false, scan, found)
                 }
             }
             Statement::Loop { body, continuing, .. } => {
-                self.scan(body, false, claims, found) && self.scan(continuing, false, claims, found)
+                self.scan(body, false, scan, found) && self.scan(continuing, false, scan, found)
             }
             Statement::Switch { cases, .. } => {
-                cases.iter().all(|case| self.scan(&case.body, false, claims, found))
+                cases.iter().all(|case| self.scan(&case.body, false, scan, found))
             }
             Statement::Break | Statement::Continue => !certain,
             Statement::Return { .. }
@@ -159,18 +173,15 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Whether a condition comes out so for all invocations, by what is claimed of the row.
-    fn is_certain(&self, condition: Handle<Expression>, holds: bool) -> bool {
+    fn is_certain(&self, condition: Handle<Expression>, holds: bool, scan: &Scan<'_>) -> bool {
         match self.function.expressions[condition] {
-            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.is_certain(expr, !holds),
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.is_certain(expr, !holds, scan),
             Expression::Binary { op, left, right }
                 if (op == Op::LogicalAnd && holds) || (op == Op::LogicalOr && !holds) =>
             {
-                self.is_certain(left, holds) && self.is_certain(right, holds)
+                self.is_certain(left, holds, scan) && self.is_certain(right, holds, scan)
             }
-            _ => {
-                let known = self.printer.environment.claimed.conditions.get(&condition);
-                known == Some(&if holds { "1" } else { "0" })
-            }
+            _ => scan.known.get(&condition) == Some(&holds),
         }
     }
 
@@ -189,7 +200,7 @@ impl Entry<'_, '_, '_> {
         &self,
         access: Handle<Expression>,
         variable: Handle<GlobalVariable>,
-        claims: &Claims,
+        scan: &Scan<'_>,
     ) -> Option<Stream> {
         let Expression::Access { base, .. } = self.function.expressions[access] else { return None };
         let TypeInner::Array { base: element, .. } =
@@ -198,12 +209,10 @@ impl Entry<'_, '_, '_> {
             return None;
         };
         let TypeInner::Scalar(scalar) = self.module.types[element].inner else { return None };
-        let tensors = &self.printer.writer.program.interfaces[self.index].tensors;
-        let only_written =
-            tensors.iter().any(|tensor| tensor.variable == variable && tensor.access == Access::Write);
-        let beside = claims.accesses.get(&access).is_some_and(|index| index.slope == 1);
+        let only_written = self.only_written.contains(&variable);
+        let beside = scan.claims.accesses.get(&access).is_some_and(|index| index.slope == 1);
         let direct = matches!(self.function.expressions[base], Expression::GlobalVariable(_));
-        let lines = (self.width * u32::from(scalar.width)).is_multiple_of(LINE_BYTES);
+        let lines = (scan.width * u32::from(scalar.width)).is_multiple_of(LINE_BYTES);
         (only_written && beside && direct && lines).then_some(Stream { access, variable, scalar })
     }
 }

@@ -1,5 +1,7 @@
 //! What statements use: named values, and variables.
 
+use std::collections::BTreeSet;
+
 use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Statement};
 
 use super::steps::Region;
@@ -14,7 +16,7 @@ pub(super) struct Uses<'a> {
 }
 
 /// What a block needs and gives.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Needs {
     /// Named values that it reads.
     pub(super) values: FastHashSet<Handle<Expression>>,
@@ -35,6 +37,11 @@ pub(super) struct Needs {
 impl<'a> Uses<'a> {
     pub(super) fn new(function: &'a Function, named: impl Fn(Handle<Expression>) -> bool) -> Self {
         Self { function, named: function.expressions.iter().map(|(handle, _)| named(handle)).collect() }
+    }
+
+    /// By expression: whether it has a name.
+    pub(super) fn into_named(self) -> Vec<bool> {
+        self.named
     }
 
     /// Of a function of which no expression has a name.
@@ -74,6 +81,18 @@ impl<'a> Uses<'a> {
         let mut needs = Needs::default();
         self.statement(statement, &mut needs);
         needs
+    }
+
+    /// What is evaluated to compute a named value.
+    pub(super) fn of_value(&self, value: Handle<Expression>) -> BTreeSet<Handle<Expression>> {
+        let (mut found, mut pending) = (BTreeSet::new(), vec![value]);
+        while let Some(next) = pending.pop() {
+            if found.insert(next) {
+                let operands = operands(&self.function.expressions[next]);
+                pending.extend(operands.filter(|&operand| !self.is_named(operand)));
+            }
+        }
+        found
     }
 
     fn block(&self, block: &Block, needs: &mut Needs) {

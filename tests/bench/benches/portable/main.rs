@@ -9,6 +9,7 @@
 #![allow(clippy::print_stderr, reason = "a report on the terminal")]
 
 mod contender;
+mod crash;
 mod opencl;
 mod options;
 mod plain;
@@ -21,6 +22,8 @@ mod settings;
 mod source;
 #[path = "../../../../runtime-cli/src/spec/mod.rs"]
 mod spec;
+#[path = "../../../../runtime-cli/src/text.rs"]
+mod text;
 mod turns;
 
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use runtime_conformance::{Arguments, FaultArguments, Selection};
+use runtime_conformance::{Arguments, FaultArguments, SuiteArguments};
 
 #[derive(Debug, Parser)]
 #[command(about = "Runs the conformance suite against every backend that is found, or those that are named")]
@@ -13,14 +13,16 @@ struct Command {
     #[arg(long = "backend", value_name = "PATH|TARGET")]
     backends: Vec<String>,
     #[command(flatten)]
+    suite: SuiteArguments,
+    #[command(flatten)]
     faults: FaultArguments,
     #[command(flatten)]
     test: Arguments,
 }
 
 fn main() -> ExitCode {
-    let Command { backends, faults, test } = Command::parse();
-    let selection = Selection::new(backends);
+    let Command { backends, suite, faults, test } = Command::parse();
+    let selection = suite.select(backends);
     let swept = faults.run(&selection, &test, &["--fault-worker"]);
     swept.unwrap_or_else(|| runtime_conformance::run(&selection, &test))
 }

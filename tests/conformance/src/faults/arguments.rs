@@ -8,6 +8,7 @@ use runtime_core::{ErrorKind, suggest};
 
 use super::job::KINDS;
 use super::{FaultOptions, run_faults, serve_faults};
+use crate::kernels;
 use crate::selection::Selection;
 
 /// The options of a sweep, as the programs that run the suite take them.
@@ -26,6 +27,12 @@ pub struct FaultArguments {
     /// repeated [default: driver]
     #[arg(long = "kind", value_name = "KIND", value_parser = parse_kind, requires = "faults")]
     kinds: Vec<ErrorKind>,
+    /// With --faults: calls are not refused, but return wrong counts, progress, pointers, texts and sizes
+    #[arg(long, requires = "faults")]
+    lies: bool,
+    /// With --faults: of the cases that call a function run so many, the quickest, with its calls wrong [default: all]
+    #[arg(long, value_name = "N", requires = "faults")]
+    cases: Option<usize>,
     /// With --faults: leave out cases that take longer
     #[arg(long, value_name = "MILLISECONDS", requires = "faults")]
     longest_ms: Option<u64>,
@@ -55,6 +62,8 @@ impl FaultArguments {
             filters: runner.filter.iter().cloned().collect(),
             first: self.first,
             spread: self.spread,
+            lies: self.lies,
+            cases: self.cases,
             kinds: if self.kinds.is_empty() { defaults.kinds } else { self.kinds.clone() },
             longest_ms: self.longest_ms,
             workers: runner.test_threads.unwrap_or(defaults.workers),
@@ -63,6 +72,7 @@ impl FaultArguments {
         let well = run_faults(selection, &options, &|| {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(worker);
+            command.envs(selection.kernels.as_ref().map(|folder| (kernels::VARIABLE, folder)));
             Ok(command)
         });
         Some(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,12 +1,14 @@
 //! What is asked of a worker, and what it answers: a line of JSON each.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use runtime_core::ErrorKind;
 use serde_json::{Value, json};
 
-use super::state::Fault;
+use super::lies::LIES;
+use super::state::{Fault, Wrong};
 
 /// The kinds of error that a call is refused with.
 pub(super) const KINDS: [(&str, ErrorKind); 4] = [
@@ -78,12 +80,29 @@ pub(super) struct Answer {
     pub(super) prelude: BTreeMap<String, u64>,
 }
 
+impl Wrong {
+    fn parse(name: &str) -> Option<Self> {
+        let refused = KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| Self::Refused(*kind));
+        refused.or_else(|| LIES.iter().find(|(known, _)| *known == name).map(|(_, lie)| Self::Lie(*lie)))
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Refused(kind) => KINDS.iter().find(|(_, known)| known == kind).map(|(name, _)| *name),
+            Self::Lie(lie) => LIES.iter().find(|(_, known)| known == lie).map(|(name, _)| *name),
+        };
+        f.write_str(name.unwrap_or("unknown"))
+    }
+}
+
 impl Job {
     pub(super) fn line(&self) -> String {
-        let fault = self.fault.as_ref().map(|fault| {
-            let kind = KINDS.iter().find(|(_, kind)| *kind == fault.kind).map(|(name, _)| *name);
-            json!({"entry": fault.entry, "nth": fault.nth, "kind": kind})
-        });
+        let fault = self
+            .fault
+            .as_ref()
+            .map(|fault| json!({"entry": fault.entry, "nth": fault.nth, "wrong": fault.wrong.to_string()}));
         json!({
             "library": self.library,
             "device": self.device,
@@ -102,7 +121,7 @@ impl Job {
             fault => Some(Fault {
                 entry: fault["entry"].as_str()?.to_owned(),
                 nth: fault["nth"].as_u64()?,
-                kind: KINDS.iter().find(|(name, _)| fault["kind"] == *name)?.1,
+                wrong: Wrong::parse(fault["wrong"].as_str()?)?,
             }),
         };
         Some(Self {
@@ -179,7 +198,8 @@ mod tests {
 
     #[test]
     fn a_job_and_an_answer_cross_the_pipe() {
-        let fault = Fault { entry: "queue.mark".into(), nth: 3, kind: ErrorKind::DeviceLost };
+        let fault =
+            Fault { entry: "queue.mark".into(), nth: 3, wrong: Wrong::Refused(ErrorKind::DeviceLost) };
         let job = Job {
             library: "l.so".into(),
             device: "x:0".into(),
@@ -188,6 +208,11 @@ mod tests {
             deadline: Duration::from_secs(2),
         };
         assert_eq!(Job::parse(&job.line()).unwrap().line(), job.line());
+        for (_, lie) in LIES {
+            let fault = Fault { entry: "queue.poll".into(), nth: 1, wrong: Wrong::Lie(lie) };
+            let lying = Job { fault: Some(fault), ..job.clone() };
+            assert_eq!(Job::parse(&lying.line()).unwrap().fault.unwrap().wrong, Wrong::Lie(lie));
+        }
         let mut answer = Answer::new(Ended::Error, "two\nlines");
         answer.left.push("1 queue".into());
         answer.counts.insert("queue.mark".into(), 7);

@@ -1,10 +1,10 @@
 //! A layer over a backend's table, made of functions that look before they pass a call on: at which call it is, whether
-//! the objects in it are open, and whether it is the one to refuse.
+//! the objects in it are open, and whether it is the one to refuse, or to lie about.
 //!
 //! One per process, since a function of the table has no place for a state of its own.
 
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use runtime_core::abi::{
@@ -15,7 +15,9 @@ use runtime_core::abi::{
 };
 use runtime_core::{Error, ErrorKind};
 
+use super::liar::{self, Argument, List, Returned};
 use super::state::{self, Kind};
+use crate::table::{kept, known, size, sub_table};
 
 /// The tables of the backend below.
 struct Below {
@@ -54,39 +56,6 @@ pub(super) fn over(theirs: &'static BackendTable) -> &'static BackendTable {
         embedded: kept(embedded::wrap(&below.embedded)),
         ..table
     })
-}
-
-fn kept<T>(value: T) -> &'static T {
-    Box::leak(Box::new(value))
-}
-
-fn size<T>() -> u32 {
-    u32::try_from(size_of::<T>()).unwrap_or(u32::MAX)
-}
-
-/// Copies what both sides know of a structure of stated size; the rest is zero.
-///
-/// # Safety
-/// `theirs` is readable for `stated` bytes, and zero is valid in every field.
-unsafe fn known<T>(theirs: *const T, stated: u32) -> T {
-    let mut ours = MaybeUninit::<T>::zeroed();
-    // Half a pointer is none.
-    let bytes = (stated as usize / size_of::<usize>() * size_of::<usize>()).min(size_of::<T>());
-    // SAFETY: both are readable and writable for so many bytes, and apart.
-    unsafe { std::ptr::copy_nonoverlapping(theirs.cast::<u8>(), ours.as_mut_ptr().cast::<u8>(), bytes) };
-    // SAFETY: zero, partly replaced by valid fields.
-    unsafe { ours.assume_init() }
-}
-
-/// Copies a sub-table; null is an empty one.
-fn sub_table<T: Default>(theirs: *const T) -> T {
-    if theirs.is_null() {
-        return T::default();
-    }
-    // SAFETY: every sub-table is static and begins with its size.
-    let stated = unsafe { *theirs.cast::<u32>() };
-    // SAFETY: it states its size, and zero is a missing function.
-    unsafe { known(theirs, stated) }
 }
 
 /// What the layer does around a call.
@@ -168,7 +137,8 @@ impl Launches {
         // SAFETY: null, or core's launch, which lives during the call.
         if let Some(launch) = unsafe { self.2.as_ref() } {
             // SAFETY: its arguments live as long.
-            let args = unsafe { abi::borrow_slice::<Arg>(launch.args, launch.arg_count) }.unwrap_or_default();
+            let args = unsafe { abi::borrow_slice::<Arg>("args", launch.args, launch.arg_count, usize::MAX) };
+            let args = args.unwrap_or_default();
             for arg in args.iter().filter(|arg| arg.kind == abi::ARG_TENSOR) {
                 // SAFETY: the kind says which member is set.
                 let tensor = unsafe { arg.value.tensor };
@@ -219,7 +189,7 @@ impl Around<Status> for Tells {
 
 /// A function per function of the tables; one that the backend lacks stays missing.
 macro_rules! layer {
-    ($($table:ident: $type:ident { $($slot:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $around:expr;)* })*) => {$(
+    ($($table:ident: $type:ident { $($slot:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $around:expr $(, $list:expr)?;)* })*) => {$(
         mod $table {
             use super::*;
 
@@ -236,14 +206,31 @@ macro_rules! layer {
 
             $(unsafe extern "C" fn $slot($($arg: $ty),*) $(-> $ret)? {
                 let below = BELOW.get().and_then(|below| below.$table.$slot).expect("wrapped since it is there");
-                $around.around(
-                    concat!(stringify!($table), ".", stringify!($slot)),
+                let call = || match liar::is_skipped() {
+                    true => Returned::nothing(),
                     // SAFETY: core's arguments, passed on.
-                    || unsafe { below($($arg),*) },
-                )
+                    false => unsafe { below($($arg),*) },
+                };
+                let returned = $around.around(concat!(stringify!($table), ".", stringify!($slot)), call);
+                let Some(lie) = liar::take() else { return returned };
+                // SAFETY: the places of the list and of its length, which the backend has filled.
+                $(unsafe { $list.lie(lie) };)?
+                // SAFETY: core passes places for answers, and what they hold is valid.
+                $(unsafe { Argument::lie($arg, lie) };)*
+                Returned::lied(returned, lie)
             })*
         }
-    )*};
+    )*
+
+        /// The functions that return something.
+        pub(super) const ENTRIES: &[&str] =
+            &[$($($(named(concat!(stringify!($table), ".", stringify!($slot)), PhantomData::<$ret>),)?)*)*];
+    };
+}
+
+/// The name of a function that returns an `R`.
+const fn named<R>(name: &str, _: PhantomData<R>) -> &str {
+    name
 }
 
 const fn instance_of(handle: Handle) -> (Kind, Handle) {
@@ -278,10 +265,10 @@ const NOTHING: Handle = std::ptr::null_mut();
 
 layer! {
     instance: InstanceTable {
-        options(out: *mut *const OptionSpec, count: *mut usize) -> Status = Uses([]);
+        options(out: *mut *const OptionSpec, count: *mut usize) -> Status = Uses([]), List(out, count);
         open(host: *const HostTable, out: *mut Handle) -> Status = Opens(Kind::Instance, instance_of(NOTHING), out);
         close(instance: Handle) = Closes(Kind::Instance, instance);
-        devices(instance: Handle, out: *mut *const *const DeviceInfo, count: *mut usize) -> Status = Uses([instance_of(instance)]);
+        devices(instance: Handle, out: *mut *const *const DeviceInfo, count: *mut usize) -> Status = Uses([instance_of(instance)]), List(out, count);
         open_device(instance: Handle, index: u32, sub: u32, options: *const Property, count: usize, out: *mut Handle) -> Status = Opens(Kind::Device, instance_of(instance), out);
     }
     device: DeviceTable {
@@ -299,7 +286,7 @@ layer! {
     module: ModuleTable {
         load(device: Handle, source: *const ModuleSource, out: *mut Handle) -> Status = Opens(Kind::Module, device_of(device), out);
         unload(module: Handle) = Closes(Kind::Module, module);
-        symbols(module: Handle, out: *mut *const Str, count: *mut usize) -> Status = Uses([module_of(module)]);
+        symbols(module: Handle, out: *mut *const Str, count: *mut usize) -> Status = Uses([module_of(module)]), List(out, count);
         kernel(module: Handle, name: Str, out: *mut Handle) -> Status = Opens(Kind::Kernel, module_of(module), out);
         release_kernel(kernel: Handle) = Closes(Kind::Kernel, kernel);
         kernel_info(kernel: Handle, out: *mut KernelInfo) -> Status = Uses([kernel_of(kernel)]);

@@ -7,6 +7,9 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use runtime_core::ErrorKind;
 use runtime_core::abi::Handle;
 
+use super::liar;
+use super::lies::Lie;
+
 /// What an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
@@ -26,8 +29,16 @@ pub(super) struct Fault {
     pub(super) entry: String,
     /// Which of its calls, counted from 1.
     pub(super) nth: u64,
-    /// With which error.
-    pub(super) kind: ErrorKind,
+    pub(super) wrong: Wrong,
+}
+
+/// What is wrong with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// It is refused, with this error.
+    Refused(ErrorKind),
+    /// It returns something else than it should.
+    Lie(Lie),
 }
 
 pub(super) type Counts = BTreeMap<&'static str, u64>;
@@ -113,9 +124,15 @@ pub(super) fn enter(name: &'static str, used: &[(Kind, Handle)]) -> Option<Error
     *count += 1;
     let count = *count;
     let fault = state.fault.as_ref().filter(|fault| fault.entry == name && fault.nth == count);
-    let kind = fault.map(|fault| fault.kind);
-    state.reached |= kind.is_some();
-    kind
+    let wrong = fault.map(|fault| fault.wrong);
+    state.reached |= wrong.is_some();
+    match wrong? {
+        Wrong::Refused(kind) => Some(kind),
+        Wrong::Lie(lie) => {
+            liar::prepare(lie);
+            None
+        }
+    }
 }
 
 /// Notes that an object was made.
@@ -173,7 +190,7 @@ mod tests {
     fn objects_are_closed_once_and_after_their_children() {
         let (device, queue, none) =
             ((Kind::Device, handle(8)), (Kind::Queue, handle(8)), (Kind::Instance, handle(0)));
-        let fault = Fault { entry: "queue.mark".into(), nth: 2, kind: ErrorKind::Driver };
+        let fault = Fault { entry: "queue.mark".into(), nth: 2, wrong: Wrong::Refused(ErrorKind::Driver) };
         begin(Some(fault));
         opened(device, none);
         opened(queue, device);

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use runtime_core::ErrorKind;
 
 use super::FaultOptions;
-use super::job::{Answer, Ended, Job, KINDS};
+use super::job::{Answer, Ended, Job};
+use super::layer::ENTRIES;
+use super::lies::lies_of;
 use super::pool::{Start, run_all};
-use super::state::Fault;
+use super::state::{Fault, Wrong};
 use crate::data::Random;
 use crate::plan::{self, Plan};
 use crate::selection::Selection;
@@ -29,7 +31,13 @@ const LENDING: &str = "interchange::";
 const LISTED: usize = 5;
 
 pub(super) fn run(selection: &Selection, options: &FaultOptions, start: Start<'_>) -> bool {
-    let plan = plan::plan(selection);
+    let plan = match plan::plan(selection) {
+        Ok(plan) => plan,
+        Err(error) => {
+            print(&error.to_string());
+            return false;
+        }
+    };
     let cases = jobs(&plan, options);
     for absent in &plan.absent {
         print(&format!("not there: {absent}"));
@@ -86,20 +94,60 @@ fn jobs(plan: &Plan, options: &FaultOptions) -> Vec<Job> {
 fn faults(counted: &[(Job, Answer)], options: &FaultOptions) -> Vec<Job> {
     let mut jobs = Vec::new();
     let mut devices = BTreeSet::new();
+    let mut quickest = Quickest::default();
     for (job, answer) in counted {
         let first_case = devices.insert(job.device.clone());
         for (entry, &count) in &answer.counts {
             let before = if first_case { 0 } else { answer.prelude.get(entry).copied().unwrap_or(0) };
-            for nth in chosen(before, count, &affordable(options, answer.elapsed)) {
-                for &kind in options.kinds.iter().filter(|kind| is_true_to_life(&job.case, **kind)) {
-                    let fault = Some(Fault { entry: entry.clone(), nth, kind });
-                    let deadline = DEADLINE + answer.elapsed * TIMES;
-                    jobs.push(Job { fault, deadline, ..job.clone() });
-                }
+            let numbers = chosen(before, count, &affordable(options, answer.elapsed));
+            let wrongs = wrongs(&job.case, entry, options);
+            let deadline = DEADLINE + answer.elapsed * TIMES;
+            let runs = numbers.into_iter().flat_map(|nth| wrongs.iter().map(move |&wrong| (nth, wrong)));
+            let run = |(nth, wrong)| {
+                let fault = Some(Fault { entry: entry.clone(), nth, wrong });
+                Job { fault, deadline, ..job.clone() }
+            };
+            let runs: Vec<_> = runs.map(run).collect();
+            match options.cases {
+                None => jobs.extend(runs),
+                Some(_) => quickest.add(&job.device, entry, answer.elapsed, runs),
             }
         }
     }
+    jobs.extend(quickest.of_each(options.cases.unwrap_or(0)));
     jobs
+}
+
+/// What is wrong, in turn, with a call of a function.
+fn wrongs(case: &str, entry: &str, options: &FaultOptions) -> Vec<Wrong> {
+    if options.lies {
+        return lies_of(entry).into_iter().map(Wrong::Lie).collect();
+    }
+    let kinds = options.kinds.iter().copied().filter(|kind| is_true_to_life(case, *kind));
+    kinds.map(Wrong::Refused).collect()
+}
+
+/// The runs of one case, and what the case takes.
+type Timed = (Duration, Vec<Job>);
+
+/// The runs of each function of a device.
+#[derive(Default)]
+struct Quickest(BTreeMap<(String, String), Vec<Timed>>);
+
+impl Quickest {
+    fn add(&mut self, device: &str, entry: &str, elapsed: Duration, runs: Vec<Job>) {
+        if !runs.is_empty() {
+            self.0.entry((device.to_owned(), entry.to_owned())).or_default().push((elapsed, runs));
+        }
+    }
+
+    /// Those of the `cases` quickest cases.
+    fn of_each(self, cases: usize) -> impl Iterator<Item = Job> {
+        self.0.into_values().flat_map(move |mut of_function| {
+            of_function.sort_by_key(|(elapsed, _)| *elapsed);
+            of_function.into_iter().take(cases).flat_map(|(_, runs)| runs)
+        })
+    }
 }
 
 /// What of the options fits into the budget for a case that takes so long: of the calls to refuse, a quarter is spread.
@@ -206,14 +254,20 @@ impl Sweep {
         let endings: Vec<_> =
             tally.endings.iter().map(|(ended, n)| format!("{n} {ended:?}").to_lowercase()).collect();
         print(&format!(
-            "{} cases, {} functions, {calls} calls; refused: the first {} of a case, {} of the rest, the last; fewer where \
+            "{} cases, {} functions, {calls} calls; {}: the first {} of a case, {} of the rest, the last; fewer where \
              that would take more than {:?}",
             counted.len(),
             names.len(),
+            if options.lies { "lies" } else { "refused" },
             options.first,
             options.spread,
             options.budget
         ));
+        let missed: Vec<_> =
+            ENTRIES.iter().filter(|entry| !names.iter().any(|name| name == *entry)).collect();
+        if !missed.is_empty() {
+            print(&format!("no case calls {missed:?}"));
+        }
         print(&format!(
             "{} runs: {}; in {} the call did not come",
             tally.runs,
@@ -237,10 +291,10 @@ impl Sweep {
 }
 
 fn name(job: &Job) -> String {
-    let fault = job.fault.as_ref().map(|fault| {
-        let kind = KINDS.iter().find(|(_, kind)| *kind == fault.kind).map_or("", |(name, _)| name);
-        format!(" with call {} of {} refused ({kind})", fault.nth, fault.entry)
-    });
+    let fault = job
+        .fault
+        .as_ref()
+        .map(|fault| format!(" with call {} of {} wrong ({})", fault.nth, fault.entry, fault.wrong));
     format!("{}::{}{}", job.device, job.case, fault.unwrap_or_default())
 }
 
@@ -249,9 +303,12 @@ fn judge(job: &Job, answer: &Answer) -> Vec<Finding> {
     let finding = |what, text: String| Finding { what, job: job.clone(), text };
     let mut findings = Vec::new();
     let faulted = job.fault.is_some();
+    let lied = job.fault.as_ref().is_some_and(|fault| matches!(fault.wrong, Wrong::Lie(_)));
     match answer.ended {
         Ended::Passed | Ended::Unsupported => {}
         Ended::Error | Ended::Asserts if faulted => {}
+        // Whoever is lied to may believe it, and lose sight of objects; the process goes on.
+        Ended::Differs if lied => {}
         Ended::Differs if faulted => findings.push(finding("wrong data and no error", answer.text.clone())),
         Ended::Hangs => findings.push(finding("hangs", answer.text.clone())),
         Ended::Died => findings.push(finding("dies", answer.text.clone())),
@@ -259,10 +316,10 @@ fn judge(job: &Job, answer: &Answer) -> Vec<Finding> {
             findings.push(finding("does not work", answer.text.clone()));
         }
     }
-    if !answer.left.is_empty() && answer.ended != Ended::Hangs {
+    if !answer.left.is_empty() && answer.ended != Ended::Hangs && !lied {
         findings.push(finding("leaks", format!("{}; {}", answer.left.join(", "), answer.text)));
     }
-    if let Some(first) = answer.broken.first() {
+    if let Some(first) = answer.broken.first().filter(|_| !lied) {
         findings
             .push(finding("breaks the order of objects", format!("{first} ({} times)", answer.broken.len())));
     }
@@ -313,7 +370,11 @@ mod tests {
             library: String::new(),
             device: "x:0".into(),
             case: "a::b".into(),
-            fault: Some(Fault { entry: "queue.mark".into(), nth: 1, kind: ErrorKind::Driver }),
+            fault: Some(Fault {
+                entry: "queue.mark".into(),
+                nth: 1,
+                wrong: Wrong::Refused(ErrorKind::Driver),
+            }),
             deadline: DEADLINE,
         };
         let mut answer = Answer::new(Ended::Error, "refused");

@@ -7,15 +7,17 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use runtime_core::abi::{self, BackendTable, EntryPoint};
+use runtime_core::backend::LinkedBackend;
 use runtime_core::{Error, ErrorKind, Outcome};
 
 use super::job::{Answer, Ended, Job};
+use super::state::Wrong;
 use super::{layer, state};
 use crate::case::{Case, Failure, Verdict};
 use crate::context::Context;
+use crate::kernels::Suite;
 use crate::perform::{Ending, perform};
+use crate::table;
 use crate::topics::TOPICS;
 
 /// How long objects may stay open after the end of a case: core gives a device five seconds to finish its work.
@@ -29,7 +31,7 @@ static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Answers until standard input ends.
 pub(super) fn serve() -> ExitCode {
     std::panic::set_hook(Box::new(note_panic));
-    let mut backend: Option<(String, &'static BackendTable)> = None;
+    let mut backend: Option<(String, LinkedBackend)> = None;
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Some(job) = Job::parse(&line) else { return ExitCode::FAILURE };
         let known = backend.as_ref().filter(|(library, _)| *library == job.library).map(|(_, table)| *table);
@@ -59,35 +61,29 @@ fn note_panic(info: &PanicHookInfo<'_>) {
 }
 
 /// Loads a library as core does, which also says what is wrong with it, and puts the layer over its table.
-fn load(path: &Path) -> Result<&'static BackendTable, Error> {
-    let runtime = crate::builder().discover(false).library(path).build();
+fn load(path: &Path) -> Result<LinkedBackend, Error> {
+    // SAFETY: the suite is asked to run this library.
+    let runtime = unsafe { crate::builder().discover(false).library(path) }.build();
     if let Some(line) = runtime.load_report().iter().find(|line| line.outcome != Outcome::Loaded) {
         return Err(Error::new(ErrorKind::Unavailable, line.to_string()));
     }
-    let loading = |error: libloading::Error| Error::new(ErrorKind::Io, error.to_string());
-    // SAFETY: core has loaded this library already, and never closes it.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(loading)?;
-    // SAFETY: core found this function in the library, by its manifest of this type.
-    let entry = *unsafe { library.get::<EntryPoint>(abi::ENTRY_SYMBOL.as_bytes()) }.map_err(loading)?;
-    let mut table: *const BackendTable = std::ptr::null();
-    // SAFETY: `table` is writable.
-    let status = unsafe { entry(&raw mut table) };
-    // SAFETY: null or an owned error.
-    unsafe { abi::from_status(status) }?;
-    // SAFETY: core has negotiated this table, which lives as long as the library.
-    Ok(layer::over(unsafe { &*table }))
+    let layer = layer::over(table::load(path)?.table());
+    // SAFETY: a layer passes calls on, refuses them, or answers them with what core does not follow.
+    Ok(unsafe { LinkedBackend::from_table(layer) })
 }
 
 /// Runs a case, with or without a fault, and waits until everything is closed.
-fn run(job: &Job, table: &'static BackendTable) -> Answer {
+fn run(job: &Job, backend: LinkedBackend) -> Answer {
     PANICS.lock().unwrap_or_else(PoisonError::into_inner).clear();
     state::begin(job.fault.clone());
     let began = Instant::now();
     let Some(case) = find(&job.case) else { return Answer::new(Ended::Unusable, "there is no such case") };
-    let (ending, prelude) = perform_on(job, table, case);
+    let (ending, prelude) = perform_on(job, backend, case);
     let ending_after = began.elapsed();
     let hangs = matches!(ending, Ending::Hangs(_));
-    while !hangs && !state::is_clean() && began.elapsed() < ending_after + SETTLING {
+    // Whose answers are lies has objects that nobody knows.
+    let lies = job.fault.as_ref().is_some_and(|fault| matches!(fault.wrong, Wrong::Lie(_)));
+    while !hangs && !lies && !state::is_clean() && began.elapsed() < ending_after + SETTLING {
         // Not at once: the last drop may happen on the thread that wakes futures.
         std::thread::sleep(Duration::from_micros(200));
     }
@@ -107,8 +103,8 @@ fn run(job: &Job, table: &'static BackendTable) -> Answer {
     }
 }
 
-fn perform_on(job: &Job, table: &'static BackendTable, case: &'static Case) -> (Ending, state::Counts) {
-    let context = match open(job, table) {
+fn perform_on(job: &Job, backend: LinkedBackend, case: &'static Case) -> (Ending, state::Counts) {
+    let context = match open(job, backend) {
         Ok(context) => context,
         Err(error) => return (Ending::Verdict(Err(Failure::Error(error))), state::counts()),
     };
@@ -116,14 +112,14 @@ fn perform_on(job: &Job, table: &'static BackendTable, case: &'static Case) -> (
     (perform(Arc::new(context), case, &job.case, job.deadline), prelude)
 }
 
-fn open(job: &Job, table: &'static BackendTable) -> Result<Context, Error> {
-    let runtime = crate::builder().discover(false).register(table).build();
+fn open(job: &Job, backend: LinkedBackend) -> Result<Context, Error> {
+    let runtime = crate::builder().discover(false).register(backend).build();
     let targets = runtime.targets();
     let target = targets.first().ok_or_else(|| {
         let line = runtime.load_report().first().map(ToString::to_string);
         Error::new(ErrorKind::Unavailable, line.unwrap_or_default())
     })?;
-    Ok(Context::open(&runtime, target, job.device.clone())?.linked(table))
+    Ok(Context::open(&runtime, target, job.device.clone(), Suite::of_environment())?.linked(backend))
 }
 
 fn find(name: &str) -> Option<&'static Case> {

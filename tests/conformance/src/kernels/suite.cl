@@ -84,3 +84,11 @@ kernel void sum_record(struct record record, global double *out) {
     if (ONLY_ONE) *out = record.first + (double)record.second + (double)record.third;
 }
 #endif
+
+/* A driver that can make a kernel fail defines this: the stub of `tests/opencl`. */
+#ifdef SUITE_CAN_FAIL
+kernel void fail(global const float *in, global float *out) {
+    (void)in;
+    (void)out;
+}
+#endif

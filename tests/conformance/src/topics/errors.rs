@@ -30,7 +30,7 @@ fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::ca
         ("kernel", lab.module()?.kernel("no_such_kernel").err()),
         ("launch: tensor", queue.launch(&kernel, &geometry, &args(&other)?).err()),
         ("launch: frozen", queue.launch(&kernel, &geometry, &args(&frozen)?).err()),
-        ("launch: geometry", queue.launch(&kernel, &runtime_core::Geometry::new(0, 1), &args(&x)?).err()),
+        ("launch: geometry", queue.launch(&kernel, &runtime_core::Geometry::new(1, 0), &args(&x)?).err()),
         ("fill: pattern", queue.fill(&x, &[1; 3]).err()),
         ("copy: types", queue.copy(&x, &ints).err()),
         ("write: length", queue.write(&x, &[1; 3]).err()),

@@ -211,13 +211,18 @@ fn rates_need_a_cost(context: &Context) -> Verdict {
 }
 
 fn a_failing_kernel_is_an_error(context: &Context) -> Verdict {
-    let kernel = context.lab().kernel("fail")?;
-    let mut evaluation = Evaluation::new(&kernel, context.lab().geometry(1), Vec::new());
+    let (lab, kernel) = (context.lab(), context.lab().kernel("fail")?);
+    let (x, y) = (lab.full(1, 0.0)?, lab.full(1, 0.0)?);
+    let args = vec![
+        EvaluationArg::tensor(&x, Access::Read, On::Device),
+        EvaluationArg::tensor(&y, Access::Write, On::Device),
+    ];
+    let mut evaluation = Evaluation::new(&kernel, lab.geometry(1), args);
     refused(
         "fail",
         answer(context.lab(), &mut evaluation),
         ErrorKind::Failed,
-        &["evaluate", "the kernel `fail`"],
+        &["evaluate", context.lab().kernels()?.cause],
     )?;
     measure(context, |_| {}).map(drop)
 }

@@ -25,7 +25,7 @@ cases! {
         selecting_the_first_loses_no_other, a_future_wakes_the_task_that_polled_it_last,
         futures_dropped_in_between_disturb_no_other, a_future_of_a_device_that_is_dropped_ends,
         waiting_without_a_deadline_does_not_wait_for_late_work, waiting_without_a_deadline_holds_up_nobody,
-        waiting_without_a_deadline_is_for_all_in_front;
+        waiting_without_a_deadline_is_for_all_in_front, dropping_idle_objects_does_not_wait_for_running_work;
     [Need::Kernel("hold")] => waiting_for_early_work_does_not_wait_for_late_work;
 }
 
@@ -256,6 +256,23 @@ fn waiting_without_a_deadline_holds_up_nobody(context: &Context) -> Verdict {
         waiters.into_iter().try_for_each(ended)?;
         assert!(held.is_done()?, "a wait ended before its work");
         wait::done(&late)?;
+        wait::done(&other)?;
+        Ok(still_runs)
+    })
+}
+
+fn dropping_idle_objects_does_not_wait_for_running_work(context: &Context) -> Verdict {
+    let (lab, [busy, free]) = (context.lab(), context.lab().queues()?);
+    while_one_runs("dropping a tensor and a module", |microseconds| {
+        let tensor = lab.full(1000, 0.0)?;
+        wait::done(&lab.fill(&free, &tensor, 1.0)?)?;
+        let module = lab.device().load(&lab.kernels()?.source())?;
+        let held = lab.launch(&busy, "spin", &[Arg::scalar(microseconds)], 1)?;
+        drop(tensor);
+        drop(module);
+        let other = lab.launch(&free, "noop", &[], 1)?;
+        let still_runs = !held.is_done()?;
+        wait::done(&held)?;
         wait::done(&other)?;
         Ok(still_runs)
     })

@@ -8,11 +8,13 @@ use crate::data::{Guarded, refused, same};
 use crate::wait;
 
 cases! {
-    [Need::Kernel("noop")] => one_plain_call_is_always_right, no_groups_are_refused,
+    [Need::Kernel("noop")] => one_plain_call_is_always_right, groups_without_items_are_refused,
         too_many_groups_are_refused, too_large_a_group_is_refused, too_many_work_items_are_refused,
         too_much_shared_memory_is_refused, what_the_device_lacks_is_unsupported,
         a_refused_geometry_takes_no_ticket;
     [Need::Kernel("noop"), Need::Capability(abi::CAP_GROUPS)] => the_limits_themselves_are_accepted;
+    [Need::Kernel("group_ids_u32"), Need::Capability(abi::CAP_GROUPS), Need::Capability(abi::CAP_EMPTY_KERNEL)] =>
+        no_groups_run_nothing;
     [Need::Kernel("group_ids_u32"), Need::Capability(abi::CAP_GROUPS)] => every_work_item_runs_once,
         the_largest_group_runs_whole;
 }
@@ -35,11 +37,13 @@ fn one_plain_call_is_always_right(context: &Context) -> Verdict {
     Ok(launch(context, &Geometry::single())??)
 }
 
-fn no_groups_are_refused(context: &Context) -> Verdict {
+fn groups_without_items_are_refused(context: &Context) -> Verdict {
     for axis in 0..3 {
         let mut none = [1; 3];
         none[axis] = 0;
-        refused("groups", launch(context, &Geometry::new(none, 1))?, kind(context), &["groups"])?;
+        if !context.info().capabilities.has(abi::CAP_GROUPS) {
+            refused("groups", launch(context, &Geometry::new(none, 1))?, kind(context), &["groups"])?;
+        }
         refused("group_size", launch(context, &Geometry::new(1, none))?, kind(context), &["group_size"])?;
     }
     Ok(())
@@ -166,11 +170,26 @@ fn a_refused_geometry_takes_no_ticket(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
     let kernel = lab.sized("noop", [1; 3])?;
     drop(queue.launch(&kernel, &Geometry::single(), &[])?);
-    assert!(queue.launch(&kernel, &Geometry::new(0, 1), &[]).is_err());
-    assert!(queue.call(&kernel, &Geometry::new(1, 0), &[]).is_err());
+    assert!(queue.launch(&kernel, &Geometry::new(1, 0), &[]).is_err());
+    assert!(queue.call(&kernel, &Geometry::new(1, [1, 0]), &[]).is_err());
     assert_eq!(queue.submitted(), 1);
     wait::done(&queue.launch(&kernel, &Geometry::single(), &[])?)?;
     Ok(())
+}
+
+fn no_groups_run_nothing(context: &Context) -> Verdict {
+    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let kernel = lab.sized("group_ids_u32", [4, 1, 1])?;
+    let out = Guarded::new(lab, &[7_u32; 8])?;
+    for groups in [[0, 1, 1], [2, 0, 1], [1, 1, 0], [0; 3]] {
+        let geometry = Geometry::new(groups, 4);
+        wait::done(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
+        queue.call(&kernel, &geometry, &[Arg::write(out.tensor())])?;
+        out.check("nothing was written", &[7_u32; 8])?;
+    }
+    assert_eq!(queue.submitted(), 8, "each is a submission with an event");
+    wait::done(&queue.launch(&kernel, &Geometry::new(2, 4), &[Arg::write(out.tensor())])?)?;
+    out.check("the queue goes on", &[0_u32, 1, 2, 3, 4, 5, 6, 7])
 }
 
 fn every_work_item_runs_once(context: &Context) -> Verdict {

@@ -204,9 +204,10 @@ fn one_graph_on_two_queues(context: &Context) -> Verdict {
 fn a_failing_node_fails_the_replay(context: &Context) -> Verdict {
     let (lab, queue) = (context.lab(), context.lab().queue()?);
     let x = lab.full(N, 1.0)?;
-    let graph = record(&queue, || lab.launch(&queue, "fail", &[Arg::write(&x)], 1).map(drop))?;
+    let y = lab.full(N, 1.0)?;
+    let graph = record(&queue, || lab.fail(&queue, &y, &x).map(drop))?;
     let executable = queue.instantiate(&graph)?;
     let replayed = queue.replay(&executable).and_then(|event| wait::done(&event));
-    refused("replay", replayed, ErrorKind::Failed, &["the kernel `fail`"])?;
+    refused("replay", replayed, ErrorKind::Failed, &[lab.kernels()?.cause])?;
     refused("its tensor", x.to_vec::<f32>(), ErrorKind::Failed, &[]).map(drop)
 }

@@ -4,7 +4,7 @@
 
 use runtime_core::{Arg, Tensor};
 
-use crate::case::{Need, Verdict, cases};
+use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
 use crate::data::all;
 use crate::wait;
@@ -18,7 +18,7 @@ cases! {
         read_write_is_both, a_chain_over_two_queues, views_of_one_buffer_alias,
         disjoint_views_are_ordered_too, copies_and_fills_take_part, queue_reads_and_writes_take_part,
         a_call_waits_for_another_queue, frozen_tensors_are_read_beside_each_other, two_openings_are_ordered,
-        a_diamond_of_four_queues;
+        a_diamond_of_four_queues, a_tensor_that_is_read_twice_is_read, a_tensor_in_the_first_and_last_place_is_one_use;
 }
 
 fn tensors<const K: usize>(context: &Context, value: f32) -> runtime_core::Result<[Tensor; K]> {
@@ -228,4 +228,31 @@ fn a_diamond_of_four_queues(context: &Context) -> Verdict {
     }
     wait::idle(&d)?;
     all("five times round", &out, 10.0)
+}
+
+/// In both orders of the tensors: core sorts them by addresses that nobody sees here.
+fn a_tensor_that_is_read_twice_is_read(context: &Context) -> Verdict {
+    let (lab, [a, b], tensors) = (context.lab(), context.lab().queues()?, tensors::<2>(context, 1.0)?);
+    for (x, y) in [(&tensors[0], &tensors[1]), (&tensors[1], &tensors[0])] {
+        x.write(&[1.0f32; N])?;
+        lab.delay(&a)?;
+        lab.launch(&a, "add_f32", &[Arg::read(x), Arg::read(x), Arg::write(y)], N)?;
+        wait::done(&lab.fill(&b, x, 9.0)?)?;
+        all("read before it is written", y, 2.0)?;
+    }
+    Ok(())
+}
+
+fn a_tensor_in_the_first_and_last_place_is_one_use(context: &Context) -> Verdict {
+    let (lab, queue, tensors) = (context.lab(), context.lab().queue()?, tensors::<2>(context, 1.0)?);
+    if lab.kernels()?.portable {
+        return Err(Failure::Unsupported("portable code refuses a tensor beside itself".to_owned()));
+    }
+    for (x, y) in [(&tensors[0], &tensors[1]), (&tensors[1], &tensors[0])] {
+        x.write(&[1.0f32; N])?;
+        y.write(&[2.0f32; N])?;
+        lab.call(&queue, "add_f32", &[Arg::read(x), Arg::read(y), Arg::write(x)], N)?;
+        all("the sum", x, 3.0)?;
+    }
+    Ok(())
 }

@@ -156,15 +156,47 @@ fn many_small_tensors_are_apart(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// 2.5 GiB in all, of which at most half may be left in use: others may allocate meanwhile, and what is freed is kept for a while.
 fn freed_memory_comes_back(context: &Context) -> Verdict {
-    // 2.5 GiB in all: more than a small device has, if nothing came back.
     const BYTES: usize = 16 << 20;
+    const ROUNDS: usize = 160;
     let limit = usize::try_from(context.info().limits.allocation_bytes).unwrap_or(usize::MAX);
-    for round in 0..160 {
-        let tensor = context.lab().room::<u8>(BYTES.min(limit.max(1)))?;
+    // 0 is a limit that is not known.
+    let bytes = if limit == 0 { BYTES } else { BYTES.min(limit) };
+    let before = in_use(context)?;
+    for round in 0..ROUNDS {
+        let tensor = context.lab().room::<u8>(bytes)?;
         tensor.slice(0, 0..1)?.write(&[u8::try_from(round % 256).unwrap_or(0)])?;
     }
+    for ((what, before), (_, after)) in before.into_iter().zip(in_use(context)?) {
+        let kept = after.saturating_sub(before);
+        let most = u64::try_from(bytes * ROUNDS / 2).unwrap_or(u64::MAX);
+        assert!(
+            kept < most,
+            "{kept} more bytes of {what} are in use after {ROUNDS} times {bytes} were freed"
+        );
+    }
     Ok(())
+}
+
+/// Bytes that are in use: of memory that only kernels reach, where the device tells; else addresses of this process, where devices
+/// without memory of their own have theirs.
+fn in_use(context: &Context) -> Result<Vec<(String, u64)>, Failure> {
+    let mut found = Vec::new();
+    for space in context.info().spaces.iter().filter(|space| !space.host_visible) {
+        match context.lab().device().memory_usage(&space.name) {
+            Ok(usage) => found.push((space.name.clone(), usage.total_bytes - usage.free_bytes)),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // Pages: the first number of `proc_pid_statm(5)`.
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    if let (true, Some(Ok(pages))) = (found.is_empty(), statm.split(' ').next().map(str::parse::<u64>)) {
+        found.push(("this process".to_owned(), pages * 4096));
+    }
+    let none = || Failure::Unsupported("neither the system nor the device tells what is in use".to_owned());
+    if found.is_empty() { Err(none()) } else { Ok(found) }
 }
 
 fn allocates_from_many_threads(context: &Context) -> Verdict {

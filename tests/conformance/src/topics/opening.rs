@@ -143,7 +143,7 @@ fn two_runtimes_live_side_by_side(context: &Context) -> Verdict {
 
 fn a_device_outlives_its_runtime(context: &Context) -> Verdict {
     let runtime = context.another_runtime()?;
-    let lab = Lab::new(runtime.open(context.name())?);
+    let lab = Lab::new(runtime.open(context.name())?, context.suite().clone());
     drop(runtime);
     all("without a runtime", &lab.full(10, 4.0)?, 4.0)
 }

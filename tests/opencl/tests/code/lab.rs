@@ -70,7 +70,7 @@ impl Lab {
 
 /// What the device lacks for a case.
 pub(crate) fn lacks(what: &str) -> Error {
-    Error::unsupported(what.to_owned())
+    Error::unsupported(format!("{what} is not supported"))
 }
 
 /// Compares all of it.

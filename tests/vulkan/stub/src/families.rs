@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use ash::vk;
 use vk::Handle;
 
-use crate::{Allocator, extras, faults, spoiled};
+use crate::{Allocator, extras, faults, spoiled, waits};
 
 const FAMILIES: [(vk::QueueFlags, u32); 3] = [
     (
@@ -167,6 +167,10 @@ unsafe extern "system" fn submit(
         return spoiled::spoiled(code);
     }
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if faults::word("waits").is_some() {
+        // SAFETY: the caller's structures.
+        unsafe { waits::tell(count, submits) };
+    }
     // SAFETY: noted before this function was given out.
     let driver: vk::PFN_vkQueueSubmit = unsafe { transmute(SUBMIT.load(Ordering::Acquire)) };
     // SAFETY: the caller's arguments, but for the queue.

@@ -1,0 +1,69 @@
+//! Outputs that would take the place of an input, or of each other.
+
+use std::path::{Path, PathBuf};
+
+use runtime_core::{Error, Result};
+
+use crate::spec::Spec;
+
+/// Refuses outputs, each with its option, that are one file, or a file that a spec is made of.
+///
+/// # Errors
+/// `InvalidArgument` that names both.
+pub(crate) fn check(outputs: &[(&str, &Path)], specs: &[Spec]) -> Result<()> {
+    let inputs: Vec<PathBuf> = specs.iter().flat_map(Spec::files).collect();
+    check_files(outputs, &inputs)
+}
+
+/// As [`check`], with the files that are read.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_files(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> Result<()> {
+    for (at, (flag, path)) in outputs.iter().enumerate() {
+        if let Some((other, _)) = outputs[..at].iter().find(|(_, other)| is_same(other, path)) {
+            let place = if *path == Path::new("-") { "standard output" } else { "one file" };
+            return Err(Error::invalid(format!(
+                "{other} {0} and {flag} {0}: only one of them can go to {place}",
+                path.display()
+            )));
+        }
+        if let Some(input) = inputs.iter().find(|input| is_same(input, path)) {
+            return Err(Error::invalid(format!(
+                "{flag} {}: that would overwrite {}, which is read; give another file",
+                path.display(),
+                input.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether both are one file, also by links. Devices may stand several times.
+fn is_same(one: &Path, other: &Path) -> bool {
+    if one == other {
+        return !one.metadata().is_ok_and(|metadata| !metadata.is_file());
+    }
+    let (Ok(one), Ok(other)) = (resolved(one), resolved(other)) else { return false };
+    match (one.metadata(), other.metadata()) {
+        (Ok(known), Ok(_)) if !known.is_file() => false,
+        (Ok(known), Ok(also)) => identity(&known) == identity(&also),
+        _ => one == other,
+    }
+}
+
+/// The path without links; the last part need not be there.
+fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+    if let Ok(path) = path.canonicalize() {
+        return Ok(path);
+    }
+    let path = std::path::absolute(path)?;
+    let folder = path.parent().unwrap_or(Path::new("/")).canonicalize()?;
+    Ok(folder.join(path.file_name().unwrap_or_default()))
+}
+
+#[cfg(unix)]
+fn identity(metadata: &std::fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}

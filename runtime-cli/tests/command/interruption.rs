@@ -1,0 +1,369 @@
+//! The command ended from outside, at any moment: what was measured is there, and nothing else is left.
+//!
+//! `RUNTIME_TEST_INTERRUPTIONS` is how often each command gets each signal, 200 for a thorough run. The moments follow
+//! from a seed, which is printed, and which `RUNTIME_TEST_SEED` repeats.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::fixture::{self, Folder, SCALE};
+
+const SIGNALS: [(&str, i32); 5] = [
+    ("INT", libc::SIGINT),
+    ("TERM", libc::SIGTERM),
+    ("HUP", libc::SIGHUP),
+    ("PIPE", libc::SIGPIPE),
+    ("KILL", libc::SIGKILL),
+];
+const ROWS: usize = 4;
+
+fn rounds() -> usize {
+    std::env::var("RUNTIME_TEST_INTERRUPTIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
+}
+
+/// `SplitMix64`, from a seed that is printed.
+struct Random(u64);
+
+impl Random {
+    #[expect(clippy::print_stdout, reason = "a failed test shows it")]
+    fn new() -> Self {
+        let given = std::env::var("RUNTIME_TEST_SEED").ok().and_then(|text| text.parse().ok());
+        let seed = given.unwrap_or_else(|| RandomState::new().hash_one("seed"));
+        println!("RUNTIME_TEST_SEED={seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (word ^ (word >> 27)) % most
+    }
+}
+
+/// A folder with inputs, outputs and temporary files of its own.
+struct Place {
+    folder: Folder,
+    /// What is there before anything runs.
+    before: BTreeSet<PathBuf>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path().join("tmp")).unwrap();
+        for row in 0..ROWS {
+            folder.write(
+                &format!("row{row}.toml"),
+                &SCALE.replacen("name = \"scale\"", &format!("name = \"row{row}\""), 1),
+            );
+        }
+        folder.write("kernel.wgsl", KERNEL);
+        let before = files(folder.path());
+        Self { folder, before }
+    }
+
+    fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = fixture::command(arguments);
+        command.current_dir(self.folder.path()).env("TMPDIR", self.folder.path().join("tmp"));
+        command.stdin(Stdio::null()).stdout(self.create("stdout")).stderr(self.create("stderr"));
+        // A group of its own tells its children from those of other tests.
+        command.process_group(0).spawn().unwrap()
+    }
+
+    /// Lets the specs use a library that is compiled already.
+    fn use_library(&mut self) {
+        let compiled = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o", "scale.so", "scale.c"])
+            .current_dir(self.folder.path())
+            .status();
+        assert!(compiled.unwrap().success());
+        for row in 0..ROWS {
+            let name = format!("row{row}.toml");
+            let spec = self.folder.read(&name).replacen("path = \"scale.c\"", "path = \"scale.so\"", 1);
+            self.folder.write(&name, &spec);
+        }
+        self.before = files(self.folder.path());
+    }
+
+    fn create(&self, name: &str) -> File {
+        File::create(self.folder.path().join(name)).unwrap()
+    }
+
+    /// Files that were not there before, other than these.
+    fn left(&self, outputs: &[&str]) -> Vec<PathBuf> {
+        let outputs: BTreeSet<_> = outputs.iter().chain(&["stdout", "stderr"]).map(PathBuf::from).collect();
+        files(self.folder.path())
+            .difference(&self.before)
+            .filter(|path| !outputs.contains(*path))
+            .cloned()
+            .collect()
+    }
+
+    fn forget(&self, outputs: &[&str]) {
+        for output in outputs {
+            let _ = std::fs::remove_file(self.folder.path().join(output));
+        }
+    }
+}
+
+const KERNEL: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@compute @workgroup_size(64) fn k(@builtin(global_invocation_id) id: vec3<u32>) { x[id.x] = id.x; }
+";
+
+/// All files and folders below `root`, relative to it.
+fn files(root: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path.clone());
+            }
+            found.insert(path.strip_prefix(root).unwrap().to_owned());
+        }
+    }
+    found
+}
+
+fn signal(child: &Child, signal: i32) {
+    let status = Command::new("kill")
+        .args([format!("-{signal}"), child.id().to_string()])
+        .stderr(Stdio::null())
+        .status();
+    status.unwrap();
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not end");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until no process of the group is left.
+fn no_children(group: u32, what: &str) {
+    let begin = Instant::now();
+    let running = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let stats = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+        let is_ours = |stat: &String| {
+            let fields: Vec<&str> =
+                stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+            fields.first() != Some(&"Z") && fields.get(2) == Some(&group.to_string().as_str())
+        };
+        stats.filter(is_ours).collect::<Vec<_>>()
+    };
+    while !running().is_empty() {
+        // A compiler that is not told that its caller was killed comes to its end by itself.
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", running());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What a run has left is whole: rows in JSON, CSV and the table tell of the same kernels.
+fn check_reports(place: &Place, what: &str) {
+    let read = |name: &str| std::fs::read_to_string(place.folder.path().join(name)).ok();
+    let rows = |text: &str| -> usize {
+        let document: serde_json::Value =
+            serde_json::from_str(text).unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
+        let rows = document["rows"].as_array().unwrap();
+        assert!(!rows.is_empty() && rows.len() <= ROWS, "{what}");
+        assert_eq!(document["complete"], serde_json::json!(rows.len() == ROWS), "{what}");
+        let right = |(index, row): (usize, &serde_json::Value)| {
+            row["status"] == "right" && row["kernel"]["name"] == format!("row{index}")
+        };
+        assert!(rows.iter().enumerate().all(right), "{what}: a killed compiler is no result\n{text}");
+        rows.len()
+    };
+    let json = read("rows.json").map_or(0, |text| rows(&text));
+    let csv = read("rows.csv").map_or(0, |text| {
+        assert!(text.ends_with('\n'), "{what}: {text}");
+        let columns: BTreeSet<_> = text.lines().map(|line| line.split(',').count()).collect();
+        assert_eq!(columns.len(), 1, "{what}: {text}");
+        text.lines().count() - 1
+    });
+    let table = read("stdout").unwrap().lines().filter(|line| is_row(line)).count();
+    // One row may have reached the first of them only.
+    assert!(table >= json && json >= csv && table <= csv + 1, "{what}: {table}, {json}, {csv}");
+}
+
+/// Whether it is a line of the table, not a note below it.
+fn is_row(line: &str) -> bool {
+    line.starts_with("row") && !line.contains(" on host:0: ")
+}
+
+/// How long a command takes, undisturbed.
+fn duration(place: &Place, arguments: &[&str]) -> Duration {
+    let begin = Instant::now();
+    let status = wait(&mut place.start(arguments));
+    assert!(status.success(), "{arguments:?}: {}", place.folder.read("stderr"));
+    begin.elapsed()
+}
+
+const EVAL: [&str; 13] = [
+    "eval",
+    "row0.toml",
+    "row1.toml",
+    "row2.toml",
+    "row3.toml",
+    "--repeat",
+    "3",
+    "--min-repeat-ms",
+    "2",
+    "--json",
+    "rows.json",
+    "--csv",
+    "rows.csv",
+];
+
+#[test]
+fn whatever_ends_a_command_leaves_what_was_measured_and_nothing_else() {
+    let mut random = Random::new();
+    let commands: [(&[&str], &[&str]); 5] = [
+        (&EVAL, &["rows.json", "rows.csv"]),
+        (&["run", "row0.toml", "--save", "y=y.npy"], &["y.npy"]),
+        (&["devices", "--json"], &[]),
+        (&["doctor"], &[]),
+        (&["lower", "kernel.wgsl", "--to", "c", "--output", "kernel.c"], &["kernel.c"]),
+    ];
+    for (arguments, outputs) in commands {
+        let place = Place::new();
+        let longest = duration(&place, arguments);
+        place.forget(outputs);
+        for (name, number) in SIGNALS {
+            for round in 0..rounds() {
+                let delay = random.below(u64::try_from(longest.as_micros()).unwrap() * 5 / 4);
+                let what = format!("{} SIG{name} after {delay} µs, round {round}", arguments[0]);
+                let mut child = place.start(arguments);
+                std::thread::sleep(Duration::from_micros(delay));
+                signal(&child, number);
+                let status = wait(&mut child);
+                let stderr = place.folder.read("stderr");
+                let ended = status.signal() == Some(number);
+                assert!(ended || status.success(), "{what}: {status}\n{stderr}");
+                if ended && number == libc::SIGPIPE {
+                    // It is ignored from `main` on: only the loading of the program was ended.
+                    assert_eq!((place.folder.read("stdout"), stderr.clone()), Default::default(), "{what}");
+                }
+                assert!(!stderr.contains("panicked"), "{what}: {stderr}");
+                no_children(child.id(), &what);
+                if arguments[0] == "eval" {
+                    check_reports(&place, &what);
+                }
+                if number == libc::SIGKILL {
+                    // Nobody can clean up then: the next command does.
+                    wait(&mut place.start(&["run", "row0.toml"]));
+                }
+                assert_eq!(place.left(outputs), [""; 0].map(PathBuf::from), "{what}");
+                place.forget(outputs);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_costs_only_the_file_on_it() {
+    let mut place = Place::new();
+    place.use_library();
+    let mut random = Random::new();
+    // Bytes that a file may have, from none to more than is needed.
+    let limits = (0..rounds()).map(|_| random.below(20_000));
+    for limit in [0, 100, 4000, 9000, 20_000, 1_000_000].into_iter().chain(limits) {
+        place.forget(&["rows.json", "rows.csv"]);
+        let runtime = fixture::command(&[&EVAL[..], &["--no-validate"]].concat());
+        let blocks: Vec<String> = [runtime.get_program()]
+            .into_iter()
+            .chain(runtime.get_args())
+            .map(|word| word.to_str().unwrap().to_owned())
+            .collect();
+        let mut child = Command::new("prlimit");
+        child.arg(format!("--fsize={limit}")).args(blocks).current_dir(place.folder.path());
+        child.envs(runtime.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let output = child.env("TMPDIR", place.folder.path().join("tmp")).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let what = format!("limit {limit}: {}\n{stderr}", output.status);
+        assert!(output.status.code().is_some(), "{what}");
+        assert!(!stderr.contains("panicked"), "{what}");
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(table.lines().filter(|line| is_row(line)).count(), ROWS, "{what}\n{table}");
+        for name in ["rows.json", "rows.csv"] {
+            let path = place.folder.path().join(name);
+            if let Ok(text) = std::fs::read_to_string(&path)
+                && name.ends_with("json")
+            {
+                serde_json::from_str::<serde_json::Value>(&text).unwrap();
+            }
+            let complaints = stderr.matches(&format!("cannot write {}", path.display())).count();
+            assert!(complaints <= 1, "{what}");
+        }
+        if limit == 4000 {
+            assert_eq!(output.status.code(), Some(2), "{what}");
+            assert!(stderr.contains("rows.json"), "{what}");
+        }
+        assert_eq!(place.left(&["rows.json", "rows.csv"]), [""; 0].map(PathBuf::from), "{what}");
+    }
+}
+
+#[test]
+fn a_device_that_is_full_is_said_once() {
+    let place = Place::new();
+    let mut arguments = EVAL.to_vec();
+    *arguments.iter_mut().find(|word| **word == "rows.json").unwrap() = "/dev/full";
+    let mut child = place.start(&arguments);
+    assert_eq!(wait(&mut child).code(), Some(2));
+    let stderr = place.folder.read("stderr");
+    assert_eq!(stderr.matches("cannot write /dev/full").count(), 1, "{stderr}");
+    let (table, csv) = (place.folder.read("stdout"), place.folder.read("rows.csv"));
+    assert_eq!((table.lines().count(), csv.lines().count()), (ROWS + 1, ROWS + 1), "{table}\n{csv}");
+}
+
+#[test]
+fn json_on_standard_output_is_whole_after_an_interrupt() {
+    let place = Place::new();
+    let mut child = fixture::command(&[
+        "eval",
+        "row0.toml",
+        "row1.toml",
+        "--budget-s",
+        "60",
+        "--repeat",
+        "1000000",
+        "--min-repeat-ms",
+        "50",
+        "--json",
+        "-",
+    ]);
+    child.current_dir(place.folder.path()).env("TMPDIR", place.folder.path().join("tmp"));
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    // Not SIGINT: a shell that starts tests in the background has it ignored.
+    signal(&child, libc::SIGTERM);
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGTERM));
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["complete"], serde_json::json!(false));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_work() {
+    let place = Place::new();
+    let mut child = fixture::command(&EVAL[..9]);
+    let mut child =
+        child.current_dir(place.folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""));
+}

@@ -1,0 +1,108 @@
+//! Libraries of drivers, looked at before they are loaded.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::{Error, ErrorKind, Result, platform};
+
+/// Checks the bytes of a shared library: of this machine, and whole. A truncated one would end the process when it is
+/// touched.
+///
+/// # Errors
+/// `AbiMismatch`, with the reason.
+pub fn check_library(code: &[u8]) -> Result<()> {
+    platform::check_library(code)
+}
+
+/// Opens a library by its path, or by a name that the system's loader looks for; `open` is what loads it.
+///
+/// # Errors
+/// `Unavailable`: it is not there, not whole, of another machine, or cannot be loaded, in the loader's own words.
+pub fn open_library<T, E: std::error::Error>(
+    name: &Path,
+    open: impl FnOnce(&Path) -> std::result::Result<T, E>,
+) -> Result<T> {
+    open_among(name, platform::library_directories(), open)
+}
+
+fn open_among<T, E: std::error::Error>(
+    name: &Path,
+    directories: Vec<PathBuf>,
+    open: impl FnOnce(&Path) -> std::result::Result<T, E>,
+) -> Result<T> {
+    let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
+    let by_name = matches!(name.components().next(), Some(Component::Normal(_)))
+        && name.parent() == Some(Path::new(""));
+    let mut foreign = None;
+    let found = directories.into_iter().map(|directory| directory.join(name)).filter(|path| path.is_file());
+    let candidates: Vec<_> = if by_name { found.collect() } else { vec![name.to_owned()] };
+    for path in candidates.iter().filter(|path| path.is_file()) {
+        match platform::check_library_file(path) {
+            Ok(()) => break,
+            // The loader passes over what is of another machine, and looks further.
+            Err(error) if by_name && error.message().starts_with("built for") => {
+                foreign.get_or_insert_with(|| format!("{}: {}", path.display(), error.message()));
+            }
+            Err(error) => return Err(unavailable(format!("{}: {}", path.display(), error.message()))),
+        }
+    }
+    open(name).map_err(|error| {
+        let words = innermost(&error);
+        unavailable(foreign.map_or(words.clone(), |foreign| format!("{words}; {foreign}")))
+    })
+}
+
+/// The words of the error that caused all others: those of libraries say no more than that there is one.
+fn innermost(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), innermost)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// What opening `name` among one folder says; `None`: it came to the loader.
+    fn refusal(name: &Path, folder: &Path) -> Option<String> {
+        let open = |_: &Path| -> io::Result<()> { Err(io::Error::other("the loader's words")) };
+        let message = open_among(name, vec![folder.to_owned()], open).unwrap_err().message().to_owned();
+        (message != "the loader's words").then_some(message)
+    }
+
+    #[test]
+    #[cfg_attr(any(miri, target_os = "macos"), ignore = "needs files of Linux")]
+    fn what_would_end_the_process_is_not_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let (name, path) = (Path::new("libx.so.1"), folder.path().join("libx.so.1"));
+        assert_eq!(refusal(name, folder.path()), None, "what is not there is the loader's to say");
+        let whole = std::fs::read("/proc/self/exe").unwrap();
+        for (bytes, reason) in
+            [(&whole[..4096], "truncated file"), (b"text", "not an ELF file"), (b"", "not an ELF file")]
+        {
+            std::fs::write(&path, bytes).unwrap();
+            for asked in [name, &*path] {
+                let refused = refusal(asked, folder.path()).unwrap();
+                assert!(refused.starts_with(&format!("{}: {reason}", path.display())), "{refused}");
+            }
+            assert!(check_library(bytes).unwrap_err().message().starts_with(reason));
+        }
+        std::fs::write(&path, &whole).unwrap();
+        assert_eq!(refusal(name, folder.path()), None);
+    }
+
+    #[test]
+    #[cfg_attr(any(miri, target_os = "macos"), ignore = "needs files of Linux")]
+    fn a_library_of_another_machine_is_named_if_there_is_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libx.so.1");
+        let mut foreign = std::fs::read("/proc/self/exe").unwrap();
+        foreign[18] = if cfg!(target_arch = "aarch64") { 62 } else { 0xb7 };
+        std::fs::write(&path, &foreign).unwrap();
+        let refused = refusal(Path::new("libx.so.1"), folder.path()).unwrap();
+        let expected = format!("the loader's words; {}: built for ", path.display());
+        assert!(refused.starts_with(&expected), "{refused}");
+        let opened =
+            open_among(Path::new("libx.so.1"), vec![folder.path().to_owned()], |_| io::Result::Ok(7));
+        assert_eq!(opened.unwrap(), 7, "the loader has found another");
+    }
+}

@@ -1,0 +1,228 @@
+//! The contents of a tensor: in and out of it, from and to the program's memory.
+
+use crate::array::HostArray;
+use crate::buffer::Buffer;
+use crate::device::with_exclusive;
+use crate::{Access, DType, Element, Error, ErrorKind, Result, Tensor, transfer};
+
+impl Tensor {
+    /// Writes row-major elements; waits for what is in flight on the tensor.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another element type or count; whatever the device says.
+    pub fn write<T: Element>(&self, data: &[T]) -> Result<()> {
+        self.check_dtype(T::DTYPE, "write")?;
+        self.write_bytes(bytemuck::cast_slice(data))
+    }
+
+    /// Writes host data of the same type and element count; waits for what is in flight on the tensor.
+    ///
+    /// # Errors
+    /// As [`Tensor::write`].
+    pub fn write_array(&self, array: &HostArray) -> Result<()> {
+        self.check_dtype(array.dtype(), "write_array")?;
+        self.write_bytes(array.bytes())
+    }
+
+    /// Writes row-major bytes; waits for what is in flight on the tensor.
+    ///
+    /// # Errors
+    /// As [`Tensor::write`].
+    pub fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
+        let wanted = self.bytes();
+        if bytes.len() != wanted {
+            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
+                .in_operation("write"));
+        }
+        self.overwrite(|buffer| self.write_placed(buffer, bytes)).map_err(|error| error.in_operation("write"))
+    }
+
+    /// Lets `write` replace all elements once nothing else uses the buffer.
+    fn overwrite(&self, write: impl FnOnce(&Buffer) -> Result<()>) -> Result<()> {
+        let buffer = self.buffer("write")?;
+        buffer.check_writable("write")?;
+        // Of a view that repeats elements, so many bytes need not be all of the buffer.
+        let whole = self.bytes() == buffer.bytes && self.is_contiguous();
+        let access = if whole { Access::Write } else { Access::ReadWrite };
+        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| {
+            // Under the lock: it may be frozen while this waits.
+            buffer.check_writable("write")?;
+            hazards.check_unmapped(access)?;
+            write(buffer)?;
+            if whole {
+                hazards.clear_uses();
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads row-major bytes; waits for what is in flight on the tensor.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another length; the failure of the work that wrote the tensor.
+    pub fn read_bytes(&self, bytes: &mut [u8]) -> Result<()> {
+        let wanted = self.bytes();
+        if bytes.len() != wanted {
+            return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
+                .in_operation("read"));
+        }
+        let buffer = self.buffer("read")?;
+        with_exclusive(&buffer.device, &buffer.hazards, Access::Read, |hazards| {
+            hazards.check_unmapped(Access::Read)?;
+            self.read_placed(buffer, bytes)
+        })
+        .map_err(|error| error.in_operation("read"))
+    }
+
+    /// Reads all elements in row-major order; waits for what is in flight on the tensor.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another element type; `OutOfMemory`; the failure of the work that wrote the tensor.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.check_dtype(T::DTYPE, "to_vec")?;
+        let mut data = self.host_memory(self.element_count(), "to_vec")?;
+        self.read_bytes(bytemuck::cast_slice_mut(&mut data))?;
+        Ok(data)
+    }
+
+    /// Reads everything into host data; waits for what is in flight on the tensor.
+    ///
+    /// # Errors
+    /// The failure of the work that wrote the tensor; `OutOfMemory`.
+    pub fn to_array(&self) -> Result<HostArray> {
+        let mut array = HostArray::new(self.dtype(), self.shape())?;
+        self.read_bytes(array.bytes_mut())?;
+        Ok(array)
+    }
+
+    /// Fills the tensor with a repeated pattern of bytes; waits for what is in flight on it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the pattern does not divide the tensor's bytes; `OutOfMemory` for a view with gaps, whose
+    /// elements are spread by the program.
+    pub fn fill(&self, pattern: &[u8]) -> Result<()> {
+        let bytes = self.bytes();
+        if pattern.is_empty() || !bytes.is_multiple_of(pattern.len()) {
+            return Err(Error::invalid(format!(
+                "a pattern of {} bytes for a tensor of {bytes}",
+                pattern.len()
+            ))
+            .in_operation("fill"));
+        }
+        let filled = match self.same_everywhere(pattern) {
+            Some(once) => once.fill_elements(pattern),
+            None => self.fill_elements(pattern),
+        };
+        filled.map_err(|error| error.in_operation("fill"))
+    }
+
+    /// What is left to fill if elements that lie in one place get one value: a view without the axes that repeat them.
+    fn same_everywhere(&self, pattern: &[u8]) -> Option<Self> {
+        if self.is_contiguous() || !self.dtype().bytes().is_multiple_of(pattern.len()) {
+            return None;
+        }
+        let mut layout = self.0.layout.clone();
+        for (extent, stride) in layout.shape.iter_mut().zip(&layout.strides) {
+            *extent = if *stride == 0 { 1.min(*extent) } else { *extent };
+        }
+        self.reshaped("fill", Ok(layout)).ok()
+    }
+
+    fn fill_elements(&self, pattern: &[u8]) -> Result<()> {
+        let bytes = self.bytes();
+        if self.is_contiguous() {
+            return self.overwrite(|buffer| transfer::fill(buffer, self.byte_offset(), bytes, pattern));
+        }
+        let mut elements = self.host_memory(bytes, "fill")?;
+        for piece in elements.chunks_exact_mut(pattern.len()) {
+            piece.copy_from_slice(pattern);
+        }
+        self.overwrite(|buffer| self.write_placed(buffer, &elements))
+    }
+
+    /// Zeros in the program's memory, or an error that names the tensor: a view that repeats elements may have more than fit.
+    fn host_memory<T: bytemuck::Zeroable>(&self, len: usize, operation: &str) -> Result<Vec<T>> {
+        bytemuck::allocation::try_zeroed_vec(len).map_err(|()| {
+            let bytes = len.saturating_mul(size_of::<T>());
+            Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes of host memory for {self:?}"))
+                .in_operation(operation)
+        })
+    }
+
+    /// Writes row-major bytes where the elements lie. The caller holds the hazards.
+    fn write_placed(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
+        if self.is_contiguous() {
+            return transfer::write(buffer, self.byte_offset(), bytes);
+        }
+        if let Some(rows) = self.rows()
+            && transfer::write_rows(buffer, &rows, bytes)?
+        {
+            return Ok(());
+        }
+        let mut span = self.read_span(buffer)?;
+        self.scatter(bytes, &mut span);
+        transfer::write(buffer, self.first_byte(), &span)
+    }
+
+    /// Reads the elements as row-major bytes. The caller holds the hazards.
+    fn read_placed(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
+        if self.is_contiguous() {
+            return transfer::read(buffer, self.byte_offset(), bytes);
+        }
+        if let Some(rows) = self.rows()
+            && transfer::read_rows(buffer, &rows, bytes)?
+        {
+            return Ok(());
+        }
+        let span = self.read_span(buffer)?;
+        self.gather(&span, bytes);
+        Ok(())
+    }
+
+    fn read_span(&self, buffer: &Buffer) -> Result<Vec<u8>> {
+        let mut span = self.host_memory(self.span_bytes(), "span")?;
+        transfer::read(buffer, self.first_byte(), &mut span)?;
+        Ok(span)
+    }
+
+    /// Spreads row-major elements over the bytes of the span.
+    fn scatter(&self, elements: &[u8], span: &mut [u8]) {
+        if let Some(rows) = self.rows() {
+            return rows.scatter(elements, span);
+        }
+        let size = self.dtype().bytes();
+        let mut source = elements.chunks_exact(size);
+        self.for_each_in_span(|at| {
+            if let Some(element) = source.next() {
+                span[at * size..(at + 1) * size].copy_from_slice(element);
+            }
+        });
+    }
+
+    /// Collects row-major elements from the bytes of the span.
+    fn gather(&self, span: &[u8], elements: &mut [u8]) {
+        if let Some(rows) = self.rows() {
+            return rows.gather(span, elements);
+        }
+        let size = self.dtype().bytes();
+        let mut destination = elements.chunks_exact_mut(size);
+        self.for_each_in_span(|at| {
+            if let Some(element) = destination.next() {
+                element.copy_from_slice(&span[at * size..(at + 1) * size]);
+            }
+        });
+    }
+
+    fn for_each_in_span(&self, visit: impl FnMut(usize)) {
+        let low = self.0.layout.reach().map_or(0, |(low, _)| low);
+        self.0.layout.for_each(-low, visit);
+    }
+
+    fn check_dtype(&self, given: DType, operation: &str) -> Result<()> {
+        if given == self.dtype() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("elements of {given} for a tensor of {}", self.dtype()))
+            .in_operation(operation))
+    }
+}

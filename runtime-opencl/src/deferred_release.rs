@@ -1,0 +1,146 @@
+//! Objects that nobody uses any more, on a driver whose release functions wait for every kernel that is running.
+//!
+//! NVIDIA's driver does: `clReleaseMemObject`, `clReleaseProgram` and `clSVMFree` return when the context is idle, and hold a
+//! lock meanwhile that a launch on another thread waits for (measured with driver 580.159.04: 280 ms behind a kernel of
+//! 300 ms). So the objects are kept until no queue has work in flight, or until they are too many.
+
+#![allow(unsafe_code, reason = "frees shared virtual memory through the driver")]
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::context::Primary;
+use crate::driver::handle::{Memory, Owned, Program};
+use crate::progress::Progress;
+
+/// Objects beyond which a release waits for the device.
+const MAX_OBJECTS: usize = 1024;
+/// Part of the device's memory beyond which a release waits for the device.
+const MAX_MEMORY_SHARE: u64 = 8;
+
+/// An object to release.
+#[derive(Debug)]
+pub(crate) enum Object {
+    /// A buffer, its shared virtual memory if it has any, and the size of both.
+    Memory { object: Option<Owned<Memory>>, svm: *mut c_void, bytes: usize },
+    /// A program without kernels.
+    Program(Owned<Program>),
+}
+
+// SAFETY: the pointer is the object's own memory, which any thread may free.
+unsafe impl Send for Object {}
+
+impl Object {
+    const fn bytes(&self) -> u64 {
+        match self {
+            Self::Memory { bytes, .. } => *bytes as u64,
+            Self::Program(_) => 0,
+        }
+    }
+
+    fn release(self, primary: &Primary) {
+        match self {
+            Self::Memory { object, svm, .. } => {
+                // The buffer goes before the memory that it stands on.
+                drop(object);
+                if !svm.is_null() {
+                    primary.free_svm(svm);
+                }
+            }
+            Self::Program(program) => drop(program),
+        }
+    }
+}
+
+/// The objects of a context that wait for their release, and the queues whose work they wait for.
+#[derive(Debug, Default)]
+pub(crate) struct DeferredRelease {
+    count: AtomicUsize,
+    /// Bytes of the buffers in `objects`.
+    bytes: AtomicU64,
+    objects: Mutex<Vec<Object>>,
+    queues: Mutex<Vec<Weak<Progress>>>,
+}
+
+impl DeferredRelease {
+    /// Adds a queue whose kernels a release would wait for.
+    pub(crate) fn watch(&self, queue: &Arc<Progress>) {
+        let mut queues = self.queues.lock();
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.push(Arc::downgrade(queue));
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    fn is_idle(&self) -> bool {
+        let queues: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
+        queues.iter().all(|queue| queue.is_idle())
+    }
+
+    fn push(&self, object: Object) {
+        let mut objects = self.objects.lock();
+        self.bytes.fetch_add(object.bytes(), Ordering::Relaxed);
+        objects.push(object);
+        self.count.store(objects.len(), Ordering::Relaxed);
+    }
+
+    fn take(&self) -> Vec<Object> {
+        let mut objects = self.objects.lock();
+        self.count.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+        std::mem::take(&mut *objects)
+    }
+}
+
+impl Primary {
+    /// Releases an object that no work uses any more: now, or on a driver that would wait, once the device is idle.
+    pub(crate) fn release(&self, object: Object) {
+        if !self.facts.releases_wait {
+            return object.release(self);
+        }
+        let deferred = &self.deferred;
+        deferred.push(object);
+        let bytes = deferred.bytes.load(Ordering::Relaxed);
+        let too_many = deferred.count.load(Ordering::Relaxed) > MAX_OBJECTS
+            || bytes > self.facts.memory_bytes / MAX_MEMORY_SHARE;
+        if too_many {
+            self.release_deferred();
+        } else {
+            self.release_deferred_if_idle();
+        }
+    }
+
+    /// Releases what waits for that, if no queue has work in flight.
+    #[inline]
+    pub(crate) fn release_deferred_if_idle(&self) {
+        if !self.deferred.is_empty() && self.deferred.is_idle() {
+            self.release_deferred();
+        }
+    }
+
+    /// Makes room for an allocation of `bytes`: what waits for its release may be in its way.
+    pub(crate) fn make_room(&self, bytes: usize) {
+        let waiting = self.deferred.bytes.load(Ordering::Relaxed);
+        if waiting != 0 && bytes as u64 > (self.facts.memory_bytes / MAX_MEMORY_SHARE).saturating_sub(waiting)
+        {
+            self.release_deferred();
+        }
+    }
+
+    #[cold]
+    fn release_deferred(&self) {
+        self.deferred.take().into_iter().for_each(|object| object.release(self));
+    }
+}
+
+impl Drop for Primary {
+    fn drop(&mut self) {
+        self.release_deferred();
+    }
+}

@@ -1,0 +1,196 @@
+//! The programs.
+
+/// A program that needs `unsafe`, which stands in it as `UNSAFE`.
+#[derive(Debug)]
+pub(crate) struct Hole {
+    pub(crate) name: &'static str,
+    /// What the compiler says without the word: E0133, the call of an unsafe function; E0200, an `impl` of an unsafe trait.
+    pub(crate) code: &'static str,
+    pub(crate) program: &'static str,
+}
+
+/// Ways from safe code to foreign memory and native code.
+pub(crate) const HOLES: &[Hole] = &[
+    Hole {
+        name: "a table made by hand",
+        code: "E0133",
+        program: "
+            use runtime_core::abi::{self, BackendTable, Header, Str};
+            use runtime_core::backend::LinkedBackend;
+            use std::ptr::null;
+            static TABLE: BackendTable = BackendTable {
+                header: Header { magic: abi::MAGIC, struct_size: 112, major: abi::MAJOR, minor: abi::MINOR },
+                name: Str { ptr: std::ptr::without_provenance(1 << 16), len: 1 << 20 }, version: Str::EMPTY,
+                instance: null(), device: null(), memory: null(), module: null(), queue: null(), graph: null(),
+                embedded: null(),
+            };
+            pub fn main() {
+                let backend = UNSAFE { LinkedBackend::from_table(&TABLE) };
+                let _ = runtime_core::Runtime::builder().register(backend).build();
+            }",
+    },
+    Hole {
+        name: "a lowering that makes native code",
+        code: "E0200",
+        program: "
+            use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, Portable, Result};
+            #[derive(Debug)]
+            pub struct Evil;
+            UNSAFE impl Lowering for Evil {
+                fn format(&self) -> CodeFormat { CodeFormat::WGSL }
+                fn options(&self) -> Vec<OptionSpec> { Vec::new() }
+                fn target(&self, _: &DeviceInfo) -> Option<CodeFormat> { Some(CodeFormat::C) }
+                fn lower(&self, _: &Portable<'_>, _: &DeviceInfo) -> Result<Lowered> { todo!() }
+            }
+            pub fn main() { let _ = runtime_core::Runtime::builder().lower_with(std::sync::Arc::new(Evil)); }",
+    },
+    Hole {
+        name: "a backend whose buffers lie anywhere",
+        code: "E0200",
+        program: "
+            use runtime_core::backend::{Backend, LinkedBackend, Log};
+            use runtime_core::{DeviceInfo, Options, Result};
+            pub struct Evil;
+            UNSAFE impl Backend for Evil {
+                const NAME: &'static str = \"evil\";
+                type Device = runtime_host::HostDevice;
+                UNSAFE fn open(_: Log) -> Result<Self> { Ok(Self) }
+                fn devices(&self) -> Result<Vec<DeviceInfo>> { Ok(Vec::new()) }
+                fn open_device(&self, _: u32, _: Option<u32>, _: &Options) -> Result<Self::Device> { todo!() }
+            }
+            pub fn main() { let _ = LinkedBackend::of::<Evil>(); }",
+    },
+    Hole {
+        name: "a backend's objects without core: their methods check nothing",
+        code: "E0133",
+        program: "
+            use runtime_core::backend::{Backend, Device, Log, Source};
+            pub fn main() {
+                let backend = UNSAFE { runtime_host::HostBackend::open(Log::silent()) }.unwrap();
+                let options = runtime_core::Options::new();
+                let code = b\"__attribute__((constructor)) static void f(void) { *(volatile int *)8 = 1; }\";
+                let source = Source { format: \"c\", path: \"\", code: Some(code), options: &options };
+                let _ = backend.open_device(0, None, &options).unwrap().load(&source);
+            }",
+    },
+    Hole {
+        name: "a driver by its path",
+        code: "E0133",
+        program: "
+            use runtime_core::backend::Log;
+            use runtime_opencl::{OpenCl, Quirks, Selection};
+            pub fn main() {
+                let selection = Selection { library: Some(\"/tmp/mine.so\".into()), ..Selection::default() };
+                let _ = UNSAFE { OpenCl::with(selection, Quirks::default(), Log::silent()) };
+            }",
+    },
+    Hole {
+        name: "a backend by its path",
+        code: "E0133",
+        program: "pub fn main() { let _ = UNSAFE { runtime_core::Runtime::builder().library(\"/tmp/mine.so\") }; }",
+    },
+    Hole {
+        name: "backends by their folder",
+        code: "E0133",
+        program: "pub fn main() { let _ = UNSAFE { runtime_core::Runtime::builder().directory(\"/tmp\") }; }",
+    },
+    Hole {
+        name: "native code",
+        code: "E0133",
+        program: "pub fn main() { let _ = UNSAFE { runtime_core::ModuleSource::native(\"c\", \"void f(void) {}\") }; }",
+    },
+    Hole {
+        name: "native code in a file",
+        code: "E0133",
+        program: "pub fn main() { let _ = UNSAFE { runtime_core::ModuleSource::native_file(\"c\", \"f.c\") }; }",
+    },
+    Hole {
+        name: "portable code without its checks",
+        code: "E0133",
+        program: "pub fn main() { let _ = UNSAFE { runtime_core::ModuleSource::wgsl(\"\").unchecked() }; }",
+    },
+    Hole {
+        name: "host memory by its address",
+        code: "E0133",
+        program: "
+            pub fn f(host: &runtime_core::Host) {
+                let _ = UNSAFE { host.import(std::ptr::without_provenance_mut(8), runtime_core::DType::U8, &[1]) };
+            }",
+    },
+    Hole {
+        name: "memory of another library",
+        code: "E0133",
+        program: "
+            pub fn f(device: &dyn runtime_core::CommonRuntime) {
+                let _ = UNSAFE { runtime_core::Tensor::from_dlpack(device, std::ptr::null_mut()) };
+            }",
+    },
+    Hole {
+        name: "memory of another library, by the older protocol",
+        code: "E0133",
+        program: "
+            pub fn f(device: &dyn runtime_core::CommonRuntime) {
+                let _ = UNSAFE { runtime_core::Tensor::from_dlpack_unversioned(device, std::ptr::null_mut()) };
+            }",
+    },
+    Hole {
+        name: "a file that may change while it is mapped",
+        code: "E0133",
+        program: "
+            pub fn f(file: &runtime_core::Safetensors, host: &runtime_core::Host) {
+                let _ = UNSAFE { file.map(\"x\", host) };
+            }",
+    },
+    Hole {
+        name: "a launch that nobody orders",
+        code: "E0133",
+        program: "
+            use runtime_core::{Geometry, Kernel, Queue};
+            pub fn f(queue: &Queue, kernel: &Kernel) {
+                let _ = UNSAFE { queue.launch_untracked(kernel, &Geometry::single(), &[]) };
+            }",
+    },
+    Hole {
+        name: "text of any length at any address",
+        code: "E0133",
+        program: "
+            use runtime_core::abi::{Str, read_str};
+            pub fn main() {
+                let _ = UNSAFE { read_str(\"x\", Str { ptr: std::ptr::without_provenance(1 << 16), len: 9 }) };
+            }",
+    },
+    Hole {
+        name: "an error object at any address",
+        code: "E0133",
+        program: "
+            pub fn main() {
+                let _ = UNSAFE { runtime_core::abi::from_status(std::ptr::without_provenance_mut(1 << 16)) };
+            }",
+    },
+];
+
+/// What nobody outside core can make at all: its name, the compiler's error, and the attempt.
+pub(crate) const CLOSED: &[(&str, &str, &str)] = &[
+    ("a table as a backend", "E0308", "
+        pub fn f(table: &'static runtime_core::abi::BackendTable) { let _ = runtime_core::Runtime::builder().register(table); }"),
+    ("the token of a backend", "E0423", "
+        pub fn f(table: &'static runtime_core::abi::BackendTable) { let _ = runtime_core::backend::LinkedBackend(table); }"),
+    ("lent host memory", "E0451", "
+        pub fn main() { let _ = runtime_core::backend::HostBytes { ptr: std::ptr::null(), len: 1 }; }"),
+    ("lent host memory, by its constructor", "E0624", "
+        pub fn main() { let _ = unsafe { runtime_core::backend::HostBytesMut::new(std::ptr::null_mut(), 1) }; }"),
+    ("device memory", "E0624", "
+        pub fn main() { let _ = unsafe { runtime_core::backend::DeviceBytes::new(std::ptr::null_mut(), 1) }; }"),
+    ("a launch", "E0624", "
+        pub fn f<B: runtime_core::backend::Buffer>(raw: &runtime_core::abi::Launch) {
+            let _ = unsafe { runtime_core::backend::Launch::<B>::new(raw) };
+        }"),
+    ("a source that its author vouched for", "E0451", "
+        pub fn f(source: runtime_core::ModuleSource) { let _ = runtime_core::ModuleSource { vouched: true, ..source }; }"),
+    ("a log that calls any function", "E0603", "
+        pub fn main() { let _ = runtime_core::backend::Log(None); }"),
+    ("an opened device of one's own", "E0277", "
+        #[derive(Debug)]
+        pub struct Mine;
+        impl runtime_core::CommonRuntime for Mine {}"),
+];

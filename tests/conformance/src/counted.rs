@@ -1,0 +1,178 @@
+//! A layer over a backend's table that counts the calls of each queue: what core makes of submissions, waits and events can be
+//! seen on any device, without a kernel that tells it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
+
+use runtime_core::abi::{
+    BackendTable, Handle, Header, Launch, Place, Progress, QueueOptions, QueueTable, Status,
+};
+use runtime_core::backend::LinkedBackend;
+use runtime_core::{Error, ErrorKind, Queue, Result};
+
+use crate::lab::Lab;
+use crate::table::{kept, known, size, sub_table};
+
+/// How many backends can have a layer: the function that opens queues has no place for a state of its own.
+const MOST: usize = 16;
+
+/// The queue tables below the layers, in the order of their backends.
+static BELOW: [OnceLock<QueueTable>; MOST] = [const { OnceLock::new() }; MOST];
+/// Backends that have a layer, by the address of their table, and the table of the layer.
+static LAYERS: Mutex<Vec<(usize, LinkedBackend)>> = Mutex::new(Vec::new());
+/// Open queues, by their handle.
+static QUEUES: LazyLock<RwLock<HashMap<usize, Watched>>> = LazyLock::new(RwLock::default);
+
+thread_local! {
+    /// The calls of the queue that this thread opened last.
+    static OPENED: RefCell<Option<Arc<Tallies>>> = const { RefCell::new(None) };
+}
+
+/// An open queue.
+#[derive(Clone, Debug)]
+struct Watched {
+    below: &'static QueueTable,
+    tallies: Arc<Tallies>,
+}
+
+/// The calls of a queue.
+#[derive(Debug)]
+pub(crate) struct Calls(Arc<Tallies>);
+
+/// Opens a queue of a device behind a layer.
+///
+/// # Errors
+/// As `open_queue`.
+pub(crate) fn open_queue(lab: &Lab) -> Result<(Queue, Calls)> {
+    let queue = lab.queue()?;
+    let tallies = OPENED.take().ok_or_else(|| Error::new(ErrorKind::Internal, "no layer below the queue"))?;
+    Ok((queue, Calls(tallies)))
+}
+
+/// Puts a layer over a backend, the same one each time.
+///
+/// # Errors
+/// `OutOfResources` for more backends than one process tests.
+pub(crate) fn over(backend: LinkedBackend) -> Result<LinkedBackend> {
+    let theirs = backend.table();
+    let address = std::ptr::from_ref(theirs).addr();
+    let mut layers = LAYERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, layer)) = layers.iter().find(|(known, _)| *known == address) {
+        return Ok(*layer);
+    }
+    let (below, open) = BELOW
+        .get(layers.len())
+        .zip(OPEN.get(layers.len()))
+        .ok_or_else(|| Error::new(ErrorKind::OutOfResources, format!("more than {MOST} backends")))?;
+    // SAFETY: a table states its size, in its header, and begins with it.
+    let table: BackendTable = unsafe { known(theirs, theirs.header.struct_size) };
+    let below = below.get_or_init(|| sub_table(table.queue));
+    let queue = QueueTable { open: below.open.map(|_| *open), ..wrap(below) };
+    let header = Header { struct_size: size::<BackendTable>(), ..table.header };
+    let layer = kept(BackendTable { header, queue: kept(queue), ..table });
+    // SAFETY: a layer passes calls on.
+    let layer = unsafe { LinkedBackend::from_table(layer) };
+    layers.push((address, layer));
+    Ok(layer)
+}
+
+type Open = unsafe extern "C" fn(Handle, *const QueueOptions, *mut Handle) -> Status;
+
+const OPEN: [Open; MOST] = [
+    open::<0>, open::<1>, open::<2>, open::<3>, open::<4>, open::<5>, open::<6>, open::<7>, open::<8>,
+    open::<9>, open::<10>, open::<11>, open::<12>, open::<13>, open::<14>, open::<15>,
+];
+
+unsafe extern "C" fn open<const N: usize>(
+    device: Handle,
+    options: *const QueueOptions,
+    out: *mut Handle,
+) -> Status {
+    let below = BELOW[N].get().expect("a layer is over a table");
+    let open = below.open.expect("wrapped since it is there");
+    // SAFETY: core's arguments, passed on.
+    let status = unsafe { open(device, options, out) };
+    if status.is_null() {
+        let watched = Watched { below, tallies: Arc::default() };
+        OPENED.set(Some(watched.tallies.clone()));
+        // SAFETY: core passes a place for the handle, and the backend has filled it.
+        let queue = unsafe { *out };
+        QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(queue.addr(), watched);
+    }
+    status
+}
+
+unsafe extern "C" fn close(queue: Handle) {
+    // Before it is closed: another queue may get the same handle.
+    let closed = QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&queue.addr());
+    let close = closed.and_then(|watched| watched.below.close).expect("wrapped since it is there");
+    // SAFETY: core's argument, passed on.
+    unsafe { close(queue) };
+}
+
+fn watched(queue: Handle) -> Watched {
+    let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
+    queues.get(&queue.addr()).cloned().expect("core calls open queues")
+}
+
+/// Functions that are counted, under their own names.
+macro_rules! counted {
+    ($($slot:ident($($arg:ident: $ty:ty),*);)*) => {
+        #[derive(Debug, Default)]
+        struct Tallies {
+            $($slot: AtomicU64,)*
+        }
+
+        /// How often core has called each function for a queue.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct Counts {
+            $(pub(crate) $slot: u64,)*
+        }
+
+        impl Calls {
+            /// The counts so far.
+            pub(crate) fn counts(&self) -> Counts {
+                Counts { $($slot: self.0.$slot.load(Ordering::SeqCst),)* }
+            }
+        }
+
+        /// A table whose functions are counted; one that the backend lacks stays missing.
+        fn wrap(below: &QueueTable) -> QueueTable {
+            QueueTable {
+                struct_size: size::<QueueTable>(),
+                close: below.close.map(|_| { let function: unsafe extern "C" fn(Handle) = close; function }),
+                $($slot: below.$slot.map(|_| {
+                    let function: unsafe extern "C" fn(Handle, $($ty),*) -> Status = $slot;
+                    function
+                }),)*
+                ..*below
+            }
+        }
+
+        $(unsafe extern "C" fn $slot(queue: Handle, $($arg: $ty),*) -> Status {
+            let Watched { below, tallies } = watched(queue);
+            tallies.$slot.fetch_add(1, Ordering::SeqCst);
+            let function = below.$slot.expect("wrapped since it is there");
+            // SAFETY: core's arguments, passed on.
+            unsafe { function(queue, $($arg),*) }
+        })*
+    };
+}
+
+counted! {
+    launch(place: Place, kernel: Handle, launch: *const Launch);
+    run(ticket: u64, kernel: Handle, launch: *const Launch);
+    write(place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64);
+    read(place: Place, source: Handle, offset: u64, destination: *mut u8, bytes: u64);
+    copy(place: Place, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64);
+    fill(place: Place, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32);
+    empty(place: Place);
+    timestamp(place: Place);
+    mark(ticket: u64);
+    flush();
+    poll(out: *mut Progress);
+    wait(ticket: u64, slice_ns: u64);
+    wait_for(other: Handle, ticket: u64);
+}

@@ -1,0 +1,17 @@
+//! launch main groups=1 lengths=16 scalars=1,0
+struct S { k: u32, m: u32 }
+var<immediate> s: S;
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+var<private> v: u32;
+fn h(z: u32) {
+    for (var i = 0u; i < z; i++) { if i == 2u { return; } }
+    v = 7u;
+}
+@compute @workgroup_size(16)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+    v = 1u;
+    h(s.k);
+    var c = 0u;
+    for (var j = 0u; j < v; j++) { c += 10u; }
+    y[id.x] = c + v;
+}

@@ -1,0 +1,279 @@
+//! Cases on a device.
+
+#![allow(unsafe_code, reason = "lends guarded memory to the host's tensors")]
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use naga::ScalarKind;
+use portable::host_code;
+use runtime_core::{
+    Arg, CommonRuntime, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Queue, QueueOptions,
+    Runtime, Tensor,
+};
+use runtime_kernel::naga;
+
+use crate::case::{Case, Launch};
+use crate::guarded::Guarded;
+use crate::interpret::{self, Expected};
+use crate::machine::WATCHED;
+
+/// No launch takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes in front of and behind a tensor that no kernel may touch, where there are no forbidden pages.
+const GUARD_BYTES: usize = 256;
+const GUARD: u8 = 0x5a;
+
+/// How a launch went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As it must.
+    Same,
+    /// The device lacks what the kernel needs.
+    Unsupported(String),
+    /// It was refused when it was loaded.
+    Refused(String),
+    /// It failed, or hung.
+    Failed(String),
+    /// Something else came out.
+    Different(String),
+    /// The process ended, by what.
+    Crashed(String),
+}
+
+impl Verdict {
+    /// Whether something is wrong.
+    #[must_use]
+    pub const fn is_wrong(&self) -> bool {
+        !matches!(self, Self::Same | Self::Unsupported(_))
+    }
+
+    /// Whether two are of one kind, so that a smaller case shows the same.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        // The words of an error are the same, but for names and lines.
+        let words =
+            |text: &str| text.chars().filter(|c| c.is_alphabetic() || *c == ' ').take(40).collect::<String>();
+        match (self, other) {
+            (Self::Refused(a), Self::Refused(b)) => words(a) == words(b),
+            (Self::Crashed(a), Self::Crashed(b)) => a == b,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+/// A device that takes WGSL.
+#[derive(Debug)]
+pub struct Device {
+    device: Arc<dyn CommonRuntime>,
+    queue: Queue,
+    options: Options,
+    /// Where those who watch the device write, and how much of it was read.
+    watched: Option<(PathBuf, Cell<usize>)>,
+}
+
+impl Device {
+    /// Opens `host`, `opencl:0`, …; load options follow behind a slash: `host/bodies=2`.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub fn open(name: &str) -> runtime_core::Result<Self> {
+        let (name, words) = name.split_once('/').unwrap_or((name, ""));
+        let mut options = Options::new();
+        let mut lowering = runtime_kernel::wgsl();
+        for (key, value) in words.split('/').filter_map(|word| word.split_once('=')) {
+            match key {
+                "broken" => lowering = host_code::unchecked(),
+                _ => {
+                    options = match value.parse::<bool>() {
+                        Ok(flag) => options.with(key, flag),
+                        Err(_) => options.with(key, value),
+                    }
+                }
+            }
+        }
+        let runtime = Runtime::builder().lower_with(lowering).build();
+        let device = runtime.open(name)?;
+        let queue = device.open_queue(&QueueOptions::default())?;
+        let watched = std::env::var_os(WATCHED).map(|path| (PathBuf::from(path), Cell::new(0)));
+        Ok(Self { device, queue, options, watched })
+    }
+
+    /// What those who watch the device have written since the last time.
+    fn complaint(&self) -> Option<String> {
+        let (path, seen) = self.watched.as_ref()?;
+        let text = std::fs::read_to_string(path).ok()?;
+        let new = text.get(seen.replace(text.len())..)?.trim().to_owned();
+        (!new.is_empty()).then_some(new)
+    }
+
+    /// Loads a case, and calls `tell` around each launch: with nothing before it, with the verdict after it.
+    ///
+    /// # Errors
+    /// The verdict of all launches, where the module does not load.
+    pub fn run(
+        &self,
+        case: &Case,
+        expected: &[Expected],
+        mut tell: impl FnMut(usize, Option<Verdict>),
+    ) -> Result<(), Verdict> {
+        let mut source = ModuleSource::wgsl(&case.text);
+        for (name, value) in case.launches.iter().flat_map(|launch| &launch.constants) {
+            source = source.constant(name, value);
+        }
+        for (key, value) in self.options.iter() {
+            source = source.option(key, value.clone());
+        }
+        let refused = |error: runtime_core::Error| match error.kind() {
+            ErrorKind::Unsupported => Verdict::Unsupported(error.to_string()),
+            _ => Verdict::Refused(error.to_string()),
+        };
+        let module = self.device.load(&source).map_err(refused)?;
+        for (index, (launch, expected)) in case.launches.iter().zip(expected).enumerate() {
+            tell(index, None);
+            let verdict = match self.launch(&module, launch, expected) {
+                Ok(verdict) => self.complaint().map_or(verdict, Verdict::Failed),
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    Verdict::Unsupported(error.to_string())
+                }
+                Err(error) => Verdict::Failed(error.to_string()),
+            };
+            tell(index, Some(verdict));
+        }
+        Ok(())
+    }
+
+    fn launch(
+        &self,
+        module: &runtime_core::Module,
+        launch: &Launch,
+        expected: &Expected,
+    ) -> runtime_core::Result<Verdict> {
+        let kernel = module.kernel(&launch.entry)?;
+        // Some drivers run a kernel in smaller groups than the device's, once it is compiled.
+        let items: u32 = expected.group.iter().product();
+        if let Some(most) = kernel.info().max_group_items.filter(|most| *most < items) {
+            return Ok(Verdict::Unsupported(format!(
+                "groups of {items} items, the kernel's limit is {most}"
+            )));
+        }
+        let places: Vec<_> = (expected.tensors.iter().enumerate())
+            .map(|(index, tensor)| self.place(tensor, (launch.seed + index as u64).is_multiple_of(4)))
+            .collect::<runtime_core::Result<_>>()?;
+        let mut args: Vec<_> = (places.iter().zip(&expected.tensors))
+            .map(|(place, tensor)| match tensor.written {
+                true => Arg::read_write(&place.tensor),
+                false => Arg::read(&place.tensor),
+            })
+            .collect();
+        args.extend(expected.scalars.iter().map(|(scalar, bits)| Arg::scalar_bits(dtype(*scalar), *bits)));
+        let geometry = Geometry::new(launch.groups, expected.group);
+        self.queue.launch(&kernel, &geometry, &args)?.wait_timeout(PATIENCE)?;
+        drop(args);
+        let mut result = Verdict::Same;
+        for (index, (place, tensor)) in places.into_iter().zip(&expected.tensors).enumerate() {
+            if let Err(difference) = place.content().and_then(|content| compare(tensor, &content)) {
+                result = Verdict::Different(format!("tensor {index}{difference}"));
+            }
+        }
+        Ok(result)
+    }
+
+    /// A tensor: on the host between forbidden pages, elsewhere between bytes that are looked at afterwards.
+    fn place(&self, tensor: &interpret::Tensor, at_start: bool) -> runtime_core::Result<Place> {
+        let dtype = tensor.scalar.map_or(DType::U8, dtype);
+        let size = dtype_bytes(dtype);
+        let count = tensor.before.len() / size;
+        if let Some(host) = self.device.as_host() {
+            let memory = Guarded::new(&tensor.before, !at_start, 16)
+                .map_err(|error| runtime_core::Error::new(ErrorKind::OutOfMemory, error.to_string()))?;
+            // SAFETY: the memory is dropped after the tensor and all work on it, which is waited for.
+            let tensor = unsafe { host.import(memory.start(), dtype, &[count]) }?;
+            return Ok(Place { tensor, around: Around::Pages(memory) });
+        }
+        let guard = GUARD_BYTES / size;
+        let whole = self.device.allocate(dtype, &[count + 2 * guard], &Placement::default())?;
+        let guards = [GUARD; GUARD_BYTES];
+        whole.write_bytes(&[&guards[..], &tensor.before, &guards].concat())?;
+        let inner = whole.slice(0, guard..guard + count)?;
+        Ok(Place { tensor: inner, around: Around::Bytes(whole) })
+    }
+}
+
+struct Place {
+    tensor: Tensor,
+    around: Around,
+}
+
+enum Around {
+    Pages(Guarded),
+    Bytes(Tensor),
+}
+
+impl Place {
+    fn content(self) -> Result<Vec<u8>, String> {
+        let Self { tensor, around } = self;
+        drop(tensor);
+        let whole = match around {
+            Around::Pages(memory) => return Ok(memory.content()),
+            Around::Bytes(whole) => whole,
+        };
+        let array = whole.to_array().map_err(|error| format!(": {error}"))?;
+        let (front, rest) = array.bytes().split_at(GUARD_BYTES);
+        let (inner, back) = rest.split_at(rest.len() - GUARD_BYTES);
+        for (side, guard) in [("in front of it", front), ("behind it", back)] {
+            if let Some(at) = guard.iter().position(|byte| *byte != GUARD) {
+                return Err(format!(": byte {at} {side} was written"));
+            }
+        }
+        Ok(inner.to_vec())
+    }
+}
+
+/// Compares every scalar; zeros of both signs are one.
+fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
+    let mut wrong = 0;
+    let mut first = String::new();
+    for (index, slot) in tensor.slots.iter().enumerate() {
+        let word = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            let width = usize::from(slot.scalar.width);
+            word[..width].copy_from_slice(&bytes[slot.offset..slot.offset + width]);
+            u64::from_le_bytes(word)
+        };
+        let (due, is) = (word(&tensor.after), word(content));
+        let sign = 1 << (u32::from(slot.scalar.width) * 8 - 1);
+        let zeros = slot.scalar.kind == ScalarKind::Float && due & !sign == 0 && is & !sign == 0;
+        if due != is && !zeros {
+            wrong += 1;
+            if first.is_empty() {
+                first =
+                    format!(" scalar {index} must be {due:#x}, is {is:#x} (was {:#x})", word(&tensor.before));
+            }
+        }
+    }
+    if wrong == 0 { Ok(()) } else { Err(format!("{first}; {wrong} of {} differ", tensor.slots.len())) }
+}
+
+const fn dtype_bytes(dtype: DType) -> usize {
+    match dtype {
+        DType::U8 => 1,
+        DType::F16 => 2,
+        DType::I64 | DType::U64 | DType::F64 => 8,
+        _ => 4,
+    }
+}
+
+const fn dtype(scalar: naga::Scalar) -> DType {
+    match (scalar.kind, scalar.width) {
+        (ScalarKind::Float, 2) => DType::F16,
+        (ScalarKind::Float, 4) => DType::F32,
+        (ScalarKind::Float, _) => DType::F64,
+        (ScalarKind::Sint, 4) => DType::I32,
+        (ScalarKind::Sint, _) => DType::I64,
+        (_, 4) => DType::U32,
+        (_, _) => DType::U64,
+    }
+}

@@ -1,0 +1,292 @@
+//! The run: random kernels on all devices, what differs made small and written down.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::case::Case;
+use crate::device::Verdict;
+use crate::generate::{Kernel, Without, kernel};
+use crate::interpret::{Invalid, Parsed, interpret};
+use crate::machine::{DEADLINE, HANGS, Machine};
+use crate::shrink::smaller;
+use crate::worker::words;
+
+/// What a verdict says on a device (on any without a name), and why it is no finding.
+const KNOWN: [(&str, &str, &str); 5] = [
+    // Not certain to be uniform by WGSL's rules, of which the generator knows less than a compiler.
+    ("", "refused a barrier must be reached", "a barrier in control flow that may vary"),
+    ("", "refused nested too deep", "brackets beyond the documented depth"),
+    ("", "refused has workgroup memory of", "work-group memory beyond the device's"),
+    ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, and does not find it"),
+    // LLVM's `LiveVariables` in intel-opencl-rt 2026.2; no kernel runs then.
+    ("intel", "crashed signal 11 while it loads", "Intel's compiler ends the process"),
+];
+
+/// Why a verdict is no finding, if that is known.
+fn known(device: &str, verdict: &Verdict) -> Option<&'static str> {
+    known_of("", verdict).or_else(|| known_of(device, verdict))
+}
+
+/// The defect of a device's driver that a verdict shows, if that is known.
+#[must_use]
+pub fn known_of(device: &str, verdict: &Verdict) -> Option<&'static str> {
+    let words = words(verdict);
+    // What is refused names the module first.
+    let says = |text: &str| {
+        let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
+        words.starts_with(kind) && words.contains(rest)
+    };
+    let found = KNOWN.iter().find(|(of, text, _)| *of == device && says(text));
+    found.map(|(_, _, reason)| *reason)
+}
+
+/// Drivers that get the same text: what is wrong on one of them only is that driver's defect.
+const REFEREES: [(&str, &str); 2] = [("opencl:0", "intel"), ("intel", "opencl:0")];
+
+/// Whether another driver gives the right result for a kernel of a module.
+fn is_right_elsewhere(plan: &Plan, device: &str, module: &[&Case], at: usize) -> bool {
+    let Some((_, referee)) = REFEREES.iter().find(|(of, _)| *of == device) else { return false };
+    let mut referee = Machine::new(referee, plan.program.clone(), file(referee));
+    referee.run(module).is_ok_and(|verdicts| verdicts[at] == Verdict::Same)
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The first seed.
+    pub seed: u64,
+    /// Seeds to take, if the time suffices.
+    pub count: u64,
+    /// When to stop.
+    pub time: Duration,
+    /// Kernels of a module.
+    pub module: u64,
+    /// Devices.
+    pub devices: Vec<String>,
+    /// Where findings are written.
+    pub findings: PathBuf,
+    /// How long a finding is made smaller.
+    pub patience: Duration,
+    /// Findings after which the run stops.
+    pub most: usize,
+    /// This program, for its child processes.
+    pub program: PathBuf,
+    /// What kernels do without.
+    pub without: Without,
+}
+
+/// How it went.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Kernels without a difference, by device.
+    pub same: BTreeMap<String, u64>,
+    /// Kernels that a device lacks something for.
+    pub unsupported: BTreeMap<String, u64>,
+    /// Kernels that were not run, by why.
+    pub left_out: BTreeMap<String, u64>,
+    /// The findings.
+    pub findings: Vec<Finding>,
+    /// Devices that are not here, and why.
+    pub absent: BTreeMap<String, String>,
+    /// The seed behind the last one.
+    pub next: u64,
+}
+
+/// Something wrong.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The seed of the kernel.
+    pub seed: u64,
+    /// Where.
+    pub device: String,
+    /// What.
+    pub verdict: Verdict,
+    /// The least of the kernel that shows it.
+    pub case: Case,
+}
+
+/// Kernels of a module that mean something.
+fn valid(seeds: std::ops::Range<u64>, without: Without, report: &mut Report) -> Vec<(u64, Kernel, Case)> {
+    let mut kernels = Vec::new();
+    for seed in seeds {
+        let kernel = kernel(seed, without);
+        let case = kernel.case();
+        match check(&case) {
+            Ok(()) => kernels.push((seed, kernel, case)),
+            Err(reason) => *report.left_out.entry(reason).or_default() += 1,
+        }
+    }
+    kernels
+}
+
+/// Whether a case has a result that all devices must give.
+///
+/// # Errors
+/// Why not.
+pub fn check(case: &Case) -> Result<(), String> {
+    let first = |text: &str| {
+        let line = text.lines().next().unwrap_or_default();
+        // Names and numbers tell one kernel from another, not one reason.
+        line.chars().filter(|c| !c.is_ascii_digit()).collect::<String>()
+    };
+    let parsed = Parsed::new(&case.text).map_err(|error| format!("naga: {}", first(&error)))?;
+    case.launches.iter().try_for_each(|launch| match interpret(&parsed, launch) {
+        Ok(_) => Ok(()),
+        Err(Invalid::Unknown(what)) => Err(format!("interpreter: {what}")),
+        Err(invalid) => Err(invalid.to_string()),
+    })
+}
+
+/// Runs kernels until the time, the seeds or the patience with findings end.
+///
+/// # Errors
+/// Files cannot be written.
+pub fn fuzz(plan: &Plan, mut say: impl FnMut(&str)) -> Result<Report, String> {
+    std::fs::create_dir_all(&plan.findings).map_err(|error| error.to_string())?;
+    let mut machines: Vec<_> =
+        plan.devices.iter().map(|name| Machine::new(name, plan.program.clone(), file(name))).collect();
+    let mut told = Instant::now();
+    let (start, mut report) = (Instant::now(), Report { next: plan.seed, ..Report::default() });
+    while report.next < plan.seed + plan.count && start.elapsed() < plan.time {
+        let end = (report.next + plan.module).min(plan.seed + plan.count);
+        let kernels = valid(report.next..end, plan.without, &mut report);
+        report.next = end;
+        for machine in &mut machines {
+            // Oclgrind takes a hundred times as long as others.
+            let is_due = machine.name != "oclgrind"
+                || plan.devices.len() == 1
+                || (end / plan.module).is_multiple_of(8);
+            if report.absent.contains_key(&machine.name) || !is_due {
+                continue;
+            }
+            module(plan, machine, &kernels, &mut report, &mut say)?;
+        }
+        if told.elapsed() > Duration::from_secs(60) {
+            told = Instant::now();
+            say(&format!("up to seed {end}: {:?} the same", report.same));
+        }
+        if report.findings.len() >= plan.most {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+/// Where the cases of a device are handed over.
+fn file(device: &str) -> PathBuf {
+    let device = device.replace([':', '/', '='], "-");
+    std::env::temp_dir().join(format!("kernel-fuzz-{}-{device}.wgsl", std::process::id()))
+}
+
+/// Runs the kernels of a module on a device.
+fn module(
+    plan: &Plan,
+    machine: &mut Machine,
+    kernels: &[(u64, Kernel, Case)],
+    report: &mut Report,
+    say: &mut impl FnMut(&str),
+) -> Result<(), String> {
+    let cases: Vec<_> = kernels.iter().map(|(_, _, case)| case).collect();
+    let verdicts = match machine.run(&cases) {
+        Ok(verdicts) => verdicts,
+        Err(reason) => {
+            say(&format!("{} is not here: {reason}", machine.name));
+            report.absent.insert(machine.name.clone(), reason);
+            return Ok(());
+        }
+    };
+    for (at, ((seed, kernel, case), verdict)) in kernels.iter().zip(verdicts).enumerate() {
+        let device = machine.name.clone();
+        match &verdict {
+            Verdict::Same => *report.same.entry(device).or_default() += 1,
+            Verdict::Unsupported(_) => *report.unsupported.entry(device).or_default() += 1,
+            wrong => {
+                if let Some(reason) = known(&device, wrong) {
+                    *report.left_out.entry(format!("{device}: {reason}")).or_default() += 1;
+                    continue;
+                }
+                say(&format!("seed {seed} on {device}: {}", first_line(&words(wrong))));
+                if is_only_slow(machine, case, wrong) {
+                    *report.left_out.entry(format!("{device}: too slow on a busy machine")).or_default() += 1;
+                    continue;
+                }
+                let is_alone = alone(machine, case, &verdict);
+                // Only among others: the module stays whole.
+                let (module, at) = if is_alone { (&[case][..], 0) } else { (&cases[..], at) };
+                if is_right_elsewhere(plan, &device, module, at) {
+                    say("  another driver makes it right of the same OpenCL C");
+                    let reason = format!("{device}: wrong, and right on another driver of OpenCL");
+                    *report.left_out.entry(reason).or_default() += 1;
+                    continue;
+                }
+                let (least, verdict) = match is_alone {
+                    true => shrink(machine, kernel, &verdict, plan.patience),
+                    false => (Case::join(module), verdict),
+                };
+                let name = format!("{seed}-{}.wgsl", device.replace([':', '/', '='], "-"));
+                let path = plan.findings.join(name);
+                write(&path, *seed, &device, &verdict, &least)?;
+                say(&format!("  {} lines in {}", least.text.lines().count(), path.display()));
+                report.findings.push(Finding { seed: *seed, device, verdict, case: least });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn first_line(text: &str) -> String {
+    text.replace("\\n", " ").chars().take(200).collect()
+}
+
+/// Whether what seemed to hang ends well when it is alone and has more time.
+fn is_only_slow(machine: &mut Machine, case: &Case, verdict: &Verdict) -> bool {
+    let Verdict::Crashed(how) = verdict else { return false };
+    if !how.starts_with(HANGS) {
+        return false;
+    }
+    machine.set_deadline(5 * DEADLINE);
+    let is_slow = alone(machine, case, &Verdict::Same);
+    machine.set_deadline(DEADLINE);
+    is_slow
+}
+
+fn alone(machine: &mut Machine, case: &Case, verdict: &Verdict) -> bool {
+    machine.run(&[case]).is_ok_and(|verdicts| verdicts[0].is_like(verdict))
+}
+
+fn write(path: &Path, seed: u64, device: &str, verdict: &Verdict, case: &Case) -> Result<(), String> {
+    let words: Vec<_> =
+        words(verdict).replace("\\n", "\n").lines().map(|line| format!("// {line}\n")).collect();
+    let text = format!("// Seed {seed} on {device}:\n{}{case}", words.concat());
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The least kernel found within the time that is wrong in the same way.
+pub fn shrink(machine: &mut Machine, kernel: &Kernel, verdict: &Verdict, time: Duration) -> (Case, Verdict) {
+    let start = Instant::now();
+    let (mut least, mut shown) = (kernel.clone(), verdict.clone());
+    machine.set_deadline(Duration::from_secs(20));
+    // A step that succeeds is followed by those behind it; the first ones come again in the next round.
+    let mut next = 0;
+    let mut shrunk = false;
+    while start.elapsed() < time {
+        // The interpreter's work on candidates counts as well.
+        let candidates = smaller(&least).enumerate().skip(next).take_while(|_| start.elapsed() < time);
+        let valid = candidates.into_iter().find(|(_, candidate)| check(&candidate.case()).is_ok());
+        let Some((at, candidate)) = valid else {
+            if !std::mem::take(&mut shrunk) {
+                break;
+            }
+            next = 0;
+            continue;
+        };
+        let Ok(verdicts) = machine.run(&[&candidate.case()]) else { break };
+        next = at + 1;
+        if verdicts[0].is_like(verdict) {
+            (shown, least, shrunk, next) = (verdicts[0].clone(), candidate, true, at);
+        }
+    }
+    machine.set_deadline(DEADLINE);
+    (least.case(), shown)
+}

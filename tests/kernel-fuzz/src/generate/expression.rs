@@ -1,0 +1,546 @@
+//! Random expressions.
+//!
+//! No operator works on values that a compiler knows alone: WGSL forbids what overflows there. Floats are small whole
+//! numbers, so that every result is exact.
+
+use super::Author;
+use super::scope::{Mode, Space, Variable};
+use crate::tree::{Expression, Scalar, Type};
+
+/// What an expression may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Want {
+    pub(super) depth: usize,
+    /// Only what is the same in all work-items.
+    pub(super) uniform: bool,
+}
+
+impl Want {
+    fn less(self) -> Self {
+        Self { depth: self.depth.saturating_sub(1), ..self }
+    }
+}
+
+const U32: Type = Type::Scalar(Scalar::U32);
+const BOOL: Type = Type::Scalar(Scalar::Bool);
+
+/// The most indices within each other.
+const MOST_INDICES: usize = 16;
+
+impl Author {
+    /// An expression of a type.
+    pub(super) fn expression(&mut self, ty: &Type, want: Want) -> Expression {
+        if want.depth == 0 || self.random.below(5) == 0 {
+            return self.leaf(ty, want);
+        }
+        match ty {
+            Type::Scalar(Scalar::Bool) => self.truth(want),
+            Type::Scalar(scalar) => self.number(*scalar, want),
+            Type::Vector(count, scalar) => self.vector(*count, *scalar, want),
+            Type::Matrix(columns, rows, scalar) => self.matrix(*columns, *rows, *scalar, want),
+            Type::Array(..) | Type::Struct(_) => self.composite(ty, want),
+            Type::Nothing => Expression::new(Type::Nothing, "", Vec::new()),
+        }
+    }
+
+    /// An expression whose value no compiler knows.
+    pub(super) fn unknown(&mut self, ty: &Type, want: Want) -> Expression {
+        for _ in 0..4 {
+            let expression = self.expression(ty, want);
+            if !expression.known {
+                return expression;
+            }
+        }
+        self.seed(ty, want)
+    }
+
+    /// What is known least of all: of the immediates, or the work-item's number.
+    fn seed(&mut self, ty: &Type, want: Want) -> Expression {
+        match ty {
+            Type::Scalar(scalar) => {
+                let word = if want.uniform || self.random.once_in(2) || self.item.is_empty() {
+                    format!("{}.{}", self.immediates, self.first_immediate)
+                } else {
+                    self.item.clone()
+                };
+                let text = match scalar {
+                    Scalar::U32 => word,
+                    Scalar::Bool => format!("({word} > 3u)"),
+                    Scalar::F16 | Scalar::F32 => format!("{}({word} & 7u)", scalar.name()),
+                    _ => format!("{}({word})", scalar.name()),
+                };
+                Expression::new(ty.clone(), &text, Vec::new()).unknown()
+            }
+            Type::Vector(_, scalar) => {
+                let seed = self.seed(&Type::Scalar(*scalar), want);
+                Expression::new(ty.clone(), &format!("{ty}(@)"), vec![seed])
+            }
+            _ => self.composite(ty, Want { depth: 0, ..want }),
+        }
+    }
+
+    /// A literal, a variable or a part of one.
+    pub(super) fn leaf(&mut self, ty: &Type, want: Want) -> Expression {
+        if self.random.below(4) > 0
+            && let Some(part) = self.read(ty, want)
+        {
+            return part;
+        }
+        match ty {
+            Type::Scalar(scalar) => self.literal(*scalar),
+            _ if self.random.once_in(8) => Expression::new(ty.clone(), &ty.zero(), Vec::new()),
+            Type::Nothing => Expression::new(Type::Nothing, "", Vec::new()),
+            _ => self.composite(ty, Want { depth: 0, ..want }),
+        }
+    }
+
+    pub(super) fn literal(&mut self, scalar: Scalar) -> Expression {
+        let lanes = self.lanes as u32;
+        let text = match scalar {
+            Scalar::Bool => self.random.once_in(2).to_string(),
+            Scalar::F16 | Scalar::F32 => {
+                let value = self.random.below(8);
+                format!("{}{value}.0{}", if self.random.once_in(4) { "-" } else { "" }, scalar.suffix())
+            }
+            _ => {
+                let small = self.random.below(12) as u32;
+                let extreme = match scalar {
+                    Scalar::U32 => "4294967295u",
+                    Scalar::I32 => "2147483647i",
+                    Scalar::U64 => "18446744073709551615lu",
+                    _ => "9223372036854775807li",
+                };
+                match self.random.below(10) {
+                    0 => extreme.to_owned(),
+                    1 if scalar.is_signed() => format!("(-{small}{})", scalar.suffix()),
+                    2 => scalar.literal(lanes),
+                    _ => scalar.literal(small),
+                }
+            }
+        };
+        Expression::new(Type::Scalar(scalar), &text, Vec::new())
+    }
+
+    /// A part of a variable.
+    pub(super) fn read(&mut self, ty: &Type, want: Want) -> Option<Expression> {
+        let usable = |author: &Self, variable: &Variable| {
+            (variable.uniform || !want.uniform)
+                && variable.ty.has(ty)
+                && !(variable.space == Space::Tensor && variable.ty == *ty)
+                && author.is_visible(variable)
+                && author.may_read(variable)
+        };
+        let variables: Vec<_> =
+            self.scope.iter().filter(|variable| usable(self, variable)).cloned().collect();
+        if variables.is_empty() {
+            return None;
+        }
+        let variable = self.random.one(&variables).clone();
+        self.note_use(&variable);
+        let whole = self.whole(&variable, want);
+        Some(self.part(whole, ty, want))
+    }
+
+    /// A variable, or the element of a shared array that may be used now.
+    pub(super) fn whole(&mut self, variable: &Variable, want: Want) -> Expression {
+        let Space::Shared(at) = variable.space else { return variable.expression() };
+        let Some((element, count)) = variable.ty.element() else { return variable.expression() };
+        let index = match self.modes[at] {
+            Mode::Own(rotated) => self.own_index(rotated, count),
+            Mode::Read | Mode::Leader => self.index(count, want),
+        };
+        Expression::new(element, &format!("{}[@]", variable.text), vec![index]).unknown()
+    }
+
+    fn own_index(&mut self, rotated: usize, count: usize) -> Expression {
+        let lane = &self.lane;
+        let text = if rotated == 0 { lane.clone() } else { format!("(({lane} + {rotated}u) % {count}u)") };
+        Expression::new(U32, &text, Vec::new()).unknown().place()
+    }
+
+    /// A part of type `ty` of an expression that has one.
+    pub(super) fn part(&mut self, whole: Expression, ty: &Type, want: Want) -> Expression {
+        if whole.ty == *ty {
+            return whole;
+        }
+        let (known, value) = (whole.known, whole.value);
+        let mut part = if let Type::Struct(of) = &whole.ty {
+            let members: Vec<_> = of.members.iter().filter(|(_, member)| member.has(ty)).cloned().collect();
+            let (name, member) = self.random.one(&members).clone();
+            Expression::new(member, &format!("@.{name}"), vec![whole])
+        } else if let Some((element, count)) = whole.ty.element() {
+            if matches!(whole.ty, Type::Vector(..)) && self.random.once_in(2) {
+                let letter = ["x", "y", "z", "w"][self.random.below(count)];
+                Expression::new(element, &format!("@.{letter}"), vec![whole])
+            } else {
+                let index = self.index(count, want);
+                let known = whole.known && index.known;
+                Expression { known, ..Expression::new(element, "@[@]", vec![whole, index]) }
+            }
+        } else {
+            return whole;
+        };
+        // A place of which a part is taken stays a place.
+        if let Some(crate::tree::Part::Expression(base)) = part.parts.first_mut() {
+            base.value = value;
+        }
+        part.known &= known;
+        part.value = value;
+        self.part(part, ty, want)
+    }
+
+    /// An index into `count` elements, in range or not.
+    pub(super) fn index(&mut self, count: usize, want: Want) -> Expression {
+        // What an index reads has an index of its own, and so on.
+        if self.indices == MOST_INDICES {
+            return Expression::new(U32, "0u", Vec::new());
+        }
+        self.indices += 1;
+        let index = self.any_index(count, want);
+        self.indices -= 1;
+        index
+    }
+
+    fn any_index(&mut self, count: usize, want: Want) -> Expression {
+        let mut scalars = vec![Scalar::U32, Scalar::U32, Scalar::I32];
+        if self.wide {
+            scalars.extend([Scalar::I64, Scalar::U64]);
+        }
+        let scalar = *self.random.one(&scalars);
+        let ty = Type::Scalar(scalar);
+        let want = Want { depth: want.depth.min(1), ..want };
+        let n = scalar.literal(count as u32);
+        let hot: Vec<_> = self
+            .scope
+            .iter()
+            .filter(|v| v.ty == ty && !v.known && (v.uniform || !want.uniform))
+            .filter(|v| v.space == Space::Value && self.is_visible(v))
+            .map(Variable::expression)
+            .collect();
+        match self.random.below(10) {
+            0 | 1 => {
+                // naga takes no literal of 64 bits here.
+                let scalar = if scalar.is_signed() { Scalar::I32 } else { Scalar::U32 };
+                let literal = scalar.literal(self.random.below(count.max(1)) as u32);
+                Expression::new(Type::Scalar(scalar), &literal, Vec::new())
+            }
+            2..=5 if !hot.is_empty() => self.random.one(&hot).clone(),
+            6 => {
+                let value = self.unknown(&ty, want);
+                Expression::new(ty, &format!("(@ % {n})"), vec![value])
+            }
+            7 if scalar.is_signed() => {
+                let value = self.unknown(&ty, want);
+                Expression::new(ty, "(-@)", vec![value])
+            }
+            8 => {
+                let value = self.unknown(&ty, want);
+                let last = scalar.literal(count.saturating_sub(1) as u32);
+                let low = scalar.literal(0);
+                let pattern = if scalar.is_signed() {
+                    format!("clamp(@, {low}, {last})")
+                } else {
+                    format!("min(@, {last})")
+                };
+                Expression::new(ty, &pattern, vec![value])
+            }
+            9 => {
+                let value = self.unknown(&ty, want);
+                let by = scalar.literal(1 + self.random.below(5) as u32);
+                let op = ["+", "-", "*"][self.random.below(3)];
+                Expression::new(ty, &format!("(@ {op} {by})"), vec![value])
+            }
+            _ => self.unknown(&ty, want),
+        }
+    }
+
+    fn composite(&mut self, ty: &Type, want: Want) -> Expression {
+        let parts: Vec<Type> = match ty {
+            Type::Struct(of) => of.members.iter().map(|(_, ty)| ty.clone()).collect(),
+            _ => ty.element().map_or(Vec::new(), |(element, count)| vec![element; count]),
+        };
+        if parts.len() > 8 {
+            return Expression::new(ty.clone(), &ty.zero(), Vec::new());
+        }
+        let operands: Vec<_> = parts.iter().map(|part| self.expression(part, want.less())).collect();
+        Expression::new(ty.clone(), &format!("{ty}({})", vec!["@"; parts.len()].join(", ")), operands)
+    }
+
+    fn truth(&mut self, want: Want) -> Expression {
+        let less = want.less();
+        match self.random.below(10) {
+            0..=5 => {
+                let ty = Type::Scalar(self.scalar(false));
+                let (x, y) = (self.unknown(&ty, less), self.expression(&ty, less));
+                let op = *self.random.one(&["==", "!=", "<", "<=", ">", ">="]);
+                Expression::new(BOOL, &format!("(@ {op} @)"), vec![x, y])
+            }
+            6 => {
+                let x = self.unknown(&BOOL, less);
+                Expression::new(BOOL, "(!@)", vec![x])
+            }
+            7 => {
+                let count = 2 + self.random.below(3);
+                let x = self.unknown(&Type::Vector(count, Scalar::Bool), less);
+                let pattern = if self.random.once_in(2) { "any(@)" } else { "all(@)" };
+                Expression::new(BOOL, pattern, vec![x])
+            }
+            _ => {
+                let (x, y) = (self.unknown(&BOOL, less), self.expression(&BOOL, less));
+                let op = *self.random.one(&["&&", "||", "&", "|", "==", "!="]);
+                Expression::new(BOOL, &format!("(@ {op} @)"), vec![x, y])
+            }
+        }
+    }
+
+    fn number(&mut self, scalar: Scalar, want: Want) -> Expression {
+        let (ty, less) = (Type::Scalar(scalar), want.less());
+        match self.random.below(16) {
+            0 => {
+                let condition = self.unknown(&BOOL, less);
+                let (x, y) = (self.expression(&ty, less), self.expression(&ty, less));
+                Expression::new(ty, "select(@, @, @)", vec![x, y, condition])
+            }
+            1 => self.conversion(scalar, less),
+            2 if !want.uniform || self.random.once_in(2) => match self.call_value(&ty, less) {
+                Some(call) => call,
+                None => self.leaf(&ty, want),
+            },
+            3 if scalar.is_integer() && scalar.bits() == 32 => self.counted(scalar, less),
+            4 => {
+                let count = 2 + self.random.below(3);
+                let vector = Type::Vector(count, scalar);
+                let (x, y) = (self.unknown(&vector, less), self.leaf(&vector, less));
+                let dot = Expression::new(ty, "dot(@, @)", vec![x, y]);
+                self.bounded(dot)
+            }
+            5 => {
+                let x = self.unknown(&ty, less);
+                let pattern = if scalar.is_float() || scalar.is_signed() { "(-@)" } else { "(~@)" };
+                Expression::new(ty, pattern, vec![x])
+            }
+            6 | 7 => self.function(&ty, less),
+            8 => self.leaf(&ty, want),
+            _ => self.operator(&ty, less),
+        }
+    }
+
+    /// `x op y` of scalars or vectors of one type.
+    fn operator(&mut self, ty: &Type, want: Want) -> Expression {
+        let scalar = ty.scalar().unwrap_or(Scalar::U32);
+        let x = self.unknown(ty, want);
+        if scalar.is_float() {
+            let y = self.expression(ty, want);
+            let op = *self.random.one(&["+", "-", "*"]);
+            let result = Expression::new(ty.clone(), &format!("(@ {op} @)"), vec![x, y]);
+            return self.bounded(result);
+        }
+        match self.random.below(10) {
+            0 | 1 => {
+                let amount = match ty {
+                    Type::Vector(count, _) => Type::Vector(*count, Scalar::U32),
+                    _ => U32,
+                };
+                // An amount that a compiler knows must be below the width.
+                let y = if let Type::Vector(count, _) = amount {
+                    let x = self.unknown(&U32, want);
+                    Expression::new(amount, &format!("vec{count}<u32>(@)"), vec![x])
+                } else if self.random.once_in(2) {
+                    let text = format!("{}u", self.random.below(scalar.bits() as usize));
+                    Expression::new(U32, &text, Vec::new())
+                } else {
+                    self.unknown(&U32, want)
+                };
+                let op = *self.random.one(&["<<", ">>"]);
+                Expression::new(ty.clone(), &format!("(@ {op} @)"), vec![x, y])
+            }
+            2 | 3 => {
+                let op = *self.random.one(&["/", "%"]);
+                // A compiler that knows a divisor refuses 0.
+                let y = if let Type::Vector(..) = ty {
+                    let y = self.unknown(&Type::Scalar(scalar), want);
+                    Expression::new(ty.clone(), &format!("{ty}(@)"), vec![y])
+                } else if self.random.once_in(2) {
+                    let text = scalar.literal(1 + self.random.below(9) as u32);
+                    Expression::new(ty.clone(), &text, Vec::new())
+                } else {
+                    self.unknown(ty, want)
+                };
+                Expression::new(ty.clone(), &format!("(@ {op} @)"), vec![x, y])
+            }
+            _ => {
+                let y = self.expression(ty, want);
+                let op = *self.random.one(&["+", "-", "*", "&", "|", "^", "+", "-"]);
+                Expression::new(ty.clone(), &format!("(@ {op} @)"), vec![x, y])
+            }
+        }
+    }
+
+    /// Keeps a float result small.
+    pub(super) fn bounded(&mut self, x: Expression) -> Expression {
+        let ty = x.ty.clone();
+        let Some(scalar) = ty.scalar().filter(|scalar| scalar.is_float()) else { return x };
+        if matches!(ty, Type::Matrix(..)) {
+            return x;
+        }
+        if matches!(x.parts.first(), Some(crate::tree::Part::Text(text)) if text.starts_with("clamp(")) {
+            return x;
+        }
+        let bound = if scalar == Scalar::F16 { "11.0h" } else { "60.0f" };
+        let (low, high) = match ty {
+            Type::Scalar(_) => (format!("-{bound}"), bound.to_owned()),
+            _ => (format!("{ty}(-{bound})"), format!("{ty}({bound})")),
+        };
+        Expression::new(ty, &format!("clamp(@, {low}, {high})"), vec![x])
+    }
+
+    fn function(&mut self, ty: &Type, want: Want) -> Expression {
+        let scalar = ty.scalar().unwrap_or(Scalar::U32);
+        let x = self.unknown(ty, want);
+        let pattern = if scalar.is_float() {
+            let half = format!("0.5{}", scalar.suffix());
+            let patterns = ["abs(@)", "min(@, @)", "max(@, @)", "sign(@)"];
+            match self.random.below(6) {
+                0 => format!("floor(@ * {half})"),
+                1 => format!("{}(@ * {half})", self.random.one(&["trunc", "ceil", "round"])),
+                _ => (*self.random.one(&patterns)).to_owned(),
+            }
+        } else {
+            let mut patterns = vec!["abs(@)", "min(@, @)", "max(@, @)", "clamp(@, @, @)"];
+            if scalar.is_signed() {
+                patterns.push("sign(@)");
+            }
+            (*self.random.one(&patterns)).to_owned()
+        };
+        let mut operands = vec![x];
+        while operands.len() < pattern.matches('@').count() {
+            operands.push(self.unknown(ty, want));
+        }
+        Expression::new(ty.clone(), &pattern, operands)
+    }
+
+    /// Functions of bits.
+    fn counted(&mut self, scalar: Scalar, want: Want) -> Expression {
+        let ty = Type::Scalar(scalar);
+        let x = self.unknown(&ty, want);
+        match self.random.below(4) {
+            0 => {
+                let (offset, count) = (self.unknown(&U32, want), self.unknown(&U32, want));
+                Expression::new(ty, "extractBits(@, @, @)", vec![x, offset, count])
+            }
+            1 => {
+                let y = self.unknown(&ty, want);
+                let (offset, count) = (self.random.below(20), self.random.below(12));
+                Expression::new(ty, &format!("insertBits(@, @, {offset}u, {count}u)"), vec![x, y])
+            }
+            _ => {
+                let names = [
+                    "countOneBits",
+                    "countLeadingZeros",
+                    "countTrailingZeros",
+                    "reverseBits",
+                    "firstLeadingBit",
+                    "firstTrailingBit",
+                ];
+                let name = self.random.one(&names);
+                Expression::new(ty, &format!("{name}(@)"), vec![x])
+            }
+        }
+    }
+
+    /// A value of another type as this one.
+    fn conversion(&mut self, to: Scalar, want: Want) -> Expression {
+        let (from, ty) = (self.scalar(true), Type::Scalar(to));
+        let x = self.unknown(&Type::Scalar(from), want);
+        let name = to.name();
+        let pattern = match (from, to) {
+            (from, to) if from.is_float() && to.is_float() => {
+                return {
+                    let x = self.bounded(x);
+                    Expression::new(
+                        ty,
+                        &format!("{name}(clamp(@, -11.0{0}, 11.0{0}))", from.suffix()),
+                        vec![x],
+                    )
+                };
+            }
+            (from, Scalar::U32 | Scalar::U64) if from.is_float() => format!("{name}(abs(@))"),
+            (Scalar::Bool, _) => format!("{name}(@)"),
+            (from, to) if to.is_float() => format!("{name}(@ % {})", from.literal(9)),
+            (Scalar::I32, Scalar::U32) | (Scalar::U32, Scalar::I32) if self.random.once_in(2) => {
+                format!("bitcast<{name}>(@)")
+            }
+            _ => format!("{name}(@)"),
+        };
+        Expression::new(ty, &pattern, vec![x])
+    }
+
+    fn vector(&mut self, count: usize, scalar: Scalar, want: Want) -> Expression {
+        let (ty, less) = (Type::Vector(count, scalar), want.less());
+        match self.random.below(10) {
+            0 => {
+                let x = self.expression(&Type::Scalar(scalar), less);
+                Expression::new(ty.clone(), &format!("{ty}(@)"), vec![x])
+            }
+            1 => {
+                let other = 2 + self.random.below(3);
+                let x = self.leaf(&Type::Vector(other, scalar), less);
+                let letters: String =
+                    (0..count).map(|_| ['x', 'y', 'z', 'w'][self.random.below(other)]).collect();
+                Expression::new(ty, &format!("@.{letters}"), vec![x])
+            }
+            2 => {
+                let of = Type::Vector(count, Scalar::Bool);
+                let condition = self.unknown(&of, less);
+                let (x, y) = (self.expression(&ty, less), self.expression(&ty, less));
+                Expression::new(ty, "select(@, @, @)", vec![x, y, condition])
+            }
+            3..=5 if scalar == Scalar::Bool => {
+                let of = Type::Vector(count, self.scalar(false));
+                let (x, y) = (self.unknown(&of, less), self.expression(&of, less));
+                let op = *self.random.one(&["==", "!=", "<", "<=", ">", ">="]);
+                Expression::new(ty, &format!("(@ {op} @)"), vec![x, y])
+            }
+            6 if scalar.is_float() => {
+                let columns = 2 + self.random.below(3);
+                let m = self.unknown(&Type::Matrix(columns, count, scalar), less);
+                let v = self.leaf(&Type::Vector(columns, scalar), less);
+                let product = Expression::new(ty, "(@ * @)", vec![m, v]);
+                self.bounded(product)
+            }
+            3..=5 if scalar != Scalar::Bool => self.operator(&ty, less),
+            7 if scalar != Scalar::Bool => self.function(&ty, less),
+            8 if scalar != Scalar::Bool => {
+                let (x, y) = (self.unknown(&ty, less), self.expression(&Type::Scalar(scalar), less));
+                let op = *self.random.one(&["+", "-", "*"]);
+                let sum = Expression::new(ty, &format!("(@ {op} @)"), vec![x, y]);
+                self.bounded(sum)
+            }
+            _ => self.composite(&ty, want),
+        }
+    }
+
+    fn matrix(&mut self, columns: usize, rows: usize, scalar: Scalar, want: Want) -> Expression {
+        let (ty, less) = (Type::Matrix(columns, rows, scalar), want.less());
+        if self.random.once_in(3) {
+            let x = self.unknown(&Type::Matrix(rows, columns, scalar), less);
+            return Expression::new(ty, "transpose(@)", vec![x]);
+        }
+        self.composite(&ty, want)
+    }
+
+    /// A scalar type; `all` with `bool`.
+    pub(super) fn scalar(&mut self, all: bool) -> Scalar {
+        let mut scalars = vec![Scalar::I32, Scalar::U32, Scalar::U32, Scalar::I32, Scalar::F32];
+        if all {
+            scalars.push(Scalar::Bool);
+        }
+        if self.wide {
+            scalars.extend([Scalar::I64, Scalar::U64]);
+        }
+        if self.half {
+            scalars.push(Scalar::F16);
+        }
+        *self.random.one(&scalars)
+    }
+}

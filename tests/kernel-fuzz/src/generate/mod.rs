@@ -1,0 +1,546 @@
+//! Random kernels.
+//!
+//! They are valid and give the same on every device: each work-item writes elements of its own, or those that a phase
+//! between barriers gives it; atomics commute; loops are short. What goes wrong in spite of that, the interpreter refuses.
+
+mod declarations;
+mod expression;
+mod function;
+mod scope;
+mod statement;
+
+use std::rc::Rc;
+
+use portable::random::Random;
+
+use crate::case::{Case, Launch};
+use crate::tree::{self, Expression, Scalar, Statement, Struct, Type};
+use expression::Want;
+use function::Function;
+use scope::{Around, Mode, Space, Variable};
+
+const U32: Type = Type::Scalar(Scalar::U32);
+
+/// A kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// The declarations of its module.
+    pub declarations: Vec<Statement>,
+    /// How it is launched.
+    pub launch: Launch,
+    /// Lines in front: `enable f16;`.
+    pub enables: Vec<String>,
+}
+
+impl Kernel {
+    /// It as WGSL with its launch.
+    #[must_use]
+    pub fn case(&self) -> Case {
+        let enables: String = self.enables.iter().map(|name| format!("enable {name};\n")).collect();
+        Case { launches: vec![self.launch.clone()], text: enables + &tree::text(&self.declarations) }
+    }
+}
+
+/// What kernels are made without, while it is known to be wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Without {
+    /// Work-group memory that starts as zeros: each work-item clears its element first.
+    pub zeros: bool,
+    /// Pointers to elements as arguments.
+    pub element_pointers: bool,
+}
+
+impl Without {
+    /// Those of their names between commas.
+    ///
+    /// # Errors
+    /// The name that there is not.
+    pub fn parse(names: &str) -> Result<Self, String> {
+        let mut without = Self::default();
+        for name in names.split(',') {
+            match name {
+                "zeros" => without.zeros = true,
+                "element-pointers" => without.element_pointers = true,
+                _ => return Err(format!("`{name}`: kernels can be made without zeros, element-pointers")),
+            }
+        }
+        Ok(without)
+    }
+}
+
+/// What kernels may use beyond what every device has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// `i64` and `u64`.
+    pub wide: bool,
+    /// `f16`.
+    pub half: bool,
+}
+
+impl Features {
+    /// Those of the kernels of a seed: of ten modules of 32 kernels six are plain, three wide, one with `f16`.
+    #[must_use]
+    pub const fn of(seed: u64) -> Self {
+        match seed / 32 % 10 {
+            2 | 5 | 8 => Self { wide: true, half: false },
+            9 => Self { wide: false, half: true },
+            _ => Self { wide: false, half: false },
+        }
+    }
+}
+
+/// Makes a text.
+struct Author {
+    random: Random,
+    /// What the names of the module end in.
+    tag: String,
+    /// The number of the work-item; nothing in a helper function.
+    item: String,
+    /// Its number in its group.
+    lane: String,
+    lanes: usize,
+    immediates: String,
+    first_immediate: String,
+    scope: Vec<Variable>,
+    /// Where the innermost block begins in `scope`.
+    opened: usize,
+    forbidden: Vec<String>,
+    modes: Vec<Mode>,
+    /// Indices that stand within each other here.
+    indices: usize,
+    counting: bool,
+    deepest: usize,
+    wide: bool,
+    half: bool,
+    structs: Vec<Rc<Struct>>,
+    globals: Vec<Statement>,
+    functions: Vec<Function>,
+    privates: Vec<(String, Type)>,
+    /// Private variables that the function uses.
+    used: Vec<String>,
+    without: Without,
+    fuel: usize,
+    /// Calls that may still be written.
+    calls: usize,
+    names: usize,
+    result: Option<Type>,
+    output: Option<String>,
+    /// Words of output of a work-item.
+    words: usize,
+    own_tensor: Option<(String, Type)>,
+    /// A tensor of integers that work-items sum up in rows, in some kernels.
+    rows: Option<(String, Scalar)>,
+    /// All tensors.
+    tensors: Vec<String>,
+    totals: Option<String>,
+    /// The override that is the size of a group.
+    size_name: Option<String>,
+    /// Atomics in work-group memory, one for each work-item.
+    own_atomics: Option<String>,
+    workgroup_counters: Option<String>,
+    counters: usize,
+    cell: Option<String>,
+}
+
+/// Names that mean something in C, OpenCL C, CUDA C++ or what is printed there, and nothing in WGSL.
+const NAMES: [&str; 52] = [
+    "LANES",
+    "int",
+    "float4",
+    "FLT_MAX",
+    "M_PI",
+    "main",
+    "I",
+    "half",
+    "uint",
+    "size_t",
+    "printf",
+    "INT_MAX",
+    "linux",
+    "unix",
+    "errno",
+    "get_global_id",
+    "barrier",
+    "threadIdx",
+    "signed",
+    "long",
+    "short",
+    "char",
+    "double",
+    "kernel",
+    "global",
+    "local",
+    "constant",
+    "complex",
+    "NAN",
+    "INFINITY",
+    "y0",
+    "j1",
+    "gamma",
+    "index",
+    "read",
+    "write",
+    "uint32_t",
+    "memcpy",
+    "first_0_",
+    "at",
+    "x_",
+    "item",
+    "group",
+    "HUGE_VAL",
+    "blockDim",
+    "ulong",
+    "rint",
+    "lane",
+    "self_",
+    "tid",
+    "value",
+    "M_E",
+];
+
+/// Sizes of groups.
+const SIZES: [[u32; 3]; 16] = [
+    [1, 1, 1],
+    [2, 1, 1],
+    [3, 1, 1],
+    [7, 1, 1],
+    [16, 1, 1],
+    [13, 1, 1],
+    [64, 1, 1],
+    [4, 4, 1],
+    [5, 3, 1],
+    [2, 3, 2],
+    [1, 8, 1],
+    [32, 1, 1],
+    [33, 1, 1],
+    [256, 1, 1],
+    [8, 8, 4],
+    [300, 1, 1],
+];
+
+/// The kernel of a seed.
+#[must_use]
+pub fn kernel(seed: u64, without: Without) -> Kernel {
+    let features = Features::of(seed);
+    let mut random = Random::new(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1234);
+    let size = *random.one(&SIZES);
+    let lanes = size.iter().product::<u32>() as usize;
+    let tag = format!("_{seed}");
+    let mut author = Author {
+        item: String::new(),
+        lane: String::new(),
+        lanes,
+        immediates: format!("s{tag}"),
+        first_immediate: String::new(),
+        scope: Vec::new(),
+        opened: 0,
+        forbidden: Vec::new(),
+        modes: Vec::new(),
+        indices: 0,
+        counting: true,
+        deepest: 3,
+        wide: features.wide,
+        half: features.half,
+        structs: Vec::new(),
+        globals: Vec::new(),
+        functions: Vec::new(),
+        privates: Vec::new(),
+        used: Vec::new(),
+        without,
+        fuel: 8 + random.below(44),
+        calls: 0,
+        names: 0,
+        result: None,
+        output: None,
+        words: 3,
+        own_tensor: None,
+        rows: None,
+        tensors: Vec::new(),
+        totals: None,
+        size_name: None,
+        own_atomics: None,
+        workgroup_counters: None,
+        counters: 4,
+        cell: None,
+        random,
+        tag,
+    };
+    author.kernel(size, features, seed)
+}
+
+impl Author {
+    fn kernel(&mut self, size: [u32; 3], features: Features, seed: u64) -> Kernel {
+        self.declare_structs();
+        let scalars = self.declare_immediates();
+        let groups = *self.random.one(&[[1, 1, 1], [2, 1, 1], [3, 1, 1], [2, 2, 1]]);
+        let total = self.lanes * groups.iter().product::<u32>() as usize;
+        let mut lengths = self.declare_tensors(total);
+        if seed % 8 == 2 {
+            lengths.push(self.declare_rows(lengths.len(), total));
+        }
+        let constants = self.declare_overrides();
+        self.declare_privates();
+        let mut functions = Vec::new();
+        let count = self.random.below(4);
+        self.calls = 2;
+        for at in 0..count {
+            functions.push(self.function_declaration(at));
+        }
+        self.calls = 4;
+        let shared = self.shared_arrays();
+        let entry = self.entry(size, &shared);
+        let mut declarations = std::mem::take(&mut self.globals);
+        declarations.extend(functions);
+        declarations.push(entry);
+        let launch =
+            Launch { entry: format!("k{}", self.tag), groups, lengths, scalars, constants, seed: seed + 1 };
+        let enables = features.half.then(|| "f16".to_owned()).into_iter().collect();
+        Kernel { declarations, launch, enables }
+    }
+
+    fn global(&mut self, text: &str) {
+        self.globals.push(Statement::new(text, Vec::new()));
+    }
+
+    fn entry(&mut self, size: [u32; 3], shared: &[Variable]) -> Statement {
+        let [x, y, z] = size;
+        let lanes = self.lanes;
+        let line = |text: &str| Statement::new(text, Vec::new());
+        let mut body = Vec::new();
+        let one_row = y * z == 1 && self.random.below(3) > 0;
+        let lane = if one_row { "local.x" } else { "at_lane" };
+        body.push(line(&format!("let gid = (group.y * count.x + group.x) * {lanes}u + {lane};")));
+        body.push(line(&format!("let lid = {lane};")));
+        let names = if one_row { ["lid", "local.x"] } else { ["lid", "at_lane"] };
+        (self.item, self.lane) = ("gid".to_owned(), (*self.random.one(&names)).to_owned());
+        self.scope.push(Variable::value("gid", U32, false));
+        self.scope.push(Variable::value("lid", U32, false));
+        let three = Type::Vector(3, Scalar::U32);
+        self.scope.push(Variable::value("id", three.clone(), false));
+        self.scope.push(Variable::value("local", three.clone(), false));
+        self.scope.push(Variable::value("group", three.clone(), true));
+        self.scope.push(Variable::value("count", three, true));
+        self.scope.extend(shared.iter().cloned());
+        if let Some((name, element)) = self.own_tensor.clone() {
+            let text = format!("{name}[gid]");
+            let variable = Variable::value(&text, element, false);
+            self.scope.push(Variable { writable: true, ..variable });
+        }
+        self.opened = self.scope.len();
+        if self.without.zeros {
+            body.extend(self.cleared(shared));
+        }
+        let barriers = self.random.below(4) > 0;
+        let around = Around {
+            uniform: true,
+            depth: self.deepest,
+            loops: 0,
+            breaks: false,
+            continues: false,
+            returns: !barriers || self.random.once_in(8),
+            barriers,
+        };
+        if !barriers && self.random.once_in(2) {
+            self.fuel = 30;
+        }
+        let length = 4 + self.random.below(8);
+        body.extend(self.statements(around, length));
+        if barriers {
+            let around = Around { uniform: false, returns: true, barriers: false, ..around };
+            self.fuel = self.fuel.min(20);
+            body.extend(self.statements(around, 4));
+        }
+        body.extend(self.dump());
+        let x = match &self.size_name {
+            Some(name) if y * z == 1 => name.clone(),
+            _ => x.to_string(),
+        };
+        let head = format!(
+            "\u{1}compute \u{1}workgroup_size({x}, {y}, {z})\nfn k{}(\u{1}builtin(global_invocation_id) id: vec3u, \
+             \u{1}builtin(local_invocation_id) local: vec3u, \u{1}builtin(workgroup_id) group: vec3u, \
+             \u{1}builtin(num_workgroups) count: vec3u, \u{1}builtin(local_invocation_index) at_lane: u32) ",
+            self.tag
+        );
+        line(&head).block("", body)
+    }
+
+    /// Clears what work-group memory there is.
+    fn cleared(&self, shared: &[Variable]) -> Vec<Statement> {
+        let line = |text: &str| Statement::new(text, Vec::new());
+        let mut body = Vec::new();
+        for variable in shared {
+            let zero = variable.ty.element().map_or(String::new(), |(element, _)| element.zero());
+            body.push(line(&format!("{}[{}] = {zero};", variable.name, self.lane)));
+        }
+        if let Some(counters) = &self.workgroup_counters {
+            let each = line(&format!("for (var i = 0u; i < {}u; i++) ", self.counters));
+            let each = each.block("", vec![line(&format!("atomicStore(&{counters}[i], 0u);"))]);
+            body.push(line(&format!("if {} == 0u ", self.lane)).block("", vec![each]));
+        }
+        if !body.is_empty() {
+            body.push(line("workgroupBarrier();"));
+        }
+        body
+    }
+
+    /// Writes what the variables hold at the end.
+    fn dump(&mut self) -> Vec<Statement> {
+        let Some(output) = self.output.clone() else { return Vec::new() };
+        let variables: Vec<_> = self
+            .scope
+            .iter()
+            .filter(|v| v.writable && !matches!(v.space, Space::Shared(_)) && self.is_visible(v))
+            .cloned()
+            .collect();
+        let mut block = Vec::new();
+        for name in &self.tensors {
+            let (item, words) = (&self.item, self.words);
+            let text = format!("{output}[{item} * {words}u] += arrayLength(&{name});");
+            block.push(Statement::new(&text, Vec::new()));
+        }
+        for variable in variables {
+            for _ in 0..2 {
+                let whole = variable.expression();
+                let scalars = [
+                    Scalar::U32,
+                    Scalar::I32,
+                    Scalar::Bool,
+                    Scalar::F32,
+                    Scalar::I64,
+                    Scalar::U64,
+                    Scalar::F16,
+                ];
+                let scalars: Vec<_> =
+                    scalars.into_iter().filter(|s| whole.ty.has(&Type::Scalar(*s))).collect();
+                if scalars.is_empty() {
+                    continue;
+                }
+                let scalar = *self.random.one(&scalars);
+                let part = self.part(whole, &Type::Scalar(scalar), Want { depth: 0, uniform: false });
+                let pattern = match scalar {
+                    Scalar::F16 | Scalar::F32 => "u32(i32(@))",
+                    Scalar::Bool => "select(3u, 5u, @)",
+                    _ => "u32(@)",
+                };
+                let value = Expression::new(U32, pattern, vec![part]);
+                let at = self.random.below(self.words);
+                let (item, words) = (&self.item, self.words);
+                let place = format!("{output}[{item} * {words}u + {at}u]");
+                block.push(Statement::new(&format!("{place} = {place} * 31u + @;"), vec![value]));
+            }
+        }
+        block
+    }
+
+    /// A type for variables; deeper ones are arrays and structures of others.
+    pub(super) fn ty(&mut self, depth: usize) -> Type {
+        match self.random.below(10) {
+            0 | 1 => Type::Vector(2 + self.random.below(3), self.scalar(true)),
+            2 if self.random.once_in(3) => {
+                let scalar = if self.half && self.random.once_in(2) { Scalar::F16 } else { Scalar::F32 };
+                Type::Matrix(2 + self.random.below(3), 2 + self.random.below(3), scalar)
+            }
+            3 | 4 if depth > 0 => {
+                let element = self.ty(depth - 1);
+                Type::Array(Box::new(element), 1 + self.random.below(5))
+            }
+            5 if depth > 0 && !self.structs.is_empty() => {
+                Type::Struct(self.random.one(&self.structs.clone()).clone())
+            }
+            _ => Type::Scalar(self.scalar(true)),
+        }
+    }
+
+    /// A type of the elements of tensors: without `bool`.
+    fn ty_in_memory(&mut self) -> Type {
+        loop {
+            let ty = self.ty(2);
+            if !ty.any(|scalar| scalar == Scalar::Bool) {
+                return ty;
+            }
+        }
+    }
+
+    /// A name that is not taken in the innermost block.
+    pub(super) fn name(&mut self) -> String {
+        self.names += 1;
+        for _ in 0..4 {
+            let name = match self.random.below(3) {
+                0 => (*self.random.one(&NAMES)).to_owned(),
+                1 => format!("v{}", self.random.below(6)),
+                _ => format!("v{}", self.names + 6),
+            };
+            let taken = self.scope[self.opened..].iter().any(|variable| variable.name == name)
+                || self.forbidden.contains(&name)
+                || ["item", "group", "lane", "local"].contains(&name.as_str());
+            if !taken {
+                return name;
+            }
+        }
+        format!("v{}", self.names + 6)
+    }
+
+    fn is_visible(&self, variable: &Variable) -> bool {
+        self.scope.iter().rev().find(|other| other.name == variable.name).is_some_and(|last| {
+            last.text == variable.text && last.ty == variable.ty && last.space == variable.space
+        })
+    }
+
+    fn may_read(&self, variable: &Variable) -> bool {
+        !matches!(variable.space, Space::Shared(at) if self.modes[at] == Mode::Leader)
+    }
+
+    fn note_use(&mut self, variable: &Variable) {
+        if variable.space == Space::Private {
+            self.used.push(variable.name.clone());
+        }
+    }
+
+    fn open(&mut self) -> (usize, usize) {
+        let kept = (self.scope.len(), self.opened);
+        self.opened = kept.0;
+        kept
+    }
+
+    fn close(&mut self, (length, opened): (usize, usize)) -> Vec<Variable> {
+        self.opened = opened;
+        self.scope.split_off(length)
+    }
+
+    /// A loop's own counter, that nothing in the loop may hide or write.
+    fn forbid(&mut self, name: &str) {
+        self.forbidden.push(name.to_owned());
+    }
+
+    fn allow(&mut self, name: &str) {
+        self.forbidden.retain(|other| other != name);
+    }
+
+    /// Begins a helper function: of the variables only those of the module are left.
+    fn enter(&mut self) -> Vec<Variable> {
+        self.used = Vec::new();
+        self.opened = self.scope.len();
+        self.scope.clone()
+    }
+
+    /// Ends it; tells the private variables that it uses.
+    fn leave_function(&mut self, kept: Vec<Variable>) -> Vec<String> {
+        self.scope = kept;
+        self.result = None;
+        std::mem::take(&mut self.used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without a bound, these two need more stack than a thread has.
+    #[test]
+    fn indices_within_indices_come_to_an_end() {
+        for seed in [118_589_935_170, 310_000_000_451] {
+            let text = kernel(seed, Without::default()).case().text;
+            assert!(text.contains("@compute"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,592 @@
+//! Random statements.
+
+use super::Author;
+use super::expression::Want;
+use super::scope::{Around, Mode, Space, Variable};
+use crate::tree::{Expression, Scalar, Statement, Type};
+
+const U32: Type = Type::Scalar(Scalar::U32);
+
+type Block = Vec<Statement>;
+
+impl Author {
+    /// A block of its own scope.
+    pub(super) fn block(&mut self, around: Around, length: usize) -> Block {
+        let kept = self.open();
+        let block = self.statements(around, length);
+        self.close(kept);
+        block
+    }
+
+    /// A block with barriers in it leaves the shared arrays as it found them.
+    fn restoring(&mut self, around: Around, length: usize) -> Block {
+        let (kept, modes) = (self.open(), self.modes.clone());
+        let mut block = self.statements(around, length);
+        if self.modes != modes {
+            block.push(Statement::new("workgroupBarrier();", Vec::new()));
+            self.modes = modes;
+        }
+        self.close(kept);
+        block
+    }
+
+    fn inner(&mut self, around: Around, length: usize) -> Block {
+        if around.barriers { self.restoring(around, length) } else { self.block(around, length) }
+    }
+
+    /// Statements in the scope that is open.
+    pub(super) fn statements(&mut self, around: Around, length: usize) -> Block {
+        let mut block = Vec::new();
+        for _ in 0..length {
+            if self.fuel == 0 {
+                break;
+            }
+            self.fuel -= 1;
+            self.statement(around, &mut block);
+        }
+        block
+    }
+
+    fn want(&mut self, uniform: bool) -> Want {
+        Want { depth: 1 + self.random.below(3), uniform }
+    }
+
+    fn statement(&mut self, around: Around, block: &mut Block) {
+        let nests = around.depth > 0;
+        let inner = Around { depth: around.depth.saturating_sub(1), ..around };
+        if let Some((tensor, scalar)) = self.rows.clone()
+            && !self.item.is_empty()
+            && around.loops < 3
+            && self.random.once_in(6)
+        {
+            return self.row_sum((&tensor, scalar), inner, block);
+        }
+        match self.random.below(24) {
+            0..=2 => self.declare(around, block),
+            3..=6 => self.assign(around, block),
+            7 | 8 if nests => self.branch(inner, block),
+            9 if nests => self.switch(inner, block),
+            10 | 11 if nests && around.loops < 3 => self.for_loop(inner, block),
+            12 if nests && around.loops < 3 => self.while_loop(inner, block),
+            13 if nests && around.loops < 3 => self.plain_loop(inner, block),
+            14 | 15 => self.leave(around, block),
+            16 | 17 if !self.item.is_empty() => self.output(block),
+            18 => self.atomic(around, block),
+            19 | 20 if around.barriers => self.barrier(around, block),
+            21 => self.call(around, block),
+            22 if nests => {
+                let inside = self.block(Around { barriers: false, ..inner }, 2);
+                block.push(Statement(Vec::new()).block("", inside));
+            }
+            23 => self.pointer(around, block),
+            _ => self.assign(around, block),
+        }
+    }
+
+    fn declare(&mut self, around: Around, block: &mut Block) {
+        let uniform = around.uniform && self.random.once_in(4);
+        let ty = self.ty(2);
+        let want = self.want(uniform);
+        let value = self.expression(&ty, want);
+        let value = self.bounded(value);
+        let name = self.name();
+        let known = value.known;
+        match self.random.below(4) {
+            0 | 1 => {
+                block.push(Statement::new(&format!("let {name} = @;"), vec![value]));
+                self.scope.push(Variable { known, ..Variable::value(&name, ty, uniform) });
+            }
+            kind => {
+                let statement = if kind == 2 && self.random.once_in(2) {
+                    Statement::new(&format!("var {name}: {ty};"), Vec::new())
+                } else {
+                    Statement::new(&format!("var {name}: {ty} = @;"), vec![value])
+                };
+                block.push(statement);
+                let variable = Variable::value(&name, ty, uniform);
+                self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
+            }
+        }
+    }
+
+    /// A place that a statement may write, and whether what is written must be uniform.
+    fn target(&mut self, around: Around) -> Option<(Expression, bool)> {
+        let usable = |author: &Self, variable: &Variable| {
+            variable.writable
+                && (around.uniform || !variable.uniform)
+                && author.is_visible(variable)
+                && match variable.space {
+                    Space::Shared(at) => matches!(author.modes[at], Mode::Own(_)),
+                    _ => true,
+                }
+        };
+        let variables: Vec<_> =
+            self.scope.iter().filter(|variable| usable(self, variable)).cloned().collect();
+        if variables.is_empty() {
+            return None;
+        }
+        let variable = self.random.one(&variables).clone();
+        self.note_use(&variable);
+        let want = Want { depth: 1, uniform: variable.uniform };
+        let whole = self.whole(&variable, want).place();
+        let ty = self.some_part(&whole.ty.clone());
+        Some((self.part(whole, &ty, want), variable.uniform))
+    }
+
+    /// The type of a part of a value, or of the whole.
+    fn some_part(&mut self, ty: &Type) -> Type {
+        if matches!(ty, Type::Scalar(_)) || self.random.once_in(4) {
+            return ty.clone();
+        }
+        match ty {
+            Type::Struct(of) => {
+                let member = self.random.one(&of.members).1.clone();
+                self.some_part(&member)
+            }
+            _ => ty.element().map_or_else(|| ty.clone(), |(element, _)| self.some_part(&element)),
+        }
+    }
+
+    fn assign(&mut self, around: Around, block: &mut Block) {
+        let Some((place, uniform)) = self.target(around) else { return self.declare(around, block) };
+        let (ty, want) = (place.ty.clone(), self.want(uniform));
+        let scalar = ty.scalar().filter(|_| matches!(ty, Type::Scalar(_) | Type::Vector(..)));
+        match (scalar, self.random.below(5)) {
+            (Some(scalar), 0) if scalar.is_integer() => {
+                let value = self.unknown(&ty, want);
+                let op = *self.random.one(&["+=", "-=", "*=", "&=", "|=", "^=", "/=", "%="]);
+                block.push(Statement::new(&format!("@ {op} @;"), vec![place, value]));
+            }
+            (Some(scalar), 1) if scalar.is_integer() && matches!(ty, Type::Scalar(_)) => {
+                let op = *self.random.one(&["++", "--"]);
+                block.push(Statement::new(&format!("@{op};"), vec![place]));
+            }
+            _ => {
+                let value = self.expression(&ty, want);
+                let value = self.bounded(value);
+                block.push(Statement::new("@ = @;", vec![place, value]));
+            }
+        }
+    }
+
+    /// A condition: often a comparison of something that is an index afterwards.
+    fn condition(&mut self, around: Around, uniform: bool) -> Expression {
+        let want = self.want(uniform);
+        let ty = Type::Scalar(Scalar::Bool);
+        if self.random.once_in(3) {
+            let scalar = *self.random.one(&[Scalar::U32, Scalar::I32]);
+            if let Some(value) = self.read(&Type::Scalar(scalar), Want { depth: 0, uniform }) {
+                let bound = scalar.literal(1 + self.random.below(8) as u32);
+                let op = *self.random.one(&["<", "<=", "==", ">=", ">", "!="]);
+                let known = value.known;
+                let condition = Expression::new(ty.clone(), &format!("(@ {op} {bound})"), vec![value]);
+                if !known {
+                    return condition;
+                }
+            }
+        }
+        let _ = around;
+        self.unknown(&ty, want)
+    }
+
+    /// Whether a nested statement is to be taken by all work-items together.
+    fn together(&mut self, around: Around) -> bool {
+        around.uniform && self.random.below(5) < if around.barriers { 3 } else { 1 }
+    }
+
+    fn branch(&mut self, inner: Around, block: &mut Block) {
+        let uniform = self.together(inner);
+        let condition = self.condition(inner, uniform);
+        let inner = self.nested(inner, uniform);
+        let yes = self.inner(inner, 3);
+        let mut statement = Statement::new("if @ ", vec![condition]).block("", yes);
+        if self.random.once_in(4) {
+            let condition = self.condition(inner, uniform && inner.uniform);
+            statement = Statement([statement.0, Statement::new(" else if @ ", vec![condition]).0].concat());
+            let other = self.inner(inner, 2);
+            statement = statement.block("", other);
+        }
+        if self.random.once_in(2) {
+            let no = self.inner(inner, 2);
+            statement = statement.block(" else ", no);
+        }
+        block.push(statement);
+    }
+
+    /// The inside of a branch.
+    fn nested(&self, inner: Around, uniform: bool) -> Around {
+        if uniform {
+            return inner;
+        }
+        // A way out of a loop with barriers must not be some work-items' alone.
+        let kept = !inner.barriers;
+        Around {
+            breaks: inner.breaks && kept,
+            continues: inner.continues && kept,
+            returns: inner.returns && kept,
+            ..inner.divergent()
+        }
+    }
+
+    fn switch(&mut self, inner: Around, block: &mut Block) {
+        let uniform = self.together(inner);
+        let scalar = *self.random.one(&[Scalar::U32, Scalar::I32]);
+        let want = self.want(uniform);
+        let mut selector = self.unknown(&Type::Scalar(scalar), want);
+        if self.random.below(3) > 0 {
+            let n = scalar.literal(3 + self.random.below(3) as u32);
+            selector = Expression::new(Type::Scalar(scalar), &format!("(@ % {n})"), vec![selector]);
+        }
+        let inner = Around { breaks: true, ..self.nested(inner, uniform) };
+        let count = 1 + self.random.below(3);
+        let default = self.random.below(count + 1);
+        let mut labels = vec![0, 1, 2, 3, 5, 40].into_iter();
+        let mut cases = Vec::new();
+        for case in 0..=count {
+            let body = self.inner(inner, 2);
+            let several = 1 + self.random.below(2);
+            let selectors: Vec<_> =
+                labels.by_ref().take(several).map(|label| scalar.literal(label)).collect();
+            let head = match (case == default, self.random.once_in(3) && !selectors.is_empty()) {
+                (true, true) => format!("case {}, default: ", selectors.join(", ")),
+                (true, false) => "default: ".to_owned(),
+                (false, _) if selectors.is_empty() => continue,
+                (false, _) => format!("case {}: ", selectors.join(", ")),
+            };
+            cases.push(Statement::new(&head, Vec::new()).block("", body));
+        }
+        block.push(Statement::new("switch @ ", vec![selector]).block("", cases));
+    }
+
+    /// A loop bound that is small.
+    fn bound(&mut self, uniform: bool) -> Expression {
+        let most = 2 + self.random.below(4);
+        if self.random.once_in(2) {
+            return Expression::new(U32, &format!("{most}u"), Vec::new());
+        }
+        let want = Want { depth: 1, uniform };
+        let value = self.unknown(&U32, want);
+        Expression::new(U32, &format!("min(@, {most}u)"), vec![value])
+    }
+
+    fn for_loop(&mut self, inner: Around, block: &mut Block) {
+        let uniform = self.together(inner);
+        let kept = self.open();
+        let counts_down = self.random.once_in(6);
+        let first = self.bound(uniform);
+        let name = self.name();
+        let inside =
+            Around { breaks: true, continues: true, loops: inner.loops + 1, ..self.nested(inner, uniform) };
+        self.scope.push(Variable::value(&name, U32, uniform));
+        // A limit is in the scope of the counter, a start is not.
+        let bound = if counts_down { first } else { self.bound(uniform) };
+        let body = self.inner(inside, 3);
+        self.close(kept);
+        let head = if counts_down {
+            format!("for (var {name} = @; {name} > 0u; {name}--) ")
+        } else {
+            let step = *self.random.one(&["++", "++", " += 1u", " += 2u"]);
+            format!("for (var {name} = 0u; {name} < @; {name}{step}) ")
+        };
+        block.push(Statement::new(&head, vec![bound]).block("", body));
+    }
+
+    /// A sum over numbers of a tensor that follow each other, which compilers vectorise.
+    fn row_sum(&mut self, (tensor, scalar): (&str, Scalar), inner: Around, block: &mut Block) {
+        let uniform = self.together(inner);
+        let (ty, want) = (Type::Scalar(scalar), self.want(false));
+        let (name, suffix, word) = (self.name(), scalar.suffix(), scalar.name());
+        let first = self.expression(&ty, want);
+        block.push(Statement::new(&format!("var {name}: {word} = @;"), vec![first]));
+        let mut bound = self.bound(uniform);
+        if self.random.once_in(2) {
+            bound = Expression::new(U32, "(@ * 7u)", vec![bound]);
+        }
+        let start = match (self.random.below(4), scalar) {
+            (0, Scalar::I32) => "-3i".to_owned(),
+            (1, _) => scalar.literal(2),
+            _ => scalar.literal(0),
+        };
+        let stride = self.random.one(&["1", "2", "3", "17"]).to_owned();
+        let row = format!("{tensor}[{word}({}) * {stride}{suffix} + row_]", self.item);
+        let number = match self.random.below(4) {
+            0 => format!("{row} * {tensor}[row_]"),
+            1 => format!("({row} ^ {tensor}[{word}({}) * 2{suffix} + row_ + 1{suffix}])", self.item),
+            _ => row,
+        };
+        let sum = match self.random.below(8) {
+            0 => format!("{name} ^= {number};"),
+            1 => format!("{name} = max({name}, {number});"),
+            2 => format!("{name} = min({number}, {name});"),
+            3 => format!("{name} |= {number};"),
+            4 => format!("{name} -= {number};"),
+            _ => format!("{name} += {number};"),
+        };
+        let head = format!("for (var row_ = {start}; row_ < {word}(@); row_++) ");
+        let body = vec![Statement::new(&sum, Vec::new())];
+        block.push(Statement::new(&head, vec![bound]).block("", body));
+        let variable = Variable::value(&name, ty, false);
+        self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
+    }
+
+    fn while_loop(&mut self, inner: Around, block: &mut Block) {
+        let uniform = self.together(inner);
+        let name = self.name();
+        block.push(Statement::new(&format!("var {name} = 0u;"), Vec::new()));
+        self.scope.push(Variable::value(&name, U32, uniform));
+        let bound = self.bound(uniform);
+        let inside =
+            Around { breaks: true, continues: true, loops: inner.loops + 1, ..self.nested(inner, uniform) };
+        let mut body = vec![Statement::new(&format!("{name} += 1u;"), Vec::new())];
+        self.forbid(&name);
+        body.extend(self.inner(inside, 3));
+        self.allow(&name);
+        let text = format!("while {name} < @ ");
+        block.push(Statement::new(&text, vec![bound]).block("", body));
+    }
+
+    fn plain_loop(&mut self, inner: Around, block: &mut Block) {
+        let uniform = self.together(inner);
+        let name = self.name();
+        block.push(Statement::new(&format!("var {name} = 0u;"), Vec::new()));
+        self.scope.push(Variable::value(&name, U32, uniform));
+        self.forbid(&name);
+        let nested = self.nested(inner, uniform);
+        let continues = self.random.once_in(2);
+        let inside = Around { breaks: true, continues, loops: inner.loops + 1, ..nested };
+        let kept = self.open();
+        let ends_first = self.random.once_in(2);
+        let mut body = Vec::new();
+        if ends_first {
+            let bound = self.bound(uniform);
+            let test = Statement::new(&format!("if {name} >= @ "), vec![bound]);
+            body.push(test.block("", vec![Statement::new("break;", Vec::new())]));
+        }
+        let modes = self.modes.clone();
+        body.extend(self.statements(inside, 3));
+        if self.modes != modes {
+            body.push(Statement::new("workgroupBarrier();", Vec::new()));
+            self.modes = modes;
+        }
+        // What the body declares may be read where no `continue` jumps over it.
+        if continues {
+            self.close(kept);
+        }
+        let inside =
+            Around { breaks: false, continues: false, returns: false, barriers: false, depth: 0, ..inside };
+        let opened = self.open();
+        let mut continuing = self.statements(inside, 2);
+        let bound = self.bound(uniform);
+        self.close(opened);
+        continuing.push(Statement::new(&format!("{name} += 1u;"), Vec::new()));
+        if !ends_first {
+            continuing.push(Statement::new(&format!("break if {name} >= @;"), vec![bound]));
+        }
+        if !continues {
+            self.close(kept);
+        }
+        self.allow(&name);
+        body.push(Statement::new("continuing ", Vec::new()).block("", continuing));
+        block.push(Statement::new("loop ", Vec::new()).block("", body));
+    }
+
+    /// A conditional way out.
+    fn leave(&mut self, around: Around, block: &mut Block) {
+        let mut ways = Vec::new();
+        if around.breaks {
+            ways.push("break;");
+        }
+        if around.continues {
+            ways.push("continue;");
+        }
+        if around.returns {
+            ways.extend(["return", "return"]);
+        }
+        if ways.is_empty() {
+            return self.assign(around, block);
+        }
+        let way = *self.random.one(&ways);
+        let condition = self.condition(around, around.barriers);
+        let mut inside = Vec::new();
+        if self.random.once_in(2) {
+            let kept = self.open();
+            self.assign(Around { uniform: false, barriers: false, ..around }, &mut inside);
+            self.close(kept);
+        }
+        inside.push(if way == "return" { self.return_() } else { Statement::new(way, Vec::new()) });
+        block.push(Statement::new("if @ ", vec![condition]).block("", inside));
+    }
+
+    /// A `return` with the value that the function gives.
+    pub(super) fn return_(&mut self) -> Statement {
+        match self.result.clone() {
+            Some(ty) => {
+                let want = self.want(false);
+                let value = self.expression(&ty, want);
+                let value = self.bounded(value);
+                Statement::new("return @;", vec![value])
+            }
+            None => Statement::new("return;", Vec::new()),
+        }
+    }
+
+    /// Writes a word, or an element, of the output.
+    fn output(&mut self, block: &mut Block) {
+        let want = self.want(false);
+        let Some(output) = self.output.clone() else { return };
+        let value = self.unknown(&U32, want);
+        let at = self.random.below(self.words);
+        let op = *self.random.one(&["=", "=", "+=", "^="]);
+        let index = self.output_index(at);
+        block.push(Statement::new(&format!("{output}[@] {op} @;"), vec![index, value]));
+    }
+
+    fn output_index(&mut self, at: usize) -> Expression {
+        let (item, words) = (self.item.clone(), self.words);
+        let text = match self.random.below(8) {
+            0 => format!("(i32({item}) * {words} + {at})"),
+            1 => format!("({at}u + {words}u * {item})"),
+            2 if self.wide => format!("(i64({item}) * {words} + {at})"),
+            3 => format!("(i32({item}) * {words} + {at} - 1000000)"),
+            4 if self.wide => format!("(i64({item}) * {words} - {}li)", 1 + self.random.below(6)),
+            5 => format!("(-1i - i32({item}))"),
+            6 => {
+                let want = Want { depth: 1, uniform: false };
+                let condition = self.unknown(&Type::Scalar(Scalar::Bool), want);
+                let pattern = format!("select({item} * {words}u + {at}u, 4294967295u, @)");
+                return Expression::new(U32, &pattern, vec![condition]).place();
+            }
+            _ => format!("({item} * {words}u + {at}u)"),
+        };
+        Expression::new(U32, &text, Vec::new()).place()
+    }
+
+    fn atomic(&mut self, around: Around, block: &mut Block) {
+        let want = self.want(false);
+        let value = self.unknown(&U32, want);
+        if let Some(own) =
+            self.own_atomics.clone().filter(|_| !self.item.is_empty() && self.random.once_in(3))
+        {
+            return self.own_atomic(&own, value, block);
+        }
+        let slots = self.counters;
+        let at = self.random.below(slots);
+        let function = ["atomicAdd", "atomicMax", "atomicOr", "atomicXor", "atomicSub"][at % 5];
+        let (array, counts) = match (&self.totals, self.workgroup_counters.clone()) {
+            (_, Some(name)) if self.random.once_in(2) => (name, self.counting),
+            (Some(name), _) => (name.clone(), true),
+            _ => return self.assign(around, block),
+        };
+        if !counts {
+            let name = self.name();
+            let index = self.index(slots, Want { depth: 1, uniform: false });
+            block.push(Statement::new(&format!("let {name} = atomicLoad(&{array}[@]);"), vec![index]));
+            self.scope.push(Variable::value(&name, U32, false));
+            return;
+        }
+        if self.random.once_in(6) {
+            // Far out of range it does nothing.
+            let item = if self.item.is_empty() { "1u".to_owned() } else { self.item.clone() };
+            let pattern = format!("atomicAdd(&{array}[{item} | 1073741824u], @);");
+            block.push(Statement::new(&pattern, vec![value]));
+            return;
+        }
+        block.push(Statement::new(&format!("{function}(&{array}[{at}u], @);"), vec![value]));
+    }
+
+    /// An atomic operation on the work-item's own, whose result is used.
+    fn own_atomic(&mut self, own: &str, value: Expression, block: &mut Block) {
+        let (name, lane) = (self.name(), self.lane.clone());
+        let functions =
+            ["atomicAdd", "atomicSub", "atomicMin", "atomicMax", "atomicAnd", "atomicXor", "atomicExchange"];
+        let pattern = if self.random.once_in(4) {
+            let due = self.random.below(4);
+            format!("let {name} = atomicCompareExchangeWeak(&{own}[{lane}], {due}u, @).old_value;")
+        } else {
+            format!("let {name} = {}(&{own}[{lane}], @);", self.random.one(&functions))
+        };
+        block.push(Statement::new(&pattern, vec![value]));
+        self.scope.push(Variable::value(&name, U32, false));
+    }
+
+    /// A barrier, and what the shared arrays are for behind it.
+    fn barrier(&mut self, around: Around, block: &mut Block) {
+        if self.random.once_in(4) && self.call_with_barriers(block) {
+            return;
+        }
+        if self.random.once_in(5)
+            && let Some(cell) = self.cell.clone()
+        {
+            let want = self.want(true);
+            let value = self.unknown(&U32, want);
+            let lane = self.lane.clone();
+            let store = Statement::new(&format!("{cell} = @;"), vec![value]);
+            block.push(Statement::new(&format!("if {lane} == 0u "), Vec::new()).block("", vec![store]));
+            let name = self.name();
+            block.push(Statement::new(&format!("let {name} = workgroupUniformLoad(&{cell});"), Vec::new()));
+            self.scope.push(Variable::value(&name, U32, true));
+        } else {
+            let both = self.random.once_in(3);
+            let text = if both { "workgroupBarrier(); storageBarrier();" } else { "workgroupBarrier();" };
+            block.push(Statement::new(text, Vec::new()));
+        }
+        for at in 0..self.modes.len() {
+            self.modes[at] = match self.random.below(5) {
+                0 => Mode::Own(1),
+                1 | 2 => Mode::Own(0),
+                _ => Mode::Read,
+            };
+        }
+        if around.loops == 0 && around.depth == self.deepest {
+            self.counting = self.random.once_in(2);
+        }
+    }
+
+    /// A pointer to a local variable or a part of it, and a use of it.
+    fn pointer(&mut self, around: Around, block: &mut Block) {
+        let locals: Vec<_> = self
+            .scope
+            .iter()
+            .filter(|v| v.space == Space::Function && v.writable && !v.uniform && self.is_visible(v))
+            .cloned()
+            .collect();
+        if locals.is_empty() {
+            return self.assign(around, block);
+        }
+        let variable = self.random.one(&locals).clone();
+        let want = Want { depth: 1, uniform: false };
+        let mut ty = variable.ty.clone();
+        // There are no pointers to a component of a vector.
+        while let Some((element, _)) = ty.element().filter(|_| matches!(ty, Type::Array(..))) {
+            if self.random.once_in(3) {
+                break;
+            }
+            ty = element;
+        }
+        let whole = variable.expression().place();
+        let place = self.part_without_components(whole, &ty, want);
+        let (name, ty) = (self.name(), place.ty.clone());
+        block.push(Statement::new(&format!("let {name} = &@;"), vec![place]));
+        let variable = Variable::value(&name, ty.clone(), false);
+        self.scope.push(Variable {
+            text: format!("(*{name})"),
+            space: Space::Value,
+            writable: true,
+            ..variable
+        });
+        let value = self.expression(&ty, want);
+        let value = self.bounded(value);
+        block.push(Statement::new(&format!("*{name} = @;"), vec![value]));
+    }
+
+    /// A part by indices of arrays alone.
+    fn part_without_components(&mut self, whole: Expression, ty: &Type, want: Want) -> Expression {
+        if whole.ty == *ty {
+            return whole;
+        }
+        let Some((element, count)) = whole.ty.element() else { return whole };
+        let index = self.index(count, want);
+        let part = Expression::new(element, "@[@]", vec![whole, index]).unknown().place();
+        self.part_without_components(part, ty, want)
+    }
+}

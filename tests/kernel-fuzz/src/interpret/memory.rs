@@ -1,0 +1,115 @@
+//! Memory of the interpreter: slots, each a scalar, with traces of who touched it.
+//!
+//! Whatever the order of work-items between barriers, a kernel must give the same result; an access for which that is not
+//! certain makes it invalid.
+
+use super::Invalid;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// A plain or atomic load.
+    Read,
+    /// A store, or an atomic operation whose result is used.
+    Write,
+    /// An atomic operation without result; those of one class commute.
+    Commutes(u8),
+}
+
+/// A work-item, its group, and how many barriers its group has passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Who {
+    pub(super) item: u32,
+    pub(super) group: u32,
+    pub(super) epoch: u32,
+}
+
+const NOBODY: u32 = u32::MAX;
+const MANY: u32 = u32::MAX - 1;
+
+/// The uses of a slot, by somebody or by many, that nothing has ordered yet.
+#[derive(Clone, Copy, Debug)]
+struct Uses {
+    who: u32,
+    what: Use,
+}
+
+impl Uses {
+    const NONE: Self = Self { who: NOBODY, what: Use::Read };
+
+    /// Adds a use; false if its order and that of the others matters.
+    fn add(&mut self, who: u32, what: Use) -> bool {
+        if self.who == NOBODY {
+            *self = Self { who, what };
+            return true;
+        }
+        if self.who == who {
+            // The stronger of both stands for both.
+            if self.what != what {
+                self.what = Use::Write;
+            }
+            return true;
+        }
+        self.who = MANY;
+        self.what == what && what != Use::Write
+    }
+}
+
+/// Traces of one slot.
+#[derive(Clone, Copy, Debug)]
+struct Trace {
+    /// Within a group since its last barrier.
+    items: Uses,
+    group: u32,
+    epoch: u32,
+    /// Between groups, which nothing orders.
+    groups: Uses,
+}
+
+/// A variable, or a tensor.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    pub(super) words: Vec<u64>,
+    /// Slots of each work-item; 0 if all share the whole.
+    pub(super) per_item: usize,
+    traces: Vec<Trace>,
+}
+
+impl Memory {
+    /// Memory of which each work-item has its own.
+    pub(super) fn private(words: Vec<u64>, per_item: usize) -> Self {
+        Self { words, per_item, traces: Vec::new() }
+    }
+
+    /// Memory that work-items share.
+    pub(super) fn shared(words: Vec<u64>) -> Self {
+        let none = Trace { items: Uses::NONE, group: NOBODY, epoch: 0, groups: Uses::NONE };
+        Self { traces: vec![none; words.len()], words, per_item: 0 }
+    }
+
+    /// Slots that a work-item sees.
+    pub(super) fn extent(&self) -> usize {
+        if self.traces.is_empty() && self.per_item > 0 { self.per_item } else { self.words.len() }
+    }
+
+    /// The place of a work-item's slot in `words`.
+    pub(super) fn slot(&self, lane: usize, offset: usize) -> usize {
+        lane * self.per_item + offset
+    }
+
+    /// Notes an access.
+    ///
+    /// # Errors
+    /// It races with another one.
+    pub(super) fn touch(&mut self, slot: usize, who: Who, what: Use) -> Result<(), Invalid> {
+        let Some(trace) = self.traces.get_mut(slot) else { return Ok(()) };
+        if trace.group != who.group || trace.epoch != who.epoch {
+            (trace.items, trace.group, trace.epoch) = (Uses::NONE, who.group, who.epoch);
+        }
+        if trace.items.add(who.item, what) && trace.groups.add(who.group, what) {
+            Ok(())
+        } else {
+            Err(Invalid::Race)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! From a launch to its groups.
+
+use naga::{AddressSpace, ArraySize, Expression, GlobalVariable, Handle, StorageAccess, TypeInner};
+use runtime_kernel::naga;
+
+use super::evaluate::{Frame, Types};
+use super::memory::Memory;
+use super::scalar::{float_bits, truncate};
+use super::{Argument, Expected, Interpreter, Invalid, Parsed, Tensor};
+use crate::case::Launch;
+
+pub(super) fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> {
+    let (module, info) = (&parsed.module, &parsed.info);
+    let entry = module.entry_points.iter().position(|entry| entry.name == launch.entry);
+    let entry = entry.ok_or_else(|| Invalid::unknown(&format!("entry point {}", launch.entry)))?;
+    let mut run = Interpreter {
+        module,
+        info,
+        overrides: std::collections::HashMap::new(),
+        memories: Vec::new(),
+        globals: std::collections::HashMap::new(),
+        is_workgroup: Vec::new(),
+        lanes: 1,
+        size: module.entry_points[entry].workgroup_size,
+        groups: launch.groups,
+        group: 0,
+        epochs: [0; 2],
+        steps: 0,
+    };
+    run.overrides(launch)?;
+    run.group_size(entry)?;
+    let used = |handle: Handle<GlobalVariable>| !info.get_entry_point(entry)[handle].is_empty();
+    let mut tensors = run.tensors(launch, used)?;
+    let scalars = run.immediates(parsed, launch, used)?;
+    let shared: Vec<_> = module.global_variables.iter().filter(|(handle, _)| used(*handle)).collect();
+    for group in 0..launch.groups.iter().product() {
+        run.group = group;
+        run.epochs = [0; 2];
+        let kept = run.memories.len();
+        for (handle, global) in &shared {
+            if !run.is_fixed(*handle) {
+                run.own(*handle, global)?;
+            }
+        }
+        run.entry(entry)?;
+        run.memories.truncate(kept);
+        run.is_workgroup.truncate(kept);
+        run.globals.retain(|_, memory| *memory < kept);
+    }
+    for (index, (_, tensor)) in tensors.iter_mut().enumerate() {
+        let words = &run.memories[index].words;
+        for (slot, word) in tensor.slots.iter().zip(words) {
+            let bytes = usize::from(slot.scalar.width);
+            tensor.after[slot.offset..slot.offset + bytes].copy_from_slice(&word.to_le_bytes()[..bytes]);
+        }
+    }
+    let tensors = tensors.into_iter().map(|(_, tensor)| tensor).collect();
+    Ok(Expected { tensors, scalars, group: run.size, steps: run.steps })
+}
+
+impl Interpreter<'_> {
+    fn overrides(&mut self, launch: &Launch) -> Result<(), Invalid> {
+        for (handle, constant) in self.module.overrides.iter() {
+            let scalar = match self.inner(constant.ty) {
+                TypeInner::Scalar(scalar) => *scalar,
+                _ => return Err(Invalid::unknown("an override of this type")),
+            };
+            let name = constant.name.as_deref().unwrap_or_default();
+            let id = constant.id.map(|id| format!("@{id}"));
+            let given = launch.constants.iter().find(|(key, _)| key == name || Some(key) == id.as_ref());
+            let words = match (given, constant.init) {
+                (Some((_, value)), _) => vec![number(scalar, value)?],
+                (None, Some(init)) => self.constant(init)?,
+                (None, None) => return Err(Invalid::unknown("a value for an override")),
+            };
+            self.overrides.insert(handle, words);
+        }
+        Ok(())
+    }
+
+    fn group_size(&mut self, entry: usize) -> Result<(), Invalid> {
+        if let Some(sizes) = self.module.entry_points[entry].workgroup_size_overrides {
+            for (at, size) in sizes.iter().enumerate() {
+                if let Some(size) = size {
+                    self.size[at] = self.constant(*size)?[0] as u32;
+                }
+            }
+        }
+        self.lanes = self.size.iter().map(|size| *size as usize).product();
+        Ok(())
+    }
+
+    /// Makes the tensors, the first memories of all.
+    fn tensors(
+        &mut self,
+        launch: &Launch,
+        used: impl Fn(Handle<GlobalVariable>) -> bool,
+    ) -> Result<Vec<(u32, Tensor)>, Invalid> {
+        let is_tensor = |global: &GlobalVariable| matches!(global.space, AddressSpace::Storage { .. });
+        let globals = self.module.global_variables.iter();
+        let mut globals: Vec<_> =
+            globals.filter(|(handle, global)| is_tensor(global) && used(*handle)).collect();
+        let binding = |global: &GlobalVariable| global.binding.map_or(0, |binding| binding.binding);
+        globals.sort_by_key(|(_, global)| binding(global));
+        let mut tensors = Vec::new();
+        for (index, (handle, global)) in globals.into_iter().enumerate() {
+            if binding(global) as usize != index {
+                return Err(Invalid::Bindings);
+            }
+            let length = launch.lengths.get(index).copied().unwrap_or(0);
+            let mut slots = Vec::new();
+            self.slots(global.ty, 0, length, &mut slots)?;
+            let bytes = self.bytes(global.ty, length)?;
+            // Of an array that is empty, too.
+            let mut one = Vec::new();
+            self.slots(global.ty, 0, 1, &mut one)?;
+            let mut before = vec![0xa5; bytes];
+            let words = launch.content(index, &slots);
+            for (slot, word) in slots.iter().zip(&words) {
+                let width = usize::from(slot.scalar.width);
+                before[slot.offset..slot.offset + width].copy_from_slice(&word.to_le_bytes()[..width]);
+            }
+            self.globals.insert(handle, self.memories.len());
+            self.memories.push(Memory::shared(words));
+            self.is_workgroup.push(false);
+            let AddressSpace::Storage { access } = global.space else { continue };
+            let tensor = Tensor {
+                written: access.contains(StorageAccess::STORE),
+                after: before.clone(),
+                before,
+                slots,
+                scalar: one.first().map(|slot| slot.scalar).filter(|_| !self.has_struct(global.ty)),
+            };
+            tensors.push((index as u32, tensor));
+        }
+        Ok(tensors)
+    }
+
+    fn has_struct(&self, ty: Handle<naga::Type>) -> bool {
+        match self.inner(ty) {
+            TypeInner::Struct { .. } => true,
+            TypeInner::Array { base, .. } => self.has_struct(*base),
+            _ => false,
+        }
+    }
+
+    /// Makes the immediates that are used.
+    fn immediates(
+        &mut self,
+        parsed: &Parsed,
+        launch: &Launch,
+        used: impl Fn(Handle<GlobalVariable>) -> bool,
+    ) -> Result<Vec<Argument>, Invalid> {
+        let mut scalars = Vec::new();
+        for handle in parsed.immediates.iter().filter(|handle| used(**handle)) {
+            let mut slots = Vec::new();
+            self.slots(self.module.global_variables[*handle].ty, 0, 0, &mut slots)?;
+            for (index, slot) in slots.iter().enumerate() {
+                let value = launch.scalars.get(index).map_or("0", String::as_str);
+                scalars.push((slot.scalar, number(slot.scalar, value)?));
+            }
+            self.globals.insert(*handle, self.memories.len());
+            self.is_workgroup.push(false);
+            self.memories.push(Memory::private(scalars.iter().map(|(_, bits)| *bits).collect(), 0));
+        }
+        Ok(scalars)
+    }
+
+    fn is_fixed(&self, handle: Handle<GlobalVariable>) -> bool {
+        self.globals.contains_key(&handle)
+    }
+
+    /// Makes a private or work-group variable of a group.
+    fn own(&mut self, handle: Handle<GlobalVariable>, global: &GlobalVariable) -> Result<(), Invalid> {
+        let width = self.width(self.inner(global.ty))?;
+        let start = match global.init {
+            Some(init) => self.constant(init)?,
+            None => vec![0; width],
+        };
+        let (memory, shared) = match global.space {
+            AddressSpace::WorkGroup => (Memory::shared(start), true),
+            AddressSpace::Private => (Memory::private(start.repeat(self.lanes), width), false),
+            _ => return Err(Invalid::unknown("such an address space")),
+        };
+        self.globals.insert(handle, self.memories.len());
+        self.memories.push(memory);
+        self.is_workgroup.push(shared);
+        Ok(())
+    }
+
+    /// A constant expression of the module.
+    pub(super) fn constant(&mut self, handle: Handle<Expression>) -> Result<Vec<u64>, Invalid> {
+        let lanes = std::mem::replace(&mut self.lanes, 1);
+        let module = self.module;
+        let mut frame = Frame::new(&module.global_expressions, Types::Module(self.info), Vec::new());
+        let result = (|| {
+            for (other, _) in module.global_expressions.iter() {
+                if other.index() <= handle.index() && !self.is_open(other) {
+                    self.evaluate(&mut frame, other, &[0])?;
+                }
+            }
+            Ok(frame.words(handle, 0)?.to_vec())
+        })();
+        self.lanes = lanes;
+        result
+    }
+
+    /// Whether an expression asks for an override that has no value yet.
+    fn is_open(&self, handle: Handle<Expression>) -> bool {
+        match &self.module.global_expressions[handle] {
+            Expression::Override(constant) => !self.overrides.contains_key(constant),
+            Expression::Unary { expr, .. } | Expression::As { expr, .. } => self.is_open(*expr),
+            Expression::Binary { left, right, .. } => self.is_open(*left) || self.is_open(*right),
+            Expression::ZeroValue(ty) => match self.inner(*ty) {
+                TypeInner::Array { size: ArraySize::Pending(constant), .. } => {
+                    !self.overrides.contains_key(constant)
+                }
+                _ => false,
+            },
+            Expression::Select { condition, accept, reject } => {
+                [condition, accept, reject].iter().any(|handle| self.is_open(**handle))
+            }
+            Expression::Math { arg, arg1, arg2, .. } => {
+                [Some(*arg), *arg1, *arg2].iter().flatten().any(|handle| self.is_open(*handle))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A number in words, as the bits of a scalar.
+fn number(scalar: naga::Scalar, text: &str) -> Result<u64, Invalid> {
+    let unknown = || Invalid::unknown(&format!("number {text}"));
+    match scalar.kind {
+        naga::ScalarKind::Float => float_bits(scalar, text.parse().map_err(|_| unknown())?),
+        naga::ScalarKind::Bool => Ok(u64::from(text == "true" || text == "1")),
+        _ => Ok(truncate(scalar, text.parse::<i128>().map_err(|_| unknown())? as u64)),
+    }
+}

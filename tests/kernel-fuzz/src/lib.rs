@@ -1,0 +1,14 @@
+//! Random portable kernels on every device, against an interpreter of WGSL.
+
+#![allow(clippy::cast_possible_truncation, reason = "bit patterns are cut on purpose")]
+
+pub mod case;
+pub mod device;
+pub mod fuzz;
+pub mod generate;
+pub mod guarded;
+pub mod interpret;
+pub mod machine;
+pub mod shrink;
+pub mod tree;
+pub mod worker;

@@ -1,0 +1,138 @@
+//! The cases that were kept, and fresh kernels for a while, on every device of this machine.
+//!
+//! `RUNTIME_FUZZ_SECONDS` is the time of the fresh ones on each device, `RUNTIME_FUZZ_SEED` their first seed.
+#![allow(clippy::print_stdout, reason = "tells the seed")]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use kernel_fuzz::case::Case;
+use kernel_fuzz::device::Verdict;
+use kernel_fuzz::fuzz::{Plan, check, fuzz, known_of};
+use kernel_fuzz::generate::Without;
+use kernel_fuzz::machine::Machine;
+use kernel_fuzz::worker::words;
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+/// Devices and the share of the time that each gets.
+///
+/// Oclgrind takes long, and forgets kernels of large modules: it replays the cases.
+const DEVICES: [(&str, u64); 7] = [
+    ("host", 2),
+    ("host/bodies=2", 1),
+    ("host/assert_proofs=true", 1),
+    ("opencl:0", 1),
+    ("intel", 1),
+    ("vulkan:0/validated", 1),
+    ("oclgrind", 0),
+];
+/// Seconds of a share.
+const SECONDS: u64 = 20;
+
+fn program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_kernel-fuzz"))
+}
+
+fn kept(device: &str) -> Result<Completion, Failed> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+    let mut files: Vec<_> = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|file| file.extension().is_some_and(|end| end == "wgsl"));
+    files.sort();
+    if files.is_empty() {
+        return Err("there are no cases".into());
+    }
+    let file = std::env::temp_dir().join(format!(
+        "kept-{}-{}.wgsl",
+        std::process::id(),
+        device.replace(['/', ':'], "-")
+    ));
+    let mut machine = Machine::new(device, program(), file);
+    let mut wrong = Vec::new();
+    for path in files {
+        let case = Case::parse(&std::fs::read_to_string(&path)?)?;
+        check(&case).map_err(|reason| format!("{}: {reason}", path.display()))?;
+        match machine.run(&[&case]) {
+            Err(reason) => return absent(device, reason),
+            Ok(verdicts) if verdicts[0].is_wrong() && known_of(device, &verdicts[0]).is_none() => {
+                wrong.push(format!("{}: {}", path.display(), words(&verdicts[0])));
+            }
+            Ok(_) => {}
+        }
+    }
+    if wrong.is_empty() { Ok(Completion::Completed) } else { Err(wrong.join("\n").into()) }
+}
+
+fn absent(device: &str, reason: String) -> Result<Completion, Failed> {
+    let target = match device.split([':', '/']).next().unwrap_or(device) {
+        "intel" => "intel-opencl",
+        target => target,
+    };
+    if target == "host" || portable::required(target) {
+        Err(reason.into())
+    } else {
+        Ok(Completion::ignored_with(reason))
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn plan(device: &str, seed: u64, seconds: u64) -> Plan {
+    Plan {
+        seed,
+        count: u64::MAX / 2,
+        time: Duration::from_secs(seconds),
+        module: 8,
+        devices: vec![device.to_owned()],
+        findings: std::env::temp_dir().join("kernel-fuzz"),
+        patience: Duration::from_secs(120),
+        most: 1,
+        program: program(),
+        without: Without::default(),
+    }
+}
+
+fn fresh(device: &str, share: u64) -> Result<Completion, Failed> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let seed = number("RUNTIME_FUZZ_SEED").unwrap_or_else(now) / 32 * 32;
+    let seconds = number("RUNTIME_FUZZ_SECONDS").unwrap_or(SECONDS * share);
+    let plan = plan(device, seed, seconds);
+    println!("fresh kernels on {device}: RUNTIME_FUZZ_SEED={seed}");
+    let report = fuzz(&plan, |line| println!("{line}"))?;
+    if let Some((_, reason)) = report.absent.first_key_value() {
+        return absent(device, reason.clone());
+    }
+    println!("{device}: seeds {seed}..{}, {:?} the same, {:?}", report.next, report.same, report.left_out);
+    match report.findings.first() {
+        None => Ok(Completion::Completed),
+        Some(finding) => {
+            let words = words(&finding.verdict).replace("\\n", "\n");
+            Err(format!("seed {}: {words}\n{}", finding.seed, finding.case).into())
+        }
+    }
+}
+
+/// Where nothing is checked, kernels that index out of range must not pass: else this machine finds nothing.
+fn finds_what_is_broken() -> Result<Completion, Failed> {
+    let plan = Plan { count: 32, most: 2, patience: Duration::ZERO, ..plan("host/broken=unchecked", 0, 600) };
+    let report = fuzz(&plan, |line| println!("{line}"))?;
+    let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Different(_) | Verdict::Crashed(_));
+    if report.findings.iter().any(|finding| is_wrong(&finding.verdict)) {
+        Ok(Completion::Completed)
+    } else {
+        Err("32 kernels without checks passed".into())
+    }
+}
+
+fn main() -> ExitCode {
+    let mut trials = vec![Trial::ignorable_test("what_is_broken_is_found", finds_what_is_broken)];
+    for (device, share) in DEVICES {
+        trials.push(Trial::ignorable_test(format!("{device}::cases"), move || kept(device)));
+        if share > 0 {
+            trials.push(Trial::ignorable_test(format!("{device}::fresh"), move || fresh(device, share)));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

@@ -1,0 +1,74 @@
+//! The cases of the conformance suite that need a kernel which fails, on PoCL behind a loader that makes kernels fail: no driver
+//! here does so by itself.
+
+#![allow(clippy::print_stdout, reason = "a test's report")]
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+use opencl::{Driver, Vendors, again, missing, stub};
+use runtime_conformance::Selection;
+
+/// Set in the process that sees the loader.
+const HERE: &str = "RUNTIME_TEST_OPENCL_FAILING";
+/// What the loader is told: `CL_OUT_OF_RESOURCES`, as a driver says of a kernel that accessed what it must not.
+const WORDS: &str = "kernel=-5";
+/// Part of the names of all these cases.
+const FILTER: &str = "fail";
+
+fn main() -> ExitCode {
+    if let Some(code) = runtime_conformance::child() {
+        return code;
+    }
+    if std::env::var_os(HERE).is_some() {
+        return suite();
+    }
+    let arguments = Arguments::from_args();
+    let vendors = match Vendors::of(&[Driver::Pocl]) {
+        Ok(vendors) => vendors,
+        Err((driver, remedy)) => {
+            return libtest_mimic::run(&arguments, vec![missing(driver.requirement(), remedy)]).exit_code();
+        }
+    };
+    match start(&vendors) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(reason) => {
+            let failed = Trial::test("failing::start", || Err(reason.into()));
+            libtest_mimic::run(&arguments, vec![failed]).exit_code()
+        }
+    }
+}
+
+/// Whether this program succeeds where it sees the loader.
+fn start(vendors: &Vendors) -> Result<bool, String> {
+    let library = stub::build(vendors.path())?;
+    let mut command = stub::command(vendors, &again()?, &library, WORDS)?;
+    command.args(std::env::args_os().skip(1)).env(HERE, "1");
+    command.status().map(|status| status.success()).map_err(|error| error.to_string())
+}
+
+fn suite() -> ExitCode {
+    let Ok(library) = opencl::backend() else { return ExitCode::FAILURE };
+    let mut arguments = Arguments::from_args();
+    if arguments.filter.is_none() {
+        arguments.filter = Some(FILTER.to_owned());
+    }
+    let backends = vec![library.to_string_lossy().into_owned()];
+    let selection = Selection { required: vec!["opencl".to_owned()], ..Selection::new(backends) };
+    if arguments.list {
+        return runtime_conformance::run(&selection, &arguments);
+    }
+    let (report, code) = runtime_conformance::run_json(&selection, arguments);
+    let lacking = lacking(&report);
+    println!("{report:#}");
+    println!("cases without a kernel that fails: {lacking:?}");
+    if lacking.is_empty() { code } else { ExitCode::FAILURE }
+}
+
+/// The cases that were not run since there was no kernel that fails: the loader is there so that there are none.
+fn lacking(report: &serde_json::Value) -> Vec<String> {
+    let devices = report["devices"].as_array().into_iter().flatten();
+    let cases = devices.flat_map(|device| device["not_tested"].as_array().into_iter().flatten());
+    cases.map(ToString::to_string).filter(|case| case.contains("kernel fail")).collect()
+}

@@ -1,0 +1,42 @@
+//! The suite's cases on events, and those that drop things while a kernel runs, on a driver whose release functions wait for
+//! every kernel, as NVIDIA's do: PoCL behind the stub. There, work beside a long kernel must go on all the same.
+
+use std::process::ExitCode;
+
+use libtest_mimic::Arguments;
+use opencl::{Driver, Vendors, again, missing, stub};
+use runtime_conformance::Selection;
+
+/// Names of the cases that run: all of one topic.
+const TOPIC: &str = "::events::";
+
+fn main() -> ExitCode {
+    if std::env::var_os("STUB_OPENCL").is_some() {
+        return suite();
+    }
+    match on_stub() {
+        Ok(code) => code,
+        Err(error) => {
+            let trials = vec![missing(Driver::Pocl.requirement(), error)];
+            libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+        }
+    }
+}
+
+/// Runs this program again, on the stub.
+fn on_stub() -> Result<ExitCode, String> {
+    let vendors = Vendors::of(&[Driver::Pocl]).map_err(|(_, remedy)| remedy)?;
+    let library = stub::build(vendors.path())?;
+    let mut command = stub::command(&vendors, &again()?, &library, "nvidia,waits")?;
+    let status = command.args(std::env::args_os().skip(1)).status().map_err(|error| error.to_string())?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn suite() -> ExitCode {
+    let Ok(library) = opencl::backend() else { return ExitCode::FAILURE };
+    let backends = vec![library.to_string_lossy().into_owned()];
+    let selection = Selection { required: vec!["opencl".to_owned()], ..Selection::new(backends) };
+    let mut arguments = Arguments::from_args();
+    arguments.filter.get_or_insert_with(|| TOPIC.to_owned());
+    runtime_conformance::run(&selection, &arguments)
+}

@@ -1,0 +1,18 @@
+//! `cargo xtask fuzz kernels [SECONDS] [OPTION…]`: random kernels on the devices of this machine.
+
+use crate::process::{Outcome, run};
+use crate::workspace::{Profile, Workspace};
+
+const PACKAGE: &str = "runtime-kernel-fuzz";
+
+/// Builds the fuzzer and the backends, and hands the arguments to it.
+pub(crate) fn perform(arguments: &[String]) -> Outcome {
+    let workspace = Workspace::read()?;
+    let mut build = workspace.cargo(&["build", "--release", "--quiet", "--package", PACKAGE]);
+    for backend in workspace.device_backends() {
+        build.args(["--package", &backend.package]);
+    }
+    run(&mut build)?;
+    let mut fuzz = workspace.executable(Profile::Release, "kernel-fuzz");
+    run(fuzz.current_dir(&workspace.root).arg("run").args(arguments))
+}

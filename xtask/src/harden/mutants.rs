@@ -1,0 +1,314 @@
+//! `cargo xtask mutants [--in-place] [--shard K/N] [MODULE…]`: changes one thing of a module at a time, and sees whether its tests
+//! notice. What lives is a test that is missing; `.cargo/mutants.toml` says which changes are none.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::install;
+use crate::process::{Failure, Outcome, is_installed, run_to};
+use crate::workspace::Workspace;
+
+/// Of what can be changed at least so many percent must be noticed.
+const CAUGHT_PERCENT: usize = 95;
+/// A test run with a change that takes so many seconds hangs, which is noticed as well.
+const TIMEOUT_SECONDS: &str = "180";
+/// How `cargo mutants` ends when it has done its work: all noticed, some not, some hanging.
+const CARRIED_OUT: [i32; 3] = [0, 2, 3];
+
+/// A part of the repository with the tests that are close to it.
+#[derive(Debug)]
+struct Module {
+    name: &'static str,
+    package: &'static str,
+    files: &'static [&'static str],
+    /// What `cargo test` is told: the tests of the package that notice fast.
+    tests: &'static [&'static str],
+    /// A package whose tests take longer: they see what the others have missed.
+    second: Option<&'static str>,
+}
+
+/// The library with its unit tests, and the tests that use it as programs do.
+const CORE: &[&str] = &["--lib", "--test=under_miri", "--test=drop_orders", "--test=views"];
+/// The conformance suite on the null backend.
+const SUITE: Option<&str> = Some("runtime-null");
+/// Random kernels and those of WGSL's specification, on the devices of this machine.
+const PORTABLE: Option<&str> = Some("runtime-portable-tests");
+
+const MODULES: [Module; 9] = [
+    Module {
+        name: "hazards",
+        package: "runtime-core",
+        files: &["runtime-core/src/hazards.rs"],
+        tests: CORE,
+        second: SUITE,
+    },
+    Module {
+        name: "timeline",
+        package: "runtime-core",
+        files: &["runtime-core/src/timeline.rs"],
+        tests: CORE,
+        second: SUITE,
+    },
+    Module {
+        name: "submit",
+        package: "runtime-core",
+        files: &["runtime-core/src/submit.rs"],
+        tests: CORE,
+        second: SUITE,
+    },
+    Module {
+        name: "negotiate",
+        package: "runtime-core",
+        files: &["runtime-core/src/negotiate.rs"],
+        tests: &["--lib"],
+        second: Some("runtime-abi-tests"),
+    },
+    Module {
+        name: "statistics",
+        package: "runtime-core",
+        files: &["runtime-core/src/evaluate/statistics.rs"],
+        tests: &["--lib", "--test=evaluate"],
+        second: None,
+    },
+    Module {
+        name: "cache",
+        package: "runtime-host",
+        files: &["runtime-host/src/cache.rs"],
+        tests: &["--lib"],
+        second: None,
+    },
+    Module {
+        name: "proof",
+        package: "runtime-kernel",
+        files: &["runtime-kernel/src/proof/**"],
+        tests: &["--lib", "--test=groups"],
+        second: PORTABLE,
+    },
+    Module {
+        name: "guard",
+        package: "runtime-kernel",
+        files: &["runtime-kernel/src/guard/**"],
+        tests: &["--lib", "--test=groups"],
+        second: PORTABLE,
+    },
+    Module {
+        name: "verify",
+        package: "runtime-kernel",
+        files: &["runtime-kernel/src/c/group/verify/**"],
+        tests: &["--lib", "--test=groups"],
+        second: None,
+    },
+];
+
+/// What is asked for.
+#[derive(Debug)]
+struct Request<'a> {
+    modules: Vec<&'a Module>,
+    /// What every run of `cargo mutants` is told.
+    options: Vec<&'a str>,
+    /// Only a part of the changes is tried.
+    is_part: bool,
+}
+
+/// Tries all changes of the modules, or of those that are named; takes up where an earlier run was ended.
+pub(crate) fn mutants(arguments: &[String]) -> Outcome {
+    let request = Request::parse(arguments)?;
+    let workspace = Workspace::read()?;
+    if !is_installed("cargo-mutants") {
+        install(&mut workspace.cargo(&["install", "--quiet", "--locked", "cargo-mutants"]))?;
+    }
+    let mut low = Vec::new();
+    println!("{:<12}{:>8}{:>8}{:>8}{:>8}{:>10}", "module", "changes", "caught", "missed", "hang", "caught %");
+    for module in &request.modules {
+        let folder = workspace.harden("mutants").join(module.name);
+        fs::create_dir_all(&folder)?;
+        module.perform(&workspace, &folder, &request.options)?;
+        let counts = Counts::read(&folder)?;
+        println!("{:<12}{counts}", module.name);
+        counts.missed.iter().for_each(|missed| println!("  missed: {missed}"));
+        if counts.percent() < CAUGHT_PERCENT {
+            low.push(format!("{} {}%", module.name, counts.percent()));
+        }
+    }
+    if request.is_part {
+        println!("only a part of the changes was tried");
+    }
+    if low.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("fewer than {CAUGHT_PERCENT}% of the changes are noticed: {}", low.join(", "))))
+}
+
+impl<'a> Request<'a> {
+    fn parse(arguments: &'a [String]) -> Outcome<Self> {
+        let mut request = Self { modules: Vec::new(), options: Vec::new(), is_part: false };
+        let mut rest = arguments.iter().map(String::as_str);
+        while let Some(word) = rest.next() {
+            match word {
+                "--in-place" => request.options.push(word),
+                "--shard" => {
+                    let part = rest.next().ok_or_else(|| Failure::new("--shard wants K/N, e.g. 0/4"))?;
+                    request.options.extend([word, part]);
+                    request.is_part = true;
+                }
+                name => request.modules.push(find(name)?),
+            }
+        }
+        if request.modules.is_empty() {
+            request.modules = MODULES.iter().collect();
+        }
+        Ok(request)
+    }
+}
+
+fn find(name: &str) -> Outcome<&'static Module> {
+    let names = || MODULES.iter().map(|module| module.name).collect::<Vec<_>>().join(", ");
+    let found = MODULES.iter().find(|module| module.name == name);
+    found.ok_or_else(|| Failure::new(format!("there is no module `{name}`, only {}", names())))
+}
+
+impl Module {
+    /// Runs the close tests against every change, then the others against those that lived.
+    fn perform(&self, workspace: &Workspace, folder: &Path, options: &[&str]) -> Outcome {
+        self.run(workspace, folder, options, self.package, self.tests)?;
+        self.second.map_or(Ok(()), |second| self.run(workspace, folder, options, second, &[]))
+    }
+
+    fn run(
+        &self,
+        workspace: &Workspace,
+        folder: &Path,
+        options: &[&str],
+        package: &str,
+        tests: &[&str],
+    ) -> Outcome {
+        let mut cargo = workspace.cargo(&["mutants", "--iterate", "--cap-lints=true", "--colors=never"]);
+        cargo.args(["--package", self.package, "--test-package", package, "--timeout", TIMEOUT_SECONDS]);
+        self.files.iter().for_each(|file| {
+            cargo.args(["--file", file]);
+        });
+        cargo.arg("--output").arg(folder).args(options);
+        if !tests.is_empty() {
+            cargo.arg("--").args(tests);
+        }
+        // Backtraces of expected panics take longer than the tests.
+        cargo.env("RUST_BACKTRACE", "0").env(SUITE_IS_WANTED, "1");
+        carried_out(&mut cargo)?;
+        Counts::keep(folder)
+    }
+}
+
+/// Set where the null backend's own tests are to run the suite.
+const SUITE_IS_WANTED: &str = "RUNTIME_NULL_SUITE";
+
+fn carried_out(cargo: &mut Command) -> Outcome {
+    let code = run_to(cargo)?;
+    if code.is_some_and(|code| CARRIED_OUT.contains(&code)) {
+        return Ok(());
+    }
+    Err(Failure::new(format!("cargo-mutants ended with {code:?}; its own log is in target/harden/mutants")))
+}
+
+/// What came of the changes of a module, over all runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    caught: usize,
+    hanging: usize,
+    missed: Vec<String>,
+}
+
+/// What `cargo mutants` leaves: a file of lines for each fate, of this run alone, and what it was told to leave out.
+const FATES: [&str; 4] = ["caught", "timeout", "missed", "unviable"];
+/// Where this task keeps the fate of every change, over all runs.
+const LEDGER: &str = "fates.txt";
+
+impl Counts {
+    /// Adds the fates of the last run to those that are known.
+    fn keep(folder: &Path) -> Outcome {
+        let mut fates = ledger(&folder.join(LEDGER));
+        for fate in FATES {
+            let lines =
+                fs::read_to_string(output(folder).join(fate).with_extension("txt")).unwrap_or_default();
+            fates.extend(lines.lines().map(|line| (line.to_owned(), fate.to_owned())));
+        }
+        let text: String = fates.iter().map(|(change, fate)| format!("{fate} {change}\n")).collect();
+        Ok(fs::write(folder.join(LEDGER), text)?)
+    }
+
+    fn read(folder: &Path) -> Outcome<Self> {
+        let fates = ledger(&folder.join(LEDGER));
+        if fates.is_empty() {
+            return Err(Failure::new(format!("nothing was changed: see {}", output(folder).display())));
+        }
+        Ok(Self::of(&fates))
+    }
+
+    fn of(fates: &BTreeMap<String, String>) -> Self {
+        let count = |wanted: &str| fates.values().filter(|fate| *fate == wanted).count();
+        let missed = fates.iter().filter(|(_, fate)| *fate == "missed").map(|(change, _)| change.clone());
+        Self { caught: count("caught"), hanging: count("timeout"), missed: missed.collect() }
+    }
+
+    /// A change that makes the tests hang is noticed, too.
+    fn percent(&self) -> usize {
+        let noticed = self.caught + self.hanging;
+        100 * noticed / (noticed + self.missed.len()).max(1)
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (caught, hanging, missed) = (self.caught, self.hanging, self.missed.len());
+        let all = caught + hanging + missed;
+        write!(f, "{all:>8}{caught:>8}{missed:>8}{hanging:>8}{:>10}", self.percent())
+    }
+}
+
+fn output(folder: &Path) -> PathBuf {
+    folder.join("mutants.out")
+}
+
+/// The fate of each change.
+fn ledger(file: &Path) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = |line: &str| line.split_once(' ').map(|(fate, change)| (change.to_owned(), fate.to_owned()));
+    text.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_and_parts_are_chosen() {
+        let words = ["--shard", "0/4", "cache"].map(str::to_owned);
+        let request = Request::parse(&words).unwrap();
+        assert_eq!(request.modules.iter().map(|module| module.name).collect::<Vec<_>>(), ["cache"]);
+        assert!(request.is_part && request.options == ["--shard", "0/4"]);
+        assert_eq!(Request::parse(&[]).unwrap().modules.len(), MODULES.len());
+        let failure = Request::parse(&["hazard".to_owned()]).unwrap_err().to_string();
+        assert!(failure.starts_with("there is no module `hazard`, only hazards, timeline"), "{failure}");
+    }
+
+    #[test]
+    fn the_last_fate_of_a_change_counts() {
+        let folder = std::env::temp_dir().join(format!("xtask-mutants-{}", std::process::id()));
+        let list = |fate: &str, changes: &str| {
+            fs::create_dir_all(output(&folder)).unwrap();
+            fs::write(output(&folder).join(fate).with_extension("txt"), changes).unwrap();
+        };
+        list("missed", "a.rs:1: x\na.rs:2: y\n");
+        list("caught", "a.rs:3: z\n");
+        Counts::keep(&folder).unwrap();
+        let first = Counts::read(&folder).unwrap();
+        fs::remove_dir_all(output(&folder)).unwrap();
+        list("caught", "a.rs:1: x\n");
+        Counts::keep(&folder).unwrap();
+        let second = Counts::read(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((first.caught, first.missed.len(), first.percent()), (1, 2, 33));
+        assert_eq!(second, Counts { caught: 2, hanging: 0, missed: vec!["a.rs:2: y".to_owned()] });
+    }
+}
