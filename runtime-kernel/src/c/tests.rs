@@ -195,13 +195,13 @@ fn literals_get_a_name_before_an_opencl_function_takes_them() {
         }";
     let calls = |dialect| {
         let text = written(code, dialect, Checks::Bounded).unwrap().text;
-        text.lines().filter(|line| line.contains("= element(")).map(str::to_owned).collect::<Vec<_>>()
+        text.lines().filter(|line| line.contains("= element_w(")).map(str::to_owned).collect::<Vec<_>>()
     };
     for dialect in [Dialect::OpenCl, Dialect::Cuda] {
         let calls = calls(dialect);
         assert!(!calls.is_empty());
         for call in calls {
-            assert_eq!(call.contains("element(literal"), dialect == Dialect::OpenCl, "{call}");
+            assert_eq!(call.contains("element_w(literal"), dialect == Dialect::OpenCl, "{call}");
             assert_eq!(call.contains('{'), dialect == Dialect::Cuda, "{call}");
         }
     }

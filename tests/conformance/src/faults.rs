@@ -71,14 +71,16 @@ impl Default for FaultOptions {
     }
 }
 
-/// Sweeps the devices of `selection`; prints counts, and what went wrong. `worker` makes the command of a process that
-/// calls [`serve_faults`]. Says whether all is well: something was swept, and nothing went wrong.
-#[must_use]
+/// Sweeps the devices of `selection` and prints counts. `worker` makes the command of a process that calls
+/// [`serve_faults`].
+///
+/// # Errors
+/// What went wrong, a line for each: also that there is nothing to sweep.
 pub fn run_faults(
     selection: &Selection,
     options: &FaultOptions,
     worker: &(dyn Fn() -> std::io::Result<Command> + Sync),
-) -> bool {
+) -> Result<(), String> {
     sweep::run(selection, options, worker)
 }
 

@@ -40,10 +40,10 @@ fn sweep(options: &FaultOptions) -> Result<Completion, Failed> {
         return Ok(Completion::ignored_with("the null backend is not built: `cargo build --workspace`"));
     }
     let selection = Selection { required: Vec::new(), ..selection };
-    let well = run_faults(&selection, options, &|| {
+    let swept = run_faults(&selection, options, &|| {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(WORKER);
         Ok(command)
     });
-    if well { Ok(Completion::Completed) } else { Err(Failed::from("the lines above say what went wrong")) }
+    swept.map(|()| Completion::Completed).map_err(Failed::from)
 }

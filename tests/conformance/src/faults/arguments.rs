@@ -7,6 +7,7 @@ use libtest_mimic::Arguments;
 use runtime_core::{ErrorKind, suggest};
 
 use super::job::KINDS;
+use super::sweep::print;
 use super::{FaultOptions, run_faults, serve_faults};
 use crate::kernels;
 use crate::selection::Selection;
@@ -69,12 +70,14 @@ impl FaultArguments {
             workers: runner.test_threads.unwrap_or(defaults.workers),
             budget: defaults.budget,
         };
-        let well = run_faults(selection, &options, &|| {
+        let swept = run_faults(selection, &options, &|| {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(worker);
             command.envs(selection.kernels.as_ref().map(|folder| (kernels::VARIABLE, folder)));
             Ok(command)
         });
-        Some(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let Err(wrong) = swept else { return Some(ExitCode::SUCCESS) };
+        print(&wrong);
+        Some(ExitCode::FAILURE)
     }
 }

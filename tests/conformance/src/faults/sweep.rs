@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use runtime_core::ErrorKind;
@@ -30,24 +30,19 @@ const LENDING: &str = "interchange::";
 /// How many findings of one kind and function are listed.
 const LISTED: usize = 5;
 
-pub(super) fn run(selection: &Selection, options: &FaultOptions, start: Start<'_>) -> bool {
-    let plan = match plan::plan(selection) {
-        Ok(plan) => plan,
-        Err(error) => {
-            print(&error.to_string());
-            return false;
-        }
-    };
+pub(super) fn run(selection: &Selection, options: &FaultOptions, start: Start<'_>) -> Result<(), String> {
+    let plan = plan::plan(selection).map_err(|error| error.to_string())?;
     let cases = jobs(&plan, options);
-    for absent in &plan.absent {
+    for absent in plan.absent.iter().filter(|absent| absent.excused) {
         print(&format!("not there: {absent}"));
     }
-    let missed = plan.absent.iter().any(|absent| !absent.excused);
+    let required = plan.absent.iter().filter(|absent| !absent.excused);
+    let missed: Vec<_> = required.map(|absent| format!("not there, though required: {absent}")).collect();
     // Their devices are closed before others open them.
     drop(plan);
     if cases.is_empty() {
-        print("nothing to sweep; `runtime doctor` says what was looked at");
-        return false;
+        let nothing = "nothing to sweep; `runtime doctor` says what was looked at".to_owned();
+        return Err(missed.into_iter().chain([nothing]).collect::<Vec<_>>().join("\n"));
     }
     let sweep = Sweep::default();
     sweep.run_all(start, options.workers, &cases, "counting");
@@ -63,8 +58,10 @@ pub(super) fn run(selection: &Selection, options: &FaultOptions, start: Start<'_
     print(&format!("{} cases, {} functions, {} runs with a fault", counted.len(), entries.len(), runs.len()));
     let runs = mixed(runs);
     sweep.run_all(start, options.workers, &runs, "run");
-    let wrong = sweep.conclude(options, &counted);
-    !wrong && !missed
+    sweep.tell_counts(options, &counted);
+    let wrong: Vec<_> = missed.into_iter().chain(sweep.findings()).collect();
+    print(&format!("{} failures", sweep.state().findings.len()));
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 /// Every case that a device qualifies for, without a fault.
@@ -223,8 +220,7 @@ impl Sweep {
     }
 
     fn note(&self, job: &Job, answer: Answer) {
-        let mut tally = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = &mut *tally;
+        let tally = &mut *self.state();
         tally.findings.extend(judge(job, &answer));
         if job.fault.is_none() {
             return tally.counted.push((job.clone(), answer));
@@ -239,16 +235,19 @@ impl Sweep {
 
     /// The cases that work without a fault, in the order of their names.
     fn counted(&self) -> Vec<(Job, Answer)> {
-        let tally = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = self.state();
         let works = |answer: &Answer| matches!(answer.ended, Ended::Passed | Ended::Unsupported);
         let mut counted: Vec<_> = tally.counted.iter().filter(|(_, answer)| works(answer)).cloned().collect();
         counted.sort_by(|(a, _), (b, _)| (&a.device, &a.case).cmp(&(&b.device, &b.case)));
         counted
     }
 
-    /// Prints the counts and the findings; says whether there are any.
-    fn conclude(&self, options: &FaultOptions, counted: &[(Job, Answer)]) -> bool {
-        let tally = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    fn state(&self) -> MutexGuard<'_, Tally> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell_counts(&self, options: &FaultOptions, counted: &[(Job, Answer)]) {
+        let tally = self.state();
         let calls: u64 = counted.iter().flat_map(|(_, answer)| answer.counts.values()).sum();
         let names: BTreeSet<_> = counted.iter().flat_map(|(_, answer)| answer.counts.keys()).collect();
         let endings: Vec<_> =
@@ -274,19 +273,23 @@ impl Sweep {
             endings.join(", "),
             tally.unreached
         ));
+    }
+
+    /// What went wrong: a line for each kind and function, and lines for the first of its runs.
+    fn findings(&self) -> Vec<String> {
+        let tally = self.state();
         let mut groups: BTreeMap<(&str, &str), Vec<&Finding>> = BTreeMap::new();
         for finding in &tally.findings {
             let entry = finding.job.fault.as_ref().map_or("no fault", |fault| &fault.entry);
             groups.entry((finding.what, entry)).or_default().push(finding);
         }
+        let mut lines = Vec::new();
         for ((what, entry), findings) in &groups {
-            print(&format!("{what}, {entry}: {} runs", findings.len()));
-            for finding in findings.iter().take(LISTED) {
-                print(&format!("  {}: {}", name(&finding.job), finding.text));
-            }
+            lines.push(format!("{what}, {entry}: {} runs", findings.len()));
+            let listed = findings.iter().take(LISTED);
+            lines.extend(listed.map(|finding| format!("  {}: {}", name(&finding.job), finding.text)));
         }
-        print(&format!("{} failures", tally.findings.len()));
-        !tally.findings.is_empty()
+        lines
     }
 }
 
@@ -330,7 +333,7 @@ fn judge(job: &Job, answer: &Answer) -> Vec<Finding> {
 }
 
 /// Writes to standard output; a reader that has gone away is no error.
-fn print(text: &str) {
+pub(super) fn print(text: &str) {
     let mut output = std::io::stdout().lock();
     let _ = writeln!(output, "{text}").and_then(|()| output.flush());
 }
