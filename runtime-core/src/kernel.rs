@@ -112,6 +112,12 @@ impl Kernel {
         self.0.lowered.as_deref()
     }
 
+    /// The same of a kernel whose launches report.
+    #[inline]
+    pub(crate) fn reporting(&self) -> Option<&LoweredKernel> {
+        self.lowered().filter(|lowered| lowered.reports_on.is_some())
+    }
+
     /// Checks the arguments of a launch, before anything is submitted.
     ///
     /// # Errors

@@ -82,6 +82,10 @@ pub struct LoweredKernel {
     /// After these parameters the lowered code takes a `u64` per tensor, in order: how many bytes there are from its
     /// first element to the end of its last.
     pub tensor_sizes: bool,
+    /// In front of these parameters the lowered code takes the tensor of a report: one `u32` that is 0. If the kernel
+    /// leaves another number there, the launch has failed in that line of the text that this is the name of; `u32::MAX`
+    /// stands for an unknown line. Such a launch waits for its end.
+    pub reports_on: Option<String>,
 }
 
 /// A parameter of an entry point of lowered code.
@@ -146,6 +150,18 @@ impl LoweredKernel {
              and index it, or a copy",
             self.name
         ))
+    }
+
+    /// Why a launch has failed that left `line` in its report.
+    pub(crate) fn reported(&self, line: u32) -> Error {
+        let (name, text) = (&self.name, self.reports_on.as_deref().unwrap_or_default());
+        let place = if line == u32::MAX { text.to_owned() } else { format!("{text}:{line}") };
+        Error::new(
+            ErrorKind::Failed,
+            format!(
+                "{place}: an index of \"{name}\" that was proven in range is not; the lowering is wrong: please report it"
+            ),
+        )
     }
 
     /// The arguments that the lowered code takes beyond `args`.

@@ -14,6 +14,7 @@ use crate::argument::Value;
 use crate::device::Device;
 use crate::event::Event;
 use crate::graves::Remains;
+use crate::lowering::LoweredKernel;
 use crate::submit::{Plan, Submitted, Uses};
 use crate::timeline::Timeline;
 use crate::{Arg, DType, Error, Geometry, Kernel, Placement, QueueOptions, Result, Tensor};
@@ -183,6 +184,48 @@ impl Queue {
         tracked: bool,
     ) -> Result<Option<Submitted>> {
         self.check_launch(kernel, geometry, args).map_err(|error| self.name(error, "launch"))?;
+        match kernel.reporting() {
+            None => self.start_checked(kernel, geometry, args, plan, tracked),
+            Some(lowered) => self.start_reporting((kernel, lowered), geometry, args),
+        }
+    }
+
+    /// Runs a kernel that reports to its end, and fails the launch that has something to report.
+    #[cold]
+    fn start_reporting(
+        &self,
+        (kernel, lowered): (&Kernel, &LoweredKernel),
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+    ) -> Result<Option<Submitted>> {
+        self.refuse_recording("launch with assert_proofs")?;
+        kernel.check_args(&self.device, args).map_err(|error| self.name(error, "launch"))?;
+        let report = self.allocate(DType::U32, &[1], &Placement::default())?;
+        self.fill(&report, &[0])?;
+        let args: SmallVec<[Arg<'_>; 16]> =
+            std::iter::once(Arg::read_write(&report)).chain(args.iter().copied()).collect();
+        let plan = Plan { hold: true, ..Plan::default() };
+        let submitted = self.start_checked(kernel, geometry, &args, plan, true)?;
+        if let Some(Submitted::Queued(ticket)) = submitted {
+            let mut line = [0; size_of::<u32>()];
+            // Whoever waits for the launch is told of any other failure.
+            if self.read(&report, &mut line).is_ok() && line != [0; size_of::<u32>()] {
+                let error = lowered.reported(u32::from_ne_bytes(line));
+                self.timeline.fail_from(ticket, &self.name(error, "launch"));
+            }
+        }
+        Ok(submitted)
+    }
+
+    #[inline]
+    fn start_checked(
+        &self,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+        plan: Plan,
+        tracked: bool,
+    ) -> Result<Option<Submitted>> {
         if self.recording.load(Ordering::Relaxed) {
             kernel.check_args(&self.device, args).map_err(|error| self.name(error, "launch"))?;
             return self.record_launch(kernel, geometry, args).map(|()| None);

@@ -65,6 +65,7 @@ unsafe impl Lowering for Renaming {
                 group_size: [1; 3],
                 shared_bytes: 0,
                 tensor_sizes: false,
+                reports_on: None,
             }],
         })
     }

@@ -76,7 +76,7 @@ unsafe impl Lowering for Wgsl {
             OptionSpec::module(
                 "assert_proofs",
                 false,
-                "Check also what was proven in range, and fail the launch that disproves it; for tests, on the host and CUDA.",
+                "Check also what was proven in range, and fail the launch that disproves it; slow, for tests.",
             ),
         ]
     }
@@ -94,11 +94,14 @@ unsafe impl Lowering for Wgsl {
             Some(Value::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
         };
-        let program = asserting(program, source.options, writer)?;
         fits(&program, device, writer)?;
         let checks = checks(source.options, device, writer);
-        let written = write(&program, writer, checks)?;
-        let kernels = program.interfaces().iter().map(|interface| written.kernel(interface, writer));
+        let (written, reports_on) = match source.options.flag("assert_proofs") {
+            true => write_asserting(&program, writer, checks)?,
+            false => (write(&program, writer, checks)?, None),
+        };
+        let kernels =
+            program.interfaces().iter().map(|interface| written.kernel(interface, writer, &reports_on));
         let kernels = kernels.collect::<Result<_>>()?;
         Ok(Lowered {
             format,
@@ -106,18 +109,6 @@ unsafe impl Lowering for Wgsl {
             options: backend_options(writer, &program, device),
             kernels,
         })
-    }
-}
-
-/// The program with its proofs asserted, if that is asked for.
-fn asserting(program: Program, options: &Options, writer: Writer) -> Result<Program> {
-    match writer {
-        _ if !options.flag("assert_proofs") => Ok(program),
-        Writer::C(Dialect::Host | Dialect::Cuda) => Ok(program.with_asserted_proofs()),
-        _ => Err(Error::new(
-            ErrorKind::Unsupported,
-            "option \"assert_proofs\": OpenCL and Vulkan have nothing to report by; use the host, whose proofs are the same",
-        )),
     }
 }
 
@@ -201,8 +192,26 @@ fn write(program: &Program, writer: Writer, checks: Checks) -> Result<Written> {
     }
 }
 
+/// Writes the program with its proofs asserted, and says what messages call its text if launches report by a tensor: on the
+/// host and on CUDA the backend is told of them.
+fn write_asserting(program: &Program, writer: Writer, checks: Checks) -> Result<(Written, Option<String>)> {
+    let reports = matches!(writer, Writer::Spirv | Writer::C(Dialect::OpenCl)) && checks.are_made();
+    if !reports {
+        return Ok((write(&program.clone().with_asserted_proofs(), writer, checks)?, None));
+    }
+    // PoCL goes wrong with barriers on both sides of a branch.
+    let checks = if writer == Writer::Spirv { checks } else { Checks::BoundedOnce };
+    let written = write(&program.reporting(checks)?, writer, Checks::Unchecked)?;
+    Ok((written, Some(program.path().to_owned())))
+}
+
 impl Written {
-    fn kernel(&self, interface: &Interface, writer: Writer) -> Result<LoweredKernel> {
+    fn kernel(
+        &self,
+        interface: &Interface,
+        writer: Writer,
+        reports_on: &Option<String>,
+    ) -> Result<LoweredKernel> {
         let symbol = self.symbols.iter().find(|(name, _)| *name == interface.name);
         let (_, symbol) = symbol.ok_or_else(|| {
             Error::new(ErrorKind::Internal, format!("entry point \"{}\" was not written", interface.name))
@@ -214,6 +223,7 @@ impl Written {
             group_size: interface.group_size,
             shared_bytes: interface.shared_bytes,
             tensor_sizes: writer != Writer::Spirv,
+            reports_on: reports_on.clone(),
         })
     }
 }
@@ -377,13 +387,25 @@ mod tests {
     }
 
     #[test]
-    fn proofs_are_asserted_where_it_can_be_reported() {
+    fn proofs_are_asserted_in_every_language() {
         let options = Options::new().with("assert_proofs", true);
-        for (format, can) in [("spirv-shader", false), ("opencl-c", false), ("cuda-c", true), ("c", true)] {
-            match lower(&device(&[format]), &options) {
-                Ok(lowered) => assert!(can && String::from_utf8(lowered.code).unwrap().contains("proven_(")),
-                Err(error) => assert!(!can && error.kind() == ErrorKind::Unsupported, "{error}"),
-            }
+        for (format, word, reports) in [
+            ("c", "proven_(", false),
+            ("cuda-c", "proven_(", false),
+            ("opencl-c", "atomic_max(", true),
+            ("spirv-shader", "report", true),
+        ] {
+            let device = device(&[format]);
+            let has_word = |lowered: &Lowered| {
+                lowered.code.windows(word.len()).any(|letters| letters == word.as_bytes())
+            };
+            let (plain, asserted) =
+                (lower(&device, &Options::new()).unwrap(), lower(&device, &options).unwrap());
+            assert!(!has_word(&plain) && has_word(&asserted), "{format}");
+            let [kernel] = &asserted.kernels[..] else { panic!("one entry point") };
+            assert_eq!(kernel.reports_on.as_deref(), reports.then_some("k.wgsl"), "{format}");
+            assert_eq!(kernel.params, plain.kernels[0].params, "a launch is the same");
+            assert_eq!(plain.kernels[0].reports_on, None);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::interface::{Interface, Override};
 use crate::nesting::{self, Depth};
 use crate::pointers::{self, Parts};
 use crate::specialise::Specialisation;
-use crate::{contain, guard, members, parse, source, spirv};
+use crate::{contain, guard, members, parse, source, spirv, zeroing};
 
 /// A portable kernel that is parsed, specialised and checked: what the writers start from.
 ///
@@ -146,6 +146,20 @@ impl Program {
         })
     }
 
+    /// The program with the checks of its accesses as branches of the module itself, and with a check of each index that was
+    /// proven in range: where one is not, its line is left in a tensor of one `u32`, which every entry point has in front of
+    /// its own. For tests of the proofs, in languages without another way to tell.
+    pub(crate) fn reporting(&self, checks: Checks) -> Result<Self> {
+        contain::step("checking accesses", self.depth, || {
+            let copied = pointers::by_value(self, Parts::All)?;
+            let program = copied.as_ref().unwrap_or(self);
+            let zeroed = zeroing::zeroed(program)?;
+            let program = zeroed.as_ref().unwrap_or(program);
+            guard::reporting(program, checks)
+        })
+        .map(Self::with_uninitialised_workgroup_memory)
+    }
+
     /// The program with a module that was made of its own.
     ///
     /// # Errors
@@ -176,6 +190,11 @@ impl Program {
         place(&self.source, &self.path, span)
     }
 
+    /// The line of a span; `None` where it has no place in the text.
+    pub(crate) fn line(&self, span: Span) -> Option<u32> {
+        line(&self.source, span)
+    }
+
     /// The error for what a dialect cannot express: `what` names the construct.
     pub(crate) fn unsupported(&self, what: impl fmt::Display, span: Span) -> Error {
         Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.place(span)))
@@ -190,13 +209,16 @@ pub(crate) fn failed(message: String) -> Error {
 /// `path:line` of `span` in `source`.
 pub(crate) fn place(source: &str, path: &str, span: Span) -> String {
     let path = path_or_wgsl(path);
-    match span.to_range() {
-        Some(range) if range.start <= source.len() => {
-            let line = source.as_bytes()[..range.start].iter().filter(|&&byte| byte == b'\n').count() + 1;
-            format!("{path}:{line}")
-        }
-        _ => path.to_owned(),
+    match line(source, span) {
+        Some(line) => format!("{path}:{line}"),
+        None => path.to_owned(),
     }
+}
+
+fn line(source: &str, span: Span) -> Option<u32> {
+    let before = source.as_bytes().get(..span.to_range()?.start)?;
+    let ends = before.iter().filter(|&&byte| byte == b'\n').count();
+    u32::try_from(ends + 1).ok()
 }
 
 /// Text from memory is called `wgsl`.

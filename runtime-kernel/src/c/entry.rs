@@ -122,9 +122,11 @@ impl Printer<'_, '_, Plain> {
 
     /// Built-in values, as far as they are used.
     fn arguments(&mut self, entry: &EntryPoint, group_size: [u32; 3]) -> Result<()> {
+        // A module with two bodies has an expression in each.
+        let mut declared = vec![false; entry.function.arguments.len()];
         for (handle, expression) in entry.function.expressions.iter() {
             let Expression::FunctionArgument(index) = *expression else { continue };
-            if !self.plan.is_used(handle) {
+            if !self.plan.is_used(handle) || std::mem::replace(&mut declared[index as usize], true) {
                 continue;
             }
             let argument = &entry.function.arguments[index as usize];

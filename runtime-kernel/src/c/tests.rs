@@ -207,6 +207,20 @@ fn literals_get_a_name_before_an_opencl_function_takes_them() {
     }
 }
 
+/// A module that has both bodies itself mentions an argument in each.
+#[test]
+fn an_argument_of_two_bodies_is_declared_once() {
+    let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(64) fn go(@builtin(global_invocation_id) id: vec3u) {
+            if id.x < s.n { y[id.x] = 1u; }
+        }";
+    let program = Program::parse(code, "", &Specialisation::default()).unwrap();
+    let text = program.guarded(Checks::Bounded).unwrap().c(Dialect::OpenCl, Checks::Unchecked).unwrap().text;
+    assert_eq!(text.matches("const vec3u id = ").count(), 1, "{text}");
+    assert_eq!(text.matches(" = 1u;").count(), 2, "{text}");
+}
+
 /// Every access that is not checked where it stands.
 #[test]
 fn asserted_proofs_leave_no_access_alone() {

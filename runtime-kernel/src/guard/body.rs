@@ -2,14 +2,14 @@
 
 use naga::proc::TypeResolution;
 use naga::{
-    Barrier, BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Range,
-    ScalarKind, Span, Statement, SwitchCase, Type, TypeInner,
+    AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function, GlobalVariable,
+    Handle, Literal, LocalVariable, Range, ScalarKind, Span, Statement, SwitchCase, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
 use super::{Guard, Source};
 use crate::inline::{renew_operands, renew_uses, result_of, without_body};
-use crate::proof::range::{Element, Limit};
+use crate::proof::range::{self, Element, Limit};
 
 /// A function that is being written.
 pub(super) struct Body<'b, 'p> {
@@ -311,7 +311,9 @@ impl<'b, 'p> Body<'b, 'p> {
     fn own_condition(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
         let check = self.source.checks[access.index()].filter(|check| !(self.promised && check.promised));
         let frame = self.source.frame;
-        let (Some(check), Some(element)) = (check, Element::of(frame.function, access)) else {
+        let Some(element) = Element::of(frame.function, access) else { return Ok(None) };
+        let proven = if check.is_none() { self.proven(element) } else { None };
+        let Some(limit) = check.map(|check| check.limit).or(proven.map(|(_, limit)| limit)) else {
             return Ok(None);
         };
         let index = match element.index {
@@ -325,7 +327,7 @@ impl<'b, 'p> Body<'b, 'p> {
                 }
             }
         };
-        let mut limit = match check.limit {
+        let mut limit = match limit {
             Limit::Constant(length) => self.constant(Expression::Literal(Literal::U32(length))),
             Limit::Runtime(_) => {
                 let array = self.value(element.base)?;
@@ -337,7 +339,45 @@ impl<'b, 'p> Body<'b, 'p> {
         if element.index.is_some_and(wide) {
             limit = self.append(Expression::As { expr: limit, kind: ScalarKind::Uint, convert: Some(8) });
         }
-        Ok(Some(self.binary(BinaryOperator::Less, index, limit)))
+        let condition = self.binary(BinaryOperator::Less, index, limit);
+        if let Some((report, _)) = proven {
+            let line = self.source.program.line(frame.function.expressions.get_span(access));
+            let reject = self.nested(|body| {
+                body.report(report, line.unwrap_or(u32::MAX));
+                Ok(())
+            })?;
+            self.push(Statement::If { condition, accept: Block::new(), reject });
+        }
+        Ok(Some(condition))
+    }
+
+    /// What the index of a proven element is less than, and where it is reported that it is not.
+    fn proven(&self, element: Element) -> Option<(Handle<GlobalVariable>, Limit)> {
+        let report = self.guard.report.filter(|_| element.index.is_some())?;
+        Some((report, range::length(self.source.frame, element.base)?))
+    }
+
+    /// Leaves the number of a line in the report: of several the greatest.
+    fn report(&mut self, report: Handle<GlobalVariable>, line: u32) {
+        let pointer = self.constant(Expression::GlobalVariable(report));
+        let value = self.constant(Expression::Literal(Literal::U32(line)));
+        self.push(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None });
+    }
+
+    /// The body of an entry point that names the report, so that it is among the tensors of each, whether it proves anything
+    /// or not.
+    pub(super) fn with_report_named(&mut self, block: Block) -> Result<Block> {
+        let Some(report) = self.guard.report else { return Ok(block) };
+        self.nested(|body| {
+            let condition = body.constant(Expression::Literal(Literal::Bool(false)));
+            let accept = body.nested(|body| {
+                body.report(report, 0);
+                Ok(())
+            })?;
+            body.push(Statement::If { condition, accept, reject: Block::new() });
+            body.push(Statement::Block(block));
+            Ok(())
+        })
     }
 
     /// The value that `write` gives if the condition holds, zero elsewhere; it is of the type of `like`.

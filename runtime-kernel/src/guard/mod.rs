@@ -11,11 +11,15 @@
 mod body;
 mod launch;
 
-use naga::{Arena, Expression, Function, Handle, Module, Span, Statement, UniqueArena};
-use runtime_core::{Error, Result};
+use naga::{
+    AddressSpace, Arena, Expression, Function, GlobalVariable, Handle, MemoryDecorations, Module,
+    ResourceBinding, Scalar, Span, Statement, StorageAccess, Type, TypeInner, UniqueArena,
+};
+use runtime_core::{Access, DType, Error, Result};
 
 use self::body::Body;
 use crate::inline::note_calls;
+use crate::interface::Tensor;
 use crate::program::{Checks, Program};
 use crate::proof::bounds::AllBounds;
 use crate::proof::proviso::{self, Provisos};
@@ -33,6 +37,7 @@ struct Check {
 
 /// A function whose accesses are known.
 struct Source<'p> {
+    program: &'p Program,
     frame: Frame<'p>,
     /// By expression.
     checks: Vec<Option<Check>>,
@@ -48,7 +53,7 @@ struct Forms {
 }
 
 struct Guard {
-    types: UniqueArena<naga::Type>,
+    types: UniqueArena<Type>,
     functions: Arena<Function>,
     /// By function of the program.
     forms: Vec<Forms>,
@@ -56,6 +61,8 @@ struct Guard {
     provisos: Vec<Provisos>,
     /// Whether there are second bodies.
     promises: bool,
+    /// The number of a line in which a proof does not hold.
+    report: Option<Handle<GlobalVariable>>,
 }
 
 /// The program's module with its checks, of which nothing else is needed to make an access out of range harmless: a read
@@ -64,6 +71,48 @@ struct Guard {
 /// # Errors
 /// `Unsupported` for an expression that no kernel has.
 pub(crate) fn guarded(program: &Program, checks: Checks) -> Result<Module> {
+    guard(program, checks, None)
+}
+
+/// The program with its checks, and with one of each index that is proven in range: where it is not, the number of the line
+/// is left in a tensor that every entry point gets in front of its own.
+///
+/// # Errors
+/// As [`guarded`].
+pub(crate) fn reporting(program: &Program, checks: Checks) -> Result<Program> {
+    let mut module = program.module.clone();
+    for (_, variable) in module.global_variables.iter_mut() {
+        variable.binding.iter_mut().for_each(|binding| binding.binding += 1);
+    }
+    let atomic = Type { name: None, inner: TypeInner::Atomic(Scalar::U32) };
+    let variable = GlobalVariable {
+        name: Some("report".to_owned()),
+        space: AddressSpace::Storage { access: StorageAccess::LOAD | StorageAccess::STORE },
+        binding: Some(ResourceBinding { group: 0, binding: 0 }),
+        ty: module.types.insert(atomic, Span::UNDEFINED),
+        init: None,
+        memory_decorations: MemoryDecorations::empty(),
+    };
+    let report = module.global_variables.append(variable, Span::UNDEFINED);
+    let program = program.with(module)?;
+    let mut reporting = program.with(guard(&program, checks, Some(report))?)?;
+    for interface in &mut reporting.interfaces {
+        interface.tensors.iter_mut().for_each(|tensor| tensor.binding += 1);
+        let tensor = Tensor {
+            name: "report".to_owned(),
+            binding: 0,
+            access: Access::ReadWrite,
+            dtype: Some(DType::U32),
+            min_bytes: 4,
+            alignment_bytes: 4,
+            variable: report,
+        };
+        interface.tensors.insert(0, tensor);
+    }
+    Ok(reporting)
+}
+
+fn guard(program: &Program, checks: Checks, report: Option<Handle<GlobalVariable>>) -> Result<Module> {
     if !checks.are_made() {
         return Ok(program.module.clone());
     }
@@ -75,11 +124,12 @@ pub(crate) fn guarded(program: &Program, checks: Checks) -> Result<Module> {
         forms: Vec::with_capacity(module.functions.len()),
         provisos: Vec::with_capacity(module.functions.len()),
         promises: checks == Checks::Bounded && is_small(module),
+        report,
     };
     for (handle, function) in module.functions.iter() {
         let info = &program.info[handle];
         let frame = Frame { module, function, info, group_size: None, bounds: bounds.function(handle) };
-        guard.function(frame)?;
+        guard.function(program, frame)?;
     }
     let mut entry_points = module.entry_points.clone();
     for (index, entry) in entry_points.iter_mut().enumerate() {
@@ -90,16 +140,17 @@ pub(crate) fn guarded(program: &Program, checks: Checks) -> Result<Module> {
             group_size: Some(program.interfaces[index].group_size),
             bounds: bounds.entry(index),
         };
-        entry.function = guard.entry(frame)?;
+        entry.function = guard.entry(program, frame)?;
     }
     Ok(with_functions(module, guard.types, guard.functions, entry_points))
 }
 
 impl Guard {
     /// Finds the accesses of a function that have to be checked.
-    fn source<'p>(&self, frame: Frame<'p>) -> Source<'p> {
+    fn source<'p>(&self, program: &'p Program, frame: Frame<'p>) -> Source<'p> {
         let expressions = &frame.function.expressions;
-        let mut source = Source { frame, checks: vec![None; expressions.len()], provisos: Provisos::new() };
+        let mut source =
+            Source { program, frame, checks: vec![None; expressions.len()], provisos: Provisos::new() };
         for (handle, expression) in expressions.iter() {
             if let Expression::Access { .. } | Expression::AccessIndex { .. } = expression
                 && let Some(element) = Element::of(frame.function, handle)
@@ -118,8 +169,8 @@ impl Guard {
         source
     }
 
-    fn function(&mut self, frame: Frame<'_>) -> Result<()> {
-        let source = self.source(frame);
+    fn function(&mut self, program: &Program, frame: Frame<'_>) -> Result<()> {
+        let source = self.source(program, frame);
         let span = Span::UNDEFINED;
         let form = |guard: &mut Self, promised| {
             let mut body = Body::new(guard, &source);
@@ -134,20 +185,20 @@ impl Guard {
         Ok(())
     }
 
-    fn entry(&mut self, frame: Frame<'_>) -> Result<Function> {
-        let source = self.source(frame);
+    fn entry(&mut self, program: &Program, frame: Frame<'_>) -> Result<Function> {
+        let source = self.source(program, frame);
         let mut body = Body::new(self, &source);
-        if source.provisos.is_empty() {
-            let block = body.whole(false)?;
-            return Ok(body.finish(block));
-        }
-        let block = body.nested(|body| {
-            let condition = body.holds(&source.provisos);
-            let accept = body.whole(true)?;
-            let reject = body.whole(false)?;
-            body.push(Statement::If { condition, accept, reject });
-            Ok(())
-        })?;
+        let block = match source.provisos.is_empty() {
+            true => body.whole(false)?,
+            false => body.nested(|body| {
+                let condition = body.holds(&source.provisos);
+                let accept = body.whole(true)?;
+                let reject = body.whole(false)?;
+                body.push(Statement::If { condition, accept, reject });
+                Ok(())
+            })?,
+        };
+        let block = body.with_report_named(block)?;
         Ok(body.finish(block))
     }
 }

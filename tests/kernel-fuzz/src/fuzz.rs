@@ -46,6 +46,7 @@ const REFEREES: [(&str, &str); 2] = [("opencl:0", "intel"), ("intel", "opencl:0"
 
 /// Whether another driver gives the right result for a kernel of a module.
 fn is_right_elsewhere(plan: &Plan, device: &str, module: &[&Case], at: usize) -> bool {
+    let device = device.split('/').next().unwrap_or(device);
     let Some((_, referee)) = REFEREES.iter().find(|(of, _)| *of == device) else { return false };
     let mut referee = Machine::new(referee, plan.program.clone(), file(referee));
     referee.run(module).is_ok_and(|verdicts| verdicts[at] == Verdict::Same)

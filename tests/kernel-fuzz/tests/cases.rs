@@ -18,13 +18,15 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 /// Devices and the share of the time that each gets.
 ///
 /// Oclgrind takes long, and forgets kernels of large modules: it replays the cases.
-const DEVICES: [(&str, u64); 7] = [
+const DEVICES: [(&str, u64); 9] = [
     ("host", 2),
     ("host/bodies=2", 1),
     ("host/assert_proofs=true", 1),
     ("opencl:0", 1),
+    ("opencl:0/assert_proofs=true", 1),
     ("intel", 1),
     ("vulkan:0/validated", 1),
+    ("vulkan:0/assert_proofs=true/validated", 1),
     ("oclgrind", 0),
 ];
 /// Seconds of a share.

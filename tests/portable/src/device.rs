@@ -45,7 +45,7 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
                     match Device::open(&runtime, info) {
                         Ok(device) => {
                             machines.extend(device.with_two_bodies());
-                            machines.extend(device.with_asserted_proofs());
+                            machines.push(device.with_asserted_proofs());
                             machines.push(Arc::new(device));
                         }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
@@ -114,10 +114,9 @@ impl Device {
         is_cpu.then(|| self.with_options("two", Options::new().with("bodies", "2")))
     }
 
-    /// The host with accesses that report where they were proven in range and are not.
-    fn with_asserted_proofs(&self) -> Option<Arc<dyn Machine>> {
-        let is_host = self.name.starts_with("host");
-        is_host.then(|| self.with_options("asserted", Options::new().with("assert_proofs", true)))
+    /// The same with accesses that report where they were proven in range and are not: in both bodies.
+    fn with_asserted_proofs(&self) -> Arc<dyn Machine> {
+        self.with_options("asserted", Options::new().with("assert_proofs", true).with("bodies", "2"))
     }
 
     /// The same device with load options.

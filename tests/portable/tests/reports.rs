@@ -1,0 +1,177 @@
+//! Launches that report a line of their text: the program is told, and goes on. On every device of this machine.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use portable::required;
+use runtime_core::{
+    Arg, CodeFormat, CommonRuntime, DeviceInfo, ErrorKind, Geometry, Kernel, Lowered, Lowering, ModuleSource,
+    OptionSpec, Portable, QueueOptions, Result, Runtime, Tensor,
+};
+
+/// Reports the numbers that it finds, by a tensor that launches do not give.
+const CODE: &str = "
+    @group(0) @binding(0) var<storage, read_write> report: atomic<u32>;
+    @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+    @compute @workgroup_size(64) fn tell(@builtin(global_invocation_id) id: vec3u) {
+        if id.x < arrayLength(&y) { atomicMax(&report, y[id.x]); y[id.x] += 1; }
+    }";
+const ELEMENTS: usize = 100;
+
+/// WGSL whose first tensor is a report; or, with the option `assert_proofs`, whose proofs are wrong where it is OpenCL C.
+#[derive(Debug)]
+struct Reporting(Arc<dyn Lowering>);
+
+// SAFETY: code that another lowering made; what it gets besides its arguments is the report.
+#[allow(unsafe_code, reason = "vouches for the lowered code")]
+unsafe impl Lowering for Reporting {
+    fn format(&self) -> CodeFormat {
+        self.0.format()
+    }
+
+    fn options(&self) -> Vec<OptionSpec> {
+        self.0.options()
+    }
+
+    fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
+        self.0.target(device)
+    }
+
+    fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
+        let mut lowered = self.0.lower(source, device)?;
+        if source.options.flag("assert_proofs") {
+            let text = String::from_utf8_lossy(&lowered.code).replace("< 64u", "< 63u");
+            lowered.code = text.into_bytes();
+            return Ok(lowered);
+        }
+        for kernel in &mut lowered.kernels {
+            kernel.params.remove(0);
+            kernel.reports_on = Some("a.wgsl".to_owned());
+        }
+        Ok(lowered)
+    }
+}
+
+/// Groups for all elements, and a few items more.
+fn all() -> Geometry {
+    Geometry::new(2, 64)
+}
+
+type Case = fn(&Arc<dyn CommonRuntime>) -> Result<()>;
+
+const CASES: [(&str, Case); 4] = [
+    ("a_line_fails_the_launch", fails),
+    ("nothing_to_report_is_no_failure", passes),
+    ("errors_count_the_arguments_of_the_launch", refuses),
+    ("a_recording_cannot_report", records),
+];
+/// Of these devices alone the code is text that can be changed.
+const OF_OPENCL: (&str, Case) = ("a_proof_that_does_not_hold_fails_the_launch", disproves);
+
+fn main() -> ExitCode {
+    let reporting = Arc::new(Reporting(runtime_kernel::wgsl()));
+    let runtime = Arc::new(Runtime::builder().lower_with(reporting).build());
+    let mut trials = Vec::new();
+    for name in ["host", "opencl", "vulkan", "cuda"] {
+        let of_opencl = (name == "opencl").then_some(OF_OPENCL);
+        for (case, check) in CASES.into_iter().chain(of_opencl) {
+            let runtime = runtime.clone();
+            trials.push(Trial::ignorable_test(format!("{name}::{case}"), move || {
+                perform(&runtime, name, check)
+            }));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn perform(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
+    match runtime.open(name) {
+        Err(error)
+            if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::NotFound) && !required(name) =>
+        {
+            Ok(Completion::ignored_with(error.to_string()))
+        }
+        opened => Ok(check(&opened?).map(|()| Completion::Completed)?),
+    }
+}
+
+fn kernel(device: &Arc<dyn CommonRuntime>) -> Result<Kernel> {
+    device.load(&ModuleSource::wgsl(CODE))?.kernel("tell")
+}
+
+fn tensor(device: &Arc<dyn CommonRuntime>, last: u32) -> Result<Tensor> {
+    let mut numbers = [0; ELEMENTS];
+    numbers[ELEMENTS - 1] = last;
+    Tensor::from_slice(&**device, &[ELEMENTS], &numbers)
+}
+
+fn fails(device: &Arc<dyn CommonRuntime>) -> Result<()> {
+    let kernel = kernel(device)?;
+    for (line, place) in [(7, "a.wgsl:7: "), (u32::MAX, "a.wgsl: ")] {
+        let (y, queue) = (tensor(device, line)?, device.open_queue(&QueueOptions::default())?);
+        let args = [Arg::read_write(&y)];
+        let event = queue.launch(&kernel, &all(), &args)?;
+        let error = event.wait().expect_err("a failure");
+        assert!(error.kind() == ErrorKind::Failed && error.message().starts_with(place), "{error}");
+        assert!(error.message().contains("\"tell\""), "{error}");
+        let error = y.to_vec::<u32>().expect_err("a failure");
+        assert!(error.message().contains(place), "what it wrote: {error}");
+        let error = queue.launch(&kernel, &all(), &args).expect_err("a failure");
+        assert!(error.message().contains(place), "what comes after it: {error}");
+        let (other, queue) = (tensor(device, line)?, device.open_queue(&QueueOptions::default())?);
+        let error = queue.call(&kernel, &all(), &[Arg::read_write(&other)]).expect_err("a failure");
+        assert!(error.message().contains(place), "by the way of `call`: {error}");
+    }
+    passes(device)
+}
+
+fn passes(device: &Arc<dyn CommonRuntime>) -> Result<()> {
+    let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
+    assert_eq!(kernel.info().params.as_ref().map(Vec::len), Some(1), "the report is no parameter");
+    let queue = device.open_queue(&QueueOptions::default())?;
+    queue.launch(&kernel, &all(), &[Arg::write(&y)]).expect_err("it reads, too");
+    queue.launch(&kernel, &all(), &[Arg::read_write(&y)])?.wait()?;
+    assert_eq!(y.to_vec::<u32>()?, [1; ELEMENTS]);
+    queue.launch(&kernel, &Geometry::new(0, 64), &[Arg::read_write(&y)])?.wait()
+}
+
+fn refuses(device: &Arc<dyn CommonRuntime>) -> Result<()> {
+    let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
+    let queue = device.open_queue(&QueueOptions::default())?;
+    let gaps = y.view(&[ELEMENTS / 2], &[2], 0)?;
+    let error = queue.launch(&kernel, &all(), &[Arg::read_write(&gaps)]).expect_err("a failure");
+    assert!(error.message().contains("argument 0 of \"tell\" is not contiguous"), "{error}");
+    assert_eq!(queue.submitted(), 0, "nothing was submitted");
+    Ok(())
+}
+
+fn records(device: &Arc<dyn CommonRuntime>) -> Result<()> {
+    let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
+    let queue = device.open_queue(&QueueOptions::default())?;
+    match queue.begin_recording() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(()),
+        begun => begun?,
+    }
+    let error = queue.launch(&kernel, &all(), &[Arg::read_write(&y)]).expect_err("a failure");
+    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("assert_proofs"), "{error}");
+    Ok(())
+}
+
+fn disproves(device: &Arc<dyn CommonRuntime>) -> Result<()> {
+    let code = "
+        @group(0) @binding(0) var<storage, read_write> y: array<u32, 64>;
+        @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) i: u32) {
+            y[i] =
+                i;
+        }
+        @compute @workgroup_size(1) fn plain() {}";
+    let module = device.load(&ModuleSource::wgsl(code).option("assert_proofs", true))?;
+    let queue = device.open_queue(&QueueOptions::default())?;
+    queue.call(&module.kernel("plain")?, &Geometry::single(), &[])?;
+    let y = Tensor::from_slice(&**device, &[64], &[7_u32; 64])?;
+    let args = [Arg::read_write(&y)];
+    let error = queue.call(&module.kernel("go")?, &Geometry::new(1, 64), &args).expect_err("a failure");
+    assert!(error.message().starts_with("wgsl:4: "), "{error}");
+    Ok(())
+}
