@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use naga::{Block, Expression, Handle, LocalVariable, ScalarKind};
+use naga::{Block, Expression, Handle, LocalVariable, MathFunction, Scalar, ScalarKind};
 use runtime_core::Result;
 
 use super::environment::Environment;
@@ -22,6 +22,17 @@ pub(crate) struct HoistedChecks {
     pub(crate) accesses: BTreeMap<Handle<Expression>, Handle<Expression>>,
     /// Named values of the loop that the indices are made of.
     pub(crate) values: BTreeSet<Handle<Expression>>,
+    /// That the loop does nothing but this.
+    pub(crate) packed: Option<PackedSum>,
+}
+
+/// `variable += dot4I8Packed(a[…], b[…])`, or `dot4U8Packed`: a sum over bytes that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PackedSum {
+    pub(crate) variable: Handle<LocalVariable>,
+    pub(crate) function: MathFunction,
+    /// The accesses.
+    pub(crate) operands: [Handle<Expression>; 2],
 }
 
 impl<E: Environment> Printer<'_, '_, E> {
@@ -56,16 +67,41 @@ impl<E: Environment> Printer<'_, '_, E> {
             firsts.push((access, first));
         }
         self.lines.open(&format!("if ({}) {{", conditions.join(" && ")));
-        self.lines.line(&format!("const long long before_ = (long long){counter};"));
-        for (access, first) in firsts {
-            self.environment.prove(access, Some(format!("({first} - before_ + {counter})")));
+        match &checks.packed {
+            // Assertions are made in each round.
+            Some(sum) if !self.writer.program.asserts => {
+                for (access, first) in firsts {
+                    self.environment.prove(access, Some(first));
+                }
+                self.packed_sum(sum)?;
+                self.lines.line(&format!("if ({counter} < {limit}) {counter} = {limit};"));
+            }
+            _ => {
+                self.lines.line(&format!("const long long before_ = (long long){counter};"));
+                for (access, first) in firsts {
+                    self.environment.prove(access, Some(format!("({first} - before_ + {counter})")));
+                }
+                self.rounds(body, continuing, None)?;
+            }
         }
-        self.rounds(body, continuing, None)?;
         checks.accesses.keys().for_each(|&access| self.environment.prove(access, None));
         self.lines.reopen("} else {");
         self.rounds(body, continuing, None)?;
         self.lines.close("}");
         self.lines.close("}");
+        Ok(())
+    }
+
+    /// All rounds of a sum over bytes, from the first words of its operands on.
+    fn packed_sum(&mut self, sum: &PackedSum) -> Result<()> {
+        let rows = self.writer.packed_dot_of_rows(sum.function)?;
+        let scalar = if sum.function == MathFunction::Dot4I8Packed { Scalar::I32 } else { Scalar::U32 };
+        let scalar = self.writer.scalar(scalar)?;
+        let [a, b] = sum.operands;
+        let (a, b) = (self.place(a)?.lvalue(), self.place(b)?.lvalue());
+        let variable = self.environment.local(&self.plan, sum.variable).text.into_owned();
+        let line = format!("{variable} = ({scalar})((u32){variable} + {rows}(&{a}, &{b}, rounds_));");
+        self.lines.line(&line);
         Ok(())
     }
 }

@@ -221,6 +221,34 @@ fn an_argument_of_two_bodies_is_declared_once() {
     assert_eq!(text.matches(" = 1u;").count(), 2, "{text}");
 }
 
+/// A sum along an item's own part of memory is one over bytes, for which processors have an instruction.
+#[test]
+fn a_row_of_packed_bytes_is_summed_as_bytes() {
+    let code = |sum: &str| {
+        format!(
+            "struct Scalars {{ n: u32 }} var<immediate> s: Scalars;
+            @group(0) @binding(0) var<storage, read> x: array<u32>;
+            @group(0) @binding(1) var<storage, read_write> y: array<i32>;
+            @compute @workgroup_size(64) fn go(@builtin(global_invocation_id) id: vec3u) {{
+                var sum = 0i;
+                for (var k = 0u; k < s.n; k++) {{ {sum} }}
+                y[id.x] = sum;
+            }}"
+        )
+    };
+    let is_of_bytes = |sum: &str, asserts: bool| {
+        let program = Program::parse(&code(sum), "", &Specialisation::default()).unwrap();
+        let program = if asserts { program.with_asserted_proofs() } else { program };
+        program.c(Dialect::Host, Checks::Bounded).unwrap().text.contains("_rows(")
+    };
+    let sum = "sum += dot4I8Packed(x[id.x * s.n + k], x[id.x * 5u + k]);";
+    assert!(is_of_bytes(sum, false));
+    assert!(!is_of_bytes(sum, true), "each round is asserted");
+    assert!(is_of_bytes("sum = dot4I8Packed(x[id.x * s.n + k], x[k]) + sum;", false));
+    assert!(!is_of_bytes("sum += dot4I8Packed(x[id.x * s.n + k], s.n);", false));
+    assert!(!is_of_bytes("sum += 1i + dot4I8Packed(x[id.x * s.n + k], x[k]);", false));
+}
+
 /// Every access that is not checked where it stands.
 #[test]
 fn asserted_proofs_leave_no_access_alone() {

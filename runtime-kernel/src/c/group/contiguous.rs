@@ -12,7 +12,7 @@ use naga::{
 };
 
 use crate::blocks;
-use crate::c::hoisted::HoistedChecks;
+use crate::c::hoisted::{HoistedChecks, PackedSum};
 use crate::proof::Frame;
 use crate::proof::rounds::{head, step};
 use crate::uniformity::{Root, Shape, Uniformity, constant, loaded, operands, root};
@@ -45,6 +45,8 @@ struct Finder<'a> {
     inside: BTreeSet<Handle<Expression>>,
     /// Variables that the loop assigns.
     assigned: FastHashSet<Handle<LocalVariable>>,
+    /// What it assigns to other variables than the counter.
+    sums: Vec<(Handle<LocalVariable>, Handle<Expression>)>,
     /// By value: how much it grows from one round to the next.
     slopes: FastHashMap<Handle<Expression>, u32>,
 }
@@ -60,8 +62,8 @@ impl<'a> Finder<'a> {
             && loaded(function, left) == Some(counter)
             && constant(module, function, right) == Some(1);
         let assigned = FastHashSet::from_iter([counter]);
-        let (inside, slopes) = (BTreeSet::new(), FastHashMap::default());
-        let mut finder = Self { module, function, frame, counter, inside, assigned, slopes };
+        let (inside, sums, slopes) = (BTreeSet::new(), Vec::new(), FastHashMap::default());
+        let mut finder = Self { module, function, frame, counter, inside, assigned, sums, slopes };
         let straight = counts && finder.block(&body[..exit]) && finder.block(&body[exit + 1..]);
         for value in finder.inside.clone() {
             // Operands stand before what is made of them.
@@ -83,6 +85,7 @@ impl<'a> Finder<'a> {
             Statement::Store { pointer, value } => match self.function.expressions[*pointer] {
                 Expression::LocalVariable(variable) if variable != self.counter => {
                     self.assigned.insert(variable);
+                    self.sums.push((variable, *value));
                     self.is_sum(variable, *value)
                 }
                 _ => false,
@@ -145,7 +148,30 @@ impl<'a> Finder<'a> {
             }
         }
         values.retain(|&value| named(value));
-        Some(HoistedChecks { counter: self.counter, limit, accesses, values })
+        let packed = self.packed_sum(&accesses);
+        Some(HoistedChecks { counter: self.counter, limit, accesses, values, packed })
+    }
+
+    /// That the loop only adds dot products of packed bytes, if so.
+    fn packed_sum(&self, accesses: &BTreeMap<Handle<Expression>, Handle<Expression>>) -> Option<PackedSum> {
+        let [(variable, value)] = self.sums[..] else { return None };
+        let Expression::Binary { op: Op::Add, left, right } = self.function.expressions[value] else {
+            return None;
+        };
+        let added = if loaded(self.function, left) == Some(variable) { right } else { left };
+        let Expression::Math { fun, arg, arg1: Some(other), .. } = self.function.expressions[added] else {
+            return None;
+        };
+        let word = |value: Handle<Expression>| match self.function.expressions[value] {
+            Expression::Load { pointer } if accesses.contains_key(&pointer) => Some(pointer),
+            _ => None,
+        };
+        let operands = [word(arg)?, word(other)?];
+        matches!(fun, MathFunction::Dot4I8Packed | MathFunction::Dot4U8Packed).then_some(PackedSum {
+            variable,
+            function: fun,
+            operands,
+        })
     }
 
     /// Notes an access of the loop, if it is one of those that are checked before it; `None` for one that rules that out.

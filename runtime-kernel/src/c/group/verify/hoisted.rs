@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, Handle, Scalar, ScalarKind, Statement, TypeInner,
+    AddressSpace, BinaryOperator as Op, Block, Expression, Handle, MathFunction, Scalar, ScalarKind,
+    Statement, TypeInner,
 };
 
 use super::evaluated::{Evaluated, Uses};
 use super::{Rule, Verdict, ensure};
 use crate::blocks;
-use crate::c::hoisted::HoistedChecks;
+use crate::c::hoisted::{HoistedChecks, PackedSum};
 use crate::proof::rounds::head;
 use crate::uniformity::{constant, loaded, operands};
 
@@ -88,6 +89,9 @@ impl Checked<'_, '_, '_> {
                 return wrong("an index does not grow by one with the counter");
             }
         }
+        if self.checks.packed.is_some_and(|sum| !self.is_all(&sum, body)) {
+            return wrong("a loop does more than to add dot products of packed bytes");
+        }
         let mut pending: Vec<_> =
             self.checks.accesses.values().chain([&self.checks.limit]).copied().collect();
         let mut seen = BTreeSet::new();
@@ -102,6 +106,42 @@ impl Checked<'_, '_, '_> {
         ensure(self.checks.values.iter().all(|&value| self.grown(value).is_some()), Rule::Ahead, || {
             "a value cannot be computed before the loop".to_owned()
         })
+    }
+
+    /// Whether a sum over packed bytes is all that a body assigns.
+    fn is_all(&self, sum: &PackedSum, body: &Block) -> bool {
+        let function = self.on.function;
+        let mut stores = Vec::new();
+        blocks::each(body, &mut |statement| match statement {
+            Statement::Store { pointer, value } => stores.push(Some((*pointer, *value))),
+            Statement::Emit(_) | Statement::Block(_) | Statement::If { .. } | Statement::Break => {}
+            _ => stores.push(None),
+        });
+        let [Some((pointer, value))] = stores[..] else { return false };
+        let Expression::Binary { op: Op::Add, left, right } = function.expressions[value] else {
+            return false;
+        };
+        let own = |value| self.inside.contains(&value) && loaded(function, value) == Some(sum.variable);
+        let dot = if own(left) { right } else { left };
+        let Expression::Math { fun, arg, arg1: Some(arg1), arg2: None, arg3: None } =
+            function.expressions[dot]
+        else {
+            return false;
+        };
+        let of = |value: Handle<Expression>, access: Handle<Expression>| {
+            let word = *self.on.frame.inner(value) == TypeInner::Scalar(Scalar::U32);
+            word && self.inside.contains(&value)
+                && self.checks.accesses.contains_key(&access)
+                && matches!(function.expressions[value], Expression::Load { pointer } if pointer == access)
+        };
+        let [a, b] = sum.operands;
+        self.on.variable(pointer) == Some(sum.variable)
+            && sum.variable != self.checks.counter
+            && (own(left) != own(right))
+            && fun == sum.function
+            && matches!(fun, MathFunction::Dot4I8Packed | MathFunction::Dot4U8Packed)
+            && of(arg, a)
+            && of(arg1, b)
     }
 
     /// Whether a value is the counter's in this round.

@@ -403,6 +403,46 @@ fn checks_before_a_loop_are_checked() {
 }
 
 #[test]
+fn sums_over_packed_bytes_are_all_that_a_loop_does() {
+    use crate::c::hoisted::PackedSum;
+    let rows = |sum: &str| {
+        format!(
+            "var sum = 0u; var last = 0u; let at = id.x * s.k;
+            for (var k = 0u; k < s.k; k++) {{ {sum} }} y[id.x] = sum + last;"
+        )
+    };
+    let body = rows("sum += dot4U8Packed(x[at + k], x[id.x * 3u + k]);");
+    type Change = fn(&mut PackedSum, Handle<naga::LocalVariable>);
+    let changes: [Change; 4] = [
+        |sum, counter| sum.variable = counter,
+        |sum, _| sum.function = naga::MathFunction::Dot4I8Packed,
+        |sum, _| sum.operands.swap(0, 1),
+        |sum, _| sum.operands[0] = sum.operands[1],
+    ];
+    for change in changes {
+        broken(&body, Rule::Claim, |schedule, _| {
+            let checks = schedule.hoisted.values_mut().next().expect("a loop");
+            change(checks.packed.as_mut().expect("a sum over packed bytes"), checks.counter);
+        });
+    }
+    // What else the loop does would not be done.
+    for other in [
+        "sum += dot4U8Packed(x[at + k], x[id.x * 3u + k]); last += x[at + k];",
+        "sum += 1u + dot4U8Packed(x[at + k], x[id.x * 3u + k]);",
+        "sum ^= dot4U8Packed(x[at + k], x[id.x * 3u + k]);",
+    ] {
+        broken(&rows(other), Rule::Claim, |schedule, frame| {
+            let checks = schedule.hoisted.values_mut().next().expect("a loop");
+            assert!(checks.packed.is_none(), "{other}");
+            let (variable, _) = frame.function.local_variables.iter().next().expect("the sum");
+            let operands: Vec<_> = checks.accesses.keys().copied().collect();
+            let function = naga::MathFunction::Dot4U8Packed;
+            checks.packed = Some(PackedSum { variable, function, operands: [operands[0], operands[1]] });
+        });
+    }
+}
+
+#[test]
 fn conditions_of_the_group_are_computed() {
     broken(
         "for (var j = 0u; j < workgroupUniformLoad(&w[0]); j++) { workgroupBarrier(); y[id.x] += j; }",
