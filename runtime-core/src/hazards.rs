@@ -113,7 +113,8 @@ impl Hazards {
     /// `InvalidArgument`.
     #[inline]
     pub(crate) fn check_unmapped(&self, access: Access) -> Result<()> {
-        if self.mapped == 0 || (self.mapped > 0 && !access.writes()) {
+        let is_free = if access.writes() { self.mapped == 0 } else { self.mapped >= 0 };
+        if is_free {
             return Ok(());
         }
         Err(Error::invalid("the tensor is mapped into the program by a host view; drop the view first"))

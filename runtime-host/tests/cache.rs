@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+use test_process::Messages;
 
 const COMPILER: &str = "RUNTIME_TEST_COMPILER";
 
@@ -16,6 +17,7 @@ const COMPILER: &str = "RUNTIME_TEST_COMPILER";
 #[ignore = "run by the other test, in a process of its own"]
 fn child() {
     let compiler = std::env::var(COMPILER).unwrap();
+    let messages = Messages::collect().unwrap();
     let device =
         Runtime::builder().discover(false).register(runtime_host::backend()).build().open("host").unwrap();
     // SAFETY: it writes one float.
@@ -25,17 +27,22 @@ fn child() {
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
     queue.call(&module.kernel("f").unwrap(), &Geometry::single(), &[Arg::write(&x)]).unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [42.0]);
+    println!("warnings: {:?}", messages.list());
 }
 
+/// Loads the code in another process; gives what it was warned of.
 #[expect(clippy::unwrap_used, reason = "a test")]
-fn run(caches: &Path, compiler: &Path) {
+fn run(caches: &Path, compiler: &Path) -> String {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--ignored"])
+        .args(["--exact", "child", "--ignored", "--nocapture"])
         .env("XDG_CACHE_HOME", caches)
         .env(COMPILER, compiler)
         .output()
         .unwrap();
-    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{said}");
+    let warnings = said.lines().find_map(|line| Some(line.split_once("warnings: ")?.1));
+    warnings.expect("it says of what it was warned").to_owned()
 }
 
 #[test]
@@ -46,15 +53,16 @@ fn the_compiler_runs_once() {
     fs::write(&compiler, format!("#!/bin/sh\necho run >> '{}'\nexec cc \"$@\"\n", runs.display())).unwrap();
     fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).unwrap();
     let count = || fs::read_to_string(&runs).unwrap().lines().count();
-    run(&caches, &compiler);
-    run(&caches, &compiler);
+    assert_eq!(run(&caches, &compiler), "[]");
+    assert_eq!(run(&caches, &compiler), "[]");
     assert_eq!(count(), 1);
 
     let kept = caches.join("runtime/host");
     for entry in fs::read_dir(&kept).unwrap() {
         fs::write(entry.unwrap().path(), "damaged").unwrap();
     }
-    run(&caches, &compiler);
+    let warnings = run(&caches, &compiler);
+    assert!(warnings.contains("WARN") && warnings.contains("is damaged; it is made anew"), "{warnings}");
     assert_eq!(count(), 2, "a damaged entry is made anew");
 
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o777)).unwrap();

@@ -1,9 +1,14 @@
-//! What tests of several packages do with programs: run them to an end, and ask what the machine must have.
+//! What tests of several packages do with programs: run them to an end, collect what backends log, and ask what the machine
+//! must have.
+
+mod messages;
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+pub use messages::Messages;
 
 /// What a process left.
 #[derive(Debug)]

@@ -4,15 +4,13 @@
 //! The loader reads its environment when an instance is made: whoever is to see another driver is a process of its own.
 
 mod glsl;
-mod log;
 mod machine;
 mod process;
 
 pub use glsl::{compile_glsl, glslang};
-pub use log::Messages;
 pub use machine::{Driver, beside, lavapipe, layer, stub};
 pub use process::{VALIDATION, again, is_again, on, watched};
-pub use test_process::{Finished, finish, required};
+pub use test_process::{Finished, Messages, finish, required};
 
 use libtest_mimic::{Completion, Failed, Trial};
 

@@ -76,7 +76,7 @@ const MODULES: [Module; 9] = [
         name: "cache",
         package: "runtime-host",
         files: &["runtime-host/src/cache.rs"],
-        tests: &["--lib"],
+        tests: &["--lib", "--test=cache"],
         second: None,
     },
     Module {
