@@ -160,9 +160,9 @@ fn records(device: &Arc<dyn CommonRuntime>) -> Result<()> {
 
 fn disproves(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let code = "
-        @group(0) @binding(0) var<storage, read_write> y: array<u32, 64>;
+        @group(0) @binding(0) var<storage, read_write> report: array<u32, 64>;
         @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) i: u32) {
-            y[i] =
+            report[i] =
                 i;
         }
         @compute @workgroup_size(1) fn plain() {}";
