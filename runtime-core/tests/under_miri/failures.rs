@@ -26,6 +26,23 @@ fn a_failure_travels_and_a_write_heals() {
 }
 
 #[test]
+fn a_tensor_that_is_given_twice_is_written_by_either() {
+    let device = slow();
+    let fail = kernel(&*device, "fail");
+    let (x, y) = (floats(&*device, &[1.0]), floats(&*device, &[1.0]));
+    // One of them lies behind the other, whichever it is.
+    for (first, last) in [(&x, &y), (&y, &x)] {
+        let broken = queue(&*device);
+        let args = [Arg::read(first), Arg::write(last), Arg::write(last)];
+        let event = launch(&broken, &fail, &args).unwrap();
+        assert_eq!(last.to_vec::<f32>().unwrap_err().kind(), ErrorKind::Failed);
+        event.wait().unwrap_err();
+        first.to_vec::<f32>().unwrap();
+        last.write(&[1f32]).unwrap();
+    }
+}
+
+#[test]
 fn refusals_and_losses_are_typed() {
     let cases = [
         ("launch:2:out_of_resources", ErrorKind::OutOfResources),
