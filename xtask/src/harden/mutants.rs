@@ -12,8 +12,8 @@ use crate::workspace::Workspace;
 
 /// Of what can be changed at least so many percent must be noticed.
 const CAUGHT_PERCENT: usize = 95;
-/// A test run with a change that takes so many seconds hangs, which is noticed as well.
-const TIMEOUT_SECONDS: &str = "180";
+/// A test run that takes so many times what it takes without a change hangs, which is noticed as well.
+const TIMEOUT_MULTIPLIER: &str = "5";
 /// How `cargo mutants` ends when it has done its work: all noticed, some not, some hanging.
 const CARRIED_OUT: [i32; 3] = [0, 2, 3];
 
@@ -185,7 +185,14 @@ impl Module {
         tests: &[&str],
     ) -> Outcome {
         let mut cargo = workspace.cargo(&["mutants", "--iterate", "--cap-lints=true", "--colors=never"]);
-        cargo.args(["--package", self.package, "--test-package", package, "--timeout", TIMEOUT_SECONDS]);
+        cargo.args([
+            "--package",
+            self.package,
+            "--test-package",
+            package,
+            "--timeout-multiplier",
+            TIMEOUT_MULTIPLIER,
+        ]);
         self.files.iter().for_each(|file| {
             cargo.args(["--file", file]);
         });
