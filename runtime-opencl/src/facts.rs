@@ -49,6 +49,8 @@ pub(crate) struct Facts {
     pub(crate) fails_for_good: bool,
     /// Releasing an object waits for every kernel that is running.
     pub(crate) releases_wait: bool,
+    /// A kernel is compiled when it is launched first, and the compiler bears no second one beside it.
+    pub(crate) compiles_at_launch: bool,
     pub(crate) has_compiler: bool,
     pub(crate) takes_spirv: bool,
     pub(crate) spaces: Vec<Space>,
@@ -63,6 +65,7 @@ impl Facts {
         // A simulator claims to be several things.
         let is_nvidia = entry.identity.platform == "NVIDIA CUDA";
         let is_processor = entry.identity.types & SORTS == CPU;
+        let is_intel = is_processor && entry.identity.platform == "Intel(R) OpenCL";
         let unified = is_processor || number(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
         let usm = (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| driver.usm(entry.platform));
         let svm = quirks.svm && number(CL_DEVICE_SVM_CAPABILITIES) & FINE_GRAIN != 0;
@@ -92,6 +95,7 @@ impl Facts {
             // A kernel's fault ends the driver's whole context.
             fails_for_good: quirks.fails_for_good || is_nvidia,
             releases_wait: quirks.releases_wait || is_nvidia,
+            compiles_at_launch: quirks.compiles_at_launch || is_intel,
             has_compiler: number(CL_DEVICE_COMPILER_AVAILABLE) != 0,
             takes_spirv: driver.device_text(device, CL_DEVICE_IL_VERSION).contains("SPIR-V"),
             extensions,

@@ -12,6 +12,7 @@ use cl3::ext::{
 use runtime_core::backend::{ArgRef, Kernel, KernelInfo};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::compiler::Launched;
 use crate::context::Primary;
 use crate::driver::handle::{Function, Owned};
 use crate::driver::{Raw, number, numbers};
@@ -34,6 +35,7 @@ pub struct OpenClKernel {
     params: Option<Vec<Parameter>>,
     id: u64,
     slot: u32,
+    pub(crate) launched: Launched,
 }
 
 impl OpenClKernel {
@@ -53,7 +55,8 @@ impl OpenClKernel {
             parameter.check(index, &name.to_string_lossy())?;
         }
         let (id, slot) = (primary.next_id(), primary.take_slot());
-        Ok(Self { loaded: Arc::clone(loaded), name, function, count, params, id, slot })
+        let launched = Launched::default();
+        Ok(Self { loaded: Arc::clone(loaded), name, function, count, params, id, slot, launched })
     }
 
     /// The same entry point once more.

@@ -46,6 +46,7 @@
 
 mod builtin;
 mod catalog;
+mod compiler;
 mod context;
 mod convert;
 mod deferred_release;

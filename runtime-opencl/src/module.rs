@@ -301,12 +301,14 @@ pub(crate) fn build(primary: &Primary, program: &Owned<Program>, device: Raw, op
     let terminated = CString::new(options)
         .map_err(|_| Error::invalid("build_options has a zero byte in it; remove it"))?;
     let none = std::ptr::null_mut();
+    let alone = primary.compiler();
     let code = primary.driver.call("clBuildProgram", |calls| {
         // SAFETY: program and device are of one context, the options are terminated, and nobody is called back.
         Some(unsafe {
             (calls.clBuildProgram?)(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
         })
     })?;
+    drop(alone);
     if code == 0 {
         return Ok(());
     }

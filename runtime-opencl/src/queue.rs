@@ -12,6 +12,7 @@ use runtime_core::abi::{Place, Progress as Reached};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::compiler::Launched;
 use crate::context::Primary;
 use crate::convert;
 use crate::driver::Raw;
@@ -139,11 +140,15 @@ impl OpenClQueue {
 
     fn submit_empty(&self) -> Result<Owned<Event>> {
         let mut submitting = self.submitting.lock();
+        let first = Launched::default();
+        let mut _alone = None;
         let function = match &submitting.empty {
             Some(function) => function.raw(),
             None => {
                 let device = std::ptr::with_exposed_provenance_mut(self.device);
-                submitting.empty.insert(self.primary.builtins.empty(&self.primary, device)?).raw()
+                let function = self.primary.builtins.empty(&self.primary, device)?;
+                _alone = self.primary.first_launch(self.raw(), &first);
+                submitting.empty.insert(function).raw()
             }
         };
         launch::submit(&self.primary, self.raw(), function, [[1; 3], [1; 3]])
@@ -250,6 +255,7 @@ impl Queue for OpenClQueue {
             self.took_all(place, None);
             return Ok(());
         }
+        let mut first = self.primary.first_launch(self.raw(), &kernel.launched);
         self.with_bound(kernel, |bound| {
             if !bound.set_all(kernel, launch.args())? {
                 return launch::submit_copied(self, place, kernel, bound, launch);
@@ -262,7 +268,11 @@ impl Queue for OpenClQueue {
                 return Ok(());
             }
             let event = launch::submit(&self.primary, self.raw(), bound.function(), shape);
-            self.took(place, event.map_err(|error| kernel.named(error))?);
+            let event = event.map_err(|error| kernel.named(error))?;
+            if let Some(first) = first.take() {
+                first.wait_until_running(event.raw());
+            }
+            self.took(place, event);
             Ok(())
         })
     }

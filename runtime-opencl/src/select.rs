@@ -89,6 +89,9 @@ pub struct Quirks {
     pub fails_for_good: bool,
     /// Releasing an object waits for every kernel that is running: releases are deferred until the device is idle.
     pub releases_wait: bool,
+    /// A kernel is compiled when it is launched first, and the compiler bears no second one beside it: a first launch returns
+    /// when the kernel runs.
+    pub compiles_at_launch: bool,
     /// Its functions that wait cannot be relied on, so every wait looks again and again.
     pub polls: bool,
     /// Most work-items of a group, where the driver claims more than work.
@@ -107,6 +110,7 @@ impl Default for Quirks {
             usm: true,
             fails_for_good: false,
             releases_wait: false,
+            compiles_at_launch: false,
             polls: false,
             group_items: None,
             partition: Partition::default(),

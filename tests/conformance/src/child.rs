@@ -121,7 +121,8 @@ impl Busy {
         let runtime = unsafe { crate::builder().discover(false).library(library) }.build();
         let lab = Lab::new(runtime.open(device)?, Suite::of_environment());
         let (queue, tensor) = (lab.queue()?, lab.full(1000, 0.0)?);
-        lab.kernel("fill_f32")?;
+        // The first launch of a kernel may wait for the queue, where it is compiled then.
+        wait::done(&lab.fill(&queue, &tensor, 0.0)?)?;
         lab.launch(&queue, "spin", &[Arg::scalar(BUSY_US)], 1)?;
         let mut event = lab.fill(&queue, &tensor, 1.0)?;
         // The first look starts the thread that waits for futures.

@@ -14,18 +14,10 @@ const HERE: &str = "RUNTIME_TEST_OPENCL_DRIVER";
 /// that is missing is an ignored trial, or a failed one where it is required.
 #[must_use]
 pub fn each(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments) -> ExitCode) -> ExitCode {
-    let mut arguments = Arguments::from_args();
+    let arguments = Arguments::from_args();
     if let Ok(name) = std::env::var(HERE) {
-        let Some(driver) = Driver::ALL.into_iter().find(|driver| driver.name() == name) else {
-            return ExitCode::FAILURE;
-        };
-        if driver == Driver::Intel {
-            // Intel's compiler may hang or crash if one thread builds while another launches (intel-opencl-rt 2026.2): every
-            // second run of `portable` did with two threads, none of 14 with one. A lock around every call does not help.
-            // It builds one module at a time, so one thread costs nothing.
-            arguments.test_threads = Some(1);
-        }
-        return trials(driver, &arguments);
+        let here = Driver::ALL.into_iter().find(|driver| driver.name() == name);
+        return here.map_or(ExitCode::FAILURE, |driver| trials(driver, &arguments));
     }
     let mut absent: Vec<Trial> = Vec::new();
     let mut failed = false;
@@ -55,32 +47,21 @@ const LONGEST: Duration = Duration::from_secs(300);
 fn one(driver: Driver, vendors: &Vendors) -> Result<bool, String> {
     let mut command = vendors.command(again()?)?;
     command.args(std::env::args_os().skip(1)).env(HERE, driver.name());
-    let mut ended = run(&mut command)?;
-    if ended.is_none() && driver == Driver::Intel {
-        // A test with threads of its own may still make it hang.
-        say("Intel's compiler hangs: once more");
-        ended = run(&mut command)?;
-    }
-    let succeeds = ended.ok_or_else(|| format!("it was ended after {LONGEST:?}"))?;
+    let succeeds = run(&mut command)?;
     let report = vendors.report();
     if report.is_empty() { Ok(succeeds) } else { Err(report) }
 }
 
-#[expect(clippy::print_stderr, reason = "a test tells of what it did over")]
-fn say(text: &str) {
-    eprintln!("{text}");
-}
-
-/// Whether a process succeeds; `None` if it takes too long, and is ended.
-fn run(command: &mut Command) -> Result<Option<bool>, String> {
+/// Whether a process succeeds.
+fn run(command: &mut Command) -> Result<bool, String> {
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let begin = Instant::now();
     while begin.elapsed() < LONGEST {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            return Ok(Some(status.success()));
+            return Ok(status.success());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
-    Ok(None)
+    Err(format!("it was ended after {LONGEST:?}"))
 }
