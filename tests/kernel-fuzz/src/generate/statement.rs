@@ -294,10 +294,12 @@ impl Author {
     /// A sum over numbers of a tensor that follow each other, which compilers vectorise.
     fn row_sum(&mut self, (tensor, scalar): (&str, Scalar), inner: Around, block: &mut Block) {
         let uniform = self.together(inner);
-        let (ty, want) = (Type::Scalar(scalar), self.want(false));
+        let packed = scalar == Scalar::U32 && self.random.once_in(3);
+        let of_sum = if packed { *self.random.one(&[Scalar::U32, Scalar::I32]) } else { scalar };
+        let (ty, want) = (Type::Scalar(of_sum), self.want(false));
         let (name, suffix, word) = (self.name(), scalar.suffix(), scalar.name());
         let first = self.expression(&ty, want);
-        block.push(Statement::new(&format!("var {name}: {word} = @;"), vec![first]));
+        block.push(Statement::new(&format!("var {name}: {} = @;", of_sum.name()), vec![first]));
         let mut bound = self.bound(uniform);
         if self.random.once_in(2) {
             bound = Expression::new(U32, "(@ * 7u)", vec![bound]);
@@ -310,6 +312,11 @@ impl Author {
         let stride = self.random.one(&["1", "2", "3", "17"]).to_owned();
         let row = format!("{tensor}[{word}({}) * {stride}{suffix} + row_]", self.item);
         let number = match self.random.below(4) {
+            _ if packed => {
+                let function = if of_sum == Scalar::I32 { "dot4I8Packed" } else { "dot4U8Packed" };
+                let other = if self.random.once_in(2) { row.clone() } else { format!("{tensor}[row_]") };
+                format!("{function}({row}, {other})")
+            }
             0 => format!("{row} * {tensor}[row_]"),
             1 => format!("({row} ^ {tensor}[{word}({}) * 2{suffix} + row_ + 1{suffix}])", self.item),
             _ => row,
