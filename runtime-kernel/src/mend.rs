@@ -1,14 +1,15 @@
 //! What naga's SPIR-V does otherwise than WGSL, said in other words.
 //!
 //! It extends 32-bit integers to 64-bit ones of the other sign as what they become, and their value is that of what they
-//! are: each such conversion becomes two. It shifts by any number of bits, which SPIR-V leaves open from the width on, and WGSL
+//! are: each such conversion becomes two. The high word of an extended `i32` is made of its sign, since Mesa 22 compares
+//! an extended one with a constant wrongly (`i64(x) < 9` never holds). It shifts by any number of bits, which SPIR-V leaves open from the width on, and WGSL
 //! takes the number modulo the width. Its `RoundEven` of f64 is wrong in Mesa 22 on processors without AVX-512, where ties go
 //! toward zero: rounding is made of `floor`.
 
 use naga::valid::FunctionInfo;
 use naga::{
     BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar, ScalarKind,
-    TypeInner,
+    TypeInner, VectorSize,
 };
 use runtime_core::Result;
 
@@ -29,6 +30,14 @@ impl Mending<'_> {
         self.info[expression].ty.inner_with(&self.module.types)
     }
 
+    /// Of a vector: how many components it has.
+    fn size(&self, expression: Handle<Expression>) -> Option<VectorSize> {
+        match *self.inner(expression) {
+            TypeInner::Vector { size, .. } => Some(size),
+            _ => None,
+        }
+    }
+
     fn has_work(&self) -> bool {
         let mut all = self.function.expressions.iter();
         all.any(|(_, expression)| {
@@ -38,15 +47,15 @@ impl Mending<'_> {
         })
     }
 
-    /// The kind of the integer that `expression` makes wider and of another sign, if it does that.
+    /// The 32-bit integer that `expression` extends, and its kind; `u64` of `u32` is as it should be.
     fn widened(&self, expression: &Expression) -> Option<(Handle<Expression>, ScalarKind)> {
         let Expression::As { expr, kind, convert: Some(WIDE) } = *expression else { return None };
         let scalar = self.inner(expr).scalar()?;
-        let other = matches!(
+        let extends = matches!(
             (scalar.kind, kind),
-            (ScalarKind::Uint, ScalarKind::Sint) | (ScalarKind::Sint, ScalarKind::Uint)
+            (ScalarKind::Uint, ScalarKind::Sint) | (ScalarKind::Sint, ScalarKind::Sint | ScalarKind::Uint)
         );
-        (other && scalar.width < WIDE).then_some((expr, scalar.kind))
+        (extends && scalar.width < WIDE).then_some((expr, scalar.kind))
     }
 
     /// The number of bits that `expression` shifts by, and the greatest one that it may be, if that is not certain.
@@ -74,19 +83,36 @@ impl Mending<'_> {
         }
     }
 
+    /// `value`, an `i32`, in 64 bits of `kind`: the high word is the sign in all bits.
+    fn extend(
+        &self,
+        new: &mut Rebuild<'_>,
+        value: Handle<Expression>,
+        kind: ScalarKind,
+    ) -> Handle<Expression> {
+        let size = self.size(value);
+        let value = new.value(value);
+        let unsigned = |new: &mut Rebuild<'_>, word| {
+            let word = convert(new, word, ScalarKind::Uint, None);
+            convert(new, word, ScalarKind::Uint, Some(WIDE))
+        };
+        let by = splat(new, Literal::U32(31), size);
+        let sign = binary(new, BinaryOperator::ShiftRight, value, by);
+        let (low, high) = (unsigned(new, value), unsigned(new, sign));
+        let by = splat(new, Literal::U32(32), size);
+        let high = binary(new, BinaryOperator::ShiftLeft, high, by);
+        let whole = binary(new, BinaryOperator::InclusiveOr, high, low);
+        match kind {
+            ScalarKind::Uint => whole,
+            _ => convert(new, whole, kind, None),
+        }
+    }
+
     /// `value`, rounded to the nearest integer, from the middle to the even one.
     fn round(&self, new: &mut Rebuild<'_>, value: Handle<Expression>) -> Handle<Expression> {
-        let size = match *self.inner(value) {
-            TypeInner::Vector { size, .. } => Some(size),
-            _ => None,
-        };
+        let size = self.size(value);
         let value = new.value(value);
-        let constant = |new: &mut Rebuild<'_>, number: f64| {
-            let value = new.append(Expression::Literal(Literal::F64(number)));
-            size.map_or(value, |size| new.append(Expression::Splat { size, value }))
-        };
-        let binary =
-            |new: &mut Rebuild<'_>, op, left, right| new.append(Expression::Binary { op, left, right });
+        let constant = |new: &mut Rebuild<'_>, number| splat(new, Literal::F64(number), size);
         let floor = |new: &mut Rebuild<'_>, arg| {
             let fun = MathFunction::Floor;
             new.append(Expression::Math { fun, arg, arg1: None, arg2: None, arg3: None })
@@ -107,28 +133,51 @@ impl Mending<'_> {
     }
 }
 
+fn binary(
+    new: &mut Rebuild<'_>,
+    op: BinaryOperator,
+    left: Handle<Expression>,
+    right: Handle<Expression>,
+) -> Handle<Expression> {
+    new.append(Expression::Binary { op, left, right })
+}
+
+/// A constant; of a vector, in each component.
+fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Handle<Expression> {
+    let value = new.append(Expression::Literal(literal));
+    size.map_or(value, |size| new.append(Expression::Splat { size, value }))
+}
+
+/// `expr` in a kind, as wide as `convert`; without one the same bits.
+fn convert(
+    new: &mut Rebuild<'_>,
+    expr: Handle<Expression>,
+    kind: ScalarKind,
+    convert: Option<u8>,
+) -> Handle<Expression> {
+    new.append(Expression::As { expr, kind, convert })
+}
+
 impl Change for Mending<'_> {
     fn instead(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
         let expression = &new.source.expressions[old];
-        if let (Some((from, own)), &Expression::As { kind, convert, .. }) =
-            (self.widened(expression), expression)
-        {
-            let expr = new.value(from);
-            let expr = new.append(Expression::As { expr, kind: own, convert });
-            return Some(new.append(Expression::As { expr, kind, convert }));
+        if let (Some((from, own)), &Expression::As { kind, .. }) = (self.widened(expression), expression) {
+            if own == ScalarKind::Sint {
+                return Some(self.extend(new, from, kind));
+            }
+            let from = new.value(from);
+            let wide = convert(new, from, own, Some(WIDE));
+            return Some(convert(new, wide, kind, Some(WIDE)));
         }
         if let Some(value) = self.rounded(expression) {
             return Some(self.round(new, value));
         }
         let (by, most) = self.shifted(expression)?;
         let &Expression::Binary { op, left, .. } = expression else { return None };
-        let mut mask = new.append(Expression::Literal(Literal::U32(most)));
-        if let TypeInner::Vector { size, .. } = *self.inner(by) {
-            mask = new.append(Expression::Splat { size, value: mask });
-        }
+        let mask = splat(new, Literal::U32(most), self.size(by));
         let (left, by) = (new.value(left), new.value(by));
-        let right = new.append(Expression::Binary { op: BinaryOperator::And, left: by, right: mask });
-        Some(new.append(Expression::Binary { op, left, right }))
+        let right = binary(new, BinaryOperator::And, by, mask);
+        Some(binary(new, op, left, right))
     }
 }
 

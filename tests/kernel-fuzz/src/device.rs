@@ -17,6 +17,7 @@ use runtime_kernel::naga;
 
 use crate::case::{Case, Launch};
 use crate::guarded::Guarded;
+use crate::hidden::hidden;
 use crate::interpret::{self, Expected};
 use crate::machine::WATCHED;
 
@@ -75,7 +76,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens `host`, `opencl:0`, …; load options follow behind a slash: `host/bodies=2`.
+    /// Opens `host`, `opencl:0`, …; load options follow behind a slash: `host/bodies=2`. So do `broken=` (no checks on the
+    /// host) and `constants=hidden` (SPIR-V whose numbers the driver cannot know).
     ///
     /// # Errors
     /// Those of opening it.
@@ -86,6 +88,7 @@ impl Device {
         for (key, value) in words.split('/').filter_map(|word| word.split_once('=')) {
             match key {
                 "broken" => lowering = host_code::unchecked(),
+                "constants" => lowering = hidden(),
                 _ => {
                     options = match value.parse::<bool>() {
                         Ok(flag) => options.with(key, flag),

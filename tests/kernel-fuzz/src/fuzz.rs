@@ -41,15 +41,21 @@ pub fn known_of(device: &str, verdict: &Verdict) -> Option<&'static str> {
     found.map(|(_, _, reason)| *reason)
 }
 
-/// Drivers that get the same text: what is wrong on one of them only is that driver's defect.
-const REFEREES: [(&str, &str); 2] = [("opencl:0", "intel"), ("intel", "opencl:0")];
+/// What is wrong on the first and right on the second is the first driver's defect: another driver with the same text, or the
+/// same driver with other code for the same kernel.
+const REFEREES: [(&str, &str); 3] =
+    [("opencl:0", "intel"), ("intel", "opencl:0"), ("vulkan:0", "vulkan:0/constants=hidden")];
 
-/// Whether another driver gives the right result for a kernel of a module.
-fn is_right_elsewhere(plan: &Plan, device: &str, module: &[&Case], at: usize) -> bool {
-    let device = device.split('/').next().unwrap_or(device);
+/// Whether a kernel of a module that is wrong on a device is right on its referee, under the same load options, and wrong again
+/// on the device.
+fn is_of_the_driver(plan: &Plan, machine: &mut Machine, module: &[&Case], at: usize) -> bool {
+    let name = machine.name.clone();
+    let (device, options) = name.split_at(name.find('/').unwrap_or(name.len()));
     let Some((_, referee)) = REFEREES.iter().find(|(of, _)| *of == device) else { return false };
-    let mut referee = Machine::new(referee, plan.program.clone(), file(referee));
-    referee.run(module).is_ok_and(|verdicts| verdicts[at] == Verdict::Same)
+    let referee = format!("{referee}{options}");
+    let mut referee = Machine::new(&referee, plan.program.clone(), file(&referee));
+    let is_right = referee.run(module).is_ok_and(|verdicts| verdicts[at] == Verdict::Same);
+    is_right && machine.run(module).is_ok_and(|verdicts| verdicts[at].is_wrong())
 }
 
 /// What to run.
@@ -215,9 +221,9 @@ fn module(
                 let is_alone = alone(machine, case, &verdict);
                 // Only among others: the module stays whole.
                 let (module, at) = if is_alone { (&[case][..], 0) } else { (&cases[..], at) };
-                if is_right_elsewhere(plan, &device, module, at) {
-                    say("  another driver makes it right of the same OpenCL C");
-                    let reason = format!("{device}: wrong, and right on another driver of OpenCL");
+                if is_of_the_driver(plan, machine, module, at) {
+                    say("  the driver's: its referee is right");
+                    let reason = format!("{device}: wrong, and its referee is right");
                     *report.left_out.entry(reason).or_default() += 1;
                     continue;
                 }

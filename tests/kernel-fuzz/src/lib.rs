@@ -7,6 +7,7 @@ pub mod device;
 pub mod fuzz;
 pub mod generate;
 pub mod guarded;
+mod hidden;
 pub mod interpret;
 pub mod machine;
 pub mod shrink;

@@ -147,11 +147,11 @@ impl Machine {
             written(&log, "")?;
             command.env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_LOG", &log).env(WATCHED, &log);
             "opencl:0".clone_into(&mut device);
-        } else if self.name == "intel" {
+        } else if let Some(options) = self.name.strip_prefix("intel") {
             let library = std::env::var("RUNTIME_TEST_INTEL_OPENCL")
                 .map_err(|_| "RUNTIME_TEST_INTEL_OPENCL names no library".to_owned())?;
             only(&mut command, &library)?;
-            "opencl:0".clone_into(&mut device);
+            device = format!("opencl:0{options}");
         } else if let Some(name) = self.name.strip_suffix("/validated") {
             let settings = self.file.with_extension("settings");
             let text = format!(

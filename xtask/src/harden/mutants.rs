@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -240,6 +241,12 @@ impl Counts {
                 fs::read_to_string(output(folder).join(fate).with_extension("txt")).unwrap_or_default();
             fates.extend(lines.lines().map(|line| (line.to_owned(), fate.to_owned())));
         }
+        // `--iterate` leaves out what was caught, and would wait for what hangs again.
+        let hanging = fates.iter().filter(|(_, fate)| *fate == "timeout");
+        let hanging: String = hanging.map(|(change, _)| format!("{change}\n")).collect();
+        let mut caught =
+            fs::OpenOptions::new().create(true).append(true).open(output(folder).join("caught.txt"))?;
+        caught.write_all(hanging.as_bytes())?;
         let text: String = fates.iter().map(|(change, fate)| format!("{fate} {change}\n")).collect();
         Ok(fs::write(folder.join(LEDGER), text)?)
     }

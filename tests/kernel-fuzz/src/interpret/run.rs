@@ -166,16 +166,19 @@ impl<'a> Interpreter<'a> {
                 break;
             }
             let active = std::mem::take(&mut flow.on);
-            self.steps += 1;
-            if self.steps > LONGEST {
-                return Err(Invalid::Long);
-            }
+            self.count_step()?;
             let next = self.statement(frame, statement, active)?;
             flow.on = next.on;
             flow.broke.extend(next.broke);
             flow.continued.extend(next.continued);
         }
         Ok(flow)
+    }
+
+    /// Counts a statement or an iteration.
+    fn count_step(&mut self) -> Result<(), Invalid> {
+        self.steps += 1;
+        if self.steps > LONGEST { Err(Invalid::Long) } else { Ok(()) }
     }
 
     fn statement(
@@ -352,6 +355,8 @@ impl<'a> Interpreter<'a> {
     ) -> Result<Flow, Invalid> {
         let mut left = Vec::new();
         while !active.is_empty() {
+            // Its blocks may be empty.
+            self.count_step()?;
             let mut flow = self.block(frame, body, active)?;
             left.append(&mut flow.broke);
             flow.on.append(&mut flow.continued);

@@ -1,0 +1,262 @@
+//! The lowering with numbers that a driver's compiler cannot know: what goes wrong only with constants is its defect.
+//!
+//! In the entry points of the SPIR-V, what computes with a 32-bit constant computes with its sum with
+//! `NumWorkgroups.x >> 31`, which is zero.
+
+#![allow(unsafe_code, reason = "vouches for the lowered code")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, Portable, Result};
+
+/// The lowering of WGSL to SPIR-V whose constants are hidden; other formats stay as they are.
+pub(crate) fn hidden() -> Arc<dyn Lowering> {
+    Arc::new(Hidden(runtime_kernel::wgsl()))
+}
+
+#[derive(Debug)]
+struct Hidden(Arc<dyn Lowering>);
+
+// SAFETY: code that another lowering made, with zero added to some of its operands.
+unsafe impl Lowering for Hidden {
+    fn format(&self) -> CodeFormat {
+        self.0.format()
+    }
+
+    fn options(&self) -> Vec<OptionSpec> {
+        self.0.options()
+    }
+
+    fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
+        self.0.target(device)
+    }
+
+    fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
+        let mut lowered = self.0.lower(source, device)?;
+        if self.target(device) == Some(CodeFormat::SPIRV_SHADER) {
+            let words: Vec<_> = lowered.code.chunks_exact(4).map(word).collect();
+            lowered.code = hide(&words).into_iter().flat_map(u32::to_le_bytes).collect();
+        }
+        Ok(lowered)
+    }
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
+}
+
+/// Words of the header; the bound of the numbers of names is the fourth.
+const HEADER: usize = 5;
+const BOUND: usize = 3;
+
+const ENTRY_POINT: u32 = 15;
+const TYPE_INT: u32 = 21;
+const TYPE_VECTOR: u32 = 23;
+const TYPE_POINTER: u32 = 32;
+const CONSTANT: u32 = 43;
+const FUNCTION: u32 = 54;
+const FUNCTION_END: u32 = 56;
+const VARIABLE: u32 = 59;
+const LOAD: u32 = 61;
+const STORE: u32 = 62;
+const DECORATE: u32 = 71;
+const COMPOSITE_EXTRACT: u32 = 81;
+const ADD: u32 = 128;
+const SHIFT_RIGHT: u32 = 194;
+const LABEL: u32 = 248;
+/// From negation to the complement: numbers in, numbers out, all operands are values.
+const ARITHMETIC: std::ops::RangeInclusive<u32> = 126..=200;
+
+const INPUT: u32 = 1;
+const BUILTIN: u32 = 11;
+const NUM_WORKGROUPS: u32 = 24;
+
+fn instruction(code: u32, operands: &[u32]) -> Vec<u32> {
+    let count = operands.len() as u32 + 1;
+    [&[count << 16 | code], operands].concat()
+}
+
+fn instructions(words: &[u32]) -> impl Iterator<Item = (u32, &[u32])> {
+    let mut rest = words.get(HEADER..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (first, _) = rest.split_first()?;
+        let (this, behind) = rest.split_at_checked((first >> 16) as usize)?;
+        rest = behind;
+        Some((first & 0xffff, &this[1..]))
+    })
+}
+
+/// The module that is written.
+struct Module<'a> {
+    old: &'a [u32],
+    new: Vec<u32>,
+    /// The next name.
+    bound: u32,
+    /// Declarations that the module had not.
+    declared: Vec<u32>,
+}
+
+/// Names of what hides.
+struct Names {
+    unsigned: u32,
+    vector: u32,
+    /// The constant 31.
+    bits: u32,
+    /// The variable with the number of groups, for entry points that have none.
+    groups: u32,
+}
+
+/// Zero is added to the constants that entry points compute with.
+fn hide(words: &[u32]) -> Vec<u32> {
+    let new = words[..HEADER].to_vec();
+    let mut module = Module { old: words, new, bound: words[BOUND], declared: Vec::new() };
+    let names = module.names();
+    let entries = module.globals(&names);
+    module.functions(&names, &entries);
+    module.new[BOUND] = module.bound;
+    module.new
+}
+
+impl Module<'_> {
+    fn name(&mut self) -> u32 {
+        self.bound += 1;
+        self.bound - 1
+    }
+
+    fn append(&mut self, code: u32, operands: &[u32]) {
+        self.new.extend(instruction(code, operands));
+    }
+
+    /// Declares something; its name stands behind the first `before` operands.
+    fn declare(&mut self, code: u32, before: usize, operands: &[u32]) -> u32 {
+        let name = self.name();
+        let (front, back) = operands.split_at(before);
+        self.declared.extend(instruction(code, &[front, &[name], back].concat()));
+        name
+    }
+
+    /// The name of a type or a constant, which is declared if the module does not have it.
+    fn find(&mut self, code: u32, before: usize, operands: &[u32]) -> u32 {
+        let (front, back) = operands.split_at(before);
+        let mut all = instructions(self.old).filter(|(found, _)| *found == code);
+        let found = all.find(|(_, found)| found.starts_with(front) && found[before + 1..] == *back);
+        found.map_or_else(|| self.declare(code, before, operands), |(_, found)| found[before])
+    }
+
+    fn names(&mut self) -> Names {
+        let unsigned = self.find(TYPE_INT, 0, &[32, 0]);
+        let vector = self.find(TYPE_VECTOR, 0, &[unsigned, 3]);
+        let pointer = self.find(TYPE_POINTER, 0, &[INPUT, vector]);
+        let bits = self.find(CONSTANT, 1, &[unsigned, 31]);
+        Names { unsigned, vector, bits, groups: self.declare(VARIABLE, 1, &[pointer, INPUT]) }
+    }
+
+    /// 32-bit constants with their types.
+    fn constants(&self) -> Vec<(u32, u32)> {
+        let all = |wanted| instructions(self.old).filter(move |(code, _)| *code == wanted);
+        let is_integer = |of| all(TYPE_INT).any(|(_, operands)| operands[..2] == [of, 32]);
+        let constants = all(CONSTANT).filter(|(_, operands)| is_integer(operands[0]));
+        constants.map(|(_, operands)| (operands[1], operands[0])).collect()
+    }
+
+    /// Writes what stands in front of the functions; gives each entry point's variable with the number of groups.
+    fn globals(&mut self, names: &Names) -> HashMap<u32, u32> {
+        let is_groups = |name: &u32| {
+            let of = [*name, BUILTIN, NUM_WORKGROUPS];
+            instructions(self.old).any(|(code, operands)| code == DECORATE && operands == of)
+        };
+        let mut entries = HashMap::new();
+        let mut is_decorated = false;
+        for (code, operands) in instructions(self.old).take_while(|(code, _)| *code != FUNCTION) {
+            let found = operands.iter().skip(2).copied().find(is_groups);
+            if code == DECORATE && !std::mem::replace(&mut is_decorated, true) {
+                self.append(DECORATE, &[names.groups, BUILTIN, NUM_WORKGROUPS]);
+            }
+            match (code, found) {
+                (ENTRY_POINT, None) => self.append(code, &[operands, &[names.groups]].concat()),
+                _ => self.append(code, operands),
+            }
+            if code == ENTRY_POINT {
+                entries.insert(operands[1], found.unwrap_or(names.groups));
+            }
+        }
+        self.new.append(&mut self.declared);
+        entries
+    }
+
+    fn functions(&mut self, names: &Names, entries: &HashMap<u32, u32>) {
+        let constants = self.constants();
+        // At the beginning of an entry point: its variable. Behind that: what hides each constant.
+        let (mut groups, mut hidden) = (None, HashMap::new());
+        for (code, operands) in instructions(self.old).skip_while(|(code, _)| *code != FUNCTION) {
+            let mut operands = operands.to_vec();
+            match code {
+                FUNCTION => groups = entries.get(&operands[1]),
+                FUNCTION_END => hidden.clear(),
+                VARIABLE | LABEL => {}
+                _ => {
+                    if let Some(groups) = groups.take() {
+                        hidden = self.sums(names, *groups, &constants);
+                    }
+                }
+            }
+            let values = match code {
+                STORE => 1..2,
+                code if ARITHMETIC.contains(&code) => 2..operands.len(),
+                _ => 0..0,
+            };
+            for operand in &mut operands[values] {
+                *operand = hidden.get(operand).copied().unwrap_or(*operand);
+            }
+            self.append(code, &operands);
+        }
+    }
+
+    /// Adds zero to each constant.
+    fn sums(&mut self, names: &Names, groups: u32, constants: &[(u32, u32)]) -> HashMap<u32, u32> {
+        let [count, axis, zero] = [self.name(), self.name(), self.name()];
+        self.append(LOAD, &[names.vector, count, groups]);
+        self.append(COMPOSITE_EXTRACT, &[names.unsigned, axis, count, 0]);
+        self.append(SHIFT_RIGHT, &[names.unsigned, zero, axis, names.bits]);
+        let sum = |&(constant, of): &(u32, u32)| {
+            let sum = self.name();
+            self.append(ADD, &[of, sum, constant, zero]);
+            (constant, sum)
+        };
+        constants.iter().map(sum).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_kernel::{Checks, Program, Specialisation};
+
+    use super::*;
+
+    /// How many operands of additions are constants of 32 bits.
+    fn added_constants(words: &[u32]) -> usize {
+        let constants: Vec<_> = instructions(words).filter(|(code, _)| *code == CONSTANT).collect();
+        let is_constant = |name: &u32| constants.iter().any(|(_, operands)| operands[1] == *name);
+        let additions = instructions(words).filter(|(code, _)| *code == ADD);
+        additions.map(|(_, operands)| operands[2..].iter().filter(|name| is_constant(name)).count()).sum()
+    }
+
+    #[test]
+    fn no_constant_is_added_but_to_zero() {
+        let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+                    @compute @workgroup_size(1)
+                    fn main(@builtin(num_workgroups) n: vec3u) { x[0] += 7u + n.y; x[1] += 9u; }";
+        let program = Program::parse(text, "", &Specialisation::default()).unwrap();
+        let words = program.spirv(Checks::Bounded).unwrap();
+        let hidden = hide(&words);
+        let constants = instructions(&words).filter(|(code, _)| *code == CONSTANT).count();
+        assert!(added_constants(&words) >= 2);
+        // One of these is 31, if the module did not have it: it is in none of them.
+        assert_eq!(added_constants(&hidden), constants);
+        let groups = |words: &[u32]| {
+            instructions(words).filter(|(_, operands)| operands.ends_with(&[BUILTIN, NUM_WORKGROUPS])).count()
+        };
+        assert_eq!((groups(&words), groups(&hidden)), (1, 2));
+    }
+}
