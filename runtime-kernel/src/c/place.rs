@@ -338,6 +338,9 @@ impl<E: Environment> Printer<'_, '_, E> {
         result: &TypeResolution,
     ) -> Result<(String, u8)> {
         let Element { base, index, known, .. } = element;
+        if let Expression::ZeroValue(_) = self.frame.function.expressions[base] {
+            return self.writer.zero(result, self.span(base));
+        }
         let inner = self.frame.inner(base);
         if let (Some(Shape { scalar, size: Some(size) }), Some(index)) = (Shape::of(inner), index) {
             let Some(known) = self.constant_index(index).filter(|known| *known < size as u64) else {

@@ -46,7 +46,7 @@ impl Plan {
         let locals =
             function.local_variables.iter().map(|(_, local)| local.name.as_deref().unwrap_or("flag"));
         plan.locals = locals.map(|name| plan.names.named(names, name)).collect();
-        let mut uses = Uses::new(frame, checks);
+        let mut uses = Uses::new(frame, checks, writer.dialect);
         uses.block(&function.body);
         let named = uses.decide();
         let mut number = 0;
@@ -160,6 +160,7 @@ struct Emitted {
 struct Uses<'a> {
     frame: Frame<'a>,
     checks: Checks,
+    dialect: Dialect,
     counts: Vec<u32>,
     sites: Vec<Site>,
     emitted: Vec<Option<Emitted>>,
@@ -170,11 +171,12 @@ struct Uses<'a> {
 const REPEATED: u32 = 4;
 
 impl<'a> Uses<'a> {
-    fn new(frame: Frame<'a>, checks: Checks) -> Self {
+    fn new(frame: Frame<'a>, checks: Checks, dialect: Dialect) -> Self {
         let length = frame.function.expressions.len();
         Self {
             frame,
             checks,
+            dialect,
             counts: vec![0; length],
             sites: vec![Site::Nowhere; length],
             emitted: vec![None; length],
@@ -360,12 +362,21 @@ impl<'a> Uses<'a> {
                     && range::limit(self.frame, element).is_some();
                 // The wide index of a component is compared before it is made narrow.
                 let wide = self.frame.inner(index).scalar().is_some_and(|scalar| scalar.width > 4);
-                each(self, base, 1);
+                each(self, base, self.times_of_base(base));
                 each(self, index, if checked || wide { 2 } else { 1 });
             }
+            Expression::AccessIndex { base, .. } => each(self, base, self.times_of_base(base)),
             Expression::ArrayLength(_) => {}
             ref other => operands(other).for_each(|operand| each(self, operand, 1)),
         }
+    }
+
+    /// How often what is indexed is printed. In OpenCL C a literal gets a name: NVIDIA's compiler (580.159) moves array and
+    /// matrix literals to constant memory, and reads another address, or an illegal one, where an index is not constant.
+    fn times_of_base(&self, base: Handle<Expression>) -> u32 {
+        let expression = &self.frame.function.expressions[base];
+        let is_literal = matches!(expression, Expression::Compose { .. }) && !self.is_flattened(expression);
+        if is_literal && self.dialect == Dialect::OpenCl { REPEATED } else { 1 }
     }
 
     /// Whether a `Compose` makes a vector, of scalars and vectors.

@@ -292,8 +292,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         }
     }
 
-    /// An argument of a call; in OpenCL C a literal gets a name first. NVIDIA's compiler (580.159) moves an array or matrix
-    /// literal that is passed by value to constant memory, and a function that indexes it reads an illegal address.
+    /// An argument of a call; in OpenCL C a literal gets a name first, as one that is indexed does (`plan.rs`).
     fn with_name_for_literal(&mut self, argument: Handle<Expression>, value: String) -> Result<String> {
         if self.writer.dialect != Dialect::OpenCl || !value.contains('{') {
             return Ok(value);

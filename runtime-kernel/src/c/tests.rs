@@ -495,3 +495,17 @@ fn a_chain_of_values_that_are_used_twice_is_written() {
     let text = entry(&format!("let a0 = i;\n{chain}{uses}"), Checks::Bounded);
     assert!(text.contains("y["), "{text}");
 }
+
+/// NVIDIA's OpenCL moves a literal to constant memory, and reads elsewhere if an index is not constant.
+#[test]
+fn no_literal_is_indexed_in_open_cl_c() {
+    let body = "y[i] = array<u32, 2>(1, i)[x[0]] + array<array<u32, 2>, 2>(array<u32, 2>(3, i), array<u32, 2>(5, 6))[1][x[1]]
+        + u32(mat2x2<f32>(1, 2, 3, 4)[x[2]][x[3]]) + array<u32, 4>()[x[0]];";
+    let program = Program::parse(&kernel(body), "", &Specialisation::default()).unwrap();
+    for program in [program.reporting(Checks::BoundedOnce).unwrap(), program] {
+        for checks in [Checks::Unchecked, Checks::BoundedOnce] {
+            let text = program.c(Dialect::OpenCl, checks).unwrap().text;
+            assert!(text.contains("{{1u, i}};") && !text.contains("}."), "{text}");
+        }
+    }
+}
