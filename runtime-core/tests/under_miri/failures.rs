@@ -43,6 +43,33 @@ fn a_tensor_that_is_given_twice_is_written_by_either() {
 }
 
 #[test]
+fn a_refusal_changes_nothing_and_a_loss_everything() {
+    for (fault, kind) in [
+        ("launch:2:out_of_resources", ErrorKind::OutOfResources),
+        ("launch:2:device_lost", ErrorKind::DeviceLost),
+    ] {
+        let device = open("null:0", &Options::new().with("fail_call", fault));
+        let (first, second, noop) = (queue(&*device), queue(&*device), kernel(&*device, "noop"));
+        launch(&first, &noop, &[]).unwrap();
+        assert_eq!(launch(&first, &noop, &[]).unwrap_err().kind(), kind);
+        for queue in [&first, &second] {
+            let outcome = launch(queue, &noop, &[]).map_err(|error| error.kind());
+            assert_eq!(outcome.err(), (kind == ErrorKind::DeviceLost).then_some(kind), "{fault}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_queue_takes_nothing_more() {
+    let device = open("null:0", &Options::new());
+    let (broken, fail) = (queue(&*device), kernel(&*device, "fail"));
+    launch(&broken, &fail, &[]).unwrap().wait().unwrap_err();
+    let error = launch(&broken, &kernel(&*device, "noop"), &[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Failed);
+    assert!(error.to_string().contains("ticket 1 of queue"), "{error}");
+}
+
+#[test]
 fn refusals_and_losses_are_typed() {
     let cases = [
         ("launch:2:out_of_resources", ErrorKind::OutOfResources),

@@ -8,6 +8,7 @@
 mod embedded;
 mod failures;
 mod graphs;
+mod joins;
 mod queues;
 mod tensors;
 mod waiting;
@@ -15,8 +16,8 @@ mod waiting;
 use std::sync::Arc;
 
 use runtime_core::{
-    Arg, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Options, Queue, QueueOptions, Result, Runtime,
-    Tensor,
+    Arg, CommonRuntime, DType, Event, Geometry, Kernel, ModuleSource, Options, Placement, Queue,
+    QueueOptions, Result, Runtime, Tensor,
 };
 
 /// How long work takes that is in flight while the program goes on. Miri's clock counts its own, slow, steps.
@@ -47,6 +48,13 @@ fn queue(device: &dyn CommonRuntime) -> Queue {
 
 fn launch(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> Result<Event> {
     queue.launch(kernel, &Geometry::single(), args)
+}
+
+/// How often a queue's function was called, by its place in the null device's `counters`.
+fn calls(device: &dyn CommonRuntime, queue: &Queue, function: usize) -> u64 {
+    let counts = device.allocate(DType::U64, &[8], &Placement::default()).unwrap();
+    launch(queue, &kernel(device, "counters"), &[Arg::write(&counts)]).unwrap();
+    counts.to_vec::<u64>().unwrap()[function]
 }
 
 fn floats(device: &dyn CommonRuntime, values: &[f32]) -> Tensor {

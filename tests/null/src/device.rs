@@ -66,7 +66,12 @@ fn describe(kind: DeviceKind, index: u32, sub: Option<u32>) -> DeviceInfo {
         info.spaces = vec![space("device", false)];
         return info;
     }
-    info.capabilities = Capabilities(CAPABILITIES | if index == 1 { abi::CAP_GRAPHS } else { 0 });
+    info.capabilities = Capabilities(match (index, sub) {
+        (1, _) => CAPABILITIES | abi::CAP_GRAPHS,
+        (_, Some(0)) => CAPABILITIES | abi::CAP_INLINE,
+        (_, Some(_)) => CAPABILITIES & !abi::CAP_WAIT_FOR,
+        _ => CAPABILITIES,
+    });
     info.limits = Limits {
         groups: [1 << 20, 1 << 16, 1 << 16],
         group_size: [1024, 1024, 64],

@@ -18,7 +18,9 @@
 //!
 //! | device | what it is |
 //! | --- | --- |
-//! | `null:0` | an accelerator with two sub-devices, `null:0.0` and `null:0.1` |
+//! | `null:0` | an accelerator with two sub-devices |
+//! | `null:0.0` | one that runs a call on the caller's thread if its queue is idle |
+//! | `null:0.1` | one whose queues cannot wait for each other: core waits on the program's thread |
 //! | `null:1` | another one, which reaches the memory of the first and has native graphs |
 //! | `null:2` | an embedded device |
 //! | `null:3` | listed, but unusable |

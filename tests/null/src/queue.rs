@@ -52,6 +52,24 @@ impl Queue for NullQueue {
         self.timeline.submit(Call::Launch, place, lasts, move |state| code.run(&arguments, state.calls()))
     }
 
+    fn claim(&self, ticket: u64) -> bool {
+        self.timeline.claim(ticket)
+    }
+
+    fn run(&self, ticket: u64, kernel: &NullKernel, launch: &Launch<'_, NullBuffer>) -> Result<()> {
+        let code = kernel.builtin.code;
+        let prepared = Arguments::of_launch(launch).and_then(|arguments| {
+            std::thread::sleep(code.duration(&arguments)?);
+            Ok(arguments)
+        });
+        // Whatever is wrong, the ticket ends.
+        self.timeline.run_claimed(ticket, |state| code.run(&prepared?, state.calls()))
+    }
+
+    fn run_empty(&self, ticket: u64) -> Result<()> {
+        self.timeline.run_claimed(ticket, |_| Ok(()))
+    }
+
     fn write(&self, place: Place, destination: &NullBuffer, offset: u64, source: HostBytes) -> Result<()> {
         let memory = Arc::clone(&destination.memory);
         self.timeline.submit(Call::Write, place, Duration::ZERO, move |_| memory.write(offset, &source))
@@ -283,6 +301,26 @@ mod tests {
         assert_eq!(filled(&[0, 1, 2]), 3, "all in order");
         assert_eq!(filled(&[0, 0, 2]), 3, "the last waits for both");
         assert_eq!(filled(&[0, 1, 0]), 2, "the second waits for the first, the third for nobody");
+    }
+
+    #[test]
+    fn only_an_idle_queue_is_claimed() {
+        let [first, second, late] = queues(&Options::new());
+        assert!(first.claim(1));
+        assert!(!first.claim(2), "one thing at a time");
+        fill(&first, 2, &buffer(), 1);
+        assert_eq!(first.poll().unwrap().completed, 0, "what comes later ends later");
+        second.wait_for(&first, 1).unwrap();
+        assert!(!second.claim(1), "it waits");
+        first.run_empty(1).unwrap();
+        assert_eq!(first.poll().unwrap().completed, 2);
+        assert!(second.claim(1), "what it waited for has ended");
+        let failed = second.timeline.run_claimed(1, |_| Err(Error::invalid("it fails")));
+        assert_eq!(failed.unwrap_err().message(), "it fails");
+        assert_eq!(second.poll().unwrap().first_failed, 1);
+        assert!(!second.claim(2), "a failed queue is never idle");
+        late.timeline.submit(Call::Launch, place(1), Duration::from_secs(3600), |_| Ok(())).unwrap();
+        assert!(!late.claim(2), "busy");
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(crate) struct State {
     /// What the next submission waits for.
     edges: Vec<(Arc<Timeline>, u64)>,
     submitted: u64,
+    /// What runs on the caller's thread, or 0: all that comes later waits for its end.
+    claimed: u64,
     flushed: u64,
     done: u64,
     first_failed: u64,
@@ -74,6 +76,11 @@ impl State {
         Ok(())
     }
 
+    /// Whether nothing stands before what is submitted next.
+    fn is_idle(&self) -> bool {
+        self.claimed == 0 && self.pending.is_empty() && self.edges.is_empty()
+    }
+
     /// Whether `ticket` comes behind a failure.
     const fn has_failed(&self, ticket: u64) -> bool {
         self.first_failed != 0 && self.first_failed < ticket
@@ -91,8 +98,11 @@ impl State {
         self.done = self.pending.front().map_or(self.submitted, |first| first.ticket - 1);
     }
 
-    /// The place in `pending` of what runs next; `None` while a flush or another queue is waited for.
+    /// The place in `pending` of what runs next; `None` while a flush, another queue or the caller's thread is waited for.
     fn next(&self, faults: &Faults) -> Option<usize> {
+        if self.claimed != 0 {
+            return None;
+        }
         let waits = |pending: &Pending| !pending.edges.is_empty() && !self.has_failed(pending.ticket);
         let batched = |pending: &Pending| faults.needs_flush() && pending.ticket > self.flushed;
         let ready = self.pending.iter().take_while(|pending| !waits(pending) && !batched(pending)).count();
@@ -130,6 +140,7 @@ impl Timeline {
             pending: VecDeque::new(),
             edges: Vec::new(),
             submitted: 0,
+            claimed: 0,
             flushed: 0,
             done: 0,
             first_failed: 0,
@@ -161,8 +172,7 @@ impl Timeline {
         let mut state = self.state.lock();
         state.calls[call as usize] += 1;
         state.submitted = place.ticket;
-        let idle = state.pending.is_empty() && state.edges.is_empty();
-        if idle && lasts.is_zero() && !self.faults.deferred() {
+        if state.is_idle() && lasts.is_zero() && !self.faults.deferred() {
             state.run(place.ticket, &self.faults, work);
             return Ok(());
         }
@@ -176,6 +186,32 @@ impl Timeline {
             self.advance();
         }
         Ok(())
+    }
+
+    /// Takes `ticket` for the caller's thread if the queue is idle, and its submissions do not wait until somebody asks.
+    pub(crate) fn claim(&self, ticket: u64) -> bool {
+        self.progress();
+        let mut edges = std::mem::take(&mut self.state.lock().edges);
+        edges.retain(|(other, ticket)| other.reached(*ticket).is_none());
+        let mut state = self.state.lock();
+        state.edges = edges;
+        let is_idle = state.is_idle() && state.first_failed == 0 && !self.faults.deferred();
+        if is_idle {
+            (state.submitted, state.claimed) = (ticket, ticket);
+        }
+        is_idle
+    }
+
+    /// Runs what was claimed, and ends its ticket.
+    pub(crate) fn run_claimed(&self, ticket: u64, work: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
+        let mut state = self.state.lock();
+        state.claimed = 0;
+        state.run(ticket, &self.faults, work);
+        state.ended = Instant::now();
+        let failed = (state.first_failed == ticket).then(|| state.failure.clone()).flatten();
+        drop(state);
+        self.advance();
+        failed.map_or(Ok(()), Err)
     }
 
     /// Admits a call that is no submission.

@@ -31,7 +31,8 @@ struct Module {
 }
 
 /// The library with its unit tests, and the tests that use it as programs do.
-const CORE: &[&str] = &["--lib", "--test=under_miri", "--test=drop_orders", "--test=views"];
+const CORE: &[&str] =
+    &["--lib", "--test=under_miri", "--test=drop_orders", "--test=views", "--test=wrong_answers"];
 /// The conformance suite on the null backend.
 const SUITE: Option<&str> = Some("runtime-null");
 /// Random kernels and those of WGSL's specification, on the devices of this machine.
