@@ -4,7 +4,8 @@
 //! are: each such conversion becomes two. The high word of an extended `i32` is made of its sign, since Mesa 22 compares
 //! an extended one with a constant wrongly (`i64(x) < 9` never holds). It shifts by any number of bits, which SPIR-V leaves open from the width on, and WGSL
 //! takes the number modulo the width. Its `RoundEven` of f64 is wrong in Mesa 22 on processors without AVX-512, where ties go
-//! toward zero: rounding is made of `floor`.
+//! toward zero: rounding is made of `floor`. NVIDIA's driver (580.159, sm_90) makes one instruction of `min(a, min(b, -c))`
+//! of 32-bit integers, and of `max`, and loses the minus: both are made of comparisons.
 
 use naga::valid::FunctionInfo;
 use naga::{
@@ -44,6 +45,7 @@ impl Mending<'_> {
             self.widened(expression).is_some()
                 || self.shifted(expression).is_some()
                 || self.rounded(expression).is_some()
+                || self.limited(expression).is_some()
         })
     }
 
@@ -81,6 +83,13 @@ impl Mending<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The operands of a minimum, a maximum or a clamp of `i32`.
+    fn limited(&self, expression: &Expression) -> Option<[Option<Handle<Expression>>; 3]> {
+        let &Expression::Math { fun, arg, arg1, arg2, .. } = expression else { return None };
+        let is_limit = matches!(fun, MathFunction::Min | MathFunction::Max | MathFunction::Clamp);
+        (is_limit && self.inner(arg).scalar() == Some(Scalar::I32)).then_some([Some(arg), arg1, arg2])
     }
 
     /// `value`, an `i32`, in 64 bits of `kind`: the high word is the sign in all bits.
@@ -142,6 +151,16 @@ fn binary(
     new.append(Expression::Binary { op, left, right })
 }
 
+fn smaller(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
+    let condition = binary(new, BinaryOperator::Less, b, a);
+    new.append(Expression::Select { condition, accept: b, reject: a })
+}
+
+fn larger(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
+    let condition = binary(new, BinaryOperator::Less, a, b);
+    new.append(Expression::Select { condition, accept: b, reject: a })
+}
+
 /// A constant; of a vector, in each component.
 fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Handle<Expression> {
     let value = new.append(Expression::Literal(literal));
@@ -168,6 +187,19 @@ impl Change for Mending<'_> {
             let from = new.value(from);
             let wide = convert(new, from, own, Some(WIDE));
             return Some(convert(new, wide, kind, Some(WIDE)));
+        }
+        if let (Some([Some(a), Some(b), c]), &Expression::Math { fun, .. }) =
+            (self.limited(expression), expression)
+        {
+            let (a, b) = (new.value(a), new.value(b));
+            return Some(match (fun, c.map(|c| new.value(c))) {
+                (MathFunction::Min, _) => smaller(new, a, b),
+                (_, None) => larger(new, a, b),
+                (_, Some(high)) => {
+                    let above = larger(new, a, b);
+                    smaller(new, above, high)
+                }
+            });
         }
         if let Some(value) = self.rounded(expression) {
             return Some(self.round(new, value));
@@ -220,6 +252,23 @@ mod tests {
         let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
         let words = program.spirv(Checks::Bounded).unwrap();
         crate::spirv::instructions(&words).any(|(_, instruction)| instruction[0] & 0xffff == 199)
+    }
+
+    #[test]
+    fn no_integer_minimum_is_left() {
+        let code = "@group(0) @binding(0) var<storage, read_write> x: array<i32>;
+                    @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+                    @compute @workgroup_size(1) fn main() {
+                        x[0] = min(x[1], max(x[2], clamp(x[3], x[4], x[5])));
+                        x[1] = min(vec2(x[6]), vec2(x[7], x[8])).y;
+                        y[0] = max(y[1], y[2]);
+                    }";
+        let program = Program::parse(code, "", &Specialisation::default()).unwrap();
+        let words = program.spirv(Checks::Unchecked).unwrap();
+        // OpExtInst of GLSL.std.450: its number is the fourth operand.
+        let extended = crate::spirv::instructions(&words).filter(|(_, words)| words[0] & 0xffff == 12);
+        let numbers: Vec<_> = extended.map(|(_, words)| words[4]).collect();
+        assert_eq!(numbers, [41], "only UMax");
     }
 
     #[test]

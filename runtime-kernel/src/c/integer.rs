@@ -67,6 +67,32 @@ const BOTH: &[Template] = &[
     ),
 ];
 
+/// What NVIDIA's compilers (ptxas 13.0, drivers 580.159) must not see of 32-bit integers on sm_90: they make one instruction
+/// of `min(a, min(b, -c))`, and of `max`, and lose the minus. Beginning, what others get, what they get.
+const NVIDIA: &[(&str, &str, [&str; 2])] = &[
+    (
+        "neg",
+        "$T $N($T a)",
+        ["return ($T)(0 - ($U)a);", r#"$T b = ~a; asm("" : "+r"(b)); return ($T)(($U)b + 1u);"#],
+    ),
+    (
+        "min",
+        "$T $N($T a, $T b)",
+        [
+            "return b < a ? b : a;",
+            r#"$T c; asm("{ .reg .pred p; setp.lt.s32 p, %2, %1; selp.b32 %0, %2, %1, p; }" : "=r"(c) : "r"(a), "r"(b)); return c;"#,
+        ],
+    ),
+    (
+        "max",
+        "$T $N($T a, $T b)",
+        [
+            "return a < b ? b : a;",
+            r#"$T c; asm("{ .reg .pred p; setp.lt.s32 p, %1, %2; selp.b32 %0, %2, %1, p; }" : "=r"(c) : "r"(a), "r"(b)); return c;"#,
+        ],
+    ),
+];
+
 /// Those that are spelled differently: OpenCL C, CUDA C++, host C.
 const NATIVE: &[(&str, [&str; 3])] = &[
     (
@@ -110,6 +136,9 @@ impl Writer<'_> {
             writer.scalar(scalar)?;
             writer.scalar(unsigned(scalar))?;
             writer.scalar(Scalar::U32)?;
+            if let Some(text) = writer.for_nvidia(operation, scalar) {
+                return Ok(writer.expand(&text, name, scalar));
+            }
             let own = if scalar.kind == ScalarKind::Sint { SIGNED } else { UNSIGNED };
             if let Some((_, needs, text)) = own.iter().chain(BOTH).find(|template| template.0 == operation) {
                 for need in *needs {
@@ -122,6 +151,19 @@ impl Writer<'_> {
             }
             writer.reverse_bits(operation, name, scalar)
         })
+    }
+
+    /// The text of a function that NVIDIA's compilers get another one of.
+    fn for_nvidia(&self, operation: &str, scalar: Scalar) -> Option<String> {
+        let (_, head, [others, nvidia]) = NVIDIA.iter().find(|(name, ..)| *name == operation)?;
+        match self.dialect {
+            _ if scalar != Scalar::I32 => None,
+            Dialect::Host => None,
+            Dialect::Cuda => Some(format!("{head} {{ {nvidia} }}")),
+            Dialect::OpenCl => Some(format!(
+                "{head}\n{{\n#ifdef __NV_CL_C_VERSION\n    {nvidia}\n#else\n    {others}\n#endif\n}}"
+            )),
+        }
     }
 
     fn reverse_bits(&self, operation: &str, name: &str, scalar: Scalar) -> Result<String> {

@@ -509,3 +509,14 @@ fn no_literal_is_indexed_in_open_cl_c() {
         }
     }
 }
+
+/// NVIDIA's compilers lose the minus in `min` of three 32-bit integers.
+#[test]
+fn minima_and_negations_of_integers_are_hidden_from_nvidia() {
+    let body = "let n = i32(x[i]); y[i] = u32(clamp(-n, min(n, 7i), 9i)) + min(x[i], 7u);";
+    for (dialect, hidden) in [(Dialect::OpenCl, 3), (Dialect::Cuda, 3), (Dialect::Host, 0)] {
+        let text = written(&kernel(body), dialect, Checks::BoundedOnce).unwrap().text;
+        assert_eq!(text.matches("asm(").count(), hidden, "{text}");
+        assert_eq!(text.contains("#ifdef __NV_CL_C_VERSION"), dialect == Dialect::OpenCl, "{text}");
+    }
+}
