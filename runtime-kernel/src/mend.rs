@@ -4,7 +4,7 @@
 //! are: each such conversion becomes two. The high word of an extended `i32` is made of its sign, since Mesa 22 compares
 //! an extended one with a constant wrongly (`i64(x) < 9` never holds). It shifts by any number of bits, which SPIR-V leaves open from the width on, and WGSL
 //! takes the number modulo the width. Its `RoundEven` of f64 is wrong in Mesa 22 on processors without AVX-512, where ties go
-//! toward zero: rounding is made of `floor`. NVIDIA's driver (580.159, sm_90) makes one instruction of `min(a, min(b, -c))`
+//! toward zero: rounding is made of `floor`. NVIDIA's driver (580.159, `sm_90`) makes one instruction of `min(a, min(b, -c))`
 //! of 32-bit integers, and of `max`, and loses the minus: both are made of comparisons.
 
 use naga::valid::FunctionInfo;
