@@ -67,7 +67,7 @@ const BOTH: &[Template] = &[
     ),
 ];
 
-/// What NVIDIA's compilers (ptxas 13.0, drivers 580.159) must not see of 32-bit integers on sm_90: they make one instruction
+/// What NVIDIA's compilers (ptxas 13.0, drivers 580.159) must not see of 32-bit integers on `sm_90`: they make one instruction
 /// of `min(a, min(b, -c))`, and of `max`, and lose the minus. Beginning, what others get, what they get.
 const NVIDIA: &[(&str, &str, [&str; 2])] = &[
     (

@@ -24,83 +24,66 @@ struct Module {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
-    /// What `cargo test` is told: the tests of the package that notice fast.
-    tests: &'static [&'static str],
-    /// A package whose tests take longer: they see what the others have missed.
-    second: Option<&'static str>,
+    /// The tests that notice fast, then those that see what the others have missed.
+    runs: &'static [Run],
 }
 
-/// The library with its unit tests, and the tests that use it as programs do.
-const CORE: &[&str] =
-    &["--lib", "--test=under_miri", "--test=drop_orders", "--test=views", "--test=wrong_answers"];
-/// The conformance suite on the null backend.
-const SUITE: Option<&str> = Some("runtime-null");
-/// Random kernels and those of WGSL's specification, on the devices of this machine.
-const PORTABLE: Option<&str> = Some("runtime-portable-tests");
+/// A package, and what `cargo test` is told.
+type Run = (&'static str, &'static [&'static str]);
+
+/// The library with its unit tests, and the tests that use it as programs do; then the conformance suite on the null backend.
+const CORE: &[Run] = &[
+    ("runtime-core", &["--lib", "--test=under_miri", "--test=views", "--test=wrong_answers"]),
+    ("runtime-core", &["--test=drop_orders"]),
+    ("runtime-null", &[]),
+];
+/// The library's own tests; then kernels of WGSL's specification, on the devices of this machine.
+const LOWERING: &[Run] = &[("runtime-kernel", &["--lib", "--test=groups"]), ("runtime-portable-tests", &[])];
 
 const MODULES: [Module; 9] = [
-    Module {
-        name: "hazards",
-        package: "runtime-core",
-        files: &["runtime-core/src/hazards.rs"],
-        tests: CORE,
-        second: SUITE,
-    },
+    Module { name: "hazards", package: "runtime-core", files: &["runtime-core/src/hazards.rs"], runs: CORE },
     Module {
         name: "timeline",
         package: "runtime-core",
         files: &["runtime-core/src/timeline.rs"],
-        tests: CORE,
-        second: SUITE,
+        runs: CORE,
     },
-    Module {
-        name: "submit",
-        package: "runtime-core",
-        files: &["runtime-core/src/submit.rs"],
-        tests: CORE,
-        second: SUITE,
-    },
+    Module { name: "submit", package: "runtime-core", files: &["runtime-core/src/submit.rs"], runs: CORE },
     Module {
         name: "negotiate",
         package: "runtime-core",
         files: &["runtime-core/src/negotiate.rs"],
-        tests: &["--lib"],
-        second: Some("runtime-abi-tests"),
+        runs: &[("runtime-core", &["--lib"]), ("runtime-abi-tests", &[])],
     },
     Module {
         name: "statistics",
         package: "runtime-core",
         files: &["runtime-core/src/evaluate/statistics.rs"],
-        tests: &["--lib", "--test=evaluate"],
-        second: None,
+        runs: &[("runtime-core", &["--lib", "--test=evaluate"])],
     },
     Module {
         name: "cache",
         package: "runtime-host",
         files: &["runtime-host/src/cache.rs"],
-        tests: &["--lib", "--test=cache"],
-        second: None,
+        runs: &[("runtime-host", &["--lib", "--test=cache"])],
     },
     Module {
         name: "proof",
         package: "runtime-kernel",
         files: &["runtime-kernel/src/proof/**"],
-        tests: &["--lib", "--test=groups"],
-        second: PORTABLE,
+        runs: LOWERING,
     },
     Module {
         name: "guard",
         package: "runtime-kernel",
         files: &["runtime-kernel/src/guard/**"],
-        tests: &["--lib", "--test=groups"],
-        second: PORTABLE,
+        runs: LOWERING,
     },
     Module {
         name: "verify",
         package: "runtime-kernel",
         files: &["runtime-kernel/src/c/group/verify/**"],
-        tests: &["--lib", "--test=groups"],
-        second: None,
+        runs: &[("runtime-kernel", &["--lib", "--test=groups"])],
     },
 ];
 
@@ -172,20 +155,12 @@ fn find(name: &str) -> Outcome<&'static Module> {
 }
 
 impl Module {
-    /// Runs the close tests against every change, then the others against those that lived.
+    /// Runs the first tests against every change, the next ones against those that lived.
     fn perform(&self, workspace: &Workspace, folder: &Path, options: &[&str]) -> Outcome {
-        self.run(workspace, folder, options, self.package, self.tests)?;
-        self.second.map_or(Ok(()), |second| self.run(workspace, folder, options, second, &[]))
+        self.runs.iter().try_for_each(|run| self.run(workspace, folder, options, *run))
     }
 
-    fn run(
-        &self,
-        workspace: &Workspace,
-        folder: &Path,
-        options: &[&str],
-        package: &str,
-        tests: &[&str],
-    ) -> Outcome {
+    fn run(&self, workspace: &Workspace, folder: &Path, options: &[&str], (package, tests): Run) -> Outcome {
         let mut cargo = workspace.cargo(&["mutants", "--iterate", "--cap-lints=true", "--colors=never"]);
         cargo.args([
             "--package",
