@@ -10,6 +10,8 @@
 
 mod body;
 mod launch;
+#[cfg(test)]
+mod tests;
 
 use naga::{
     AddressSpace, Arena, Expression, Function, GlobalVariable, Handle, MemoryDecorations, Module,
@@ -200,64 +202,5 @@ impl Guard {
         };
         let block = body.with_report_named(block)?;
         Ok(body.finish(block))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::Specialisation;
-    use crate::parse::validate;
-
-    /// Every shader and kernel of the repository.
-    fn programs() -> Vec<Program> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folders = [here.join("tests/shaders"), here.join("../kernels")];
-        let files =
-            folders.iter().flat_map(|folder| folder.read_dir().unwrap()).map(|entry| entry.unwrap().path());
-        let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "wgsl"));
-        let parse = |path: std::path::PathBuf| {
-            let code = std::fs::read_to_string(&path).unwrap();
-            Program::parse(&code, &path.to_string_lossy(), &Specialisation::default()).unwrap()
-        };
-        files.map(parse).collect()
-    }
-
-    #[test]
-    fn what_is_made_is_valid() {
-        for program in programs() {
-            for checks in [Checks::Bounded, Checks::BoundedOnce] {
-                let module = guarded(&program, checks).unwrap();
-                if let Err(error) = validate(&module) {
-                    panic!("{}: {}", program.path(), error.emit_to_string(&program.source));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn an_index_of_64_bits_is_compared_in_64_bits() {
-        let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
-            var<workgroup> t: array<u32, 4>;
-            @compute @workgroup_size(1) fn main(@builtin(workgroup_id) g: vec3<u32>) {
-                y[u64(g.x) << 32u] = t[i64(g.y) << 32u];
-            }";
-        let program = Program::parse(code, "", &Specialisation::default()).unwrap();
-        let module = guarded(&program, Checks::Bounded).unwrap();
-        let wide = |ty: &naga::proc::TypeResolution| {
-            ty.inner_with(&module.types).scalar().is_some_and(|scalar| scalar.width == 8)
-        };
-        let info = validate(&module).unwrap();
-        let info = info.get_entry_point(0);
-        let mut compared = 0;
-        for (_, expression) in module.entry_points[0].function.expressions.iter() {
-            if let &Expression::Binary { op: naga::BinaryOperator::Less, left, right } = expression {
-                assert!(wide(&info[left].ty) && wide(&info[right].ty));
-                compared += 1;
-            }
-        }
-        assert_eq!(compared, 2);
     }
 }

@@ -38,7 +38,11 @@ const CORE: &[Run] = &[
     ("runtime-null", &[]),
 ];
 /// The library's own tests; then kernels of WGSL's specification, on the devices of this machine.
-const LOWERING: &[Run] = &[("runtime-kernel", &["--lib", "--test=groups"]), ("runtime-portable-tests", &[])];
+const LOWERING: &[Run] = &[
+    ("runtime-kernel", &["--lib", "--", "guard", "proof::polynomial", "proof::rounds", "c::tests"]),
+    ("runtime-kernel", &["--lib", "--test=groups"]),
+    ("runtime-portable-tests", &[]),
+];
 
 const MODULES: [Module; 9] = [
     Module { name: "hazards", package: "runtime-core", files: &["runtime-core/src/hazards.rs"], runs: CORE },
