@@ -178,8 +178,12 @@ impl Module {
             cargo.args(["--file", file]);
         });
         cargo.arg("--output").arg(folder).args(options);
-        if !tests.is_empty() {
-            cargo.arg("--").args(tests);
+        let (targets, filters) =
+            tests.split_at(tests.iter().position(|word| *word == "--").unwrap_or(tests.len()));
+        // Told to `cargo`, the targets are also all that is built.
+        cargo.args(targets.iter().map(|target| format!("--cargo-arg={target}")));
+        if !filters.is_empty() {
+            cargo.arg("--").args(filters);
         }
         // Backtraces of expected panics take longer than the tests.
         cargo.env("RUST_BACKTRACE", "0").env(SUITE_IS_WANTED, "1");
