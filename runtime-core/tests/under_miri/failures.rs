@@ -50,8 +50,10 @@ fn a_refusal_changes_nothing_and_a_loss_everything() {
     ] {
         let device = open("null:0", &Options::new().with("fail_call", fault));
         let (first, second, noop) = (queue(&*device), queue(&*device), kernel(&*device, "noop"));
-        launch(&first, &noop, &[]).unwrap();
+        let ended = launch(&first, &noop, &[]).unwrap();
+        ended.wait().unwrap();
         assert_eq!(launch(&first, &noop, &[]).unwrap_err().kind(), kind);
+        ended.wait().unwrap();
         for queue in [&first, &second] {
             let outcome = launch(queue, &noop, &[]).map_err(|error| error.kind());
             assert_eq!(outcome.err(), (kind == ErrorKind::DeviceLost).then_some(kind), "{fault}");

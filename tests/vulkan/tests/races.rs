@@ -31,7 +31,9 @@ const DISORDER: &str = "VULKAN_TESTS_DISORDER";
 const PUSH: &str = "VULKAN_TESTS_PUSH";
 /// Set where the work goes from one queue to the other, on a stub that tells the waits.
 const ACROSS: &str = "VULKAN_TESTS_ACROSS";
-/// How often it does.
+/// Set where all work depends on what came before it, on a stub that tells the order.
+const CHAIN: &str = "VULKAN_TESTS_CHAIN";
+/// How often the work goes across, and around.
 const ACROSS_ROUNDS: usize = 64;
 const ELEMENTS: usize = 64;
 const TENSORS: usize = 5;
@@ -70,11 +72,19 @@ fn trials(driver: &Driver) -> Vec<Trial> {
         // What has ended is not waited for.
         !waits.is_empty() && waits.iter().all(whole)
     };
+    let separated = |text: &str| {
+        let recorded = text.lines().filter_map(|line| line.strip_prefix("records a "));
+        // What comes first is not of the chain.
+        let recorded: Vec<_> = recorded.skip_while(|what| *what != "barrier").collect();
+        let works = recorded.iter().filter(|what| **what != "barrier").count();
+        works + 1 >= 5 * ACROSS_ROUNDS && recorded.windows(2).all(|pair| pair.contains(&"barrier"))
+    };
     let silent = |text: &str| text.contains("messages: 0\n");
     vec![
         trial("dependent_work_is_in_order", &[], silent),
         trial("dependent_work_is_in_order_with_pushed_arguments", &[PUSH], silent),
         trial("a_queue_waits_for_all_that_it_depends_on", &[ACROSS], whole),
+        trial("a_barrier_stands_between_what_depends_on_each_other", &[CHAIN], separated),
         trial("a_race_is_seen", &[DISORDER], |text| text.contains("SYNC-HAZARD")),
         trial("a_race_is_seen_with_pushed_arguments", &[DISORDER, PUSH], |text| text.contains("SYNC-HAZARD")),
     ]
@@ -87,10 +97,11 @@ fn said(driver: &Driver, variables: &[&str]) -> std::result::Result<String, Fail
         compile_glsl(&sources.join(shader).with_extension("comp"), &[], folder.path())?;
     }
     let mut command = again()?;
-    let across = variables.contains(&ACROSS);
-    let manifest = if across { stub(folder.path())?.manifest } else { driver.manifest.clone() };
+    let stubbed = variables.iter().find(|variable| [ACROSS, CHAIN].contains(variable));
+    let manifest = if stubbed.is_some() { stub(folder.path())?.manifest } else { driver.manifest.clone() };
     on(&mut command, &manifest).env(VALIDATION, "1").env(FOLDER, folder.path());
-    command.env("STUB_VULKAN", format!("real={},families=yes,waits=yes", driver.library));
+    let words = if stubbed == Some(&ACROSS) { "families=yes,waits=yes" } else { "orders=yes" };
+    command.env("STUB_VULKAN", format!("real={},{words}", driver.library));
     command.envs(variables.iter().map(|variable| (variable, "1")));
     let ended = finish(&mut command, DEADLINE)?;
     if ended.status.success() {
@@ -107,8 +118,12 @@ fn work() -> std::result::Result<(), String> {
     let disorder = std::env::var_os(DISORDER).is_some();
     let table = if disorder { disordered() } else { runtime_vulkan::backend() };
     let runtime = Runtime::builder().discover(false).register(table).build();
-    let across = std::env::var_os(ACROSS).is_some();
-    let done = Lab::open(&runtime).and_then(|mut lab| if across { lab.cross() } else { lab.perform() });
+    let wanted = |way| std::env::var_os(way).is_some();
+    let done = Lab::open(&runtime).and_then(|mut lab| match () {
+        () if wanted(ACROSS) => lab.cross(),
+        () if wanted(CHAIN) => lab.chain(),
+        () => lab.perform(),
+    });
     drop(runtime);
     let list = messages.list();
     println!("messages: {}\n{}", list.len(), list.join("\n"));
@@ -180,6 +195,21 @@ impl Lab {
             }
         }
         self.queues.iter().try_for_each(Queue::wait_idle)
+    }
+
+    /// On one queue, each on the result of what came before: kernels, copies and fills.
+    fn chain(&mut self) -> Result<()> {
+        let geometry = Geometry::cover(u32::try_from(ELEMENTS).unwrap_or(0), 32);
+        let (queue, [a, b]) = (&self.queues[0], [&self.tensors[0], &self.tensors[1]]);
+        let bump = |tensor| queue.launch(&self.bump, &geometry, &[Arg::read_write(tensor)]);
+        for _ in 0..ACROSS_ROUNDS {
+            bump(a)?;
+            queue.copy(b, a)?;
+            bump(b)?;
+            queue.fill(b, &7u32.to_le_bytes())?;
+            queue.copy(a, b)?;
+        }
+        queue.wait_idle()
     }
 
     /// Mostly on the first queue: what is on one queue is in one list of commands, which the layer looks at.

@@ -41,7 +41,8 @@ const CORE: &[Run] = &[
 const LOWERING: &[Run] = &[
     ("runtime-kernel", &["--lib", "--", "guard", "proof::polynomial", "proof::rounds", "c::tests"]),
     ("runtime-kernel", &["--lib", "--test=groups"]),
-    ("runtime-portable-tests", &[]),
+    ("runtime-portable-tests", &["--test=semantics", "--", "vulkan:0"]),
+    ("runtime-portable-tests", &["--test=semantics", "--test=reports", "--test=properties"]),
 ];
 
 const MODULES: [Module; 9] = [

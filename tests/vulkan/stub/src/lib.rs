@@ -14,6 +14,7 @@
 //! | `discrete=yes` | the device is no processor, and has memory that the program does not reach |
 //! | `families=yes` | there are queues of three families, two of compute alone among them, and one that only copies |
 //! | `waits=yes` | with `families`: every wait of a submission is printed, with the last value that the semaphore was to have before |
+//! | `orders=yes` | kernels, copies, fills and barriers are printed in the order in which they are recorded |
 //! | `extras=yes` | there are words of faults, memory in use, figures of the compiler, and cooperative matrices |
 //! | `exits=yes` | there is an exit handler once there was work, and from then on no work in flight and no call |
 //! | `cache=empty`, `cache=given`, `cache=any` | there is compiled code in a cache; nothing may be offered to it, just that must be, or either may |
@@ -30,6 +31,7 @@ mod exits;
 mod extras;
 mod families;
 mod faults;
+mod orders;
 mod real;
 mod spoiled;
 mod waits;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ash::vk;
 
-use crate::{Allocator, Function, cache, discrete, extras, families, faults};
+use crate::{Allocator, Function, cache, discrete, extras, families, faults, orders};
 
 /// Makes functions that fail when they are told to, and else call the driver's function of their name.
 macro_rules! failing {
@@ -120,7 +120,13 @@ pub(crate) fn instead_of(name: &CStr, driver: Function) -> Function {
         "vkDestroyDevice" => (&DESTROY, destroy as *const c_void),
         "vkGetDeviceProcAddr" => (&DEVICE_FUNCTION, device_function as *const c_void),
         _ => {
-            let ways = [cache::instead_of, discrete::instead_of, extras::instead_of, families::instead_of];
+            let ways = [
+                cache::instead_of,
+                discrete::instead_of,
+                extras::instead_of,
+                families::instead_of,
+                orders::instead_of,
+            ];
             let other = || ways.into_iter().find_map(|instead_of| instead_of(core, real));
             let spoiled = other().or_else(|| failing(core, real)).unwrap_or(real);
             // SAFETY: it has the type of the driver's function.
