@@ -94,7 +94,7 @@ unsafe extern "system" fn barrier(
             buffers,
             image_count,
             images,
-        )
+        );
     }
 }
 
