@@ -5,6 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::Specialisation;
 use crate::parse::validate;
+use crate::program::Dialect;
 
 /// Every shader, kernel and program of the repository that needs no option, by the names of their files.
 fn programs() -> Vec<(String, Program)> {
@@ -139,4 +140,81 @@ fn an_index_of_64_bits_is_compared_in_64_bits() {
         }
     }
     assert_eq!(compared, 2);
+}
+
+const LAUNCHED: &str = "struct S { n: i32, m: u32 }
+var<immediate> s: S;
+struct Rows { count: u32, at: array<u32> }
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+@group(0) @binding(1) var<storage, read> x: Rows;
+struct In { @builtin(num_workgroups) groups: vec3u, @builtin(global_invocation_id) id: vec3u }
+@compute @workgroup_size(64) fn main(in: In, @builtin(local_invocation_index) l: u32) {
+    var own: array<u32, 64>;
+    own[l] = 2u;
+    switch s.m {
+        case 1u: { own[l] = x.at[in.id.x]; }
+        default: { y[in.id.x] = array<u32, 4>(1u, 2u, 3u, s.m)[x.count]; }
+    }
+    for (var k = 0u; k < s.m; k++) { y[2u * k] += own[x.count]; }
+    for (var k = 0u; k < u32(s.n); k++) { y[k] = 1u; }
+}";
+
+/// A program as OpenCL C, of its own statements alone.
+fn text(program: &Program) -> String {
+    let text = program.c(Dialect::OpenCl, Checks::Unchecked).unwrap().text;
+    text[text.find("__kernel").unwrap()..].to_owned()
+}
+
+fn launched() -> Program {
+    Program::parse(LAUNCHED, "", &Specialisation::default()).unwrap()
+}
+
+fn guarded_text(checks: Checks) -> String {
+    let program = launched();
+    text(&program.with(guarded(&program, checks).unwrap()).unwrap())
+}
+
+#[test]
+fn a_launch_that_keeps_to_its_provisos_runs_a_body_without_checks() {
+    let whole = guarded_text(Checks::Bounded);
+    let (accepted, rejected) = whole.split_once("    } else {\n        own.at").unwrap();
+    let (condition, accepted) = accepted.split_once("{\n        own.at").unwrap();
+    for part in [
+        "t1 > 2147483647u ? 4294967295u : t1 * 2u;",
+        "= 1u + y_length;",
+        "in.groups.x > 67108863u ? 4294967295u : in.groups.x * 64u;",
+        "<= x_length",
+        "(u32)s.n;",
+    ] {
+        assert!(condition.contains(part), "{part}: {condition}");
+    }
+    // What is read of a composite is checked in both, what the launch promises in one of them.
+    for (body, checks) in [(accepted, [1, 0, 0]), (rejected, [1, 1, 4])] {
+        let found =
+            [" < 4u) {", "in.id.x < x_length", " < y_length"].map(|check| body.matches(check).count());
+        assert_eq!(found, checks, "{body}");
+        assert_eq!(body.matches("switch (s.m)").count(), 1, "{body}");
+    }
+}
+
+#[test]
+fn a_program_that_is_checked_once_has_one_body() {
+    let once = guarded_text(Checks::BoundedOnce);
+    assert_eq!(once.matches("switch (s.m)").count(), 1, "{once}");
+    assert!(!once.contains("4294967295u"), "{once}");
+}
+
+#[test]
+fn what_is_proven_is_reported_by_its_line_in_a_tensor_in_front() {
+    let program = reporting(&launched(), Checks::BoundedOnce).unwrap();
+    let text = text(&program);
+    for line in [9, 11] {
+        assert!(text.contains(&format!("atomic_max(report, {line}u);")), "{text}");
+    }
+    assert!(!text.contains("atomic_max(report, 14u);"), "checked: {text}");
+    let variables = program.module.global_variables.iter().filter_map(|(_, variable)| variable.binding);
+    let bindings: Vec<_> = variables.map(|binding| binding.binding).collect();
+    assert_eq!(bindings, [1, 2, 0]);
+    let tensors = program.interfaces[0].tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.binding));
+    assert_eq!(tensors.collect::<Vec<_>>(), [("report", 0), ("y", 1), ("x", 2)]);
 }
