@@ -93,11 +93,13 @@ fn allocate(device: &dyn CommonRuntime) -> runtime_core::Tensor {
 fn polled(ahead: u64, failed: u64) -> (Result<u64>, Result<()>) {
     let device = open(backend(|_| {}));
     let (queue, tensor) = (queue(&*device), allocate(&*device));
-    queue.fill(&tensor, &[7]).unwrap().wait().unwrap();
+    let ended = queue.fill(&tensor, &[7]).unwrap();
+    ended.wait().unwrap();
     AHEAD.store(ahead, Ordering::SeqCst);
     FAILED.store(failed, Ordering::SeqCst);
     let event = queue.fill(&tensor, &[8]);
     let outcome = (queue.completed(), event.and_then(|event| event.wait()));
+    ended.wait().expect("what has been seen to end well stays so");
     drop((tensor, queue));
     AHEAD.store(0, Ordering::SeqCst);
     outcome
