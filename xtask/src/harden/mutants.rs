@@ -1,14 +1,14 @@
 //! `cargo xtask mutants [--in-place] [--shard K/N] [MODULE…]`: changes one thing of a module at a time, and sees whether its tests
 //! notice. What lives is a test that is missing; `.cargo/mutants.toml` says which changes are none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::install;
-use crate::process::{Failure, Outcome, is_installed, run_to};
+use crate::process::{Failure, Outcome, is_installed, output, run_to};
 use crate::workspace::Workspace;
 
 /// Of what can be changed at least so many percent must be noticed.
@@ -114,8 +114,12 @@ pub(crate) fn mutants(arguments: &[String]) -> Outcome {
     for module in &request.modules {
         let folder = workspace.harden("mutants").join(module.name);
         fs::create_dir_all(&folder)?;
+        // What a run that was ended has left.
+        if lists(&folder).is_dir() {
+            Counts::keep(&folder)?;
+        }
         module.perform(&workspace, &folder, &request.options)?;
-        let counts = Counts::read(&folder)?;
+        let counts = Counts::read(&folder, &module.changes(&workspace)?)?;
         println!("{:<12}{counts}", module.name);
         counts.missed.iter().for_each(|missed| println!("  missed: {missed}"));
         if counts.percent() < CAUGHT_PERCENT {
@@ -160,24 +164,26 @@ fn find(name: &str) -> Outcome<&'static Module> {
 }
 
 impl Module {
+    fn mutants(&self, workspace: &Workspace, options: &[&str]) -> Command {
+        let mut cargo = workspace.cargo(&["mutants", "--package", self.package]);
+        cargo.args(self.files.iter().flat_map(|file| ["--file", file])).args(options);
+        cargo
+    }
+
+    /// All changes that there are now: earlier runs may have tried others.
+    fn changes(&self, workspace: &Workspace) -> Outcome<BTreeSet<String>> {
+        let list = output(&mut self.mutants(workspace, &["--list", "--colors=never"]))?;
+        Ok(list.lines().map(str::to_owned).collect())
+    }
+
     /// Runs the first tests against every change, the next ones against those that lived.
     fn perform(&self, workspace: &Workspace, folder: &Path, options: &[&str]) -> Outcome {
         self.runs.iter().try_for_each(|run| self.run(workspace, folder, options, *run))
     }
 
     fn run(&self, workspace: &Workspace, folder: &Path, options: &[&str], (package, tests): Run) -> Outcome {
-        let mut cargo = workspace.cargo(&["mutants", "--iterate", "--cap-lints=true", "--colors=never"]);
-        cargo.args([
-            "--package",
-            self.package,
-            "--test-package",
-            package,
-            "--timeout-multiplier",
-            TIMEOUT_MULTIPLIER,
-        ]);
-        self.files.iter().for_each(|file| {
-            cargo.args(["--file", file]);
-        });
+        let mut cargo = self.mutants(workspace, &["--iterate", "--cap-lints=true", "--colors=never"]);
+        cargo.args(["--test-package", package, "--timeout-multiplier", TIMEOUT_MULTIPLIER]);
         cargo.arg("--output").arg(folder).args(options);
         let (targets, filters) =
             tests.split_at(tests.iter().position(|word| *word == "--").unwrap_or(tests.len()));
@@ -223,23 +229,25 @@ impl Counts {
         let mut fates = ledger(&folder.join(LEDGER));
         for fate in FATES {
             let lines =
-                fs::read_to_string(output(folder).join(fate).with_extension("txt")).unwrap_or_default();
+                fs::read_to_string(lists(folder).join(fate).with_extension("txt")).unwrap_or_default();
             fates.extend(lines.lines().map(|line| (line.to_owned(), fate.to_owned())));
         }
         // `--iterate` leaves out what was caught, and would wait for what hangs again.
         let hanging = fates.iter().filter(|(_, fate)| *fate == "timeout");
         let hanging: String = hanging.map(|(change, _)| format!("{change}\n")).collect();
         let mut caught =
-            fs::OpenOptions::new().create(true).append(true).open(output(folder).join("caught.txt"))?;
+            fs::OpenOptions::new().create(true).append(true).open(lists(folder).join("caught.txt"))?;
         caught.write_all(hanging.as_bytes())?;
         let text: String = fates.iter().map(|(change, fate)| format!("{fate} {change}\n")).collect();
         Ok(fs::write(folder.join(LEDGER), text)?)
     }
 
-    fn read(folder: &Path) -> Outcome<Self> {
-        let fates = ledger(&folder.join(LEDGER));
+    /// The fates of those changes.
+    fn read(folder: &Path, changes: &BTreeSet<String>) -> Outcome<Self> {
+        let mut fates = ledger(&folder.join(LEDGER));
+        fates.retain(|change, _| changes.contains(change));
         if fates.is_empty() {
-            return Err(Failure::new(format!("nothing was changed: see {}", output(folder).display())));
+            return Err(Failure::new(format!("nothing was changed: see {}", lists(folder).display())));
         }
         Ok(Self::of(&fates))
     }
@@ -265,7 +273,8 @@ impl std::fmt::Display for Counts {
     }
 }
 
-fn output(folder: &Path) -> PathBuf {
+/// Where `cargo mutants` leaves its lists.
+fn lists(folder: &Path) -> PathBuf {
     folder.join("mutants.out")
 }
 
@@ -295,19 +304,22 @@ mod tests {
     fn the_last_fate_of_a_change_counts() {
         let folder = std::env::temp_dir().join(format!("xtask-mutants-{}", std::process::id()));
         let list = |fate: &str, changes: &str| {
-            fs::create_dir_all(output(&folder)).unwrap();
-            fs::write(output(&folder).join(fate).with_extension("txt"), changes).unwrap();
+            fs::create_dir_all(lists(&folder)).unwrap();
+            fs::write(lists(&folder).join(fate).with_extension("txt"), changes).unwrap();
         };
         list("missed", "a.rs:1: x\na.rs:2: y\n");
         list("caught", "a.rs:3: z\n");
         Counts::keep(&folder).unwrap();
-        let first = Counts::read(&folder).unwrap();
-        fs::remove_dir_all(output(&folder)).unwrap();
+        let changes = ["a.rs:1: x", "a.rs:2: y", "a.rs:3: z"].map(str::to_owned).into();
+        let first = Counts::read(&folder, &changes).unwrap();
+        fs::remove_dir_all(lists(&folder)).unwrap();
         list("caught", "a.rs:1: x\n");
         Counts::keep(&folder).unwrap();
-        let second = Counts::read(&folder).unwrap();
+        let second = Counts::read(&folder, &changes).unwrap();
+        let third = Counts::read(&folder, &["a.rs:3: z".to_owned()].into()).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!((first.caught, first.missed.len(), first.percent()), (1, 2, 33));
+        assert_eq!((third.caught, third.missed.len()), (1, 0), "what is no change any more does not count");
         assert_eq!(second, Counts { caught: 2, hanging: 0, missed: vec!["a.rs:2: y".to_owned()] });
     }
 }
