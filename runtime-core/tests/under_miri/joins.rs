@@ -137,6 +137,23 @@ fn what_is_waited_for_already_is_not_waited_for_again() {
 }
 
 #[test]
+fn the_end_of_one_queue_does_not_pass_for_that_of_another() {
+    let device = slow();
+    let (fail, noop) = (kernel(&*device, "fail"), kernel(&*device, "noop"));
+    let [first, second, waiter]: [Queue; 3] = std::array::from_fn(|_| queue(&*device));
+    let (x, y) = (floats(&*device, &[1.0]), floats(&*device, &[1.0]));
+    // Both have ticket 1; the second ends later, and fails.
+    let ended = launch(&first, &noop, &[Arg::write(&x)]).unwrap();
+    std::thread::sleep(Duration::from_micros(BUSY_US.cast_unsigned() * 3 / 4));
+    launch(&second, &fail, &[Arg::write(&y)]).unwrap();
+    let event = launch(&waiter, &noop, &[Arg::read(&x), Arg::read(&y)]).unwrap();
+    ended.wait().unwrap();
+    // It looks at what it waits for.
+    let _ = event.is_done();
+    assert_eq!(event.wait().unwrap_err().kind(), ErrorKind::Failed);
+}
+
+#[test]
 fn what_has_failed_is_waited_for_while_it_may_run() {
     let device = open("null:0", &Options::new().with("needs_marks", true));
     let (fail, noop, scale) =
