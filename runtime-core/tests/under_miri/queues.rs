@@ -2,7 +2,7 @@
 
 use runtime_core::{Arg, DType, Geometry, Options, Placement, Queue};
 
-use crate::{BUSY_US, floats, kernel, launch, open, queue, slow};
+use crate::{BUSY_US, calls, floats, kernel, launch, open, queue, slow};
 
 #[test]
 fn hazards_order_what_shares_a_tensor_across_queues() {
@@ -79,6 +79,35 @@ fn transfers_of_a_queue_stand_in_its_order() {
     queue.copy(&allocated, &b).unwrap();
     drop(queue);
     assert_eq!(allocated.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
+}
+
+/// A mark costs a call of the driver, and without one nobody sees an end.
+#[test]
+fn only_what_somebody_may_ask_for_is_marked() {
+    const MARK: usize = 1;
+    let device = open("null:0", &Options::new());
+    let (queue, other, noop) = (queue(&*device), queue(&*device), kernel(&*device, "noop"));
+    let x = floats(&*device, &[1.0]);
+    let marks = |work: &dyn Fn()| {
+        let before = calls(&*device, &queue, MARK);
+        work();
+        calls(&*device, &queue, MARK) - before
+    };
+    let run = || launch(&queue, &noop, &[]).unwrap();
+    // What is waited for to read the counters.
+    let own = marks(&|| {});
+    assert_eq!(marks(&|| (0..3).for_each(|_| drop(run()))) - own, 0, "nobody holds their events");
+    assert_eq!(marks(&|| drop([run(), run(), run()])) - own, 2, "the last event was dropped in time");
+    assert_eq!(marks(&|| (0..3).for_each(|_| drop(queue.fill(&x, &[0; 4]).unwrap()))) - own, 3, "transfers");
+    let waited = || {
+        let event = run();
+        event.wait().unwrap();
+        run();
+        drop(event);
+    };
+    assert_eq!(marks(&waited) - own, 1, "once");
+    other.wait_for(&run()).unwrap();
+    assert_eq!(marks(&|| (0..3).for_each(|_| drop(run()))), 4, "another queue waits on this one");
 }
 
 #[test]
