@@ -3,43 +3,21 @@
 //! In the entry points of the SPIR-V, what computes with a 32-bit constant computes with its sum with
 //! `NumWorkgroups.x >> 31`, which is zero.
 
-#![allow(unsafe_code, reason = "vouches for the lowered code")]
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, Portable, Result};
+use portable::changed::changed;
+use runtime_core::{CodeFormat, Lowering};
 
 /// The lowering of WGSL to SPIR-V whose constants are hidden; other formats stay as they are.
 pub(crate) fn hidden() -> Arc<dyn Lowering> {
-    Arc::new(Hidden(runtime_kernel::wgsl()))
-}
-
-#[derive(Debug)]
-struct Hidden(Arc<dyn Lowering>);
-
-// SAFETY: code that another lowering made, with zero added to some of its operands.
-unsafe impl Lowering for Hidden {
-    fn format(&self) -> CodeFormat {
-        self.0.format()
-    }
-
-    fn options(&self) -> Vec<OptionSpec> {
-        self.0.options()
-    }
-
-    fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
-        self.0.target(device)
-    }
-
-    fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
-        let mut lowered = self.0.lower(source, device)?;
-        if self.target(device) == Some(CodeFormat::SPIRV_SHADER) {
+    changed(None, |_, target, lowered| {
+        if target == CodeFormat::SPIRV_SHADER {
             let words: Vec<_> = lowered.code.chunks_exact(4).map(word).collect();
             lowered.code = hide(&words).into_iter().flat_map(u32::to_le_bytes).collect();
         }
-        Ok(lowered)
-    }
+        Ok(())
+    })
 }
 
 fn word(bytes: &[u8]) -> u32 {

@@ -13,6 +13,7 @@
 
 pub mod annotated;
 pub mod batch;
+pub mod changed;
 pub mod device;
 pub mod expect;
 pub mod host_code;

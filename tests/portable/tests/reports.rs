@@ -4,10 +4,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use portable::changed::changed;
 use portable::required;
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, DeviceInfo, ErrorKind, Geometry, Kernel, Lowered, Lowering, ModuleSource,
-    OptionSpec, Portable, QueueOptions, Result, Runtime, Tensor,
+    Arg, CommonRuntime, ErrorKind, Geometry, Kernel, Lowering, ModuleSource, QueueOptions, Result, Runtime,
+    Tensor,
 };
 
 /// Reports the numbers that it finds, by a tensor that launches do not give.
@@ -20,37 +21,19 @@ const CODE: &str = "
 const ELEMENTS: usize = 100;
 
 /// WGSL whose first tensor is a report; or, with the option `assert_proofs`, whose proofs are wrong where it is OpenCL C.
-#[derive(Debug)]
-struct Reporting(Arc<dyn Lowering>);
-
-// SAFETY: code that another lowering made; what it gets besides its arguments is the report.
-#[allow(unsafe_code, reason = "vouches for the lowered code")]
-unsafe impl Lowering for Reporting {
-    fn format(&self) -> CodeFormat {
-        self.0.format()
-    }
-
-    fn options(&self) -> Vec<OptionSpec> {
-        self.0.options()
-    }
-
-    fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
-        self.0.target(device)
-    }
-
-    fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
-        let mut lowered = self.0.lower(source, device)?;
+fn reporting() -> Arc<dyn Lowering> {
+    changed(None, |source, _, lowered| {
         if source.options.flag("assert_proofs") {
             let text = String::from_utf8_lossy(&lowered.code).replace("< 64u", "< 63u");
             lowered.code = text.into_bytes();
-            return Ok(lowered);
+            return Ok(());
         }
         for kernel in &mut lowered.kernels {
             kernel.params.remove(0);
             kernel.reports_on = Some("a.wgsl".to_owned());
         }
-        Ok(lowered)
-    }
+        Ok(())
+    })
 }
 
 /// Groups for all elements, and a few items more.
@@ -70,8 +53,7 @@ const CASES: [(&str, Case); 4] = [
 const OF_OPENCL: (&str, Case) = ("a_proof_that_does_not_hold_fails_the_launch", disproves);
 
 fn main() -> ExitCode {
-    let reporting = Arc::new(Reporting(runtime_kernel::wgsl()));
-    let runtime = Arc::new(Runtime::builder().lower_with(reporting).build());
+    let runtime = Arc::new(Runtime::builder().lower_with(reporting()).build());
     let mut trials = Vec::new();
     for name in ["host", "opencl", "vulkan", "cuda"] {
         let of_opencl = (name == "opencl").then_some(OF_OPENCL);
