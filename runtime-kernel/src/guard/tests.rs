@@ -55,55 +55,84 @@ fn fates(program: &Program, frame: Frame<'_>, guard: &Guard) -> String {
     accesses.into_iter().map(|(_, fate)| fate).collect()
 }
 
-/// The table of `tests/accesses.txt`.
-fn accesses() -> String {
-    let mut table = String::new();
-    for (name, program) in programs() {
-        let bounds = AllBounds::of(&program);
-        let module = &program.module;
-        let guard = Guard {
-            types: UniqueArena::new(),
-            functions: Arena::new(),
-            forms: Vec::new(),
-            provisos: vec![Provisos::new(); module.functions.len()],
-            promises: is_small(module),
-            report: None,
-        };
-        let mut line = |function: &Function, of: &str, frame| {
-            let fates = fates(&program, frame, &guard);
-            if !fates.is_empty() {
-                let function = function.name.as_deref().unwrap_or(of);
-                table.push_str(&format!("{name} {function} {fates}\n"));
-            }
-        };
-        for (handle, function) in module.functions.iter() {
-            let info = &program.info[handle];
-            let bounds = bounds.function(handle);
-            line(function, "", Frame { module, function, info, group_size: None, bounds });
-        }
-        for (index, entry) in module.entry_points.iter().enumerate() {
-            let (function, info) = (&entry.function, program.info.get_entry_point(index));
-            let group_size = Some(program.interfaces[index].group_size);
-            line(
-                function,
-                &entry.name,
-                Frame { module, function, info, group_size, bounds: bounds.entry(index) },
-            );
-        }
-    }
-    table
+/// By function of a program, what becomes of its accesses.
+fn fates_of(program: &Program) -> Vec<(String, String)> {
+    let (bounds, module) = (AllBounds::of(program), &program.module);
+    let guard = Guard {
+        types: UniqueArena::new(),
+        functions: Arena::new(),
+        forms: Vec::new(),
+        provisos: vec![Provisos::new(); module.functions.len()],
+        promises: is_small(module),
+        report: None,
+    };
+    let functions = module.functions.iter().map(|(handle, function)| {
+        let (info, bounds) = (&program.info[handle], bounds.function(handle));
+        let frame = Frame { module, function, info, group_size: None, bounds };
+        (function.name.clone().unwrap_or_default(), fates(program, frame, &guard))
+    });
+    let entries = module.entry_points.iter().enumerate().map(|(index, entry)| {
+        let (function, info) = (&entry.function, program.info.get_entry_point(index));
+        let group_size = Some(program.interfaces[index].group_size);
+        let frame = Frame { module, function, info, group_size, bounds: bounds.entry(index) };
+        (entry.name.clone(), fates(program, frame, &guard))
+    });
+    functions.chain(entries).filter(|(_, fates)| !fates.is_empty()).collect()
 }
 
-/// A check that goes must be proven needless, and one that comes costs time: whoever changes what is proven looks at each.
-#[test]
-fn what_is_checked_is_what_the_table_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/accesses.txt");
-    let (is, due) = (accesses(), std::fs::read_to_string(&path).unwrap_or_default());
+/// The table of `tests/accesses.txt`.
+fn accesses() -> String {
+    let lines = programs().into_iter().flat_map(|(name, program)| {
+        let fates = fates_of(&program).into_iter();
+        fates.map(move |(function, fates)| format!("{name} {function} {fates}\n")).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+const PROVEN: &str = "struct Scalars { n: u32, m: u32, i: i32 }
+var<immediate> s: Scalars;
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+@group(0) @binding(1) var<storage, read_write> x_: array<u32>;
+var<workgroup> tile: array<u32, 64>;
+var<workgroup> few: array<u32, 1>;
+fn change(p: ptr<function, u32>) { *p = y[0]; }
+fn place(i: u32) -> u32 { return i + i / 32u; }
+fn late(i: u32) -> u32 { if i > 3u { return 99u; } return i; }
+fn signed(i: i32) -> i32 { return i; }
+fn fixed() -> u32 { return 63u; }
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) l: u32,
+    @builtin(local_invocation_id) lid: vec3u, @builtin(workgroup_id) group: vec3u,
+    @builtin(num_workgroups) groups: vec3u) { let v = y[0]; ";
+
+/// The statements of `tests/proofs.txt`, with what becomes of their accesses.
+fn proofs(due: &str) -> String {
+    let lines = due.lines().map(|line| {
+        let (_, body) = line.split_once(' ').unwrap();
+        let program = Program::parse(&format!("{PROVEN}{body} }}"), "", &Specialisation::default());
+        let fates = fates_of(&program.unwrap_or_else(|error| panic!("{body}: {error}")));
+        let main = fates.iter().find(|(function, _)| function == "main");
+        format!("{} {body}\n", main.map_or("-", |(_, fates)| fates))
+    });
+    lines.collect()
+}
+
+fn is_as_it_was(file: &str, made: impl Fn(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let due = std::fs::read_to_string(&path).unwrap_or_default();
+    let is = made(&due);
     if std::env::var_os("RUNTIME_WRITE_ACCESSES").is_some() {
         return std::fs::write(path, is).unwrap();
     }
     let other: Vec<_> = is.lines().filter(|line| !due.lines().any(|due| due == *line)).collect();
-    assert!(is == due, "{}, or others are gone; RUNTIME_WRITE_ACCESSES=1 writes the table", other.join("\n"));
+    assert!(is == due, "{}, or others are gone; RUNTIME_WRITE_ACCESSES=1 writes {file}", other.join("\n"));
+}
+
+/// A check that goes must be proven needless, and one that comes costs time: whoever changes what is proven looks at each.
+#[test]
+fn what_is_checked_is_what_the_tables_say() {
+    is_as_it_was("accesses.txt", |_| accesses());
+    is_as_it_was("proofs.txt", proofs);
 }
 
 #[test]
