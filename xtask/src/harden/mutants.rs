@@ -33,7 +33,10 @@ type Run = (&'static str, &'static [&'static str]);
 
 /// The library with its unit tests, and the tests that use it as programs do; then the conformance suite on the null backend.
 const CORE: &[Run] = &[
-    ("runtime-core", &["--lib", "--test=under_miri", "--test=views", "--test=wrong_answers"]),
+    (
+        "runtime-core",
+        &["--lib", "--test=under_miri", "--test=views", "--test=wrong_answers", "--test=closing"],
+    ),
     ("runtime-core", &["--test=drop_orders"]),
     ("runtime-null", &[]),
 ];
