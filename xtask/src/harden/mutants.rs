@@ -35,7 +35,14 @@ type Run = (&'static str, &'static [&'static str]);
 const CORE: &[Run] = &[
     (
         "runtime-core",
-        &["--lib", "--test=under_miri", "--test=views", "--test=wrong_answers", "--test=closing"],
+        &[
+            "--lib",
+            "--test=under_miri",
+            "--test=views",
+            "--test=wrong_answers",
+            "--test=closing",
+            "--test=review",
+        ],
     ),
     ("runtime-core", &["--test=drop_orders"]),
     ("runtime-null", &[]),
