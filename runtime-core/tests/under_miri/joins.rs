@@ -11,6 +11,8 @@ use crate::{BUSY_US, calls, floats, kernel, launch, open, queue, runtime, slow};
 const INLINE: &str = "null:0.0";
 /// Has no waits of its own.
 const WAITLESS: &str = "null:0.1";
+/// How long work takes that a busy machine must not outlast between two calls.
+const LONG_US: i64 = 10 * BUSY_US;
 /// Places in `counters`.
 const LAUNCH: usize = 0;
 const WAIT_FOR: usize = 5;
@@ -33,7 +35,7 @@ fn an_idle_queue_runs_a_call_on_this_thread_and_launches_on_the_device() {
     }
     queue.call_empty().unwrap();
     assert_eq!(calls(&*device, &queue, LAUNCH), 1, "only `counters` was submitted");
-    let event = launch(&queue, &spin, &[Arg::scalar(2 * BUSY_US)]).unwrap();
+    let event = launch(&queue, &spin, &[Arg::scalar(LONG_US)]).unwrap();
     assert_eq!(event.wait_timeout(Duration::ZERO).unwrap_err().kind(), ErrorKind::Timeout);
     // Busy: submitted, and waited for.
     call(&queue, &scale, &[Arg::read_write(&x), Arg::scalar(2f32)]).unwrap();
@@ -88,7 +90,7 @@ fn devices_wait_for_those_of_their_own_backend_that_can_wait() {
     let device = here.open_with("null:0", &Options::new()).unwrap();
     let busy_on = |other: &dyn CommonRuntime| {
         let (queue, spin) = (queue(other), kernel(other, "spin"));
-        launch(&queue, &spin, &[Arg::scalar(BUSY_US)]).unwrap()
+        launch(&queue, &spin, &[Arg::scalar(LONG_US)]).unwrap()
     };
     // The same library, but another instance of it, whose handles mean nothing here.
     let elsewhere = open("null:0", &Options::new());
