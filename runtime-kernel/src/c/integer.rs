@@ -1,5 +1,7 @@
 //! Library functions on integers: arithmetic that wraps, and the bit functions.
 
+use std::borrow::Cow;
+
 use naga::{Scalar, ScalarKind, Span};
 use runtime_core::Result;
 
@@ -67,29 +69,17 @@ const BOTH: &[Template] = &[
     ),
 ];
 
-/// What NVIDIA's compilers (ptxas 13.0, drivers 580.159) must not see of 32-bit integers on `sm_90`: they make one instruction
-/// of `min(a, min(b, -c))`, and of `max`, and lose the minus. Beginning, what others get, what they get.
-const NVIDIA: &[(&str, &str, [&str; 2])] = &[
-    (
-        "neg",
-        "$T $N($T a)",
-        ["return ($T)(0 - ($U)a);", r#"$T b = ~a; asm("" : "+r"(b)); return ($T)(($U)b + 1u);"#],
-    ),
+/// What NVIDIA's compilers get of `i32` instead. On `sm_90`, ptxas 13.0 and driver 580.159 make one instruction of
+/// `min(a, min(b, -c))`, and of `max`, and lose the minus: these forms hide it from them.
+const NVIDIA: &[(&str, &str)] = &[
+    ("neg", r#"$T b = ~a; asm("" : "+r"(b)); return ($T)(($U)b + 1u);"#),
     (
         "min",
-        "$T $N($T a, $T b)",
-        [
-            "return b < a ? b : a;",
-            r#"$T c; asm("{ .reg .pred p; setp.lt.s32 p, %2, %1; selp.b32 %0, %2, %1, p; }" : "=r"(c) : "r"(a), "r"(b)); return c;"#,
-        ],
+        r#"$T c; asm("{ .reg .pred p; setp.lt.s32 p, %2, %1; selp.b32 %0, %2, %1, p; }" : "=r"(c) : "r"(a), "r"(b)); return c;"#,
     ),
     (
         "max",
-        "$T $N($T a, $T b)",
-        [
-            "return a < b ? b : a;",
-            r#"$T c; asm("{ .reg .pred p; setp.lt.s32 p, %1, %2; selp.b32 %0, %2, %1, p; }" : "=r"(c) : "r"(a), "r"(b)); return c;"#,
-        ],
+        r#"$T c; asm("{ .reg .pred p; setp.lt.s32 p, %1, %2; selp.b32 %0, %2, %1, p; }" : "=r"(c) : "r"(a), "r"(b)); return c;"#,
     ),
 ];
 
@@ -136,15 +126,12 @@ impl Writer<'_> {
             writer.scalar(scalar)?;
             writer.scalar(unsigned(scalar))?;
             writer.scalar(Scalar::U32)?;
-            if let Some(text) = writer.for_nvidia(operation, scalar) {
-                return Ok(writer.expand(&text, name, scalar));
-            }
             let own = if scalar.kind == ScalarKind::Sint { SIGNED } else { UNSIGNED };
             if let Some((_, needs, text)) = own.iter().chain(BOTH).find(|template| template.0 == operation) {
                 for need in *needs {
                     writer.integer(need, scalar)?;
                 }
-                return Ok(writer.expand(text, name, scalar));
+                return Ok(writer.expand(&writer.for_nvidia(operation, scalar, text), name, scalar));
             }
             if let Some((_, texts)) = NATIVE.iter().find(|native| native.0 == operation) {
                 return Ok(writer.expand(texts[writer.dialect as usize], name, scalar));
@@ -153,16 +140,20 @@ impl Writer<'_> {
         })
     }
 
-    /// The text of a function that NVIDIA's compilers get another one of.
-    fn for_nvidia(&self, operation: &str, scalar: Scalar) -> Option<String> {
-        let (_, head, [others, nvidia]) = NVIDIA.iter().find(|(name, ..)| *name == operation)?;
+    /// A template, with NVIDIA's form of its body where there is one.
+    fn for_nvidia(&self, operation: &str, scalar: Scalar, template: &'static str) -> Cow<'static, str> {
+        let form = NVIDIA.iter().find(|(name, _)| *name == operation && scalar == Scalar::I32);
+        let (Some((_, nvidia)), Some((head, rest))) = (form, template.split_once(" { ")) else {
+            return template.into();
+        };
         match self.dialect {
-            _ if scalar != Scalar::I32 => None,
-            Dialect::Host => None,
-            Dialect::Cuda => Some(format!("{head} {{ {nvidia} }}")),
-            Dialect::OpenCl => Some(format!(
-                "{head}\n{{\n#ifdef __NV_CL_C_VERSION\n    {nvidia}\n#else\n    {others}\n#endif\n}}"
-            )),
+            Dialect::Host => template.into(),
+            Dialect::Cuda => format!("{head} {{ {nvidia} }}").into(),
+            Dialect::OpenCl => {
+                let others = rest.trim_end_matches(" }");
+                format!("{head}\n{{\n#ifdef __NV_CL_C_VERSION\n    {nvidia}\n#else\n    {others}\n#endif\n}}")
+                    .into()
+            }
         }
     }
 
