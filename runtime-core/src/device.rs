@@ -209,7 +209,7 @@ impl Device {
     pub(crate) fn reap_timelines(&self) {
         // What reached them through edges must be known before they are forgotten.
         for timeline in self.timelines() {
-            if timeline.is_abandoned() && timeline.has_edges() {
+            if timeline.has_edges() {
                 let _ = timeline.resolve_edges(false);
             }
         }

@@ -455,7 +455,6 @@ impl Drop for Queue {
         // Recorded nodes hold tensors: they are dropped without the lock.
         let recording = self.timeline.submission.lock().recording.take();
         drop(recording);
-        self.timeline.abandon();
         // A look, since inline calls leave their end to be observed; an error leaves it to the reaper.
         let _ = self.timeline.poll();
         let until = if self.timeline.has_ended(self.timeline.tail()) {

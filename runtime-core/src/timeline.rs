@@ -90,7 +90,6 @@ pub(crate) struct Timeline {
     mark_all: AtomicBool,
     /// The backend has not said that it cannot block until a ticket has ended.
     finishes: AtomicBool,
-    abandoned: AtomicBool,
     end: AtomicU8,
     edge_count: AtomicUsize,
     pub(crate) calls: QueueCalls,
@@ -128,7 +127,6 @@ impl Timeline {
             released: AtomicU64::new(0),
             mark_all: AtomicBool::new(false),
             finishes: AtomicBool::new(true),
-            abandoned: AtomicBool::new(false),
             end: AtomicU8::new(OPEN),
             failure: Mutex::default(),
             edges: Mutex::default(),
@@ -463,19 +461,9 @@ impl Timeline {
         }
     }
 
-    /// Notes that the user's queue is gone.
-    pub(crate) fn abandon(&self) {
-        self.abandoned.store(true, Ordering::Release);
-    }
-
-    /// Whether the user's queue is gone.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.abandoned.load(Ordering::Acquire)
-    }
-
-    /// Whether the user's queue is gone, all its work has ended, and no failure can reach it any more.
+    /// Whether all its work has ended, and no failure can reach it any more.
     pub(crate) fn is_finished(&self) -> bool {
-        self.is_abandoned() && self.has_ended(self.tail()) && !self.has_edges()
+        self.has_ended(self.tail()) && !self.has_edges()
     }
 
     /// Name of the device.

@@ -26,6 +26,24 @@ fn a_failure_travels_and_a_write_heals() {
 }
 
 #[test]
+fn the_first_failure_that_reaches_work_stays_its_own() {
+    let device = slow();
+    let (fail, spin, noop) = (kernel(&*device, "fail"), kernel(&*device, "spin"), kernel(&*device, "noop"));
+    let (early, late, waiter) = (queue(&*device), queue(&*device), queue(&*device));
+    let (x, y) = (floats(&*device, &[1.0]), floats(&*device, &[1.0]));
+    launch(&early, &fail, &[Arg::write(&x)]).unwrap();
+    launch(&late, &spin, &[Arg::scalar(BUSY_US)]).unwrap();
+    launch(&late, &fail, &[Arg::write(&y)]).unwrap();
+    let event = launch(&waiter, &noop, &[Arg::read(&x), Arg::read(&y)]).unwrap();
+    let first = event.wait().unwrap_err().to_string();
+    assert!(first.contains("ticket 1 of queue"), "{first}");
+    late.wait_idle().unwrap_err();
+    // To open a queue looks at all the others.
+    drop(queue(&*device));
+    assert_eq!(event.wait().unwrap_err().to_string(), first);
+}
+
+#[test]
 fn a_tensor_that_is_given_twice_is_written_by_either() {
     let device = slow();
     let fail = kernel(&*device, "fail");

@@ -15,6 +15,7 @@ const WAITLESS: &str = "null:0.1";
 const LONG_US: i64 = 10 * BUSY_US;
 /// Places in `counters`.
 const LAUNCH: usize = 0;
+const POLL: usize = 3;
 const WAIT_FOR: usize = 5;
 
 fn call(queue: &Queue, kernel: &Kernel, args: &[Arg<'_>]) -> runtime_core::Result<()> {
@@ -136,6 +137,20 @@ fn what_is_waited_for_already_is_not_waited_for_again() {
         launch(waiter, &noop, &[Arg::read(&tensors[at])]).unwrap();
     }
     assert_eq!(waits(&*device, waiter), 3);
+}
+
+#[test]
+fn a_join_looks_once_at_what_it_waits_for() {
+    let device = slow();
+    let (noop, scale) = (kernel(&*device, "noop"), kernel(&*device, "scale_f32"));
+    let (writer, waiter) = (queue(&*device), queue(&*device));
+    let x = floats(&*device, &[1.0]);
+    for _ in 0..4 {
+        launch(&writer, &scale, &[Arg::read_write(&x), Arg::scalar(1f32)]).unwrap();
+        launch(&waiter, &noop, &[Arg::read(&x)]).unwrap();
+    }
+    let polls = calls(&*device, &writer, POLL);
+    assert!(polls <= 4, "{polls}");
 }
 
 #[test]

@@ -128,3 +128,59 @@ impl Known {
             .for_each(|(mine, _)| *mine = None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Program, Specialisation};
+
+    /// What is known at the start of a kernel of its variables, by their names.
+    fn known(variables: &str) -> (Known, Vec<(String, Handle<LocalVariable>)>) {
+        let code = format!(
+            "const SEVEN = 7u;
+             @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+             @compute @workgroup_size(1) fn main() {{ {variables} }}"
+        );
+        let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
+        let function = &program.module.entry_points[0].function;
+        let names = function.local_variables.iter().map(|(at, local)| (local.name.clone().unwrap(), at));
+        (Known::at_start(&program.module, function), names.collect())
+    }
+
+    #[test]
+    fn variables_of_integers_and_flags_have_a_value_at_the_start() {
+        let (known, names) = known(
+            "var a: u32; var b = SEVEN; var c = i32(); var d: bool; var e = 3i; var f = 1f; var g = vec2u(); var h = y[0];",
+        );
+        let value = |name: &str| known.value(names.iter().find(|(other, _)| other == name).unwrap().1);
+        for (name, expected) in [
+            ("a", Some(Literal::U32(0))),
+            ("b", Some(Literal::U32(7))),
+            ("c", Some(Literal::I32(0))),
+            ("d", Some(Literal::Bool(false))),
+            ("e", Some(Literal::I32(3))),
+            ("f", None),
+            ("g", None),
+        ] {
+            assert_eq!(value(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn where_paths_meet_only_what_both_know_is_known() {
+        let (mut here, names) = known("var a = 1u; var b = 2u; var c = 3u;");
+        let [a, b, c] = [0, 1, 2].map(|at: usize| names[at].1);
+        let mut there = here.clone();
+        there.set(b, Some(Literal::U32(5)));
+        here.intersect(&there);
+        assert_eq!([a, b, c].map(|at| here.value(at)), [Some(Literal::U32(1)), None, Some(Literal::U32(3))]);
+        // What is set does not depend on what was set before.
+        here.set(a, Some(Literal::U32(9)));
+        assert_eq!(here.value(c), Some(Literal::U32(3)));
+        let mut empty = Known::default();
+        empty.set(c, None);
+        empty.intersect(&here);
+        here.intersect(&empty);
+        assert_eq!([a, b, c].map(|at| here.value(at)), [None; 3]);
+    }
+}

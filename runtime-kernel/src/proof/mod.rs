@@ -77,3 +77,25 @@ pub(crate) fn is_small(module: &Module) -> bool {
     let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
     all.map(|function| function.expressions.len()).sum::<usize>() <= LARGE
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Program, Specialisation};
+
+    #[test]
+    fn a_large_module_has_no_second_bodies() {
+        let statements = |count: usize| {
+            let code = "y[0] = y[1] + 1u; ".repeat(count);
+            format!(
+                "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+                 fn aside() {{ {code} }}
+                 @compute @workgroup_size(1) fn main() {{ {code} aside(); }}"
+            )
+        };
+        let small = |count| {
+            is_small(&Program::parse(&statements(count), "", &Specialisation::default()).unwrap().module)
+        };
+        assert!(small(100) && !small(1000));
+    }
+}

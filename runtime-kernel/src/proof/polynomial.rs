@@ -158,4 +158,15 @@ mod tests {
         assert_eq!(text(&square.times(&x).unwrap()), None);
         assert_eq!(text(&square.times(&Polynomial::constant(2)).unwrap()), None);
     }
+    #[test]
+    fn what_is_long_or_large_is_given_up() {
+        let atom = |axis| Polynomial::atom(Atom::Groups(axis));
+        let sum = |count| (1..count).try_fold(atom(0), |sum, axis| sum.plus(&atom(axis)));
+        assert!(sum(8).is_some() && sum(9).is_none());
+        let largest = Polynomial::constant(u64::MAX);
+        assert_eq!(largest.clone().plus(&Polynomial::default()), Some(largest.clone()));
+        assert_eq!(largest.clone().plus(&Polynomial::constant(1)), None);
+        assert_eq!(Polynomial::default().minus(&largest).unwrap().minus(&Polynomial::constant(1)), None);
+        assert_eq!(largest.times(&Polynomial::constant(2)), None);
+    }
 }

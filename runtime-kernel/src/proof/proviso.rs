@@ -158,3 +158,18 @@ fn of_built_in(frame: Frame<'_>, value: Handle<Expression>) -> Option<Polynomial
     };
     count.minus(&Polynomial::constant(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_conditions_are_looked_at_and_no_more() {
+        let mut provisos = Provisos::new();
+        let conditions = |from: u64| (from..).map(Polynomial::constant);
+        assert!(conditions(0).take(MOST).all(|condition| add(&mut provisos, condition)));
+        assert!(conditions(0).take(MOST).all(|condition| add(&mut provisos, condition)), "known");
+        assert!(!add(&mut provisos, Polynomial::constant(MOST as u64)));
+        assert_eq!(provisos.len(), MOST);
+    }
+}
