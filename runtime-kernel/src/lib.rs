@@ -63,6 +63,8 @@ mod program;
 mod proof;
 mod rebuild;
 mod reflect;
+#[cfg(test)]
+mod repository;
 mod source;
 mod specialise;
 mod spirv;

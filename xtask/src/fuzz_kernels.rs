@@ -8,11 +8,11 @@ const PACKAGE: &str = "runtime-kernel-fuzz";
 /// Builds the fuzzer and the backends, and hands the arguments to it.
 pub(crate) fn perform(arguments: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
-    let mut build = workspace.cargo(&["build", "--release", "--quiet", "--package", PACKAGE]);
+    let mut build = workspace.cargo(&["build", "--profile", "fuzzing", "--quiet", "--package", PACKAGE]);
     for backend in workspace.device_backends() {
         build.args(["--package", &backend.package]);
     }
     run(&mut build)?;
-    let mut fuzz = workspace.executable(Profile::Release, "kernel-fuzz");
+    let mut fuzz = workspace.executable(Profile::Fuzzing, "kernel-fuzz");
     run(fuzz.current_dir(&workspace.root).arg("run").args(arguments))
 }

@@ -41,6 +41,7 @@ pub(crate) struct Target {
 pub(crate) enum Profile {
     Debug,
     Release,
+    Fuzzing,
 }
 
 impl Workspace {
@@ -80,6 +81,7 @@ impl Workspace {
         self.target.join(match profile {
             Profile::Debug => "debug",
             Profile::Release => "release",
+            Profile::Fuzzing => "fuzzing",
         })
     }
 

@@ -10,6 +10,7 @@ mod failures;
 mod graphs;
 mod joins;
 mod queues;
+mod sources;
 mod tensors;
 mod waiting;
 

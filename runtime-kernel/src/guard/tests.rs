@@ -6,34 +6,7 @@ use super::*;
 use crate::Specialisation;
 use crate::parse::validate;
 use crate::program::Dialect;
-
-/// Every shader, kernel and program of the repository that needs no option, by the names of their files.
-fn programs() -> Vec<(String, Program)> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut programs = Vec::new();
-    for folder in ["tests/shaders", "../kernels", "../tests/portable/programs", "../tests/kernel-fuzz/cases"]
-    {
-        for entry in here.join(folder).read_dir().unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_none_or(|extension| extension != "wgsl") {
-                continue;
-            }
-            let code = std::fs::read_to_string(&path).unwrap();
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            // Programs of the specification stand behind each other, each whole, behind a line with its name.
-            let parts: Vec<_> = match code.contains("//# ") {
-                true => code.split("//# ").map(|part| format!("// {part}")).collect(),
-                false => vec![code],
-            };
-            let parts = parts.iter().filter(|part| part.contains("@compute"));
-            let parsed = parts.map(|part| Program::parse(part, &name, &Specialisation::default()));
-            programs.extend(parsed.flatten().map(|program| (name.clone(), program)));
-        }
-    }
-    programs.sort_by(|(a, _), (b, _)| a.cmp(b));
-    assert!(programs.len() > 150, "{}", programs.len());
-    programs
-}
+use crate::repository::programs;
 
 /// What becomes of each access by an index of a function, in the order of the text: `c` it is checked, `o` there are launches
 /// that need no check, `p` it is proven in range.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use naga::ScalarKind;
+use portable::changed::changed;
 use portable::host_code;
 use runtime_core::{
-    Arg, CommonRuntime, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Queue, QueueOptions,
-    Runtime, Tensor,
+    Arg, CommonRuntime, DType, ErrorKind, Geometry, Lowering, ModuleSource, Options, Placement, Queue,
+    QueueOptions, Runtime, Tensor,
 };
 use runtime_kernel::naga;
 
@@ -84,7 +85,7 @@ impl Device {
     pub fn open(name: &str) -> runtime_core::Result<Self> {
         let (name, words) = name.split_once('/').unwrap_or((name, ""));
         let mut options = Options::new();
-        let mut lowering = runtime_kernel::wgsl();
+        let mut lowering = verified();
         for (key, value) in words.split('/').filter_map(|word| word.split_once('=')) {
             match key {
                 "broken" => lowering = host_code::unchecked(),
@@ -203,6 +204,20 @@ impl Device {
         let inner = whole.slice(0, guard..guard + count)?;
         Ok(Place { tensor: inner, around: Around::Bytes(whole) })
     }
+}
+
+/// The lowering of WGSL; that the verifier rejected a schedule for the host, and took the plain one, is an error.
+fn verified() -> Arc<dyn Lowering> {
+    changed(None, |_, _, lowered| {
+        let text = std::str::from_utf8(&lowered.code).unwrap_or_default();
+        match text.lines().find(|line| line.starts_with("/* plain: ")) {
+            None => Ok(()),
+            Some(why) => {
+                let message = format!("a schedule was rejected: {why}");
+                Err(runtime_core::Error::new(ErrorKind::Internal, message))
+            }
+        }
+    })
 }
 
 struct Place {

@@ -102,15 +102,27 @@ fn scheduled(
     checks: Checks,
 ) -> Result<(Schedule, Option<Rejected>)> {
     let named = |value| plan.value(value).is_some();
-    let schedule = Schedule::of(program, index, frame, checks, &named, Form::Full)?;
+    let make = |form| Schedule::of(program, index, frame, checks, &named, form);
+    let schedule = make(Form::Full)?;
     if !cfg!(any(test, fuzzing, debug_assertions)) {
         return Ok((schedule, None));
     }
+    verified(schedule, || make(Form::Plain), frame).map_err(|error| error.with_note(program.path()))
+}
+
+/// The schedule if it is right, else the plain one with the reason.
+///
+/// # Errors
+/// `Internal` if that is wrong as well, and those of making it.
+pub(super) fn verified(
+    schedule: Schedule,
+    plain: impl FnOnce() -> Result<Schedule>,
+    frame: Frame<'_>,
+) -> Result<(Schedule, Option<Rejected>)> {
     let Err(why) = verify(&schedule, frame) else { return Ok((schedule, None)) };
-    let plain = Schedule::of(program, index, frame, checks, &named, Form::Plain)?;
+    let plain = plain()?;
     verify(&plain, frame).map_err(|why| {
-        let message = format!("{}: the schedule of an entry point is wrong: {why}", program.path());
-        Error::new(ErrorKind::Internal, message)
+        Error::new(ErrorKind::Internal, format!("the schedule of an entry point is wrong: {why}"))
     })?;
     Ok((plain, Some(why)))
 }

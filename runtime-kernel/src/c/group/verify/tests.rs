@@ -1,7 +1,9 @@
 //! Good schedules pass, and each broken one is rejected by the rule that it breaks.
 
 use naga::{Expression, Handle, Statement};
+use runtime_core::ErrorKind;
 
+use super::super::entry::verified;
 use super::super::homes::Home;
 use super::super::prepare;
 use super::super::schedule::{Form, Schedule};
@@ -13,12 +15,16 @@ use crate::c::writer::Writer;
 use crate::program::{Checks, Dialect, Program};
 use crate::proof::Frame;
 use crate::proof::bounds::AllBounds;
+use crate::repository::programs;
 use crate::specialise::Specialisation;
 
-/// Makes the schedule of every entry point of a text.
-fn each(code: &str, path: &str, form: Form, mut visit: impl FnMut(&str, Schedule, Frame<'_>)) {
-    let program = Program::parse(code, path, &Specialisation::default()).expect(path);
-    let program = prepare(&program).expect(path);
+fn parsed(code: &str) -> Program {
+    Program::parse(code, "broken.wgsl", &Specialisation::default()).expect(code)
+}
+
+/// Makes the schedule of every entry point of a program.
+fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, Frame<'_>)) {
+    let program = prepare(program).expect("a program");
     let bounds = AllBounds::of(&program);
     let writer = Writer::new(&program, &bounds, Dialect::Host, Checks::Bounded);
     for (index, point) in program.module.entry_points.iter().enumerate() {
@@ -33,54 +39,20 @@ fn each(code: &str, path: &str, form: Form, mut visit: impl FnMut(&str, Schedule
         let named = |value: Handle<Expression>| plan.value(value).is_some();
         match Schedule::of(&program, index, frame, Checks::Bounded, &named, form) {
             Ok(schedule) => visit(&point.name, schedule, frame),
-            Err(error) => assert_eq!(error.kind(), runtime_core::ErrorKind::Unsupported, "{path}: {error}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
         }
-    }
-}
-
-/// All kernels of the repository that can be scheduled one text at a time.
-fn texts() -> Vec<(String, String)> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let mut found = Vec::new();
-    for folder in
-        ["kernels", "tests/portable/programs", "tests/bench/kernels", "runtime-kernel/tests/shaders"]
-    {
-        for entry in std::fs::read_dir(format!("{root}/{folder}")).expect(folder) {
-            let path = entry.expect(folder).path();
-            if path.extension().is_some_and(|extension| extension == "wgsl") {
-                let text = std::fs::read_to_string(&path).expect("a kernel");
-                found.push((path.display().to_string(), text));
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// Programs of a file stand behind each other, each whole.
-fn programs((path, text): &(String, String)) -> Vec<String> {
-    if path.contains("programs") {
-        text.split("//# ").skip(1).map(|part| format!("// {part}")).collect()
-    } else {
-        vec![text.clone()]
     }
 }
 
 #[test]
 fn every_schedule_of_the_repository_is_right() {
     let mut count = 0;
-    for text in texts() {
-        for code in programs(&text) {
-            // Some are for devices with more than the host has, and some only with an option.
-            if Program::parse(&code, &text.0, &Specialisation::default()).is_err() {
-                continue;
-            }
-            for form in [Form::Full, Form::Plain] {
-                each(&code, &text.0, form, |name, schedule, frame| {
-                    count += 1;
-                    assert_eq!(verify(&schedule, frame), Ok(()), "{} of {}, {form:?}", name, text.0);
-                });
-            }
+    for (name, program) in programs() {
+        for form in [Form::Full, Form::Plain] {
+            each(&program, form, |entry, schedule, frame| {
+                count += 1;
+                assert_eq!(verify(&schedule, frame), Ok(()), "{entry} of {name}, {form:?}");
+            });
         }
     }
     assert!(count >= 150, "{count}");
@@ -108,17 +80,56 @@ const SKIPS: &str =
 const GROUPED: &str =
     "var k = 1u; let a = x[k] + l; y[id.x] = 1u; k = 5u; workgroupBarrier(); y[id.x] += a + x[k];";
 
-/// Breaks the schedule of a kernel.
+/// The schedule of a kernel of one entry point.
+fn schedule(code: &str, form: Form, visit: impl FnOnce(Schedule, Frame<'_>)) {
+    let mut visit = Some(visit);
+    each(&parsed(code), form, |_, schedule, frame| {
+        visit.take().expect("one entry point")(schedule, frame);
+    });
+    assert!(visit.is_none());
+}
+
+/// Breaks the schedule of a kernel, which is rejected and gives way to the plain one.
 fn broken(body: &str, expected: Rule, break_it: impl Fn(&mut Schedule, Frame<'_>)) {
-    let mut visited = false;
-    each(&format!("{HEAD}{body} }}"), "broken.wgsl", Form::Full, |_, mut schedule, frame| {
+    let code = format!("{HEAD}{body} }}");
+    let mut plain = None;
+    schedule(&code, Form::Plain, |schedule, _| plain = Some(schedule));
+    schedule(&code, Form::Full, |mut schedule, frame| {
         assert_eq!(verify(&schedule, frame), Ok(()), "{body}");
         break_it(&mut schedule, frame);
         let rule = verify(&schedule, frame).map_err(|rejected| rejected.rule);
         assert_eq!(rule, Err(expected), "{body}");
-        visited = true;
+        let (taken, why) = verified(schedule, || Ok(plain.expect("it was made")), frame).expect(body);
+        assert_eq!((verify(&taken, frame), why.map(|why| why.rule)), (Ok(()), Some(expected)), "{body}");
     });
-    assert!(visited);
+}
+
+#[test]
+fn a_right_schedule_is_taken_and_two_wrong_ones_are_an_error() {
+    let code = format!("{HEAD}{AHEAD} }}");
+    schedule(&code, Form::Full, |right, frame| {
+        let (_, why) = verified(right, || unreachable!("no other one is made"), frame).expect("right");
+        assert_eq!(why, None);
+    });
+    let wrong = || {
+        let mut wrong = None;
+        schedule(&code, Form::Full, |mut schedule, frame| {
+            unchecked_ahead(&mut schedule, frame);
+            wrong = Some(schedule);
+        });
+        wrong.expect("it was made")
+    };
+    schedule(&code, Form::Full, |_, frame| {
+        let error = verified(wrong(), || Ok(wrong()), frame).expect_err("both are wrong");
+        assert_eq!(error.kind(), ErrorKind::Internal);
+    });
+}
+
+/// Puts an access in front of the conditions around it.
+fn unchecked_ahead(schedule: &mut Schedule, frame: Frame<'_>) {
+    let mut all = frame.function.expressions.iter();
+    let access = all.find(|(_, expression)| matches!(expression, Expression::Access { .. }));
+    schedule.placed.insert(access.expect("an access").0);
 }
 
 /// Changes the lists of steps, the outer one first, until one has been changed.
@@ -184,11 +195,7 @@ fn items_that_have_returned_stay_away() {
 
 #[test]
 fn nothing_unchecked_goes_ahead_of_its_conditions() {
-    broken(AHEAD, Rule::Ahead, |schedule, frame| {
-        let mut all = frame.function.expressions.iter();
-        let access = all.find(|(_, expression)| matches!(expression, Expression::Access { .. }));
-        schedule.placed.insert(access.expect("an access").0);
-    });
+    broken(AHEAD, Rule::Ahead, unchecked_ahead);
     // An assignment of the group in front of the items that read the old value.
     broken("var k = s.m; y[l] = k; k = s.k; y[l + 64u] = k;", Rule::Ahead, |schedule, _| {
         edited(schedule, |steps| {
@@ -290,7 +297,7 @@ fn values_and_variables_are_where_they_are_used() {
     });
     // One loop's region alone uses it, but the next round reads what the last one left.
     let rounds = "for (var j = 0u; j < s.k; j++) { var t: u32; t += l; y[id.x] += t; }";
-    each(&format!("{HEAD}{rounds} }}"), "rounds.wgsl", Form::Full, |_, schedule, frame| {
+    each(&parsed(&format!("{HEAD}{rounds} }}")), Form::Full, |_, schedule, frame| {
         assert_eq!(verify(&schedule, frame), Ok(()));
     });
     broken(
@@ -394,7 +401,7 @@ fn checks_before_a_loop_are_checked() {
     // The loop of another region, or of no item at all.
     broken(CARRIED, Rule::Claim, |schedule, frame| {
         let mut found = None;
-        each(&format!("{HEAD}{body} }}"), "other.wgsl", Form::Full, |_, other, _| {
+        each(&parsed(&format!("{HEAD}{body} }}")), Form::Full, |_, other, _| {
             found = other.hoisted.into_values().next();
         });
         let first = frame.function.expressions.iter().next().expect("an expression").0;
@@ -476,7 +483,7 @@ fn the_work_of_analysis_and_verifier_is_bounded() {
         ));
     }
     let start = std::time::Instant::now();
-    each(&format!("{HEAD}{body} }}"), "hostile.wgsl", Form::Full, |_, schedule, frame| {
+    each(&parsed(&format!("{HEAD}{body} }}")), Form::Full, |_, schedule, frame| {
         assert_eq!(verify(&schedule, frame), Ok(()));
     });
     assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());

@@ -1,0 +1,63 @@
+//! Work that depends on a queue which does not answer, or on a device that is gone.
+
+use std::time::Duration;
+
+use runtime_core::{Arg, ErrorKind, Options};
+
+use crate::{BUSY_US, floats, kernel, launch, queue, runtime};
+
+/// No answer takes as long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A device whose queues do not say how far they are.
+fn silent() -> Options {
+    Options::new().with("panic_in", "poll")
+}
+
+#[test]
+fn what_depends_on_a_leaked_device_is_cancelled() {
+    let here = runtime();
+    let (source, device) = (here.open_with("null:0", &silent()).unwrap(), here.open("null:1").unwrap());
+    let (asked, waiter) = (queue(&*source), queue(&*device));
+    let event = launch(&asked, &kernel(&*source, "noop"), &[]).unwrap();
+    waiter.wait_for(&event).unwrap();
+    let dependent = waiter.empty().unwrap();
+    drop((event, asked, source));
+    let error = dependent.wait_timeout(PATIENCE).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    assert!(error.to_string().contains("other work depends on it"), "{error}");
+}
+
+#[test]
+fn a_device_that_was_closed_in_good_order_is_no_obstacle() {
+    let here = runtime();
+    let late = Options::new().with("delay_us", BUSY_US);
+    let (source, device) = (here.open_with("null:0", &late).unwrap(), here.open("null:1").unwrap());
+    let (ended, busy, waiter) = (queue(&*source), queue(&*device), queue(&*device));
+    let event = launch(&ended, &kernel(&*source, "noop"), &[]).unwrap();
+    waiter.wait_for(&event).unwrap();
+    let spin = launch(&busy, &kernel(&*device, "spin"), &[Arg::scalar(5 * BUSY_US)]).unwrap();
+    waiter.wait_for(&spin).unwrap();
+    let dependent = waiter.empty().unwrap();
+    drop((event, ended, source));
+    assert!(!dependent.is_done().unwrap());
+    dependent.wait().unwrap();
+}
+
+#[test]
+fn nothing_is_right_that_a_silent_queue_may_have_spoiled() {
+    let here = runtime();
+    let (source, device) = (here.open_with("null:0", &silent()).unwrap(), here.open("null:1").unwrap());
+    let (asked, waiter) = (queue(&*source), queue(&*device));
+    let event = launch(&asked, &kernel(&*source, "fail"), &[]).unwrap();
+    let y = floats(&*device, &[1.0]);
+    waiter.wait_for(&event).unwrap();
+    launch(&waiter, &kernel(&*device, "scale_f32"), &[Arg::read_write(&y), Arg::scalar(2f32)]).unwrap();
+    drop(waiter);
+    // Submissions and new queues take away what is left of others.
+    for _ in 0..3 {
+        queue(&*device).empty().unwrap().wait().unwrap();
+    }
+    let error = y.to_vec::<f32>().unwrap_err();
+    assert!(error.to_string().contains("other work depends on it"), "{error}");
+}
