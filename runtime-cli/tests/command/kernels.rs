@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::fixture::{Finished, command_with};
 
@@ -114,9 +115,29 @@ fn backends() -> Vec<String> {
     names.filter(|name| name != "null").collect()
 }
 
+/// A copy of a kernel with its specification and what that names, both changed.
+fn copied(kernel: &str, code: impl Fn(&str) -> String, spec: impl Fn(&str) -> String) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |file: String, change: &dyn Fn(&str) -> String| {
+        let text = std::fs::read_to_string(kernels().join(&file)).unwrap();
+        let changed = change(&text);
+        std::fs::write(folder.path().join(file), changed).unwrap();
+    };
+    copy(format!("{kernel}.wgsl"), &code);
+    copy(format!("{kernel}.toml"), &spec);
+    copy("reference.c".to_owned(), &str::to_owned);
+    folder
+}
+
+/// Replaces what must be there, once.
+fn replaced(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "{from}");
+    text.replacen(from, to, 1)
+}
+
 /// The rows of a quick evaluation on all devices.
-fn evaluate(kernel: &str, changes: &[String]) -> (Finished, Vec<Value>) {
-    let spec = kernels().join(kernel).with_extension("toml");
+fn evaluate(folder: &Path, kernel: &str, changes: &[String]) -> (Finished, Vec<Value>) {
+    let spec = folder.join(kernel).with_extension("toml");
     let mut arguments = vec!["eval", spec.to_str().unwrap(), "--json", "-", "--repeat", "1", "--number", "1"];
     arguments.extend(["--warmup", "0"]);
     arguments.extend(changes.iter().map(String::as_str));
@@ -161,11 +182,11 @@ fn is_beyond(kernel: &str, device: &str, element: Option<&str>) -> bool {
 }
 
 /// Every row is right; a device that does not claim to have the element type may say that it lacks it.
-fn check(kernel: &str, set: &[&str], element: Option<&str>) {
+fn check(folder: &Path, kernel: &str, set: &[&str], element: Option<&str>) {
     let mut changes: Vec<String> =
         set.iter().flat_map(|change| ["--set".to_owned(), (*change).to_owned()]).collect();
     changes.extend(element.iter().flat_map(|element| ["--element".to_owned(), (*element).to_owned()]));
-    let (run, rows) = evaluate(kernel, &changes);
+    let (run, rows) = evaluate(folder, kernel, &changes);
     let mut hosts = 0;
     for row in &rows {
         let device = row["device"].as_str().unwrap();
@@ -195,15 +216,8 @@ fn every_kernel_of_the_folder_is_tested() {
 
 #[test]
 fn a_wrong_kernel_would_be_seen() {
-    let folder = tempfile::tempdir().unwrap();
     for (name, from, to) in [("saxpy", "* x[i] +", "* x[i] -"), ("scan", "sums[lane - 1]", "sums[lane]")] {
-        let text =
-            |extension| std::fs::read_to_string(kernels().join(name).with_extension(extension)).unwrap();
-        let wrong = text("wgsl");
-        assert!(wrong.contains(from), "{name}");
-        std::fs::write(folder.path().join(format!("{name}.wgsl")), wrong.replace(from, to)).unwrap();
-        std::fs::write(folder.path().join(format!("{name}.toml")), text("toml")).unwrap();
-        std::fs::copy(kernels().join("reference.c"), folder.path().join("reference.c")).unwrap();
+        let folder = copied(name, |code| replaced(code, from, to), str::to_owned);
         let spec = folder.path().join(name).with_extension("toml");
         let run = command_with(&["host"], &["run", spec.to_str().unwrap(), "--set", "n=3001"]).output();
         let run = Finished::from(run.unwrap());
@@ -218,11 +232,16 @@ macro_rules! kernels {
         fn $kernel() {
             let sizes = sizes(stringify!($kernel));
             for set in sizes.runs {
-                check(sizes.kernel, set, None);
+                check(&kernels(), sizes.kernel, set, None);
             }
             for element in sizes.elements {
-                check(sizes.kernel, sizes.runs[1], Some(element));
+                check(&kernels(), sizes.kernel, sizes.runs[1], Some(element));
             }
+            // What is proven is checked: a proof that fails ends the run.
+            let asserted = copied(sizes.kernel, str::to_owned, |spec| {
+                replaced(spec, "\n\n[[arg]]", "\noptions = { assert_proofs = true }\n\n[[arg]]")
+            });
+            check(asserted.path(), sizes.kernel, sizes.runs[1], None);
         }
     )*};
 }

@@ -250,7 +250,7 @@ impl Place {
     }
 }
 
-/// Compares every scalar; zeros of both signs are one.
+/// Compares every scalar; zeros of both signs are one, since WGSL lets devices ignore the sign ("Differences from IEEE-754").
 fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
     let mut wrong = 0;
     let mut first = String::new();

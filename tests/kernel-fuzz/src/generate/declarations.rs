@@ -20,9 +20,9 @@ impl Author {
         }
     }
 
-    /// The immediates; the values that they have.
-    pub(super) fn declare_immediates(&mut self) -> Vec<String> {
-        let (tag, lanes) = (self.tag.clone(), self.lanes);
+    /// The immediates; their types.
+    pub(super) fn declare_immediates(&mut self) -> Vec<Scalar> {
+        let tag = self.tag.clone();
         let mut members = vec![("n".to_owned(), Scalar::U32)];
         for at in 0..1 + self.random.below(3) {
             let scalar = self.scalar(false);
@@ -32,26 +32,32 @@ impl Author {
         let lines: String = members.iter().map(|(name, ty)| format!("{name}: {}, ", ty.name())).collect();
         self.global(&format!("struct A{tag} {{ {lines}}}"));
         self.global(&format!("var<immediate> s{tag}: A{tag};"));
-        let mut values = Vec::new();
-        for (name, scalar) in members {
+        for (name, scalar) in &members {
             let text = format!("s{tag}.{name}");
-            let variable = Variable::value(&text, Type::Scalar(scalar), true);
+            let variable = Variable::value(&text, Type::Scalar(*scalar), true);
             self.scope.push(variable);
-            let small = self.random.below(8);
-            let value = match (scalar, self.random.below(6)) {
-                (scalar, _) if scalar.is_float() => small.to_string(),
-                (Scalar::I32, 0) => "-1".to_owned(),
-                (Scalar::I32, 1) => (*self.random.one(&["2147483647", "-2147483648"])).to_owned(),
-                (Scalar::I64, 0) => (*self.random.one(&["-1", "-4", "-9223372036854775808"])).to_owned(),
-                (Scalar::U32, 0) => "4294967295".to_owned(),
-                (Scalar::U64, 0) => "18446744073709551615".to_owned(),
-                (_, 2) => lanes.to_string(),
-                (_, 3) => "0".to_owned(),
-                _ => small.to_string(),
-            };
-            values.push(value);
         }
-        values
+        members.into_iter().map(|(_, scalar)| scalar).collect()
+    }
+
+    /// The value of an immediate: small, at an edge, the size of a group, or about the length of a tensor.
+    pub(super) fn immediate(&mut self, scalar: Scalar, lengths: &[usize]) -> String {
+        let small = self.random.below(8);
+        match (scalar, self.random.below(7)) {
+            (scalar, _) if scalar.is_float() => small.to_string(),
+            (Scalar::I32, 0) => "-1".to_owned(),
+            (Scalar::I32, 1) => (*self.random.one(&["2147483647", "-2147483648"])).to_owned(),
+            (Scalar::I64, 0) => (*self.random.one(&["-1", "-4"])).to_owned(),
+            (Scalar::I64, 1) => {
+                (*self.random.one(&["9223372036854775807", "-9223372036854775808"])).to_owned()
+            }
+            (Scalar::U32, 0) => "4294967295".to_owned(),
+            (Scalar::U64, 0) => "18446744073709551615".to_owned(),
+            (_, 2) => self.lanes.to_string(),
+            (_, 3) => "0".to_owned(),
+            (_, 4) => (*self.random.one(lengths) + self.random.below(3)).saturating_sub(1).to_string(),
+            _ => small.to_string(),
+        }
     }
 
     /// The constants that are given when a kernel is loaded, and their values.

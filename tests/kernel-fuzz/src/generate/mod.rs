@@ -6,6 +6,7 @@
 mod declarations;
 mod expression;
 mod function;
+mod pointer;
 mod scope;
 mod statement;
 
@@ -271,13 +272,14 @@ pub fn kernel(seed: u64, without: Without) -> Kernel {
 impl Author {
     fn kernel(&mut self, size: [u32; 3], features: Features, seed: u64) -> Kernel {
         self.declare_structs();
-        let scalars = self.declare_immediates();
+        let immediates = self.declare_immediates();
         let groups = *self.random.one(&[[1, 1, 1], [2, 1, 1], [3, 1, 1], [2, 2, 1]]);
         let total = self.lanes * groups.iter().product::<u32>() as usize;
         let mut lengths = self.declare_tensors(total);
         if seed % 8 == 2 {
             lengths.push(self.declare_rows(lengths.len(), total));
         }
+        let scalars = immediates.into_iter().map(|scalar| self.immediate(scalar, &lengths)).collect();
         let constants = self.declare_overrides();
         self.declare_privates();
         let mut functions = Vec::new();

@@ -147,7 +147,7 @@ impl Author {
         }
     }
 
-    fn assign(&mut self, around: Around, block: &mut Block) {
+    pub(super) fn assign(&mut self, around: Around, block: &mut Block) {
         let Some((place, uniform)) = self.target(around) else { return self.declare(around, block) };
         let (ty, want) = (place.ty.clone(), self.want(uniform));
         let scalar = ty.scalar().filter(|_| matches!(ty, Type::Scalar(_) | Type::Vector(..)));
@@ -547,53 +547,5 @@ impl Author {
         if around.loops == 0 && around.depth == self.deepest {
             self.counting = self.random.once_in(2);
         }
-    }
-
-    /// A pointer to a local variable or a part of it, and a use of it.
-    fn pointer(&mut self, around: Around, block: &mut Block) {
-        let locals: Vec<_> = self
-            .scope
-            .iter()
-            .filter(|v| v.space == Space::Function && v.writable && !v.uniform && self.is_visible(v))
-            .cloned()
-            .collect();
-        if locals.is_empty() {
-            return self.assign(around, block);
-        }
-        let variable = self.random.one(&locals).clone();
-        let want = Want { depth: 1, uniform: false };
-        let mut ty = variable.ty.clone();
-        // There are no pointers to a component of a vector.
-        while let Some((element, _)) = ty.element().filter(|_| matches!(ty, Type::Array(..))) {
-            if self.random.once_in(3) {
-                break;
-            }
-            ty = element;
-        }
-        let whole = variable.expression().place();
-        let place = self.part_without_components(whole, &ty, want);
-        let (name, ty) = (self.name(), place.ty.clone());
-        block.push(Statement::new(&format!("let {name} = &@;"), vec![place]));
-        let variable = Variable::value(&name, ty.clone(), false);
-        self.scope.push(Variable {
-            text: format!("(*{name})"),
-            space: Space::Value,
-            writable: true,
-            ..variable
-        });
-        let value = self.expression(&ty, want);
-        let value = self.bounded(value);
-        block.push(Statement::new(&format!("*{name} = @;"), vec![value]));
-    }
-
-    /// A part by indices of arrays alone.
-    fn part_without_components(&mut self, whole: Expression, ty: &Type, want: Want) -> Expression {
-        if whole.ty == *ty {
-            return whole;
-        }
-        let Some((element, count)) = whole.ty.element() else { return whole };
-        let index = self.index(count, want);
-        let part = Expression::new(element, "@[@]", vec![whole, index]).unknown().place();
-        self.part_without_components(part, ty, want)
     }
 }
