@@ -123,8 +123,7 @@ impl Buffer {
             // SAFETY: the device is open and the structures live during the call.
             unsafe { (calls.memory.allocate)(handle, &raw const request, &raw mut made) }
         })?;
-        device.check_made("allocate", "buffer", made.buffer)?;
-        Ok(Self::new(device, &made, bytes, space))
+        Self::new(device, "allocate", &made, (bytes, alignment_bytes), space)
     }
 
     /// Wraps `bytes` bytes of host memory.
@@ -143,8 +142,7 @@ impl Buffer {
         device.call("import", |calls, handle| unsafe {
             (calls.memory.import)(handle, index, pointer, bytes as u64, &raw mut made)
         })?;
-        device.check_made("import", "buffer", made.buffer)?;
-        Ok(Self::new(device, &made, bytes, space))
+        Self::new(device, "import", &made, (bytes, 1), space)
     }
 
     /// Wraps `bytes` bytes of the device's own memory; `memory` is what DLPack's `data` holds for it.
@@ -163,8 +161,7 @@ impl Buffer {
         device.call("adopt", |calls, handle| unsafe {
             (calls.memory.adopt)(handle, index, memory, bytes as u64, &raw mut made)
         })?;
-        device.check_made("adopt", "buffer", made.buffer)?;
-        Ok(Self::new(device, &made, bytes, space))
+        Self::new(device, "adopt", &made, (bytes, 1), space)
     }
 
     /// Says who owns the wrapped memory, and whether it may be read only: then the content is final.
@@ -174,8 +171,18 @@ impl Buffer {
         self
     }
 
-    fn new(device: &Arc<Device>, made: &abi::Allocation, bytes: usize, space: usize) -> Self {
-        Self {
+    /// # Errors
+    /// `AbiMismatch` if what the backend says of the memory cannot be.
+    fn new(
+        device: &Arc<Device>,
+        operation: &str,
+        made: &abi::Allocation,
+        (bytes, alignment_bytes): (usize, u64),
+        space: usize,
+    ) -> Result<Self> {
+        abi::check_allocation(made, bytes, alignment_bytes)
+            .map_err(|error| error.in_operation(operation).on_device(&device.name))?;
+        Ok(Self {
             device: device.clone(),
             handle: made.buffer,
             kernel_address: made.kernel_address,
@@ -185,7 +192,7 @@ impl Buffer {
             owner: None,
             space,
             frozen: AtomicBool::new(false),
-        }
+        })
     }
 
     pub(crate) fn space(&self) -> &MemorySpace {

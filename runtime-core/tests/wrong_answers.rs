@@ -207,6 +207,31 @@ unsafe extern "C" fn nothing_allocated(
     std::ptr::null_mut()
 }
 
+/// Memory with a host pointer, and with an address for kernels.
+fn allocation(out: *mut Allocation, host_pointer: usize, kernel_address: u64) -> Status {
+    let buffer = std::ptr::without_provenance_mut(1 << 16);
+    let host_pointer = std::ptr::without_provenance_mut(host_pointer);
+    // SAFETY: core passes a place for the answer.
+    unsafe { *out = Allocation { buffer, host_pointer, kernel_address, ..*out } };
+    std::ptr::null_mut()
+}
+
+unsafe extern "C" fn low_pointer(
+    _: Handle,
+    _: *const runtime_core::abi::AllocateRequest,
+    out: *mut Allocation,
+) -> Status {
+    allocation(out, 8, 0)
+}
+
+unsafe extern "C" fn odd_address(
+    _: Handle,
+    _: *const runtime_core::abi::AllocateRequest,
+    out: *mut Allocation,
+) -> Status {
+    allocation(out, 0, 0x10_0010)
+}
+
 unsafe extern "C" fn many_params(_: Handle, out: *mut KernelInfo) -> Status {
     // SAFETY: core passes a place for the answer.
     unsafe { (*out).params = std::ptr::without_provenance(1 << 16) };
@@ -256,6 +281,15 @@ fn an_answer_that_cannot_be_is_named() {
         ErrorKind::AbiMismatch,
         "null:1: allocate: it succeeded, but gave no buffer: the handle is null",
     );
+    let aligned = Placement::default().aligned(4096);
+    for (allocate, words) in [
+        (low_pointer as unsafe extern "C" fn(_, _, _) -> _, "`host_pointer` is 0x8, where no memory is"),
+        (odd_address, "`kernel_address` is 0x100010, which is no multiple of 4096 bytes"),
+    ] {
+        let device = open(backend(|tables| tables.memory.allocate = Some(allocate)));
+        let error = device.allocate(DType::U8, &[1], &aligned).unwrap_err();
+        said(&error, ErrorKind::AbiMismatch, &format!("null:1: allocate: the field {words}"));
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@
 use std::fmt::Display;
 
 use super::{
-    Error as RawError, Handle, MAX_LOG_BYTES, MAX_PROPERTIES, MAX_TEXT_BYTES, Property, Status, Str,
-    VALUE_FLAG, VALUE_INTEGER, VALUE_NUMBER, VALUE_TEXT, Value,
+    Allocation, Error as RawError, Handle, MAX_LOG_BYTES, MAX_PROPERTIES, MAX_TEXT_BYTES, Property, Status,
+    Str, VALUE_FLAG, VALUE_INTEGER, VALUE_NUMBER, VALUE_TEXT, Value,
 };
 use crate::{Error, ErrorKind, Options, Result, Value as OptionValue, end_of};
 
@@ -229,6 +229,30 @@ pub(crate) fn check_handle(what: &str, handle: Handle) -> Result<()> {
         true => Err(mismatch(format!("it succeeded, but gave no {what}: the handle is null"))),
         false => Ok(()),
     }
+}
+
+/// Checks what a backend says of `bytes` bytes of memory, aligned to `alignment_bytes`.
+///
+/// # Errors
+/// `AbiMismatch` for a null handle, a host pointer that nothing can be at, and addresses of another alignment.
+pub(crate) fn check_allocation(made: &Allocation, bytes: usize, alignment_bytes: u64) -> Result<()> {
+    check_handle("buffer", made.buffer)?;
+    let host = made.host_pointer;
+    if bytes == 0 {
+        return Ok(());
+    }
+    if !host.is_null() && !is_address(host) {
+        return Err(mismatch(format!("the field `host_pointer` is {:#x}, where no memory is", host.addr())));
+    }
+    for (field, address) in [("host_pointer", host.addr() as u64), ("kernel_address", made.kernel_address)] {
+        if !address.is_multiple_of(alignment_bytes) {
+            let message = format!(
+                "the field `{field}` is {address:#x}, which is no multiple of {alignment_bytes} bytes"
+            );
+            return Err(mismatch(message));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

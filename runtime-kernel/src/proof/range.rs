@@ -240,7 +240,6 @@ fn of_literal(literal: Literal) -> Option<u64> {
         Literal::U32(value) => Some(u64::from(value)),
         Literal::I32(value) => u64::try_from(value).ok(),
         Literal::U64(value) => Some(value),
-        Literal::I64(value) => u64::try_from(value).ok(),
         _ => None,
     }
 }

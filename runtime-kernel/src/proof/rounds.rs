@@ -278,6 +278,7 @@ mod tests {
             ("if (a == 1u) { for (var i = 0u; i < 4u; i++) { a += i; } }", 4),
             ("loop { if (a == 9u) { break; } for (var i = 2u; i < 4u; i++) { a += i; } }", 2),
             ("let end = 4u; for (var i = 0u; i < end; i++) { if (a == 3u) { continue; } a += i; }", 4),
+            ("var i = 0u; loop { if i < 4u {} else { break; } a += i; continuing { { i += 1u; } } }", 4),
         ] {
             assert_eq!(rounds(code), Some(expected), "{code}");
         }
@@ -336,6 +337,8 @@ mod tests {
             "var i = 4u; while (i > 0u) { if (a == 7u) { continue; } i--; }",
             "for (var i = 0f; i < 4f; i += 1f) { a += 1u; }",
             "for (var i = 0u; i < 4u && a < 9u; i++) { a += i; }",
+            "var i = 0u; loop { if i < 4u { a += 1u; } else { break; } continuing { i += 1u; } }",
+            "var i = 0u; loop { if i < 4u {} else { a += 1u; } continuing { i += 1u; } }",
         ] {
             assert_eq!(rounds(code), None, "{code}");
         }
@@ -356,6 +359,9 @@ mod tests {
         };
         let all = |_: &Block| true;
         assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), &all)), [1, 2, 2, 2]);
+        let branches =
+            format!("for (var i = 0u; i < 16u; i++) {{ if a == 5u {{ {} }} }}", "a += y[a]; ".repeat(99));
+        assert_eq!(found(&branches, &all), 0);
         let inner = |body: &Block| !blocks::any(body, &mut |s| matches!(s, Statement::Loop { .. }));
         assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), &inner)), [1, 1, 1, 1]);
     }

@@ -129,8 +129,14 @@ impl Answer for Handle {
 
 impl Answer for Allocation {
     fn become_lie(&mut self, lie: Lie) {
-        if lie == Lie::Null {
-            self.buffer = std::ptr::null_mut();
+        match lie {
+            Lie::Null => self.buffer = std::ptr::null_mut(),
+            Lie::Low => self.host_pointer = std::ptr::without_provenance_mut(8),
+            Lie::Odd => {
+                self.host_pointer = self.host_pointer.wrapping_add(1);
+                self.kernel_address += 1;
+            }
+            _ => {}
         }
     }
 }
