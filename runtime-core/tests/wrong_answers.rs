@@ -212,7 +212,8 @@ fn allocation(out: *mut Allocation, host_pointer: usize, kernel_address: u64) ->
     let buffer = std::ptr::without_provenance_mut(1 << 16);
     let host_pointer = std::ptr::without_provenance_mut(host_pointer);
     // SAFETY: core passes a place for the answer.
-    unsafe { *out = Allocation { buffer, host_pointer, kernel_address, ..*out } };
+    let made = unsafe { &mut *out };
+    *made = Allocation { buffer, host_pointer, kernel_address, ..*made };
     std::ptr::null_mut()
 }
 

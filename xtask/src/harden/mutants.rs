@@ -197,10 +197,11 @@ impl Module {
         cargo.arg("--output").arg(folder).args(options);
         let (targets, filters) =
             tests.split_at(tests.iter().position(|word| *word == "--").unwrap_or(tests.len()));
-        // Told to `cargo`, the targets are also all that is built.
-        cargo.args(targets.iter().map(|target| format!("--cargo-arg={target}")));
-        if !filters.is_empty() {
-            cargo.arg("--").args(filters);
+        // Told to `cargo`, the targets are also all that is built; it knows those of the changed package alone.
+        if package == self.package {
+            cargo.args(targets.iter().map(|target| format!("--cargo-arg={target}"))).arg("--").args(filters);
+        } else {
+            cargo.arg("--").args(tests);
         }
         // Backtraces of expected panics take longer than the tests.
         cargo.env("RUST_BACKTRACE", "0").env(SUITE_IS_WANTED, "1");
