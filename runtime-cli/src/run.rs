@@ -14,6 +14,7 @@ use crate::crash::Doing;
 use crate::output::{self, Destination};
 use crate::prepare::{Job, Prepared};
 use crate::registry;
+use crate::release::{self, release};
 use crate::report::{status_of, told};
 use crate::spec::Spec;
 
@@ -27,11 +28,28 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if validates {
         job.find_expected(&runtime);
     }
-    let outcome = {
-        let _doing = Doing::begin(format!("while \"{}\" ran on {}", job.spec.name, device.device_id()));
-        execute(&*device, &job, validates)
+    let (name, id) = (job.spec.name.clone(), device.device_id().to_string());
+    let (row, doing) = (format!("{name} on {id}"), Doing::begin(format!("while \"{name}\" ran on {id}")));
+    let prepared = Prepared::new(&*device, &job, &job.spec.kernel);
+    let outcome = match &prepared {
+        Ok(prepared) => execute(&*device, prepared, &job, validates),
+        Err(error) => Err(error.clone()),
     };
-    let row = format!("{} on {}", job.spec.name, device.device_id());
+    drop(doing);
+    let code = tell(&job, &row, outcome, saves);
+    if let Err(error) = release((prepared, device), &format!("\"{name}\""), &id, release::DEADLINE) {
+        output::warn(&format!("error: {error}"));
+    }
+    code
+}
+
+/// Saves the outputs, and says what came of it.
+fn tell(
+    job: &Job,
+    row: &str,
+    outcome: Result<(Validation, Vec<(usize, HostArray)>)>,
+    saves: Vec<(usize, PathBuf)>,
+) -> Result<ExitCode> {
     match outcome {
         Ok((validation, outputs)) => {
             for (index, path) in saves {
@@ -92,11 +110,11 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
 
 fn execute(
     device: &dyn CommonRuntime,
+    prepared: &Prepared,
     job: &Job,
     validates: bool,
 ) -> Result<(Validation, Vec<(usize, HostArray)>)> {
     let expected = if validates { job.expected.clone()? } else { Vec::new() };
-    let prepared = Prepared::new(device, job, &job.spec.kernel)?;
     prepared.poison(job, &expected)?;
     let queue = device.open_queue(&QueueOptions::default())?;
     queue.call(&prepared.kernel, &prepared.geometry(&job.spec)?, &prepared.args(&job.spec))?;

@@ -119,3 +119,25 @@ fn run_takes_the_first_device_that_accepts_the_code() {
     let lost = folder.runtime_with_null(&["run", "add.toml", "--option", "fail_ticket=1"]);
     assert!(lost.code == 1 && lost.stderr.contains("failed"), "{lost:?}");
 }
+
+#[test]
+fn a_driver_that_does_not_come_back_from_a_release_is_named() {
+    let folder = folder();
+    let hangs = |arguments: &[&str]| {
+        let arguments =
+            [arguments, &["add.toml", "--device", "null:0", "--option", "hang_in=release_kernel"]];
+        let run = folder.runtime_with_null(&arguments.concat());
+        // What is in use when it is dropped goes with the device.
+        let said = ["\"add\"", "its device"].map(|what| {
+            let words = format!("the driver of null:0 has not released {what} for 20 s, which is a defect");
+            format!("{run:?}").contains(&words.escape_debug().to_string())
+        });
+        assert!(run.stdout.contains("right") && said != [false; 2], "{run:?}");
+        run.code
+    };
+    std::thread::scope(|scope| {
+        let eval = scope.spawn(|| hangs(&["eval"]));
+        assert_eq!(hangs(&["run"]), 0);
+        eval.join().unwrap();
+    });
+}

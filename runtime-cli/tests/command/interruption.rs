@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use super::fixture::{self, Folder, SCALE};
@@ -74,6 +74,15 @@ impl Place {
         command.stdin(Stdio::null()).stdout(self.create("stdout")).stderr(self.create("stderr"));
         // A group of its own tells its children from those of other tests.
         command.process_group(0).spawn().unwrap()
+    }
+
+    /// Runs a command none of whose files may have more than so many bytes.
+    fn limited(&self, arguments: &[&str], bytes: u64) -> Output {
+        let runtime = fixture::command(arguments);
+        let mut child = Command::new("prlimit");
+        child.arg(format!("--fsize={bytes}")).arg(runtime.get_program()).args(runtime.get_args());
+        child.envs(runtime.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        child.current_dir(self.folder.path()).env("TMPDIR", self.folder.path().join("tmp")).output().unwrap()
     }
 
     /// Lets the specs use a library that is compiled already.
@@ -227,15 +236,20 @@ const EVAL: [&str; 13] = [
     "rows.csv",
 ];
 
+const RUN: [&str; 4] = ["run", "row0.toml", "--save", "y=y.npy"];
+const LOWER: [&str; 6] = ["lower", "kernel.wgsl", "--to", "c", "--output", "kernel.c"];
+const CONFORMANCE: [&str; 6] = ["conformance", "host", "--json", "suite.json", "--", "host:0::tensors"];
+
 #[test]
 fn whatever_ends_a_command_leaves_what_was_measured_and_nothing_else() {
     let mut random = Random::new();
-    let commands: [(&[&str], &[&str]); 5] = [
+    let commands: [(&[&str], &[&str]); 6] = [
         (&EVAL, &["rows.json", "rows.csv"]),
-        (&["run", "row0.toml", "--save", "y=y.npy"], &["y.npy"]),
+        (&RUN, &["y.npy"]),
         (&["devices", "--json"], &[]),
         (&["doctor"], &[]),
-        (&["lower", "kernel.wgsl", "--to", "c", "--output", "kernel.c"], &["kernel.c"]),
+        (&LOWER, &["kernel.c"]),
+        (&CONFORMANCE, &["suite.json"]),
     ];
     for (arguments, outputs) in commands {
         let place = Place::new();
@@ -261,6 +275,11 @@ fn whatever_ends_a_command_leaves_what_was_measured_and_nothing_else() {
                 if arguments[0] == "eval" {
                     check_reports(&place, &what);
                 }
+                // Written at the end, whole or not at all.
+                if let Ok(text) = std::fs::read_to_string(place.folder.path().join("suite.json")) {
+                    serde_json::from_str::<serde_json::Value>(&text)
+                        .unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
+                }
                 if number == libc::SIGKILL {
                     // Nobody can clean up then: the next command does.
                     wait(&mut place.start(&["run", "row0.toml"]));
@@ -281,16 +300,7 @@ fn a_full_disk_costs_only_the_file_on_it() {
     let limits = (0..rounds()).map(|_| random.below(20_000));
     for limit in [0, 100, 4000, 9000, 20_000, 1_000_000].into_iter().chain(limits) {
         place.forget(&["rows.json", "rows.csv"]);
-        let runtime = fixture::command(&[&EVAL[..], &["--no-validate"]].concat());
-        let blocks: Vec<String> = [runtime.get_program()]
-            .into_iter()
-            .chain(runtime.get_args())
-            .map(|word| word.to_str().unwrap().to_owned())
-            .collect();
-        let mut child = Command::new("prlimit");
-        child.arg(format!("--fsize={limit}")).args(blocks).current_dir(place.folder.path());
-        child.envs(runtime.get_envs().filter_map(|(key, value)| Some((key, value?))));
-        let output = child.env("TMPDIR", place.folder.path().join("tmp")).output().unwrap();
+        let output = place.limited(&[&EVAL[..], &["--no-validate"]].concat(), limit);
         let stderr = String::from_utf8_lossy(&output.stderr);
         let what = format!("limit {limit}: {}\n{stderr}", output.status);
         assert!(output.status.code().is_some(), "{what}");
@@ -312,6 +322,23 @@ fn a_full_disk_costs_only_the_file_on_it() {
             assert!(stderr.contains("rows.json"), "{what}");
         }
         assert_eq!(place.left(&["rows.json", "rows.csv"]), [""; 0].map(PathBuf::from), "{what}");
+    }
+}
+
+#[test]
+fn an_output_that_does_not_fit_is_named_and_not_begun() {
+    let mut place = Place::new();
+    place.use_library();
+    // The reference would be compiled.
+    let run = [&RUN[..], &["--no-validate"]].concat();
+    for (arguments, output) in [(&run[..], "y.npy"), (&LOWER, "kernel.c"), (&CONFORMANCE, "suite.json")] {
+        for limit in [0, 60] {
+            let run = place.limited(arguments, limit);
+            let stderr = String::from_utf8_lossy(&run.stderr);
+            assert_eq!(run.status.code(), Some(2), "{arguments:?}, {limit} bytes: {stderr}");
+            assert!(stderr.contains(output) && !stderr.contains("panicked"), "{limit} bytes: {stderr}");
+            assert_eq!(place.left(&[]), [""; 0].map(PathBuf::from), "{arguments:?}, {limit} bytes");
+        }
     }
 }
 

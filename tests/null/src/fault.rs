@@ -75,6 +75,7 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "SLOT:N[:KIND] refuses the N-th call of a function, `any` counts all; may be given several times.",
         ),
         OptionSpec::device("panic_in", "", "Panics in every call of this function.").choices(&slots),
+        OptionSpec::device("hang_in", "", "Never returns from this function.").choices(&slots),
         OptionSpec::device(
             "fail_ticket",
             0,
@@ -117,6 +118,7 @@ pub(crate) struct Faults {
     armed: bool,
     calls: Vec<FailedCall>,
     panic_in: Option<String>,
+    hang_in: Option<String>,
     fail_ticket: u64,
     delay: Duration,
     lose_after: Option<u64>,
@@ -150,6 +152,7 @@ impl Faults {
         let faults = Self {
             calls: options.texts("fail_call").map(FailedCall::parse).collect::<Result<_>>()?,
             panic_in: options.text("panic_in").map(str::to_owned),
+            hang_in: options.text("hang_in").map(str::to_owned),
             fail_ticket: count("fail_ticket", i64::MAX)?,
             delay: Duration::from_micros(count("delay_us", MOST_DELAY_US)?),
             lose_after: number("lose_after"),
@@ -160,7 +163,8 @@ impl Faults {
             most_bytes: number("out_of_memory_after_bytes"),
             ..Self::default()
         };
-        let armed = !faults.calls.is_empty() || faults.panic_in.is_some() || faults.lose_after.is_some();
+        let named = faults.panic_in.is_some() || faults.hang_in.is_some();
+        let armed = named || !faults.calls.is_empty() || faults.lose_after.is_some();
         Ok(Arc::new(Self { armed, ..faults }))
     }
 
@@ -183,6 +187,9 @@ impl Faults {
     /// Stands at the head of every function that cannot fail.
     pub(crate) fn reach(&self, slot: &str) {
         assert!(self.panic_in.as_deref() != Some(slot), "as option \"panic_in\" asks");
+        while self.hang_in.as_deref() == Some(slot) {
+            std::thread::park();
+        }
     }
 
     #[cold]
