@@ -1,4 +1,4 @@
-//! Two short sweeps of two null devices: the first and the last call of each function in each quick case, refused; and in
+//! Two short sweeps of three null devices: the first and the last call of each function in each quick case, refused; and in
 //! the quickest case that calls a function, each lie that its answer can be. `cargo xtask faults` goes further.
 
 use std::process::{Command, ExitCode};
@@ -8,8 +8,8 @@ use runtime_conformance::{FaultOptions, Selection, run_faults, serve_faults};
 use runtime_core::Runtime;
 
 const BACKEND: &str = "null";
-/// An accelerator with everything, and an embedded device.
-const DEVICES: [&str; 2] = ["null:1", "null:2"];
+/// An accelerator with everything, an embedded device, and one that runs calls on the caller's thread.
+const DEVICES: [&str; 3] = ["null:1", "null:2", "null:0.0"];
 const WORKER: &str = "--fault-worker";
 
 fn main() -> ExitCode {

@@ -6,15 +6,16 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use super::install;
-use crate::process::{Failure, Outcome, is_installed, output, run_to};
+use crate::process::{Failure, Outcome, is_installed, output, run, run_to};
 use crate::workspace::Workspace;
 
 /// Of what can be changed at least so many percent must be noticed.
 const CAUGHT_PERCENT: usize = 95;
 /// A test run that takes so many times what it takes without a change hangs, which is noticed as well.
-const TIMEOUT_MULTIPLIER: &str = "5";
+const HANGS: u64 = 5;
 /// How `cargo mutants` ends when it has done its work: all noticed, some not, some hanging.
 const CARRIED_OUT: [i32; 3] = [0, 2, 3];
 
@@ -193,21 +194,31 @@ impl Module {
 
     fn run(&self, workspace: &Workspace, folder: &Path, options: &[&str], (package, tests): Run) -> Outcome {
         let mut cargo = self.mutants(workspace, &["--iterate", "--cap-lints=true", "--colors=never"]);
-        cargo.args(["--test-package", package, "--timeout-multiplier", TIMEOUT_MULTIPLIER]);
+        cargo.args(["--test-package", package]);
         cargo.arg("--output").arg(folder).args(options);
         let (targets, filters) =
             tests.split_at(tests.iter().position(|word| *word == "--").unwrap_or(tests.len()));
         // Told to `cargo`, the targets are also all that is built; it knows those of the changed package alone.
         if package == self.package {
+            cargo.args(["--timeout-multiplier", &HANGS.to_string()]);
             cargo.args(targets.iter().map(|target| format!("--cargo-arg={target}"))).arg("--").args(filters);
         } else {
-            cargo.arg("--").args(tests);
+            // Its baseline would look for them there.
+            let began = Instant::now();
+            run_without_change(workspace, package, tests)?;
+            let seconds = 60 + HANGS * began.elapsed().as_secs();
+            cargo.args(["--baseline=skip", "--timeout", &seconds.to_string(), "--"]).args(tests);
         }
         // Backtraces of expected panics take longer than the tests.
         cargo.env("RUST_BACKTRACE", "0").env(SUITE_IS_WANTED, "1");
         carried_out(&mut cargo)?;
         Counts::keep(folder)
     }
+}
+
+/// Tests that fail without a change would notice every one.
+fn run_without_change(workspace: &Workspace, package: &str, tests: &[&str]) -> Outcome {
+    run(workspace.cargo(&["test", "--quiet", "--package", package]).args(tests).env(SUITE_IS_WANTED, "1"))
 }
 
 /// Set where the null backend's own tests are to run the suite.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::{CommonRuntime, ErrorKind, Options, Tensor};
+use runtime_core::{CommonRuntime, ErrorKind, Options, Tensor, abi};
 
 use crate::case::{Failure, Need, Verdict, cases};
 use crate::context::Context;
@@ -14,7 +14,8 @@ cases! {
         a_wrong_target_lists_the_right_ones, an_empty_name_is_refused, an_unknown_option_is_refused,
         an_option_of_the_wrong_type_is_refused, opens_from_many_threads, two_runtimes_live_side_by_side;
     [Need::Queues] => two_openings_are_apart, a_failing_open_does_not_poison_the_next,
-        a_device_outlives_its_runtime, everything_made_from_a_device_keeps_it_open;
+        a_device_outlives_its_runtime, everything_made_from_a_device_keeps_it_open,
+        peers_are_reached_within_a_runtime_by_devices_that_can;
 }
 
 fn a_bare_target_is_index_zero(context: &Context) -> Verdict {
@@ -130,6 +131,19 @@ fn a_failing_open_does_not_poison_the_next(context: &Context) -> Verdict {
         let lab = context.reopen(&Options::new())?;
         all("after a failure", &lab.full(10, 3.0)?, 3.0)?;
     }
+    Ok(())
+}
+
+fn peers_are_reached_within_a_runtime_by_devices_that_can(context: &Context) -> Verdict {
+    let other = context.another_runtime()?.open(context.name())?;
+    let (first, second) = (context.reopen(&Options::new())?, context.reopen(&Options::new())?);
+    let all = [first.device(), second.device(), &*other].map(CommonRuntime::as_accelerator);
+    let [Some(device), Some(peer), Some(stranger)] = all else {
+        return Err(Failure::Unsupported("only accelerators have peers".to_owned()));
+    };
+    let reached = device.can_access(peer)?;
+    assert!(!reached || context.info().capabilities.has(abi::CAP_PEERS), "it does not declare peers");
+    assert!(!device.can_access(stranger)?, "of another runtime");
     Ok(())
 }
 
