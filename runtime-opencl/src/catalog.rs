@@ -42,11 +42,15 @@ impl Entry {
     /// PoCL 5 ends the process (`pocl_release_dlhandle_cache: Assertion`) when threads load modules while others launch. It
     /// does so more seldom when called by one thread; its own threads race, too.
     pub(crate) fn is_serial(&self) -> bool {
-        match self.identity.platform.as_str() {
-            "Oclgrind" => true,
-            "Portable Computing Language" => self.platform_version.contains("PoCL 5."),
-            _ => false,
-        }
+        is_serial(&self.identity.platform, &self.platform_version)
+    }
+}
+
+fn is_serial(platform: &str, version: &str) -> bool {
+    match platform {
+        "Oclgrind" => true,
+        "Portable Computing Language" => version.contains("PoCL 5."),
+        _ => false,
     }
 }
 
@@ -243,5 +247,24 @@ impl Driver {
     /// A number that the driver tells of a device; 0 if it does not.
     pub(crate) fn device_number(&self, device: Raw, key: u32) -> u64 {
         self.device_info(device, key).and_then(|bytes| number(&bytes)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_with_races_are_called_by_one_thread() {
+        const POCL: &str = "Portable Computing Language";
+        for (platform, version, expected) in [
+            (POCL, "OpenCL 3.0 PoCL 5.0+debian  Linux, None+Asserts, RELOC, SPIR, LLVM 16.0.6", true),
+            (POCL, "OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, RELOC, SPIR, LLVM 15.0.6", false),
+            (POCL, "OpenCL 3.0 PoCL 6.0", false),
+            ("Oclgrind", "OpenCL 1.2 (Oclgrind 21.10)", true),
+            ("NVIDIA CUDA", "OpenCL 3.0 CUDA 13.0.84", false),
+        ] {
+            assert_eq!(is_serial(platform, version), expected, "{platform} {version}");
+        }
     }
 }

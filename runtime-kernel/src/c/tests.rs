@@ -274,9 +274,11 @@ var<workgroup> tile: array<u32, 64>;
     assert!(text.contains("__assertfail("), "{text}");
     let text = write(Dialect::Host, true);
     let entry = &text[text.find("_range(").unwrap()..];
-    let accesses = entry.matches("tile.at[").count() + entry.matches(" y[").count();
-    let asserted = entry.matches("at[proven_(").count() + entry.matches(" y[proven_(").count();
-    assert!(accesses > 2 && asserted >= accesses / 2, "{accesses} {asserted}: {entry}");
+    assert!(entry.matches(".at[proven_(").count() > 4, "{entry}");
+    assert_eq!(entry.matches(".at[").count(), entry.matches(".at[proven_(").count(), "{entry}");
+    for line in entry.lines().filter(|line| line.contains(" y[")) {
+        assert!(line.contains(" y[proven_(") || line.contains("< y_length"), "{line}: {entry}");
+    }
     assert!(text.contains("const char *volatile runtime_kernel_failure;"), "{text}");
     for dialect in [Dialect::Cuda, Dialect::Host] {
         assert!(!write(dialect, false).contains("proven_("));

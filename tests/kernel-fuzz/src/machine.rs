@@ -152,6 +152,9 @@ impl Machine {
                 .map_err(|_| "RUNTIME_TEST_INTEL_OPENCL names no library".to_owned())?;
             only(&mut command, &library)?;
             device = format!("opencl:0{options}");
+        } else if let Some(options) = self.name.strip_prefix("clang") {
+            command.env("CC", portable::tool::clang()?);
+            device = format!("host{options}");
         } else if let Some(name) = self.name.strip_suffix("/validated") {
             let settings = self.file.with_extension("settings");
             let text = format!(

@@ -19,10 +19,11 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 ///
 /// Oclgrind takes long, and forgets kernels of large modules: it replays the cases. So does the referee of `vulkan:0`, whose
 /// SPIR-V must be valid.
-const DEVICES: [(&str, u64); 10] = [
+const DEVICES: [(&str, u64); 11] = [
     ("host", 2),
     ("host/bodies=2", 1),
     ("host/assert_proofs=true", 1),
+    ("clang", 1),
     ("opencl:0", 1),
     ("opencl:0/assert_proofs=true", 1),
     ("intel", 1),

@@ -26,15 +26,19 @@ pub enum Tool {
 /// The tools, and for a missing one its name and how to have it.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Result<Tool, String>)> {
-    let clang = std::env::var("RUNTIME_TEST_CLANG").into_iter();
-    let versions = (14..24).rev().map(|version| format!("clang-{version}"));
-    let mut clangs = clang.chain(["clang".to_owned()]).chain(versions).filter(|clang| runs(clang));
     let spirv = if runs("spirv-val") { Ok(Tool::SpirvVal) } else { Err("on Debian: spirv-tools".to_owned()) };
-    vec![
-        ("spirv-val", spirv),
-        ("clang", clangs.next().map(Tool::Clang).ok_or("on Debian: clang; or RUNTIME_TEST_CLANG".to_owned())),
-        ("nvrtc", nvrtc()),
-    ]
+    vec![("spirv-val", spirv), ("clang", clang().map(Tool::Clang)), ("nvrtc", nvrtc())]
+}
+
+/// The command of a clang.
+///
+/// # Errors
+/// How to have one.
+pub fn clang() -> Result<String, String> {
+    let named = std::env::var("RUNTIME_TEST_CLANG").into_iter();
+    let versions = (14..24).rev().map(|version| format!("clang-{version}"));
+    let mut clangs = named.chain(["clang".to_owned()]).chain(versions).filter(|clang| runs(clang));
+    clangs.next().ok_or("on Debian: clang; or RUNTIME_TEST_CLANG".to_owned())
 }
 
 fn nvrtc() -> Result<Tool, String> {

@@ -216,8 +216,11 @@ impl Module {
     }
 }
 
-/// Tests that fail without a change would notice every one.
+/// Tests that fail without a change would notice every one; those of devices want the backends.
 fn run_without_change(workspace: &Workspace, package: &str, tests: &[&str]) -> Outcome {
+    let backends = workspace.device_backends();
+    let packages = backends.iter().flat_map(|backend| ["--package", &backend.package]);
+    run(workspace.cargo(&["build", "--quiet"]).args(packages))?;
     run(workspace.cargo(&["test", "--quiet", "--package", package]).args(tests).env(SUITE_IS_WANTED, "1"))
 }
 
