@@ -30,7 +30,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     }
     let (name, id) = (job.spec.name.clone(), device.device_id().to_string());
     let (row, doing) = (format!("{name} on {id}"), Doing::begin(format!("while \"{name}\" ran on {id}")));
-    let prepared = Prepared::new(&*device, &job, &job.spec.kernel);
+    let prepared = match &job.expected {
+        Err(error) if validates => Err(error.clone()),
+        _ => Prepared::new(&*device, &job, &job.spec.kernel),
+    };
     let outcome = match &prepared {
         Ok(prepared) => execute(&*device, prepared, &job, validates),
         Err(error) => Err(error.clone()),

@@ -13,11 +13,14 @@ use crate::shrink::smaller;
 use crate::worker::words;
 
 /// What a verdict says on a device (on any without a name), and why it is no finding.
-const KNOWN: [(&str, &str, &str); 5] = [
+const KNOWN: [(&str, &str, &str); 7] = [
     // Not certain to be uniform by WGSL's rules, of which the generator knows less than a compiler.
     ("", "refused a barrier must be reached", "a barrier in control flow that may vary"),
     ("", "refused nested too deep", "brackets beyond the documented depth"),
     ("", "refused has workgroup memory of", "work-group memory beyond the device's"),
+    // The `continuing` block names a variable of the body where the generator means one further out.
+    ("", "refused bypasses the declaration of", "a name that the body of a loop hides"),
+    ("host", "refused unsupported masking for", "GCC writes what its own assembler refuses"),
     ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, and does not find it"),
     // LLVM's `LiveVariables` in intel-opencl-rt 2026.2; no kernel runs then.
     ("intel", "crashed signal 11 while it loads", "Intel's compiler ends the process"),
