@@ -2,12 +2,13 @@
 
 use naga::proc::TypeResolution;
 use naga::{
-    AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function, GlobalVariable,
-    Handle, Literal, LocalVariable, Range, ScalarKind, Span, Statement, SwitchCase, Type, TypeInner,
+    AddressSpace, AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function,
+    GlobalVariable, Handle, Literal, LocalVariable, MathFunction, Range, ScalarKind, Span, Statement,
+    SwitchCase, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
-use super::{Guard, Source};
+use super::{Check, Guard, Source};
 use crate::inline::{renew_operands, renew_uses, result_of, without_body};
 use crate::proof::range::{self, Element, Limit};
 
@@ -245,10 +246,42 @@ impl<'b, 'p> Body<'b, 'p> {
         };
         let new = match condition {
             Some(condition) => self.guarded(condition, old, |body| body.copy(old))?,
-            None => self.copy(old)?,
+            None => match self.within(old)? {
+                Some(new) => new,
+                None => self.copy(old)?,
+            },
         };
         self.map[old.index()] = Some(new);
         Ok(())
+    }
+
+    /// The pointer to an element of a variable of the invocation, by an index that is checked: the least of it and the last
+    /// one. NVIDIA's Vulkan (580.159) computes such an address in more bits than the index has, so that one which wraps
+    /// around passes its check and leads elsewhere.
+    fn within(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+        let frame = self.source.frame;
+        let Expression::Access { base, index } = frame.function.expressions[access] else { return Ok(None) };
+        let own = [AddressSpace::Function, AddressSpace::Private];
+        let check = self.source.checks[access.index()].filter(|check| !(self.promised && check.promised));
+        let (Some(Check { limit: Limit::Constant(length), .. }), Some(scalar)) =
+            (check, frame.inner(index).scalar())
+        else {
+            return Ok(None);
+        };
+        if !frame.inner(access).pointer_space().is_some_and(|space| own.contains(&space)) {
+            return Ok(None);
+        }
+        let last = length.saturating_sub(1);
+        let last = if scalar.width == 8 { Literal::U64(last.into()) } else { Literal::U32(last) };
+        let (base, mut index) = (self.value(base)?, self.value(index)?);
+        if scalar.kind == ScalarKind::Sint {
+            index = self.append(Expression::As { expr: index, kind: ScalarKind::Uint, convert: None });
+        }
+        let last = self.constant(Expression::Literal(last));
+        let fun = MathFunction::Min;
+        let index =
+            self.append(Expression::Math { fun, arg: index, arg1: Some(last), arg2: None, arg3: None });
+        Ok(Some(self.append(Expression::Access { base, index })))
     }
 
     /// A statement without a value, skipped where the condition does not hold.

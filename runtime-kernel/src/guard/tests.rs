@@ -199,6 +199,22 @@ fn a_launch_that_keeps_to_its_provisos_runs_a_body_without_checks() {
     }
 }
 
+/// What wraps around passes its check, and a driver may compute an address in more bits.
+#[test]
+fn an_index_of_a_variable_of_the_invocation_is_within_it_wherever_it_is_checked() {
+    let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        var<private> p: array<u32, 5>;
+        @compute @workgroup_size(1) fn main(@builtin(workgroup_id) g: vec3u) {
+            var f: array<u32, 7>;
+            f[y[0] * 2u] = p[y[1] * 2u] + p[i64(y[2]) * 2li] + f[g.x & 3u];
+        }";
+    let program = Program::parse(code, "", &Specialisation::default()).unwrap();
+    let text = text(&program.with(guarded(&program, Checks::BoundedOnce).unwrap()).unwrap());
+    for (least, count) in [(", 4u)", 1), (", 6u)", 1), (", 4UL)", 1)] {
+        assert_eq!(text.matches(least).count(), count, "{least}: {text}");
+    }
+}
+
 #[test]
 fn a_program_that_is_checked_once_has_one_body() {
     let once = guarded_text(Checks::BoundedOnce);

@@ -1,4 +1,4 @@
-// NVIDIA's Vulkan driver (580.159, sm_90) does not let the index wrap around in 32 bits: the store is lost.
+// NVIDIA's Vulkan driver (580.159, sm_90) computed the address in more bits than the index has: the store was lost.
 //! launch k groups=1,1,1 lengths=576,192,0 scalars=0,0,0 seed=9930000069
 struct A { n: u32, a0: i32, a1: u64, }
 var<immediate> s: A;
