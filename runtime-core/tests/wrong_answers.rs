@@ -207,30 +207,18 @@ unsafe extern "C" fn nothing_allocated(
     std::ptr::null_mut()
 }
 
-/// Memory with a host pointer, and with an address for kernels.
-fn allocation(out: *mut Allocation, host_pointer: usize, kernel_address: u64) -> Status {
+/// Allocates at these addresses.
+unsafe extern "C" fn allocated<const HOST_POINTER: usize, const KERNEL_ADDRESS: u64>(
+    _: Handle,
+    _: *const runtime_core::abi::AllocateRequest,
+    out: *mut Allocation,
+) -> Status {
     let buffer = std::ptr::without_provenance_mut(1 << 16);
-    let host_pointer = std::ptr::without_provenance_mut(host_pointer);
+    let host_pointer = std::ptr::without_provenance_mut(HOST_POINTER);
     // SAFETY: core passes a place for the answer.
     let made = unsafe { &mut *out };
-    *made = Allocation { buffer, host_pointer, kernel_address, ..*made };
+    *made = Allocation { buffer, host_pointer, kernel_address: KERNEL_ADDRESS, ..*made };
     std::ptr::null_mut()
-}
-
-unsafe extern "C" fn low_pointer(
-    _: Handle,
-    _: *const runtime_core::abi::AllocateRequest,
-    out: *mut Allocation,
-) -> Status {
-    allocation(out, 8, 0)
-}
-
-unsafe extern "C" fn odd_address(
-    _: Handle,
-    _: *const runtime_core::abi::AllocateRequest,
-    out: *mut Allocation,
-) -> Status {
-    allocation(out, 0, 0x10_0010)
 }
 
 unsafe extern "C" fn many_params(_: Handle, out: *mut KernelInfo) -> Status {
@@ -284,8 +272,11 @@ fn an_answer_that_cannot_be_is_named() {
     );
     let aligned = Placement::default().aligned(4096);
     for (allocate, words) in [
-        (low_pointer as unsafe extern "C" fn(_, _, _) -> _, "`host_pointer` is 0x8, where no memory is"),
-        (odd_address, "`kernel_address` is 0x100010, which is no multiple of 4096 bytes"),
+        (
+            allocated::<8, 0> as unsafe extern "C" fn(_, _, _) -> _,
+            "`host_pointer` is 0x8, where no memory is",
+        ),
+        (allocated::<0, 0x10_0010>, "`kernel_address` is 0x100010, which is no multiple of 4096 bytes"),
     ] {
         let device = open(backend(|tables| tables.memory.allocate = Some(allocate)));
         let error = device.allocate(DType::U8, &[1], &aligned).unwrap_err();

@@ -1,23 +1,24 @@
 //! Work that depends on a queue which does not answer, or on a device that is gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::{Arg, ErrorKind, Options};
+use runtime_core::{Arg, CommonRuntime, ErrorKind, Options};
 
 use crate::{BUSY_US, floats, kernel, launch, queue, runtime};
 
 /// No answer takes as long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A device whose queues do not say how far they are.
-fn silent() -> Options {
-    Options::new().with("panic_in", "poll")
+/// A device whose queues do not say how far they are, and another one.
+fn silent_and_other() -> [Arc<dyn CommonRuntime>; 2] {
+    let (here, silent) = (runtime(), Options::new().with("panic_in", "poll"));
+    [here.open_with("null:0", &silent).unwrap(), here.open("null:1").unwrap()]
 }
 
 #[test]
 fn what_depends_on_a_leaked_device_is_cancelled() {
-    let here = runtime();
-    let (source, device) = (here.open_with("null:0", &silent()).unwrap(), here.open("null:1").unwrap());
+    let [source, device] = silent_and_other();
     let (asked, waiter) = (queue(&*source), queue(&*device));
     let event = launch(&asked, &kernel(&*source, "noop"), &[]).unwrap();
     waiter.wait_for(&event).unwrap();
@@ -46,8 +47,7 @@ fn a_device_that_was_closed_in_good_order_is_no_obstacle() {
 
 #[test]
 fn nothing_is_right_that_a_silent_queue_may_have_spoiled() {
-    let here = runtime();
-    let (source, device) = (here.open_with("null:0", &silent()).unwrap(), here.open("null:1").unwrap());
+    let [source, device] = silent_and_other();
     let (asked, waiter) = (queue(&*source), queue(&*device));
     let event = launch(&asked, &kernel(&*source, "fail"), &[]).unwrap();
     let y = floats(&*device, &[1.0]);

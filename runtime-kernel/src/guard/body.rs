@@ -255,16 +255,15 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(())
     }
 
-    /// The pointer to an element of a variable of the invocation, by an index that is checked: the least of it and the last
-    /// one. NVIDIA's Vulkan (580.159) computes such an address in more bits than the index has, so that one which wraps
-    /// around passes its check and leads elsewhere.
+    /// A pointer to an element of a private or function variable whose index is checked, with the index clamped to the last
+    /// element: NVIDIA's Vulkan driver (580.159) computes the address in more bits than the index has, so an index that wraps
+    /// around would pass its check and address something else.
     fn within(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
         let frame = self.source.frame;
         let Expression::Access { base, index } = frame.function.expressions[access] else { return Ok(None) };
         let own = [AddressSpace::Function, AddressSpace::Private];
-        let check = self.source.checks[access.index()].filter(|check| !(self.promised && check.promised));
         let (Some(Check { limit: Limit::Constant(length), .. }), Some(scalar)) =
-            (check, frame.inner(index).scalar())
+            (self.check(access), frame.inner(index).scalar())
         else {
             return Ok(None);
         };
@@ -273,10 +272,7 @@ impl<'b, 'p> Body<'b, 'p> {
         }
         let last = length.saturating_sub(1);
         let last = if scalar.width == 8 { Literal::U64(last.into()) } else { Literal::U32(last) };
-        let (base, mut index) = (self.value(base)?, self.value(index)?);
-        if scalar.kind == ScalarKind::Sint {
-            index = self.append(Expression::As { expr: index, kind: ScalarKind::Uint, convert: None });
-        }
+        let (base, index) = (self.value(base)?, self.unsigned(index)?);
         let last = self.constant(Expression::Literal(last));
         let fun = MathFunction::Min;
         let index =
@@ -340,9 +336,25 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(all)
     }
 
+    /// The check that an access needs in this body.
+    fn check(&self, access: Handle<Expression>) -> Option<Check> {
+        self.source.checks[access.index()].filter(|check| !(self.promised && check.promised))
+    }
+
+    /// An index as an unsigned number of its width.
+    fn unsigned(&mut self, index: Handle<Expression>) -> Result<Handle<Expression>> {
+        let expr = self.value(index)?;
+        Ok(match self.source.frame.inner(index).scalar_kind() {
+            Some(ScalarKind::Sint) => {
+                self.append(Expression::As { expr, kind: ScalarKind::Uint, convert: None })
+            }
+            _ => expr,
+        })
+    }
+
     /// What has to hold for one element to be in range.
     fn own_condition(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
-        let check = self.source.checks[access.index()].filter(|check| !(self.promised && check.promised));
+        let check = self.check(access);
         let frame = self.source.frame;
         let Some(element) = Element::of(frame.function, access) else { return Ok(None) };
         let proven = if check.is_none() { self.proven(element) } else { None };
@@ -351,14 +363,7 @@ impl<'b, 'p> Body<'b, 'p> {
         };
         let index = match element.index {
             None => self.constant(Expression::Literal(Literal::U32(element.known))),
-            Some(index) => {
-                let signed = frame.inner(index).scalar_kind() == Some(ScalarKind::Sint);
-                let expr = self.value(index)?;
-                match signed {
-                    true => self.append(Expression::As { expr, kind: ScalarKind::Uint, convert: None }),
-                    false => expr,
-                }
-            }
+            Some(index) => self.unsigned(index)?,
         };
         let mut limit = match limit {
             Limit::Constant(length) => self.constant(Expression::Literal(Literal::U32(length))),
