@@ -123,18 +123,21 @@ pub(crate) fn replaced(module: &Module, info: &ModuleInfo, values: &Values) -> O
     let points = module.entry_points.iter().enumerate();
     let mut all = named.chain(points.map(|(at, point)| (info.get_entry_point(at), &point.function)));
     let is_number = |ty: &TypeResolution| matches!(ty.inner_with(&module.types), TypeInner::Scalar(_));
-    let numbers =
-        all.all(|(types, function)| are_numbers(&function.expressions, &|value| is_number(&types[value].ty)));
-    if !numbers || !are_numbers(&module.global_expressions, &|value| is_number(&info[value])) {
+    let all =
+        all.all(|(types, function)| can_replace(&function.expressions, &|value| is_number(&types[value].ty)));
+    if !all || !can_replace(&module.global_expressions, &|value| is_number(&info[value])) {
         return None;
     }
     let (module, info) = process_overrides(module, info, None, &constants).ok()?;
     Some((module.into_owned(), info.into_owned()))
 }
 
-/// Whether all constants that are made of overrides are numbers, made of numbers: naga 30 refuses vectors and arrays that
-/// become constant in the middle of a function ("it's already in scope"), or panics when it writes them.
-fn are_numbers(expressions: &Arena<Expression>, is_number: &dyn Fn(Handle<Expression>) -> bool) -> bool {
+/// Whether naga 30 can replace the overrides among `expressions`. All constants that are made of overrides must be numbers,
+/// made of numbers: it refuses vectors and arrays that become constant in the middle of a function ("it's already in
+/// scope"). No constant may be picked out of others, of overrides or not (a component of a vector that a `let` names, a
+/// `select`): such a constant becomes one that stands earlier, and the range of the `Emit` around it goes wrong, so that
+/// the writer panics.
+fn can_replace(expressions: &Arena<Expression>, is_number: &dyn Fn(Handle<Expression>) -> bool) -> bool {
     // By expression: whether it is constant, and whether it is made of overrides.
     let mut known: Vec<(bool, bool)> = Vec::with_capacity(expressions.len());
     expressions.iter().all(|(value, expression)| {
@@ -154,7 +157,12 @@ fn are_numbers(expressions: &Arena<Expression>, is_number: &dyn Fn(Handle<Expres
         };
         let overridden = matches!(expression, Expression::Override(_)) || parts().any(|(_, part)| part);
         known.push((constant, overridden));
-        !(constant && overridden) || (is_number(value) && operands(expression).all(is_number))
+        let is_picked = matches!(
+            expression,
+            Expression::Access { .. } | Expression::AccessIndex { .. } | Expression::Select { .. }
+        );
+        let are_numbers = || is_number(value) && operands(expression).all(is_number);
+        !constant || (!is_picked && (!overridden || are_numbers()))
     })
 }
 

@@ -209,6 +209,28 @@ fn an_expression_of_a_vector_of_overrides_is_written() {
 }
 
 #[test]
+fn a_constant_that_is_picked_out_of_others_is_written() {
+    // As above, though no override is in it: what a `let` names becomes constant where an override is replaced.
+    for body in [
+        "let v = vec3<i32>(9, 4, 0); y[i] = select(array<i32, 2>()[i], v.z, false);",
+        "let v = vec2<i32>(4, 6); let w = vec3<i32>(y[i], v.x, v.y) * y[0]; y[i] = w.x + i32(N);",
+        "let v = clamp(vec2<i32>(), vec2<i32>(-60), vec2<i32>(60));
+         switch y[i] { case 1: { y[i] = dot(vec3<i32>(0, 4, y[0]), vec3<i32>(v.x, 0, 0)); } default: {} }",
+        "let c = true; let a = 3; let b = 4; y[i] = y[0] + select(a, b, c); y[0] = select(b, a, c);",
+    ] {
+        let code = format!(
+            "override N: u32 = 8; @group(0) @binding(0) var<storage, read_write> y: array<i32>;
+             @compute @workgroup_size(N) fn k(@builtin(local_invocation_index) i: u32) {{ {body} }}"
+        );
+        let program = Program::parse(&code, "k.wgsl", &Specialisation::default()).unwrap();
+        for checks in [Checks::Bounded, Checks::Unchecked] {
+            program.spirv(checks).unwrap_or_else(|error| panic!("{body}: {error}"));
+        }
+        program.c(Dialect::Host, Checks::Bounded).unwrap();
+    }
+}
+
+#[test]
 fn wrong_constants_are_refused_with_the_reason() {
     let of = |name: &str, value: &str| {
         let code = kernel(

@@ -1,11 +1,12 @@
 //! Statements, for all work-items that take them.
 
 use naga::{
-    AtomicFunction, Barrier, Block, BuiltIn, Expression, Function, Handle, Statement, SwitchValue, TypeInner,
+    AtomicFunction, Barrier, Block, BuiltIn, Expression, Function, Handle, Statement, SwitchValue, Type,
+    TypeInner,
 };
 use runtime_kernel::naga;
 
-use super::evaluate::{Column, Frame, Types};
+use super::evaluate::{Column, Frame, Pointer, Types};
 use super::memory::{Memory, Use};
 use super::scalar::{binary, integer};
 use super::{Interpreter, Invalid};
@@ -232,10 +233,15 @@ impl<'a> Interpreter<'a> {
                 let (module, info) = (self.module, self.info);
                 let columns = arguments.iter().map(|handle| frame.values[handle.index()].clone());
                 let columns: Option<Vec<_>> = columns.collect();
-                let columns = columns.ok_or(Invalid::unknown("an argument"))?;
+                let mut columns = columns.ok_or(Invalid::unknown("an argument"))?;
                 let callee = &module.functions[*function];
+                let kept = self.memories.len();
+                for (column, declared) in columns.iter_mut().zip(&callee.arguments) {
+                    self.find_lost(column, declared.ty)?;
+                }
                 let inner = Frame::new(&callee.expressions, Types::Function(&info[*function]), columns);
                 let value = self.call(callee, inner, &active)?;
+                self.memories.truncate(kept);
                 if let (Some(result), Some(value)) = (result, value) {
                     self.keep(frame, *result, &value, &active);
                 }
@@ -243,6 +249,21 @@ impl<'a> Interpreter<'a> {
             other => return Err(Invalid::unknown(&format!("statement {other:?}"))),
         }
         Ok(Flow { on: active, ..Flow::default() })
+    }
+
+    /// Has the pointers of an argument that are out of range point at zeros, which the called function may change.
+    fn find_lost(&mut self, column: &mut Column, ty: Handle<Type>) -> Result<(), Invalid> {
+        let &TypeInner::Pointer { base, .. } = self.inner(ty) else { return Ok(()) };
+        let Column::Pointers(pointers) = column else { return Ok(()) };
+        if pointers.iter().all(|pointer| !pointer.lost) {
+            return Ok(());
+        }
+        let width = self.width(self.inner(base))?;
+        let memory = self.memories.len();
+        self.memories.push(Memory::private(vec![0; width * self.lanes], width));
+        let lost = pointers.iter_mut().filter(|pointer| pointer.lost);
+        lost.for_each(|pointer| *pointer = Pointer { memory, ..Pointer::default() });
+        Ok(())
     }
 
     fn store(
