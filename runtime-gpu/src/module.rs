@@ -393,6 +393,8 @@ fn load_text(primary: &Primary, mut code: Vec<u8>) -> Result<abi::Module> {
     load(primary, text.as_ptr().cast(), &mut vec![0; LOG_BYTES])
 }
 
+/// Loads code. The driver may wait for running kernels meanwhile, and holds up every other call of the context as long
+/// (seen in stacks on an H200, driver 580.159: `cuLaunchKernel` waits for a lock that this call holds).
 fn load(primary: &Primary, code: *const c_void, log: &mut [u8]) -> Result<abi::Module> {
     let _current = primary.enter()?;
     let mut module = abi::Module::NULL;

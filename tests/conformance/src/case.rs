@@ -58,6 +58,9 @@ pub(crate) enum Need {
     Option(&'static str),
     /// That the backend's table can be had once more, to put a layer over it.
     Library,
+    /// That no other case runs meanwhile: a driver may hold up a launch while another thread loads code or frees memory,
+    /// which wait for running kernels (NVIDIA's do), and memory in use is counted for the whole process.
+    Alone,
 }
 
 /// A case.
@@ -72,6 +75,11 @@ impl Case {
     /// Whether it launches kernels of the suite on queues.
     pub(crate) fn launches(&self) -> bool {
         self.needs.iter().any(|need| matches!(need, Need::Kernel(_)))
+    }
+
+    /// Whether no other case may run meanwhile.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.needs.iter().any(|need| matches!(need, Need::Alone))
     }
 
     /// What the device lacks for it; empty when it can be run.
@@ -123,6 +131,7 @@ impl Need {
         let info = context.info();
         let embedded = info.kind == DeviceKind::Embedded;
         let (there, missing) = match *self {
+            Self::Alone => return None,
             Self::Queues => (!embedded, Missing::Kind("queues".to_owned())),
             Self::Kind(kind) => (info.kind == kind, Missing::Kind(format!("the kind {kind:?}"))),
             Self::Capability(bits) => {

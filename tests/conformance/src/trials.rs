@@ -1,6 +1,6 @@
 //! From devices and cases to the trials that the test runner runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
@@ -16,6 +16,9 @@ use crate::topics::TOPICS;
 
 /// No case takes this long; one that does hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Held by every case that runs; by one that needs it for itself alone.
+static TURN: RwLock<()> = RwLock::new(());
 
 /// Everything that is reported: a trial per device and case, and one for whatever could not be tested. What becomes of
 /// the cases is noted in `records`.
@@ -73,7 +76,15 @@ fn outcome(
     if !missing.is_empty() {
         return Outcome::Missing(missing);
     }
-    conclude(perform(context.clone(), case, thread, DEADLINE).into(), exception)
+    let run = || perform(context.clone(), case, thread, DEADLINE);
+    let ending = if case.is_alone() {
+        let _turn = TURN.write();
+        run()
+    } else {
+        let _turn = TURN.read();
+        run()
+    };
+    conclude(ending.into(), exception)
 }
 
 /// Turns a verdict into an outcome, in the light of what was expected.

@@ -11,8 +11,9 @@ cases! {
     [Need::Queues] => sizes_round_trip, odd_numbers_of_bytes_round_trip, zero_size_tensors_work, every_dtype_round_trips,
         every_space_holds_data, an_unknown_space_is_refused, a_wrong_alignment_is_refused,
         an_overflowing_shape_is_refused, an_allocation_failure_is_an_error, the_limit_of_an_allocation_is_kept, memory_usage_is_plausible,
-        usage_of_an_unknown_space_is_refused, many_small_tensors_are_apart, freed_memory_comes_back,
+        usage_of_an_unknown_space_is_refused, many_small_tensors_are_apart,
         allocates_from_many_threads, huge_pages_work_or_say_why;
+    [Need::Queues, Need::Alone] => freed_memory_comes_back;
     [Need::HostVisible] => alignment_is_kept, a_map_sees_what_was_written, what_a_map_writes_is_seen,
         a_map_of_a_view_is_its_part, maps_exclude_each_other;
     [Need::Queues, Need::Option("out_of_memory_after_bytes")] => exhausted_memory_is_an_error_and_no_end,
@@ -156,7 +157,7 @@ fn many_small_tensors_are_apart(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// 2.5 GiB in all, of which at most half may be left in use: others may allocate meanwhile, and what is freed is kept for a while.
+/// 2.5 GiB in all, of which at most half may be left in use: what is freed is kept for a while.
 fn freed_memory_comes_back(context: &Context) -> Verdict {
     const BYTES: usize = 16 << 20;
     const ROUNDS: usize = 160;
