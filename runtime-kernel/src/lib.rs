@@ -72,7 +72,7 @@ mod tokens;
 mod uniformity;
 mod zeroing;
 
-pub use c::CCode;
+pub use c::{CCode, REJECTED};
 pub use features::Feature;
 pub use interface::{Interface, Override, Scalar, Tensor};
 pub use lowering::wgsl;

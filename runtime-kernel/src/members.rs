@@ -5,7 +5,7 @@ use naga::{FastHashMap, Span};
 use runtime_core::Result;
 
 use crate::program::{failed, place};
-use crate::tokens::tokens;
+use crate::tokens::Token;
 
 /// Words of a structure, three for each member, with those of the types that it names.
 const MOST_MEMBERS: u64 = 10_000;
@@ -14,10 +14,12 @@ const MOST_VALUES: u64 = 200_000;
 /// Words of all constants, each as often as it is named.
 const MOST_COPIES: u64 = 8_000_000;
 
+/// Checks the declarations of `code`, whose tokens are given.
+///
 /// # Errors
 /// `CompileFailed` for a structure or constant that is larger than any honest one.
-pub(crate) fn check(code: &str, path: &str) -> Result<()> {
-    let graph = Graph::of(code);
+pub(crate) fn check(tokens: &[Token<'_>], code: &str, path: &str) -> Result<()> {
+    let graph = Graph::of(tokens);
     for declaration in &graph.list {
         let most = if declaration.is_constant { MOST_VALUES } else { MOST_MEMBERS };
         if declaration.size > most {
@@ -33,7 +35,7 @@ pub(crate) fn check(code: &str, path: &str) -> Result<()> {
         return Ok(());
     }
     let mut copies = 0u64;
-    for token in tokens(code) {
+    for token in tokens {
         copies = copies.saturating_add(graph.constant(token.text));
         if copies > MOST_COPIES {
             let (name, place) = (token.text, place(code, path, token.span()));
@@ -62,8 +64,8 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    fn of(code: &'a str) -> Self {
-        let list = declarations(code);
+    fn of(tokens: &[Token<'a>]) -> Self {
+        let list = declarations(tokens);
         let mut names: FastHashMap<_, Vec<_>> = FastHashMap::default();
         for (index, declaration) in list.iter().enumerate() {
             names.entry(declaration.name).or_default().push(index);
@@ -123,9 +125,9 @@ fn is_word(text: &str) -> bool {
     !text.starts_with(|first: char| first.is_ascii_punctuation() && first != '_')
 }
 
-fn declarations(code: &str) -> Vec<Declaration<'_>> {
+fn declarations<'a>(tokens: &[Token<'a>]) -> Vec<Declaration<'a>> {
     let mut list = Vec::new();
-    let mut all = tokens(code);
+    let mut all = tokens.iter();
     while let Some(token) = all.next() {
         let end = match token.text {
             "struct" => "}",
@@ -153,6 +155,11 @@ fn declarations(code: &str) -> Vec<Declaration<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokens::tokens;
+
+    fn checked(code: &str) -> Result<()> {
+        check(&tokens(code).collect::<Vec<_>>(), code, "a.wgsl")
+    }
 
     fn doubled(times: usize) -> String {
         let double = |n: usize| format!("struct S{} {{ a: S{n}, b: B{n} }}\nalias B{n} = S{n};\n", n + 1);
@@ -161,34 +168,33 @@ mod tests {
 
     #[test]
     fn structures_of_structures_are_counted() {
-        assert!(check(&doubled(10), "").is_ok());
-        let error = check(&doubled(30), "a.wgsl").unwrap_err();
+        assert!(checked(&doubled(10)).is_ok());
+        let error = checked(&doubled(30)).unwrap_err();
         assert!(error.to_string().starts_with("a.wgsl:"), "{error}");
         assert!(error.to_string().contains("of at most 10000"), "{error}");
-        assert!(check("struct A { b: B } struct B { a: A, b: A } struct", "").is_ok(), "a cycle is naga's");
+        assert!(checked("struct A { b: B } struct B { a: A, b: A } struct").is_ok(), "a cycle is naga's");
         let long = format!("struct L {{ {} }}", (0..3000).map(|n| format!("m{n}: u32,")).collect::<String>());
-        assert!(check(&long, "").is_ok());
+        assert!(checked(&long).is_ok());
     }
 
     #[test]
     fn constants_of_constants_are_counted_and_their_uses() {
         let double = |n: usize| format!("const c{} = array(c{n}, c{n});\n", n + 1);
         let doubled = |times| format!("const c0 = 1;\n{}", (0..times).map(double).collect::<String>());
-        assert!(check(&doubled(12), "").is_ok());
-        let error = check(&doubled(30), "a.wgsl").unwrap_err().to_string();
+        assert!(checked(&doubled(12)).is_ok());
+        let error = checked(&doubled(30)).unwrap_err().to_string();
         assert!(error.starts_with("a.wgsl:") && error.contains("of at most 200000"), "{error}");
         let hidden = "fn f() { const c29 = 1; const c30 = 1; }";
-        assert!(check(&format!("{}{hidden}", doubled(30)), "").is_err());
+        assert!(checked(&format!("{}{hidden}", doubled(30))).is_err());
         let table = format!("const t = array({});\n", "1u, ".repeat(10_000));
-        assert!(check(&format!("{table}fn f() {{ {} }}", "x = t[i];".repeat(500)), "").is_ok());
-        let often =
-            check(&format!("{table}fn f() {{ {} }}", "x = t[1];\n".repeat(3000)), "a.wgsl").unwrap_err();
+        assert!(checked(&format!("{table}fn f() {{ {} }}", "x = t[i];".repeat(500))).is_ok());
+        let often = checked(&format!("{table}fn f() {{ {} }}", "x = t[1];\n".repeat(3000))).unwrap_err();
         assert!(often.to_string().contains("\"t\" is too large a constant"), "{often}");
     }
 
     #[test]
     fn a_long_chain_takes_no_stack() {
         let chain = |n: usize| format!("struct S{n} {{ a: S{} }}\n", n + 1);
-        assert!(check(&(0..3000).map(chain).collect::<String>(), "").is_ok());
+        assert!(checked(&(0..3000).map(chain).collect::<String>()).is_ok());
     }
 }

@@ -29,22 +29,26 @@ pub(crate) enum Depth {
     Deep,
 }
 
+/// How much stack a text needs, and its tokens.
+///
 /// # Errors
 /// `CompileFailed` for a text that is larger or nested deeper than any honest one.
-pub(crate) fn depth(code: &str, path: &str) -> Result<Depth> {
+pub(crate) fn read<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'a>>)> {
     if code.len() > MOST_BYTES {
         return Err(failed(format!("the text has {} bytes, more than {MOST_BYTES}", code.len())));
     }
     let mut nest = Nest { open: vec![0], ..Nest::default() };
+    let mut all = Vec::new();
     let mut list = tokens(code).peekable();
     while let Some(token) = list.next() {
         nest.take(&token, list.peek().is_some_and(|next| next.text == "else"));
         if let Some(what) = nest.beyond() {
             return Err(failed(format!("{}: {what}; split it", place(code, path, token.span()))));
         }
+        all.push(token);
     }
     let shallow = nest.deepest <= SHALLOW_LEVELS && nest.declarations <= SHALLOW_DECLARATIONS;
-    Ok(if shallow { Depth::Shallow } else { Depth::Deep })
+    Ok((if shallow { Depth::Shallow } else { Depth::Deep }, all))
 }
 
 fn failed(message: String) -> Error {
@@ -149,7 +153,7 @@ mod tests {
     use super::*;
 
     fn of(code: &str) -> Option<Depth> {
-        depth(code, "").ok()
+        read(code, "").ok().map(|(depth, _)| depth)
     }
 
     #[test]
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_message_has_the_place() {
-        let error = depth(&format!("\n\n{}", "(".repeat(2000)), "a.wgsl").unwrap_err();
+        let error = read(&format!("\n\n{}", "(".repeat(2000)), "a.wgsl").unwrap_err();
         assert!(error.to_string().starts_with("a.wgsl:3: nested too deep"), "{error}");
     }
 }

@@ -76,8 +76,8 @@ impl Program {
         let code = code.strip_prefix('\u{feff}').unwrap_or(code);
         let code = source::with_element(code, path, specialisation.element)?;
         let code = source::without_subgroups(&code);
-        let depth = nesting::depth(&code, path)?;
-        members::check(&code, path)?;
+        let (depth, tokens) = nesting::read(&code, path)?;
+        members::check(&tokens, &code, path)?;
         contain::step("reading the kernel", depth, || parse::program(&code, path, depth, specialisation))
     }
 

@@ -83,6 +83,10 @@ use crate::program::{Checks, Dialect, Program};
 use crate::proof::bounds::AllBounds;
 use crate::zeroing;
 
+/// What the line of C for the host begins with that says why an entry point has its plain form: the schedule that was made of it
+/// is not right. For tests and fuzzing, where schedules are verified.
+pub const REJECTED: &str = "/* plain: ";
+
 /// A program in a C-family language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CCode {

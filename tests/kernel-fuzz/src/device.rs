@@ -14,7 +14,7 @@ use runtime_core::{
     Arg, CommonRuntime, DType, ErrorKind, Geometry, Lowering, ModuleSource, Options, Placement, Queue,
     QueueOptions, Runtime, Tensor,
 };
-use runtime_kernel::naga;
+use runtime_kernel::{REJECTED, naga};
 
 use crate::case::{Case, Launch};
 use crate::guarded::Guarded;
@@ -210,7 +210,7 @@ impl Device {
 fn verified() -> Arc<dyn Lowering> {
     changed(None, |_, _, lowered| {
         let text = std::str::from_utf8(&lowered.code).unwrap_or_default();
-        match text.lines().find(|line| line.starts_with("/* plain: ")) {
+        match text.lines().find(|line| line.starts_with(REJECTED)) {
             None => Ok(()),
             Some(why) => {
                 let message = format!("a schedule was rejected: {why}");

@@ -13,6 +13,7 @@ use super::schedule::{Form, Schedule};
 use super::stack;
 use super::steps::{Condition, Step, Steps};
 use super::verify::{Rejected, verify};
+use crate::c::REJECTED;
 use crate::c::lines::Lines;
 use crate::c::plan::Plan;
 use crate::c::statement::{Printer, case_label};
@@ -87,7 +88,7 @@ pub(in crate::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<Strin
         loops: Vec::new(),
     };
     if let Some(why) = rejected {
-        entry.printer.writer.functions.push_str(&format!("\n/* plain: {why} */\n"));
+        entry.printer.writer.functions.push_str(&format!("\n{REJECTED}{why} */\n"));
     }
     entry.write(index)
 }

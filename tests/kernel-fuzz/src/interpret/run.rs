@@ -229,26 +229,36 @@ impl<'a> Interpreter<'a> {
             Statement::WorkGroupUniformLoad { pointer, result } => {
                 self.uniform_load(frame, *pointer, *result, &active)?;
             }
-            Statement::Call { function, arguments, result } => {
-                let (module, info) = (self.module, self.info);
-                let columns = arguments.iter().map(|handle| frame.values[handle.index()].clone());
-                let columns: Option<Vec<_>> = columns.collect();
-                let mut columns = columns.ok_or(Invalid::unknown("an argument"))?;
-                let callee = &module.functions[*function];
-                let kept = self.memories.len();
-                for (column, declared) in columns.iter_mut().zip(&callee.arguments) {
-                    self.find_lost(column, declared.ty)?;
-                }
-                let inner = Frame::new(&callee.expressions, Types::Function(&info[*function]), columns);
-                let value = self.call(callee, inner, &active)?;
-                self.memories.truncate(kept);
-                if let (Some(result), Some(value)) = (result, value) {
-                    self.keep(frame, *result, &value, &active);
-                }
-            }
+            Statement::Call { .. } => self.enter(frame, statement, &active)?,
             other => return Err(Invalid::unknown(&format!("statement {other:?}"))),
         }
         Ok(Flow { on: active, ..Flow::default() })
+    }
+
+    /// Calls a function.
+    fn enter(
+        &mut self,
+        frame: &mut Frame<'a>,
+        statement: &'a Statement,
+        active: &[u32],
+    ) -> Result<(), Invalid> {
+        let Statement::Call { function, arguments, result } = statement else { return Ok(()) };
+        let (module, info) = (self.module, self.info);
+        let columns = arguments.iter().map(|handle| frame.values[handle.index()].clone());
+        let columns: Option<Vec<_>> = columns.collect();
+        let mut columns = columns.ok_or(Invalid::unknown("an argument"))?;
+        let callee = &module.functions[*function];
+        let kept = self.memories.len();
+        for (column, declared) in columns.iter_mut().zip(&callee.arguments) {
+            self.find_lost(column, declared.ty)?;
+        }
+        let inner = Frame::new(&callee.expressions, Types::Function(&info[*function]), columns);
+        let value = self.call(callee, inner, active)?;
+        self.memories.truncate(kept);
+        if let (Some(result), Some(value)) = (result, value) {
+            self.keep(frame, *result, &value, active);
+        }
+        Ok(())
     }
 
     /// Has the pointers of an argument that are out of range point at zeros, which the called function may change.
