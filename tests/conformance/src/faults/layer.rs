@@ -6,6 +6,8 @@
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use runtime_core::abi::{
     self, AllocateRequest, Allocation, Arg, BackendTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode,
@@ -31,6 +33,9 @@ struct Below {
 }
 
 static BELOW: OnceLock<Below> = OnceLock::new();
+
+/// Work of the cases lasts no longer, unless it waits for the case itself.
+const LONGEST_WORK: Duration = Duration::from_millis(500);
 
 /// Puts the layer over a backend; the first one of the process stays.
 pub(super) fn over(theirs: &'static BackendTable) -> &'static BackendTable {
@@ -77,6 +82,8 @@ struct Launches((Kind, Handle), (Kind, Handle), *const Launch);
 struct Runs(Launches);
 /// Uses a queue and the buffers of both sides.
 struct CopiesRows((Kind, Handle), *const RowCopy);
+/// Submits work to a queue.
+struct Submits<A>(Handle, Place, A);
 /// Claims an idle queue: a refusal is no error.
 struct Claims(Handle);
 /// Says why a queue failed: a refusal gives no reason.
@@ -172,6 +179,37 @@ impl Around<Status> for Runs {
             Some(kind) if status.is_null() => refusal(name, kind),
             _ => status,
         }
+    }
+}
+
+impl<A: Around<Status>> Around<Status> for Submits<A> {
+    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        let Self(queue, place, inner) = self;
+        let status = inner.around(name, call);
+        if status.is_null() && liar::is_denied() {
+            outlast(queue, place.ticket);
+        }
+        status
+    }
+}
+
+/// Waits for the end of work that is about to be denied: core gives back what such work uses, and nobody could bear work that
+/// goes on.
+fn outlast(queue: Handle, ticket: u64) {
+    let Some((flush, poll)) = BELOW.get().and_then(|below| below.queue.flush.zip(below.queue.poll)) else {
+        return;
+    };
+    let deadline = Instant::now() + LONGEST_WORK;
+    // SAFETY: the queue is open, as the call that was made of it has just ended.
+    let mut status = unsafe { flush(queue) };
+    while status.is_null() && Instant::now() < deadline {
+        let mut progress = Progress::default();
+        // SAFETY: as above.
+        status = unsafe { poll(queue, &raw mut progress) };
+        if progress.completed >= ticket {
+            return;
+        }
+        thread::sleep(Duration::from_micros(100));
     }
 }
 
@@ -295,15 +333,15 @@ layer! {
     queue: QueueTable {
         open(device: Handle, options: *const QueueOptions, out: *mut Handle) -> Status = Opens(Kind::Queue, device_of(device), out);
         close(queue: Handle) = Closes(Kind::Queue, queue);
-        launch(queue: Handle, place: Place, kernel: Handle, launch: *const Launch) -> Status = Launches(queue_of(queue), kernel_of(kernel), launch);
+        launch(queue: Handle, place: Place, kernel: Handle, launch: *const Launch) -> Status = Submits(queue, place, Launches(queue_of(queue), kernel_of(kernel), launch));
         claim(queue: Handle, ticket: u64) -> u32 = Claims(queue);
         run(queue: Handle, ticket: u64, kernel: Handle, launch: *const Launch) -> Status = Runs(Launches(queue_of(queue), kernel_of(kernel), launch));
-        write(queue: Handle, place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64) -> Status = Uses([queue_of(queue), buffer_of(destination)]);
-        read(queue: Handle, place: Place, source: Handle, offset: u64, destination: *mut u8, bytes: u64) -> Status = Uses([queue_of(queue), buffer_of(source)]);
-        copy(queue: Handle, place: Place, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64) -> Status = Uses([queue_of(queue), buffer_of(destination), buffer_of(source)]);
-        fill(queue: Handle, place: Place, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32) -> Status = Uses([queue_of(queue), buffer_of(destination)]);
-        empty(queue: Handle, place: Place) -> Status = Uses([queue_of(queue)]);
-        timestamp(queue: Handle, place: Place) -> Status = Uses([queue_of(queue)]);
+        write(queue: Handle, place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64) -> Status = Submits(queue, place, Uses([queue_of(queue), buffer_of(destination)]));
+        read(queue: Handle, place: Place, source: Handle, offset: u64, destination: *mut u8, bytes: u64) -> Status = Submits(queue, place, Uses([queue_of(queue), buffer_of(source)]));
+        copy(queue: Handle, place: Place, destination: Handle, destination_offset: u64, source: Handle, source_offset: u64, bytes: u64) -> Status = Submits(queue, place, Uses([queue_of(queue), buffer_of(destination), buffer_of(source)]));
+        fill(queue: Handle, place: Place, destination: Handle, offset: u64, bytes: u64, pattern: *const u8, pattern_bytes: u32) -> Status = Submits(queue, place, Uses([queue_of(queue), buffer_of(destination)]));
+        empty(queue: Handle, place: Place) -> Status = Submits(queue, place, Uses([queue_of(queue)]));
+        timestamp(queue: Handle, place: Place) -> Status = Submits(queue, place, Uses([queue_of(queue)]));
         read_timestamp(queue: Handle, ticket: u64, out: *mut u64) -> Status = Uses([queue_of(queue)]);
         mark(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
         flush(queue: Handle) -> Status = Uses([queue_of(queue)]);
@@ -311,13 +349,13 @@ layer! {
         wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status = Uses([queue_of(queue)]);
         wait_for(queue: Handle, other: Handle, ticket: u64) -> Status = Uses([queue_of(queue), queue_of(other)]);
         failure(queue: Handle) -> Status = Tells(queue);
-        copy_rows(queue: Handle, place: Place, rows: *const RowCopy) -> Status = CopiesRows(queue_of(queue), rows);
+        copy_rows(queue: Handle, place: Place, rows: *const RowCopy) -> Status = Submits(queue, place, CopiesRows(queue_of(queue), rows));
         finish(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
     }
     graph: GraphTable {
         instantiate(device: Handle, nodes: *const *const GraphNode, count: usize, out: *mut Handle) -> Status = Opens(Kind::Graph, device_of(device), out);
         update(graph: Handle, node: u32, launch: *const Launch) -> Status = Launches(graph_of(graph), kernel_of(NOTHING), launch);
-        replay(queue: Handle, place: Place, graph: Handle) -> Status = Uses([queue_of(queue), graph_of(graph)]);
+        replay(queue: Handle, place: Place, graph: Handle) -> Status = Submits(queue, place, Uses([queue_of(queue), graph_of(graph)]));
         close(graph: Handle) = Closes(Kind::Graph, graph);
     }
     embedded: EmbeddedTable {

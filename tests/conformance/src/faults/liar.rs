@@ -31,6 +31,11 @@ pub(super) fn is_skipped() -> bool {
     matches!(LIE.get(), Some(Lie::Silent | Lie::Number | Lie::Blank | Lie::Broken))
 }
 
+/// Whether the call under way is made, and an error returned nevertheless.
+pub(super) fn is_denied() -> bool {
+    LIE.get() == Some(Lie::Anyway)
+}
+
 /// The lie of the call that ends.
 pub(super) fn take() -> Option<Lie> {
     LIE.take()
