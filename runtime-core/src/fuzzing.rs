@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::{Result, manifest};
+use crate::Result;
+use crate::plugin::manifest;
 
 /// Reads the manifest of a library without loading the library.
 ///

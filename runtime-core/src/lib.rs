@@ -244,87 +244,49 @@
 //! `serde`: [`Measurement`] and what it holds can be serialised.
 
 pub mod abi;
-mod accelerator;
-mod argument;
-mod array;
-mod atomic_file;
 pub mod backend;
-mod brief;
-mod buffer;
-mod common_runtime;
-mod copy;
-mod description;
+mod code;
 mod device;
-mod device_info;
-mod directory;
-pub mod dlpack;
-mod dtype;
-mod embedded;
 mod error;
 mod evaluate;
-mod event;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
-mod geometry;
 mod graph;
-mod graves;
-mod hazards;
-mod host;
-mod instance;
-mod kernel;
-mod layout;
-mod lifecycle;
-mod loader;
-mod log;
-mod lowering;
-mod manifest;
-mod module;
-mod negotiate;
-mod npy;
-mod options;
-mod pieces;
-mod platform;
+mod memory;
+mod model;
+mod plugin;
+mod process;
 mod queue;
-mod report;
-mod rows;
 mod runtime;
-mod safetensors;
-mod search;
-mod selector;
-mod submit;
 mod tensor;
-mod timeline;
-mod transfer;
-mod view;
-mod waiter;
 
-pub use self::safetensors::{Safetensors, StoredTensor};
-pub use accelerator::AcceleratorDevice;
-pub use argument::{Access, Arg, ArgKind, Scalar};
-pub use array::HostArray;
-pub use atomic_file::AtomicFile;
 #[doc(inline)]
 pub use backend::{KernelInfo, Param, QueueOptions, RunReport};
-pub use buffer::Placement;
-pub use common_runtime::CommonRuntime;
-pub use device_info::{
-    Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry,
-};
-pub use dtype::{DType, DTypeClass, Element};
-pub use embedded::EmbeddedDevice;
+pub use code::kernel::Kernel;
+pub use code::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, Portable};
+pub use code::module::{CodeFormat, Module, ModuleSource};
+pub use device::accelerator::AcceleratorDevice;
+pub use device::common_runtime::CommonRuntime;
+pub use device::embedded::EmbeddedDevice;
+pub use device::host::Host;
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
-pub use event::Event;
-pub use geometry::{Dim3, Geometry, Occupancy};
 pub use graph::{ExecutableGraph, Graph};
-pub use host::Host;
-pub use kernel::Kernel;
-pub use lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, Portable};
-pub use module::{CodeFormat, Module, ModuleSource};
-pub use options::{OptionScope, OptionSpec, Options, Value, suggest};
+pub use memory::buffer::Placement;
+pub use memory::host_view::{HostView, HostViewMut};
+pub use model::device_info::{
+    Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry,
+};
+pub use model::dtype::{DType, DTypeClass, Element};
+pub use model::geometry::{Dim3, Geometry, Occupancy};
+pub use model::options::{OptionScope, OptionSpec, Options, Value, suggest};
+pub use plugin::load_report::{LoadReport, Outcome, Stage};
 pub use queue::Queue;
-pub use report::{LoadReport, Outcome, Stage};
+pub use queue::arg::{Access, Arg, ArgKind, Scalar};
+pub use queue::event::Event;
 pub use runtime::{Runtime, RuntimeBuilder, Target};
-pub use tensor::Tensor;
-pub use view::{HostView, HostViewMut};
+pub use tensor::atomic_file::AtomicFile;
+pub use tensor::host_array::HostArray;
+pub use tensor::safetensors::{Safetensors, StoredTensor};
+pub use tensor::{Tensor, dlpack};

@@ -4,7 +4,7 @@
 //! same time, except `poll`, `wait`, `finish`, `failure` and `run`, which it calls without holding the queue's lock.
 //! A device that declares `CAP_SERIAL` is called by one thread at a time.
 
-use crate::negotiate::Missing;
+use crate::plugin::negotiate::Missing;
 
 use super::{
     AllocateRequest, Allocation, Arg, DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo, Launch,

@@ -2,7 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::{Error, ErrorKind, Result, platform};
+use crate::plugin::platform;
+use crate::{Error, ErrorKind, Result};
 
 /// Checks the bytes of a shared library: of this machine, and whole. A truncated one would end the process when it is
 /// touched.

@@ -39,7 +39,7 @@ pub use linked::LinkedBackend;
 pub use log::{Level, Log};
 pub use temporary::TemporaryFolder;
 
-pub use crate::platform::{cache_folder, is_privileged};
+pub use crate::plugin::platform::{cache_folder, is_privileged};
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
 //! The contents of a tensor: in and out of it, from and to the program's memory.
 
-use crate::array::HostArray;
-use crate::buffer::Buffer;
 use crate::device::with_exclusive;
-use crate::{Access, DType, Element, Error, ErrorKind, Result, Tensor, transfer};
+use crate::memory::blocking_copy;
+use crate::memory::buffer::Buffer;
+use crate::tensor::host_array::HostArray;
+use crate::{Access, DType, Element, Error, ErrorKind, Result, Tensor};
 
 impl Tensor {
     /// Writes row-major elements; waits for what is in flight on the tensor.
@@ -131,7 +132,7 @@ impl Tensor {
     fn fill_elements(&self, pattern: &[u8]) -> Result<()> {
         let bytes = self.bytes();
         if self.is_contiguous() {
-            return self.overwrite(|buffer| transfer::fill(buffer, self.byte_offset(), bytes, pattern));
+            return self.overwrite(|buffer| blocking_copy::fill(buffer, self.byte_offset(), bytes, pattern));
         }
         let mut elements = self.host_memory(bytes, "fill")?;
         for piece in elements.chunks_exact_mut(pattern.len()) {
@@ -152,25 +153,25 @@ impl Tensor {
     /// Writes row-major bytes where the elements lie. The caller holds the hazards.
     fn write_placed(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
         if self.is_contiguous() {
-            return transfer::write(buffer, self.byte_offset(), bytes);
+            return blocking_copy::write(buffer, self.byte_offset(), bytes);
         }
         if let Some(rows) = self.rows()
-            && transfer::write_rows(buffer, &rows, bytes)?
+            && blocking_copy::write_rows(buffer, &rows, bytes)?
         {
             return Ok(());
         }
         let mut span = self.read_span(buffer)?;
         self.scatter(bytes, &mut span);
-        transfer::write(buffer, self.first_byte(), &span)
+        blocking_copy::write(buffer, self.first_byte(), &span)
     }
 
     /// Reads the elements as row-major bytes. The caller holds the hazards.
     fn read_placed(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
         if self.is_contiguous() {
-            return transfer::read(buffer, self.byte_offset(), bytes);
+            return blocking_copy::read(buffer, self.byte_offset(), bytes);
         }
         if let Some(rows) = self.rows()
-            && transfer::read_rows(buffer, &rows, bytes)?
+            && blocking_copy::read_rows(buffer, &rows, bytes)?
         {
             return Ok(());
         }
@@ -181,7 +182,7 @@ impl Tensor {
 
     fn read_span(&self, buffer: &Buffer) -> Result<Vec<u8>> {
         let mut span = self.host_memory(self.span_bytes(), "span")?;
-        transfer::read(buffer, self.first_byte(), &mut span)?;
+        blocking_copy::read(buffer, self.first_byte(), &mut span)?;
         Ok(span)
     }
 

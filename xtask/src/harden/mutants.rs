@@ -57,18 +57,28 @@ const LOWERING: &[Run] = &[
 ];
 
 const MODULES: [Module; 9] = [
-    Module { name: "hazards", package: "runtime-core", files: &["runtime-core/src/hazards.rs"], runs: CORE },
+    Module {
+        name: "hazards",
+        package: "runtime-core",
+        files: &["runtime-core/src/queue/hazards.rs"],
+        runs: CORE,
+    },
     Module {
         name: "timeline",
         package: "runtime-core",
-        files: &["runtime-core/src/timeline.rs"],
+        files: &["runtime-core/src/queue/timeline.rs"],
         runs: CORE,
     },
-    Module { name: "submit", package: "runtime-core", files: &["runtime-core/src/submit.rs"], runs: CORE },
+    Module {
+        name: "submit",
+        package: "runtime-core",
+        files: &["runtime-core/src/queue/submit.rs"],
+        runs: CORE,
+    },
     Module {
         name: "negotiate",
         package: "runtime-core",
-        files: &["runtime-core/src/negotiate.rs"],
+        files: &["runtime-core/src/plugin/negotiate.rs"],
         runs: &[("runtime-core", &["--lib"]), ("runtime-abi-tests", &[])],
     },
     Module {

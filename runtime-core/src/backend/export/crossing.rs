@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use crate::abi::{self, Handle};
-use crate::negotiate::copy_known;
+use crate::plugin::negotiate::copy_known;
 use crate::{Error, ErrorKind, Result};
 
 /// Gives an object to the other side.

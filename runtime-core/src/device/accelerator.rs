@@ -1,0 +1,51 @@
+//! Accelerators: memory spaces of their own, explicit transfers, queues, peers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::device::Device;
+use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
+use crate::{Evaluation, Measurement, Result, evaluate};
+
+/// A device with memory of its own: data reach it by explicit transfers.
+///
+/// Everything but its peers is in [`CommonRuntime`].
+#[derive(Debug)]
+pub struct AcceleratorDevice(pub(crate) Arc<Device>);
+
+impl Opened for AcceleratorDevice {
+    fn opened(&self) -> Shared<'_> {
+        Shared(&self.0)
+    }
+}
+
+#[async_trait]
+impl CommonRuntime for AcceleratorDevice {
+    async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
+        evaluate(self, evaluation).await
+    }
+
+    fn as_accelerator(&self) -> Option<&AcceleratorDevice> {
+        Some(self)
+    }
+}
+
+impl AcceleratorDevice {
+    /// Whether kernels of this device can use memory of `peer`, an opened device of the same backend.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    #[allow(unsafe_code, reason = "calls a function of a backend's table")]
+    pub fn can_access(&self, peer: &Self) -> Result<bool> {
+        if !Arc::ptr_eq(&self.0.instance, &peer.0.instance) {
+            return Ok(false);
+        }
+        let mut answer = 0;
+        // SAFETY: both devices are open and the out-parameter lives during the call.
+        self.0.call("peer_access", |calls, device| unsafe {
+            (calls.device.peer_access)(device, peer.0.handle, &raw mut answer)
+        })?;
+        Ok(answer == 1)
+    }
+}

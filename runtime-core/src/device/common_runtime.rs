@@ -1,0 +1,183 @@
+//! The trait that every opened device satisfies.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::device::Device;
+use crate::memory::buffer::Placement;
+use crate::{
+    AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Host, Measurement,
+    MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor, abi,
+};
+
+pub(crate) mod sealed {
+    use std::sync::Arc;
+
+    use crate::device::Device;
+
+    /// What only core's devices have.
+    pub trait Opened {
+        /// The shared part of an opened device.
+        fn opened(&self) -> Shared<'_>;
+    }
+
+    /// A device's shared part, for core alone.
+    #[derive(Debug)]
+    pub struct Shared<'a>(pub(crate) &'a Arc<Device>);
+}
+
+/// An opened device: identity, description, memory, code, queues, and timed evaluation.
+///
+/// Made by [`Runtime::open`](crate::Runtime::open); one of [`Host`], [`AcceleratorDevice`] and [`EmbeddedDevice`].
+/// Everything made from it keeps it open. All methods may be called from any thread.
+#[async_trait]
+pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
+    /// Name of the target: the first part of the device string, e.g. `cuda`.
+    fn target_name(&self) -> &str {
+        &self.opened().0.info.id.target
+    }
+
+    /// Name for people, e.g. `NVIDIA H200`.
+    fn device_name(&self) -> &str {
+        &self.opened().0.info.name
+    }
+
+    /// Architecture, e.g. `sm_90`, `x86-64-v4`.
+    fn device_arch(&self) -> &str {
+        &self.opened().0.info.arch
+    }
+
+    /// Target, index and sub-device; its `Display` is the device string.
+    fn device_id(&self) -> &DeviceId {
+        &self.opened().0.info.id
+    }
+
+    /// The whole description, with the limits that launches are checked against.
+    fn info(&self) -> &DeviceInfo {
+        &self.opened().0.info
+    }
+
+    /// The sub-devices of this device.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    fn sub_devices(&self) -> Result<Vec<DeviceInfo>> {
+        let id = self.device_id();
+        let own = |info: &DeviceInfo| info.id.index == id.index && info.id.sub.is_some() && id.sub.is_none();
+        Ok(self.opened().0.instance.devices()?.into_iter().filter(own).collect())
+    }
+
+    /// The other devices of the same backend, sub-devices not counted.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    fn sibling_devices(&self) -> Result<Vec<DeviceInfo>> {
+        let id = self.device_id();
+        let other = |info: &DeviceInfo| info.id.index != id.index && info.id.sub.is_none();
+        Ok(self.opened().0.instance.devices()?.into_iter().filter(other).collect())
+    }
+
+    /// Free and total bytes of a memory space.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a space that does not exist; `Unsupported` where the driver does not tell.
+    fn memory_usage(&self, space: &str) -> Result<MemoryUsage> {
+        memory_usage(self.opened().0, space)
+    }
+
+    /// Current clocks, temperature and energy.
+    ///
+    /// # Errors
+    /// `Unsupported` where the driver does not tell.
+    fn telemetry(&self) -> Result<Telemetry> {
+        telemetry(self.opened().0)
+    }
+
+    /// Allocates a row-major tensor. What it holds before it is written is unspecified: some bytes, which may be read and mean
+    /// nothing. On an embedded device it is described, filled from seed 0.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be.
+    fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
+        let device = self.opened().0;
+        let allocated = Tensor::allocate(device, dtype, shape, placement);
+        allocated.map_err(|error| error.in_operation("allocate").on_device(&device.name))
+    }
+
+    /// Loads code.
+    ///
+    /// # Errors
+    /// `CompileFailed` with the whole log; `Unsupported` for a format that the device does not accept, with those that
+    /// it does; `InvalidArgument` for a load option.
+    fn load(&self, source: &ModuleSource) -> Result<Module> {
+        Module::load(self.opened().0, source)
+    }
+
+    /// Makes a queue.
+    ///
+    /// # Errors
+    /// `OutOfResources`; `Unsupported` on an embedded device.
+    fn open_queue(&self, options: &QueueOptions) -> Result<Queue> {
+        Queue::open(self.opened().0, options)
+    }
+
+    /// Measures a kernel: validates, warms up, calibrates, samples. See [`Evaluation`].
+    ///
+    /// Windows that are timed by the host's clock block the thread, so that no executor is timed.
+    ///
+    /// # Errors
+    /// Whatever the launches say; a wrong result is no error but part of the measurement.
+    async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement>;
+
+    /// This device as the host, if it is.
+    fn as_host(&self) -> Option<&Host> {
+        None
+    }
+
+    /// This device as an accelerator, if it is.
+    fn as_accelerator(&self) -> Option<&AcceleratorDevice> {
+        None
+    }
+
+    /// This device as an embedded device, if it is.
+    fn as_embedded(&self) -> Option<&EmbeddedDevice> {
+        None
+    }
+}
+
+#[allow(unsafe_code, reason = "calls a function of a backend's table")]
+fn memory_usage(device: &Arc<Device>, space: &str) -> Result<MemoryUsage> {
+    let names: Vec<_> = device.info.spaces.iter().map(|space| space.name.as_str()).collect();
+    let index = names.iter().position(|name| *name == space).ok_or_else(|| {
+        Error::invalid(format!("memory space \"{space}\": {}", crate::suggest(space, &names)))
+            .in_operation("memory_usage")
+    })?;
+    let mut raw =
+        abi::MemoryUsage { struct_size: crate::end_of!(abi::MemoryUsage, total_bytes), ..Default::default() };
+    let index = u32::try_from(index).unwrap_or(u32::MAX);
+    // SAFETY: the device is open and the out-structure lives during the call.
+    device.call("memory_usage", |calls, device| unsafe {
+        (calls.device.memory_usage)(device, index, &raw mut raw)
+    })?;
+    Ok(MemoryUsage { free_bytes: raw.free_bytes, total_bytes: raw.total_bytes })
+}
+
+#[allow(unsafe_code, reason = "calls a function of a backend's table")]
+fn telemetry(device: &Arc<Device>) -> Result<Telemetry> {
+    let mut raw = abi::Telemetry {
+        struct_size: crate::end_of!(abi::Telemetry, energy_microjoules),
+        ..Default::default()
+    };
+    // SAFETY: the device is open and the out-structure lives during the call.
+    device.call("telemetry", |calls, device| unsafe { (calls.device.telemetry)(device, &raw mut raw) })?;
+    let valid = |bit: u32| raw.valid & bit != 0;
+    Ok(Telemetry {
+        clock_hz: valid(abi::TELEMETRY_CLOCK).then_some(raw.clock_hz),
+        memory_clock_hz: valid(abi::TELEMETRY_MEMORY_CLOCK).then_some(raw.memory_clock_hz),
+        temperature_millicelsius: valid(abi::TELEMETRY_TEMPERATURE).then_some(raw.temperature_millicelsius),
+        power_milliwatts: valid(abi::TELEMETRY_POWER).then_some(raw.power_milliwatts),
+        energy_microjoules: valid(abi::TELEMETRY_ENERGY).then_some(raw.energy_microjoules),
+    })
+}

@@ -1,0 +1,54 @@
+//! The host: memory is the program's own, code is native.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::device::Device;
+use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
+use crate::memory::buffer::Buffer;
+use crate::tensor::layout::Layout;
+use crate::{DType, Error, Evaluation, Measurement, Result, Tensor, evaluate};
+
+/// The host CPU as a device: its memory is the program's own, its code is native.
+///
+/// [`Queue::call`](crate::Queue::call) runs on the caller's thread when the queue is idle.
+#[derive(Debug)]
+pub struct Host(pub(crate) Arc<Device>);
+
+impl Opened for Host {
+    fn opened(&self) -> Shared<'_> {
+        Shared(&self.0)
+    }
+}
+
+#[async_trait]
+impl CommonRuntime for Host {
+    async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
+        evaluate(self, evaluation).await
+    }
+
+    fn as_host(&self) -> Option<&Host> {
+        Some(self)
+    }
+}
+
+impl Host {
+    /// Wraps memory of the program as a row-major tensor, without a copy.
+    ///
+    /// # Safety
+    /// `data` holds the elements, outlives the tensor, its views and all work on them, and is not used otherwise meanwhile.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a shape that cannot be, or a null pointer.
+    #[allow(unsafe_code, reason = "the caller vouches for foreign memory")]
+    pub unsafe fn import(&self, data: *mut u8, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        let bytes = crate::tensor::layout::checked_bytes(dtype, shape)?;
+        if data.is_null() && bytes != 0 {
+            return Err(Error::invalid("the memory to import is a null pointer").in_operation("import"));
+        }
+        // SAFETY: the caller's promise.
+        let buffer = unsafe { Buffer::import(&self.0, 0, data, bytes) }?;
+        Ok(Tensor::adopt(buffer, dtype, Layout::contiguous(shape)?))
+    }
+}

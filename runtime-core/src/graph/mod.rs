@@ -1,0 +1,487 @@
+//! Graphs: a queue's submissions, recorded and not run; instantiated once, replayed often.
+//!
+//! Recording happens in core: launches and the edges between them, no tickets. A device with native graphs builds one
+//! of explicit nodes; elsewhere a replay submits the recording again, and [`ExecutableGraph::is_native`] says so.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+
+use crate::abi::{self, Handle};
+use crate::device::Device;
+use crate::memory::buffer::Buffer;
+use crate::queue::RawLaunch;
+use crate::queue::arg::Value;
+use crate::queue::deferred_free::Remains;
+use crate::queue::event::Event;
+use crate::queue::submit::{Plan, Submitted, Uses};
+use crate::{Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, Queue, Result, Tensor};
+
+/// What has been recorded so far.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    nodes: Vec<Node>,
+    /// Per buffer: the last node that writes it, and those that read it since.
+    last: HashMap<usize, (Option<u32>, Vec<u32>)>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    work: Work,
+    dependencies: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+enum Work {
+    Launch { kernel: Kernel, geometry: Geometry, args: Vec<OwnedArg> },
+    Copy { destination: Tensor, source: Tensor },
+    Fill { tensor: Tensor, pattern: Vec<u8> },
+}
+
+#[derive(Clone, Debug)]
+enum OwnedArg {
+    /// How it is used, and whether the kernel knows its strides.
+    Tensor(Tensor, Access, bool),
+    Scalar(DType, u64),
+    Bytes(Vec<u8>),
+    Local(u64),
+}
+
+impl OwnedArg {
+    fn new(arg: &Arg<'_>) -> Self {
+        match arg.value {
+            Value::Tensor(tensor, access, strided) => Self::Tensor(tensor.clone(), access, strided),
+            Value::Scalar(dtype, bits) => Self::Scalar(dtype, bits),
+            Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            Value::Local(bytes) => Self::Local(bytes),
+        }
+    }
+
+    fn borrow(&self) -> Arg<'_> {
+        match self {
+            Self::Tensor(tensor, access, false) => Arg::tensor(tensor, *access),
+            Self::Tensor(tensor, access, true) => Arg::tensor(tensor, *access).strided(),
+            Self::Scalar(dtype, bits) => Arg::scalar_bits(*dtype, *bits),
+            Self::Bytes(bytes) => Arg::bytes(bytes),
+            Self::Local(bytes) => Arg::local(*bytes),
+        }
+    }
+}
+
+impl Node {
+    fn geometry(&self) -> Option<&Geometry> {
+        match &self.work {
+            Work::Launch { geometry, .. } => Some(geometry),
+            _ => None,
+        }
+    }
+}
+
+impl Work {
+    fn uses(&self) -> Vec<(&Tensor, Access)> {
+        match self {
+            Self::Launch { args, .. } => args
+                .iter()
+                .filter_map(|arg| match arg {
+                    OwnedArg::Tensor(tensor, access, _) => Some((tensor, *access)),
+                    _ => None,
+                })
+                .collect(),
+            Self::Copy { destination, source } => vec![(destination, Access::Write), (source, Access::Read)],
+            Self::Fill { tensor, .. } => vec![(tensor, Access::Write)],
+        }
+    }
+}
+
+impl Recording {
+    fn push(&mut self, work: Work) -> Result<()> {
+        let index =
+            u32::try_from(self.nodes.len()).map_err(|_| Error::invalid("a graph has at most 2^32 nodes"))?;
+        // All are checked before one is noted: what is refused leaves the order as it was.
+        for (tensor, access) in work.uses() {
+            if tensor.buffer("record")?.is_frozen() && access.writes() {
+                return Err(Error::invalid("a frozen tensor cannot be written"));
+            }
+        }
+        let mut dependencies = Vec::new();
+        for (tensor, access) in work.uses() {
+            let buffer = tensor.buffer("record")?;
+            let (writer, readers) = self.last.entry(Arc::as_ptr(buffer).addr()).or_default();
+            dependencies.extend(writer.filter(|&writer| writer != index));
+            if access.writes() {
+                dependencies.extend(readers.drain(..).filter(|&reader| reader != index));
+                *writer = Some(index);
+            } else {
+                readers.push(index);
+            }
+        }
+        dependencies.sort_unstable();
+        dependencies.dedup();
+        self.nodes.push(Node { work, dependencies });
+        Ok(())
+    }
+}
+
+impl Queue {
+    /// Begins recording: submissions are noted, not run, until [`Queue::end_recording`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the queue records already.
+    pub fn begin_recording(&self) -> Result<()> {
+        let mut submission = self.timeline.submission.lock();
+        if submission.recording.is_some() {
+            return Err(self.name(Error::invalid("the queue records already"), "begin_recording"));
+        }
+        submission.recording = Some(Box::default());
+        self.recording.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Ends recording; the queue runs its submissions again.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the queue does not record.
+    pub fn end_recording(&self) -> Result<Graph> {
+        let mut submission = self.timeline.submission.lock();
+        // Under the lock, as when it begins: both are about one recording.
+        self.recording.store(false, Ordering::Release);
+        let recording = submission.recording.take();
+        drop(submission);
+        let recording = recording
+            .ok_or_else(|| self.name(Error::invalid("the queue does not record"), "end_recording"))?;
+        Ok(Graph { nodes: recording.nodes, device: self.device.clone() })
+    }
+
+    pub(crate) fn record_launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+        if geometry.is_empty() {
+            // Graphs have no node for it.
+            return Err(Error::invalid("a launch of 0 groups cannot be recorded; leave it out"));
+        }
+        let args = args.iter().map(OwnedArg::new).collect();
+        self.record(Work::Launch { kernel: kernel.clone(), geometry: *geometry, args })
+    }
+
+    pub(crate) fn record_copy(&self, destination: &Tensor, source: &Tensor) -> Result<()> {
+        self.record(Work::Copy { destination: destination.clone(), source: source.clone() })
+    }
+
+    pub(crate) fn record_fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<()> {
+        self.record(Work::Fill { tensor: tensor.clone(), pattern: pattern.to_vec() })
+    }
+
+    fn record(&self, work: Work) -> Result<()> {
+        match &mut self.timeline.submission.lock().recording {
+            Some(recording) => recording.push(work),
+            None => Err(Error::invalid("the recording was ended by another thread")),
+        }
+        .map_err(|error| self.name(error, "record"))
+    }
+
+    /// Makes a recording executable on this queue's device.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a recording of another device; whatever the device says.
+    pub fn instantiate(&self, graph: &Graph) -> Result<ExecutableGraph> {
+        if !Arc::ptr_eq(&graph.device, &self.device) {
+            return Err(self.name(
+                Error::invalid(format!("the graph was recorded on {}", graph.device.name)),
+                "instantiate",
+            ));
+        }
+        let native = match self.device.info.capabilities.has(abi::CAP_GRAPHS) {
+            true => match build(&self.device, &graph.nodes) {
+                // A device may have graphs of some work only.
+                Err(error) if error.kind() == ErrorKind::Unsupported => None,
+                built => Some(built?),
+            },
+            false => None,
+        };
+        let (nodes, device) = (graph.nodes.clone(), self.device.clone());
+        let mut made =
+            ExecutableGraph { nodes, device, native, used: Vec::new(), submitting: Mutex::default() };
+        made.used = used(&made.nodes).map_err(|error| self.name(error, "instantiate"))?;
+        Ok(made)
+    }
+
+    /// Submits a whole graph. One ticket where graphs are native; else one per node, and the event is the last one's.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a graph of another device, or an empty one; as [`Queue::launch`].
+    pub fn replay(&self, graph: &ExecutableGraph) -> Result<Event> {
+        self.refuse_recording("replay")?;
+        if !Arc::ptr_eq(&graph.device, &self.device) {
+            return Err(self.name(Error::invalid(format!("the graph is of {}", graph.device.name)), "replay"));
+        }
+        if graph.nodes.is_empty() {
+            return Err(self.name(Error::invalid("the graph is empty"), "replay"));
+        }
+        match graph.native {
+            Some(native) => self.replay_native(graph, native),
+            None => self.resubmit(graph),
+        }
+    }
+
+    fn replay_native(&self, graph: &ExecutableGraph, native: Handle) -> Result<Event> {
+        let mut uses = Uses::default();
+        for (tensor, access) in &graph.used {
+            tensor
+                .buffer("replay")
+                .and_then(|buffer| uses.add(buffer, *access))
+                .map_err(|error| self.name(error, "replay"))?;
+        }
+        let replay = self.device.calls.graph.replay;
+        let plan = Plan { hold: true, ..Plan::default() };
+        let submitted = self.submit(&uses, plan, |_, queue, place| {
+            // Two queues may replay it at once; drivers forbid that for one graph.
+            let _one_at_a_time = graph.submitting.lock();
+            // SAFETY: the queue is open and the graph exists, as it is borrowed.
+            unsafe { replay(queue, place, native) }
+        });
+        let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) =
+            submitted.map_err(|error| self.name(error, "replay"))?;
+        Ok(Event::new(&self.timeline, ticket))
+    }
+
+    fn resubmit(&self, graph: &ExecutableGraph) -> Result<Event> {
+        let mut last: Option<Event> = None;
+        for node in &graph.nodes {
+            // An event that is held would be marked.
+            drop(last.take());
+            last = Some(match &node.work {
+                Work::Launch { kernel, geometry, args } => {
+                    let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
+                    self.launch(kernel, geometry, &args)?
+                }
+                Work::Copy { destination, source } => self.copy(destination, source)?,
+                Work::Fill { tensor, pattern } => self.fill(tensor, pattern)?,
+            });
+        }
+        last.ok_or_else(|| self.name(Error::invalid("the graph is empty"), "replay"))
+    }
+}
+
+/// Recorded work, not yet executable. Holds the tensors and kernels that it uses.
+///
+/// ```
+/// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let module = device.load(&unsafe { ModuleSource::native("null", "scale_f32\nsaxpy_f32") })?;
+/// # let (scale, saxpy) = (module.kernel("scale_f32")?, module.kernel("saxpy_f32")?);
+/// # let x = Tensor::from_slice(&*device, &[1], &[1.0f32])?;
+/// # let y = Tensor::from_slice(&*device, &[1], &[0.0f32])?;
+/// # let queue = device.open_queue(&QueueOptions::default())?;
+/// let (two, plain) = (Arg::scalar(2.0f32), Geometry::single());
+/// queue.begin_recording()?;
+/// queue.launch(&scale, &plain, &[Arg::read_write(&x), two])?; // x = 2 x
+/// queue.launch(&saxpy, &plain, &[Arg::read(&x), Arg::read_write(&y), two])?; // y = 2 x + y
+/// let graph = queue.end_recording()?;
+/// assert_eq!(graph.dependencies(1), Some(&[0][..]));
+///
+/// let mut work = queue.instantiate(&graph)?;
+/// queue.replay(&work)?.wait()?;
+/// assert_eq!(y.to_vec::<f32>()?, [4.0]);
+/// work.update(1, &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(10.0f32)])?;
+/// queue.replay(&work)?.wait()?;
+/// assert_eq!(y.to_vec::<f32>()?, [44.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    device: Arc<Device>,
+}
+
+impl Graph {
+    /// Number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether nothing was recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The earlier nodes that node `index` must wait for, in ascending order; `None` if there is no such node.
+    #[must_use]
+    pub fn dependencies(&self, index: usize) -> Option<&[u32]> {
+        self.nodes.get(index).map(|node| node.dependencies.as_slice())
+    }
+}
+
+/// A graph that can be replayed.
+#[derive(Debug)]
+pub struct ExecutableGraph {
+    nodes: Vec<Node>,
+    device: Arc<Device>,
+    native: Option<Handle>,
+    /// What a replay uses: every buffer once, by one of its tensors.
+    used: Vec<(Tensor, Access)>,
+    /// Held through a native replay's driver call.
+    submitting: Mutex<()>,
+}
+
+// SAFETY: a backend graph, changed through `&mut self` and submitted under its lock only.
+unsafe impl Send for ExecutableGraph {}
+// SAFETY: as above.
+unsafe impl Sync for ExecutableGraph {}
+
+impl ExecutableGraph {
+    /// Whether the device runs it as one thing; otherwise a replay submits every node again.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.native.is_some()
+    }
+
+    /// Replaces the arguments of launch node `index`. The order between the nodes stays as it was recorded.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there is no such launch, the arguments do not fit its kernel, or other tensors would
+    /// need another order.
+    pub fn update(&mut self, index: usize, args: &[Arg<'_>]) -> Result<()> {
+        self.update_node(index, args)
+            .map_err(|error| error.in_operation("update").on_device(&self.device.name))
+    }
+
+    fn update_node(&mut self, index: usize, args: &[Arg<'_>]) -> Result<()> {
+        let wrong = || Error::invalid(format!("node {index} is no launch of this graph"));
+        let Some(Node { work: Work::Launch { kernel, geometry, .. }, .. }) = self.nodes.get(index) else {
+            return Err(wrong());
+        };
+        kernel.check_args(&self.device, args)?;
+        let work = Work::Launch {
+            kernel: kernel.clone(),
+            geometry: *geometry,
+            args: args.iter().map(OwnedArg::new).collect(),
+        };
+        self.check_order(index, &work)?;
+        if let Some(native) = self.native {
+            let mut raw = RawLaunch::default();
+            raw.fill(kernel, args, |_, _| Ok(()))?;
+            let (node, launch) = (u32::try_from(index).map_err(|_| wrong())?, raw.pointed(geometry));
+            // SAFETY: the graph exists, and `raw` lives during the call.
+            self.device.call("update", |calls, _| unsafe {
+                (calls.graph.update)(native, node, &raw const launch)
+            })?;
+        }
+        self.nodes[index].work = work;
+        self.used = used(&self.nodes)?;
+        Ok(())
+    }
+
+    /// Refuses `work` as node `index` if it would need edges that were not recorded.
+    fn check_order(&self, index: usize, work: &Work) -> Result<()> {
+        let mut again = Recording::default();
+        for (at, node) in self.nodes.iter().enumerate() {
+            again.push(if at == index { work.clone() } else { node.work.clone() })?;
+        }
+        let fits = again
+            .nodes
+            .iter()
+            .zip(&self.nodes)
+            .all(|(new, old)| new.dependencies.iter().all(|needed| old.dependencies.contains(needed)));
+        if fits {
+            Ok(())
+        } else {
+            Err(Error::invalid("these tensors need another order of the nodes; record the graph again"))
+        }
+    }
+}
+
+impl Drop for ExecutableGraph {
+    fn drop(&mut self) {
+        if let Some(native) = self.native
+            && !self.device.must_leak()
+        {
+            self.device.graves.bury(&self.device, Remains::Graph(native), self.device.all_pending());
+        }
+    }
+}
+
+/// Every buffer of the nodes, and all that they do with it.
+fn used(nodes: &[Node]) -> Result<Vec<(Tensor, Access)>> {
+    let mut places = HashMap::new();
+    let mut used: Vec<(Tensor, Access)> = Vec::new();
+    for (tensor, access) in nodes.iter().flat_map(|node| node.work.uses()) {
+        let place = *places.entry(Arc::as_ptr(tensor.buffer("graph")?).addr()).or_insert(used.len());
+        match used.get_mut(place) {
+            Some((_, known)) => *known = Access::from_bits(known.bits() | access.bits()),
+            None => used.push((tensor.clone(), access)),
+        }
+    }
+    Ok(used)
+}
+
+/// Builds a native graph of explicit nodes.
+fn build(device: &Device, nodes: &[Node]) -> Result<Handle> {
+    let args = nodes.iter().map(raw_args).collect::<Result<Vec<_>>>()?;
+    let launches: Vec<_> = nodes
+        .iter()
+        .zip(&args)
+        .map(|(node, args)| node.geometry().map(|geometry| args.pointed(geometry)))
+        .collect();
+    let pointed = launches.iter().map(|launch| launch.as_ref().map_or(std::ptr::null(), std::ptr::from_ref));
+    let raw =
+        nodes.iter().zip(pointed).map(|(node, launch)| raw_node(node, launch)).collect::<Result<Vec<_>>>()?;
+    let pointers: Vec<_> = raw.iter().map(std::ptr::from_ref).collect();
+    let mut handle = std::ptr::null_mut();
+    device.call("instantiate", |calls, device| {
+        // SAFETY: the device is open, and everything that the nodes point to lives during the call.
+        unsafe { (calls.graph.instantiate)(device, pointers.as_ptr(), pointers.len(), &raw mut handle) }
+    })?;
+    device.check_made("instantiate", "graph", handle)?;
+    Ok(handle)
+}
+
+fn raw_args(node: &Node) -> Result<RawLaunch> {
+    let mut raw = RawLaunch::default();
+    if let Work::Launch { kernel, args, .. } = &node.work {
+        let args: Vec<_> = args.iter().map(OwnedArg::borrow).collect();
+        raw.fill(kernel, &args, |_, _| Ok(()))?;
+    }
+    Ok(raw)
+}
+
+fn raw_node(node: &Node, launch: *const abi::Launch) -> Result<abi::GraphNode> {
+    let mut raw = abi::GraphNode {
+        struct_size: crate::end_of!(abi::GraphNode, dependencies),
+        kind: abi::NODE_LAUNCH,
+        kernel: std::ptr::null_mut(),
+        launch,
+        destination: std::ptr::null_mut(),
+        destination_offset: 0,
+        source: std::ptr::null_mut(),
+        source_offset: 0,
+        bytes: 0,
+        pattern: [0; 16],
+        pattern_bytes: 0,
+        dependency_count: u32::try_from(node.dependencies.len()).unwrap_or(u32::MAX),
+        dependencies: node.dependencies.as_ptr(),
+    };
+    let place = |tensor: &Tensor| -> Result<(Handle, u64, u64)> {
+        let buffer: &Buffer = tensor.buffer("instantiate")?;
+        Ok((buffer.handle, tensor.byte_offset() as u64, tensor.bytes() as u64))
+    };
+    match &node.work {
+        Work::Launch { kernel, .. } => raw.kernel = kernel.handle(),
+        Work::Copy { destination, source } => {
+            raw.kind = abi::NODE_COPY;
+            (raw.destination, raw.destination_offset, raw.bytes) = place(destination)?;
+            (raw.source, raw.source_offset, _) = place(source)?;
+        }
+        Work::Fill { tensor, pattern } => {
+            raw.kind = abi::NODE_FILL;
+            (raw.destination, raw.destination_offset, raw.bytes) = place(tensor)?;
+            raw.pattern[..pattern.len()].copy_from_slice(pattern);
+            raw.pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
+        }
+    }
+    Ok(raw)
+}

@@ -1,0 +1,315 @@
+//! A buffer: one allocation of a device, with what is in flight on it. Tensors share it.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::abi::{self, Handle};
+use crate::device::{Device, with_exclusive};
+use crate::model::options::suggest;
+use crate::queue::deferred_free::{Owner, Remains};
+use crate::queue::hazards::{Hazards, Use};
+use crate::queue::queue_table::Found;
+use crate::queue::timeline::Timeline;
+use crate::queue::word_lock::Brief;
+use crate::{Access, Error, MemorySpace, Queue, Result};
+
+/// Where a tensor is placed on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// A memory space by name; `None`: the device's first.
+    pub space: Option<String>,
+    /// Wanted alignment in bytes, a power of two; 0: the space's own.
+    pub alignment_bytes: usize,
+    /// Back it with huge pages; an error where there are none.
+    pub huge_pages: bool,
+}
+
+impl Placement {
+    /// A memory space by name: `device`, `pinned`, `shared`, or one of the backend's own.
+    #[must_use]
+    pub fn space(name: &str) -> Self {
+        Self { space: Some(name.to_owned()), ..Self::default() }
+    }
+
+    /// With an alignment in bytes, a power of two.
+    #[must_use]
+    pub const fn aligned(mut self, bytes: usize) -> Self {
+        self.alignment_bytes = bytes;
+        self
+    }
+}
+
+/// One allocation. What every launch reads lies together.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    pub(crate) device: Arc<Device>,
+    frozen: AtomicBool,
+    pub(crate) hazards: Brief<Hazards>,
+    pub(crate) handle: Handle,
+    pub(crate) kernel_address: u64,
+    pub(crate) host_pointer: *mut u8,
+    pub(crate) bytes: usize,
+    /// Who owns the memory if the backend does not.
+    owner: Option<Owner>,
+    space: usize,
+}
+
+// SAFETY: the memory is reached through the backend or under the hazards' lock only.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Allocates `bytes` bytes; their content is unspecified.
+    pub(crate) fn allocate(device: &Arc<Device>, bytes: usize, placement: &Placement) -> Result<Self> {
+        device.reap();
+        Self::allocate_at(device, bytes, placement, None)
+    }
+
+    /// Allocates in order with a queue's work, where the device can: that counts as the queue's write.
+    pub(crate) fn allocate_on(queue: &Queue, bytes: usize, placement: &Placement) -> Result<Self> {
+        let (device, timeline) = (&queue.device, &queue.timeline);
+        if !device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
+            return Self::allocate(device, bytes, placement);
+        }
+        // Before the lock: what is reaped may be somebody else's, whose code may use this queue.
+        device.reap();
+        let _submission = timeline.submission.lock();
+        timeline.check_healthy()?;
+        timeline.mark_held()?;
+        let ticket = timeline.tail() + 1;
+        let mut buffer = Self::allocate_at(device, bytes, placement, Some((timeline.handle, ticket)))?;
+        timeline.advance(ticket);
+        // Whoever waits tries a failed mark again.
+        let _ = timeline.mark_submitted(false);
+        buffer.hazards.get_mut().record(Access::Write, Use { queue: timeline.id, ticket });
+        Ok(buffer)
+    }
+
+    /// Another one in the same space. Reaps nothing, so it may be called with hazards locked.
+    pub(crate) fn scratch(&self, bytes: usize) -> Result<Self> {
+        Self::allocate_at(&self.device, bytes, &Placement::space(&self.space().name), None)
+    }
+
+    fn allocate_at(
+        device: &Arc<Device>,
+        bytes: usize,
+        placement: &Placement,
+        queue: Option<(Handle, u64)>,
+    ) -> Result<Self> {
+        let space = find_space(device, placement.space.as_deref())?;
+        let alignment_bytes = alignment(&device.info.spaces[space], placement)?;
+        let most = device.info.limits.allocation_bytes;
+        if most != 0 && bytes as u64 > most {
+            let message = format!("an allocation of {bytes} bytes; the limit of {} is {most}", device.name);
+            return Err(Error::invalid(message).in_operation("allocate"));
+        }
+        let (queue, ticket) = queue.unwrap_or((std::ptr::null_mut(), 0));
+        let request = abi::AllocateRequest {
+            struct_size: crate::end_of!(abi::AllocateRequest, ticket),
+            space: u32::try_from(space).unwrap_or(u32::MAX),
+            bytes: bytes as u64,
+            alignment_bytes,
+            flags: if placement.huge_pages { abi::ALLOCATE_HUGE_PAGES } else { 0 },
+            queue,
+            ticket,
+        };
+        let mut made = no_allocation();
+        device.call("allocate", |calls, handle| {
+            // SAFETY: the device is open and the structures live during the call.
+            unsafe { (calls.memory.allocate)(handle, &raw const request, &raw mut made) }
+        })?;
+        Self::new(device, "allocate", &made, (bytes, alignment_bytes), space)
+    }
+
+    /// Wraps `bytes` bytes of host memory.
+    ///
+    /// # Safety
+    /// The memory outlives the buffer and all work on it, and nothing else touches it meanwhile.
+    pub(crate) unsafe fn import(
+        device: &Arc<Device>,
+        space: usize,
+        pointer: *mut u8,
+        bytes: usize,
+    ) -> Result<Self> {
+        let mut made = no_allocation();
+        let index = u32::try_from(space).unwrap_or(u32::MAX);
+        // SAFETY: the caller vouches for the memory.
+        device.call("import", |calls, handle| unsafe {
+            (calls.memory.import)(handle, index, pointer, bytes as u64, &raw mut made)
+        })?;
+        Self::new(device, "import", &made, (bytes, 1), space)
+    }
+
+    /// Wraps `bytes` bytes of the device's own memory; `memory` is what DLPack's `data` holds for it.
+    ///
+    /// # Safety
+    /// As [`Buffer::import`].
+    pub(crate) unsafe fn adopt(
+        device: &Arc<Device>,
+        space: usize,
+        memory: *mut c_void,
+        bytes: usize,
+    ) -> Result<Self> {
+        let mut made = no_allocation();
+        let index = u32::try_from(space).unwrap_or(u32::MAX);
+        // SAFETY: the caller vouches for the memory.
+        device.call("adopt", |calls, handle| unsafe {
+            (calls.memory.adopt)(handle, index, memory, bytes as u64, &raw mut made)
+        })?;
+        Self::new(device, "adopt", &made, (bytes, 1), space)
+    }
+
+    /// Says who owns the wrapped memory, and whether it may be read only: then the content is final.
+    pub(crate) fn owned_by(mut self, owner: Owner, read_only: bool) -> Self {
+        self.owner = Some(owner);
+        *self.frozen.get_mut() = read_only;
+        self
+    }
+
+    /// # Errors
+    /// `AbiMismatch` if what the backend says of the memory cannot be.
+    fn new(
+        device: &Arc<Device>,
+        operation: &str,
+        made: &abi::Allocation,
+        (bytes, alignment_bytes): (usize, u64),
+        space: usize,
+    ) -> Result<Self> {
+        abi::check_allocation(made, bytes, alignment_bytes)
+            .map_err(|error| error.in_operation(operation).on_device(&device.name))?;
+        Ok(Self {
+            device: device.clone(),
+            handle: made.buffer,
+            kernel_address: made.kernel_address,
+            host_pointer: made.host_pointer,
+            bytes,
+            hazards: Brief::default(),
+            owner: None,
+            space,
+            frozen: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn space(&self) -> &MemorySpace {
+        &self.device.info.spaces[self.space]
+    }
+
+    #[inline]
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Acquire)
+    }
+
+    /// Refuses to write final content; while the hazards are locked, it cannot become final.
+    pub(crate) fn check_writable(&self, operation: &str) -> Result<()> {
+        if self.is_frozen() {
+            return Err(Error::invalid("the tensor is frozen: its content is final").in_operation(operation));
+        }
+        Ok(())
+    }
+
+    /// Makes the content final: waits for the last writer, then skips all bookkeeping.
+    pub(crate) fn freeze(&self) -> Result<()> {
+        with_exclusive(&self.device, &self.hazards, Access::Read, |hazards| {
+            hazards.check_unmapped(Access::Read)?;
+            self.frozen.store(true, Ordering::Release);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let owner = self.owner.take();
+        if self.device.must_leak() {
+            return std::mem::forget(owner);
+        }
+        // Freeing in order with a queue does not tell the owner when the work has ended.
+        if owner.is_none() && !self.is_frozen() && self.free_in_order().is_some() {
+            return;
+        }
+        // Readers of a frozen buffer are not recorded: it may be in use by whatever is in flight.
+        let mut until = if self.is_frozen() { self.device.pending_anywhere() } else { Vec::new() };
+        until.extend(self.device.pending(self.hazards.get_mut().uses()));
+        if owner.is_none() && self.stream_ordered(&until).is_some() {
+            return;
+        }
+        self.device.graves.bury(&self.device, Remains::Buffer(self.handle, owner), until);
+    }
+}
+
+impl Buffer {
+    /// Frees in order with the one queue that has used the buffer, where the driver can, without a look at the device: a
+    /// mark and a query would cost more than the allocation.
+    fn free_in_order(&mut self) -> Option<()> {
+        if !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
+            return None;
+        }
+        let hazards = self.hazards.get_mut();
+        let first = hazards.uses().next()?;
+        if hazards.uses().any(|used| used.queue != first.queue) {
+            return None;
+        }
+        let Found::Live(timeline) = self.device.directory().find(first.queue) else { return None };
+        // What is known to have ended need not wait for later work of the queue.
+        let in_flight = !timeline.has_ended(first.ticket);
+        if in_flight { self.free_after(&timeline) } else { None }
+    }
+
+    /// Frees in order with the one queue that still uses the buffer, where the driver can.
+    fn stream_ordered(&self, until: &[(Arc<Timeline>, u64)]) -> Option<()> {
+        match until {
+            [(timeline, _)] if self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) => {
+                self.free_after(timeline)
+            }
+            _ => None,
+        }
+    }
+
+    /// Frees in order with a queue, if it is one of the buffer's own device.
+    fn free_after(&self, timeline: &Timeline) -> Option<()> {
+        if !std::ptr::eq(timeline.device.as_ptr(), Arc::as_ptr(&self.device)) {
+            return None;
+        }
+        let _submission = timeline.submission.lock();
+        let _serial = self.device.serial.as_ref().map(|serial| serial.lock());
+        // SAFETY: the buffer is not used by any other queue, and the queue's lock orders the call.
+        unsafe { (self.device.calls.memory.free)(self.device.handle, self.handle, timeline.handle) };
+        Some(())
+    }
+}
+
+fn no_allocation() -> abi::Allocation {
+    abi::Allocation {
+        struct_size: crate::end_of!(abi::Allocation, host_pointer),
+        reserved: 0,
+        buffer: std::ptr::null_mut(),
+        kernel_address: 0,
+        host_pointer: std::ptr::null_mut(),
+    }
+}
+
+fn find_space(device: &Device, name: Option<&str>) -> Result<usize> {
+    let spaces = &device.info.spaces;
+    let found = name
+        .map_or((!spaces.is_empty()).then_some(0), |name| spaces.iter().position(|space| space.name == name));
+    found.ok_or_else(|| {
+        let names: Vec<_> = spaces.iter().map(|space| space.name.as_str()).collect();
+        let given = name.unwrap_or("");
+        Error::invalid(format!("memory space \"{given}\" of {}: {}", device.name, suggest(given, &names)))
+            .in_operation("allocate")
+    })
+}
+
+fn alignment(space: &MemorySpace, placement: &Placement) -> Result<u64> {
+    let wanted = placement.alignment_bytes as u64;
+    if wanted != 0 && !wanted.is_power_of_two() {
+        return Err(Error::invalid(format!("alignment_bytes is {wanted}, which is no power of two"))
+            .in_operation("allocate"));
+    }
+    Ok(wanted.max(space.alignment_bytes).max(1))
+}

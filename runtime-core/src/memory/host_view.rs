@@ -1,0 +1,148 @@
+//! Host views: the memory of a host-visible tensor as a slice.
+
+#![allow(unsafe_code, reason = "lends memory of a buffer as a slice")]
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use crate::device::with_exclusive;
+use crate::memory::buffer::Buffer;
+use crate::{Access, Element, Error, Result, Tensor};
+
+/// Read access to a tensor's memory. While it lives, a launch that writes the buffer is refused.
+#[derive(Debug)]
+pub struct HostView(Mapping);
+
+/// Write access to a tensor's memory. While it lives, any launch that uses the buffer is refused.
+#[derive(Debug)]
+pub struct HostViewMut(Mapping);
+
+#[derive(Debug)]
+struct Mapping {
+    tensor: Tensor,
+    buffer: Arc<Buffer>,
+}
+
+impl Mapping {
+    fn new(tensor: &Tensor, write: bool) -> Result<Self> {
+        let buffer = tensor.buffer("map")?.clone();
+        if buffer.host_pointer.is_null() && buffer.bytes != 0 {
+            let remedy = "place the tensor in a host-visible space, or read it with to_vec";
+            return Err(Error::unsupported(format!(
+                "memory space \"{}\" cannot be mapped; {remedy}",
+                tensor.space()
+            ))
+            .on_device(&buffer.device.name));
+        }
+        if !tensor.is_contiguous() {
+            return Err(Error::invalid("map needs a contiguous tensor").in_operation("map"));
+        }
+        let access = if write { Access::ReadWrite } else { Access::Read };
+        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| {
+            // Under the lock: it may be frozen while this waits.
+            if write {
+                buffer.check_writable("map_mut")?;
+            }
+            hazards.map(write)
+        })?;
+        Ok(Self { tensor: tensor.clone(), buffer })
+    }
+
+    fn parts(&self) -> (*mut u8, usize) {
+        let bytes = self.tensor.bytes();
+        if bytes == 0 {
+            return (std::ptr::NonNull::dangling().as_ptr(), 0);
+        }
+        (self.buffer.host_pointer.wrapping_add(self.tensor.byte_offset()), bytes)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // In a forked child the lock may be somebody's who is not there.
+        if !self.buffer.device.must_leak() {
+            self.buffer.hazards.lock().unmap();
+        }
+    }
+}
+
+impl Tensor {
+    /// Maps the memory for reading; waits for what writes it.
+    ///
+    /// # Errors
+    /// `Unsupported` where the memory is not host-visible; `InvalidArgument` for a tensor with gaps, or one that is
+    /// mapped for writing.
+    pub fn map(&self) -> Result<HostView> {
+        Mapping::new(self, false).map(HostView)
+    }
+
+    /// Maps the memory for writing; waits for what uses it.
+    ///
+    /// # Errors
+    /// As [`Tensor::map`]; `InvalidArgument` for a frozen or mapped tensor.
+    pub fn map_mut(&self) -> Result<HostViewMut> {
+        Mapping::new(self, true).map(HostViewMut)
+    }
+}
+
+impl Deref for HostView {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let (pointer, bytes) = self.0.parts();
+        // SAFETY: the tensor lies in the buffer, and the hazards keep writers away while the view lives.
+        unsafe { std::slice::from_raw_parts(pointer, bytes) }
+    }
+}
+
+impl Deref for HostViewMut {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let (pointer, bytes) = self.0.parts();
+        // SAFETY: the tensor lies in the buffer, and the hazards keep everybody else away while the view lives.
+        unsafe { std::slice::from_raw_parts(pointer, bytes) }
+    }
+}
+
+impl DerefMut for HostViewMut {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let (pointer, bytes) = self.0.parts();
+        // SAFETY: as above, and this view is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(pointer, bytes) }
+    }
+}
+
+impl HostView {
+    /// The elements.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another element type or a misaligned view.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        check::<T>(&self.0)?;
+        bytemuck::try_cast_slice(self).map_err(|error| misaligned(error).in_operation("as_slice"))
+    }
+}
+
+impl HostViewMut {
+    /// The elements.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another element type or a misaligned view.
+    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
+        check::<T>(&self.0)?;
+        bytemuck::try_cast_slice_mut(self).map_err(|error| misaligned(error).in_operation("as_mut_slice"))
+    }
+}
+
+fn check<T: Element>(mapping: &Mapping) -> Result<()> {
+    if mapping.tensor.dtype() == T::DTYPE {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("elements of {} of a tensor of {}", T::DTYPE, mapping.tensor.dtype()))
+        .in_operation("as_slice"))
+}
+
+fn misaligned(error: bytemuck::PodCastError) -> Error {
+    Error::invalid(format!("the view cannot be read as elements: {error}"))
+}

@@ -1,0 +1,171 @@
+//! Core's side of a backend's state.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::path::PathBuf;
+use std::sync::{Arc, Once};
+
+use parking_lot::Mutex;
+
+use crate::abi::{self, Handle, Status};
+use crate::code::lowering;
+use crate::plugin::decode;
+use crate::plugin::host_log;
+use crate::plugin::negotiate::{Calls, Negotiated};
+use crate::process;
+use crate::queue::queue_table::Directory;
+use crate::{DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result};
+
+/// One backend of one `Runtime`. Its devices keep it alive.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    name: String,
+    pub(crate) version: String,
+    /// The library; `None` for a backend that is linked in.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) calls: Calls,
+    pub(crate) handle: Handle,
+    pub(crate) specs: Vec<OptionSpec>,
+    /// The queues of the `Runtime`, across its backends.
+    pub(crate) directory: Arc<Directory>,
+    /// What portable code is lowered with.
+    pub(crate) lowerings: Arc<[Arc<dyn Lowering>]>,
+    generation: u32,
+    /// A list of devices is valid until the next call: one reader at a time.
+    listing: Mutex<()>,
+    /// A device was opened.
+    used: Once,
+}
+
+// SAFETY: `handle` is a backend's instance; the contract of the table lets any thread use it.
+unsafe impl Send for Instance {}
+// SAFETY: as above.
+unsafe impl Sync for Instance {}
+
+impl Instance {
+    /// Makes the state of a backend. Touches no driver.
+    ///
+    /// # Errors
+    /// Whatever the backend says.
+    pub(crate) fn open(
+        backend: Negotiated,
+        path: Option<PathBuf>,
+        directory: Arc<Directory>,
+        lowerings: Arc<[Arc<dyn Lowering>]>,
+    ) -> Result<Self> {
+        process::install();
+        let calls = backend.calls;
+        let specs =
+            option_specs(&calls).map_err(|error| error.in_operation("options").on_device(&backend.name))?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the host's table is static and `handle` is writable.
+        let status = unsafe { (calls.instance.open)(host_log::host_table(), &raw mut handle) };
+        let opened = take(status).and_then(|()| abi::check_handle("instance", handle));
+        opened.map_err(|error| error.in_operation("open").on_device(&backend.name))?;
+        let (name, version) = (backend.name, backend.version);
+        let generation = process::generation();
+        Ok(Self {
+            name,
+            version,
+            path,
+            calls,
+            handle,
+            specs,
+            directory,
+            lowerings,
+            generation,
+            listing: Mutex::default(),
+            used: Once::new(),
+        })
+    }
+
+    /// Name of the target.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lists the devices, unusable ones included.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the reason, when there is no driver; whatever else the backend says.
+    pub(crate) fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let listed = self.check().and_then(|()| self.list());
+        listed.map_err(|error| error.in_operation("devices").on_device(&self.name))
+    }
+
+    fn list(&self) -> Result<Vec<DeviceInfo>> {
+        let _span = tracing::debug_span!(target: "runtime::call", "listed its devices", backend = self.name)
+            .entered();
+        let _listing = self.listing.lock();
+        let (mut list, mut count) = (std::ptr::null(), 0);
+        // SAFETY: the instance is open and the results are writable.
+        let status = unsafe { (self.calls.instance.devices)(self.handle, &raw mut list, &raw mut count) };
+        take(status)?;
+        // SAFETY: the list is valid until the next call, which the lock holds back.
+        let mut devices = unsafe { decode::devices(&self.name, list, count) }?;
+        devices.iter_mut().for_each(|device| lowering::announce(&self.lowerings, device));
+        Ok(devices)
+    }
+
+    /// Opens a device with options that fit the backend's documentation of them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a wrong option; whatever the backend says.
+    pub(crate) fn open_device(&self, id: &DeviceId, options: &Options) -> Result<Handle> {
+        self.check()?;
+        options.validate(&self.specs, OptionScope::Device)?;
+        let properties = abi::properties(options);
+        let sub = id.sub.unwrap_or(abi::WHOLE_DEVICE);
+        let (list, count) = (properties.as_ptr(), properties.len());
+        let _span =
+            tracing::debug_span!(target: "runtime::call", "opened a device", backend = self.name).entered();
+        let mut device = std::ptr::null_mut();
+        // SAFETY: the instance is open, the properties live during the call, and `device` is writable.
+        let status = unsafe {
+            (self.calls.instance.open_device)(self.handle, id.index, sub, list, count, &raw mut device)
+        };
+        take(status).and_then(|()| abi::check_handle("device", device))?;
+        self.used.call_once(process::watch_exit_first);
+        Ok(device)
+    }
+
+    /// Refuses to go on in a forked child.
+    fn check(&self) -> Result<()> {
+        if self.generation == process::generation() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            "this process was forked after the `Runtime` was made; make a new one in the child",
+        ))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if process::exiting() || self.generation != process::generation() {
+            return;
+        }
+        // SAFETY: the devices keep the instance alive, so they are all closed, and nobody else has the handle.
+        unsafe { (self.calls.instance.close)(self.handle) };
+    }
+}
+
+/// The options that a backend documents; one that has no such function has none.
+fn option_specs(calls: &Calls) -> Result<Vec<OptionSpec>> {
+    let (mut list, mut count) = (std::ptr::null(), 0);
+    // SAFETY: the results are writable.
+    let status = unsafe { (calls.instance.options)(&raw mut list, &raw mut count) };
+    match take(status) {
+        // SAFETY: the list is static.
+        Ok(()) => unsafe { decode::options(list, count) },
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes over what a function of the tables returned.
+fn take(status: Status) -> Result<()> {
+    // SAFETY: every function of the tables returns null or an owned error object, taken here once.
+    unsafe { abi::from_status(status) }
+}

@@ -1,0 +1,335 @@
+//! Where backend libraries are looked for, in which order.
+//!
+//! 1. what the program gives;
+//! 2. `RUNTIME_BACKENDS`, which replaces the rest;
+//! 3. `RUNTIME_BACKEND_PATH`;
+//! 4. `../lib/runtime` beside the executable, then the executable's directory, and for a program that Cargo put into
+//!    `deps` or `examples` the directory above, where it puts the libraries of the same profile;
+//! 5. the user's and the system's library directories.
+//!
+//! Never the current directory, never what anybody may write to.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::plugin::load_report::{LoadReport, Outcome};
+use crate::plugin::platform;
+
+const PROGRAM: &str = "given by the program";
+const BACKENDS: &str = "RUNTIME_BACKENDS";
+const BACKEND_PATH: &str = "RUNTIME_BACKEND_PATH";
+const BESIDE: &str = "../lib/runtime beside the executable";
+const EXECUTABLE: &str = "the executable's directory";
+const CARGO: &str = "above the executable's directory, as Cargo lays it out";
+const USER: &str = "the user's library directory";
+const SYSTEM: &str = "the system's library directories";
+
+/// What the program asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) libraries: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) discover: bool,
+}
+
+/// What the process says: an argument, so that tests need not change the process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment {
+    backends: Option<OsString>,
+    backend_path: Option<OsString>,
+    executable: Option<PathBuf>,
+    home: Option<PathBuf>,
+    system: Vec<PathBuf>,
+    privileged: bool,
+}
+
+impl Environment {
+    pub(crate) fn of_process() -> Self {
+        Self {
+            backends: std::env::var_os(BACKENDS),
+            backend_path: std::env::var_os(BACKEND_PATH),
+            executable: std::env::current_exe().ok(),
+            home: std::env::var_os("HOME").map(PathBuf::from),
+            system: platform::system_directories(),
+            privileged: platform::is_privileged(),
+        }
+    }
+}
+
+/// One result of the search, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A file to try, and why.
+    Library(PathBuf, &'static str),
+    /// Something else that deserves a line in the report.
+    Passed(LoadReport),
+}
+
+/// Lists everything to try. Touches directories only.
+pub(crate) fn search(request: &Request, environment: &Environment) -> Vec<Found> {
+    let mut walk = Walk(Vec::new());
+    for path in &request.libraries {
+        walk.given(path, Walk::library);
+    }
+    for path in &request.directories {
+        walk.given(path, Walk::directory);
+    }
+    if request.discover {
+        walk.discover(environment);
+    }
+    walk.0
+}
+
+struct Walk(Vec<Found>);
+
+impl Walk {
+    fn discover(&mut self, environment: &Environment) {
+        if environment.privileged {
+            if environment.backends.is_some() || environment.backend_path.is_some() {
+                self.fail(Path::new(BACKENDS), BACKENDS, "ignored: the program runs with raised privileges");
+            }
+            return self.usual(&environment.system, SYSTEM);
+        }
+        if let Some(backends) = set(environment.backends.as_deref()) {
+            return self.listed(backends, BACKENDS);
+        }
+        if let Some(path) = set(environment.backend_path.as_deref()) {
+            self.listed(path, BACKEND_PATH);
+        }
+        if let Some(directory) = environment.executable.as_deref().and_then(Path::parent) {
+            self.usual(directory.parent().map(|up| up.join("lib/runtime")).as_slice(), BESIDE);
+            self.usual(&[directory.to_owned()], EXECUTABLE);
+            if directory.ends_with("deps") || directory.ends_with("examples") {
+                self.usual(directory.parent().map(Path::to_owned).as_slice(), CARGO);
+            }
+        }
+        if let Some(home) = environment.home.as_deref().filter(|home| home.is_absolute()) {
+            self.usual(&[home.join(platform::USER_DIRECTORY)], USER);
+        }
+        self.usual(&environment.system, SYSTEM);
+    }
+
+    /// What the program names may be relative: it knows what it does.
+    fn given(&mut self, path: &Path, take: fn(&mut Self, &Path, &'static str)) {
+        match std::path::absolute(path) {
+            Ok(path) => take(self, &path, PROGRAM),
+            Err(error) => self.fail(path, PROGRAM, error.to_string()),
+        }
+    }
+
+    /// Entries of an environment variable.
+    fn listed(&mut self, list: &OsStr, origin: &'static str) {
+        for path in std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()) {
+            if !path.is_absolute() {
+                self.fail(&path, origin, "a relative path is refused: the current directory is never searched; write an absolute path");
+            } else if origin == BACKENDS && !path.is_dir() {
+                self.library(&path, origin);
+            } else {
+                self.directory(&path, origin);
+            }
+        }
+    }
+
+    fn usual(&mut self, directories: &[PathBuf], origin: &'static str) {
+        for path in directories {
+            if path.exists() {
+                self.directory(path, origin);
+            } else {
+                self.skip(path, origin, "no such directory");
+            }
+        }
+    }
+
+    fn library(&mut self, path: &Path, origin: &'static str) {
+        self.0.push(Found::Library(path.to_owned(), origin));
+    }
+
+    fn directory(&mut self, path: &Path, origin: &'static str) {
+        match backends_in(path) {
+            Ok(libraries) if libraries.is_empty() => {
+                self.skip(path, origin, format!("holds no {}", platform::LIBRARY_PATTERN));
+            }
+            Ok(libraries) => libraries.iter().for_each(|library| self.library(library, origin)),
+            Err(reason) => self.fail(path, origin, reason),
+        }
+    }
+
+    fn skip(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
+        self.0.push(Found::Passed(LoadReport::search(path, origin, Outcome::Skipped, reason)));
+    }
+
+    fn fail(&mut self, path: &Path, origin: &'static str, reason: impl Into<String>) {
+        self.0.push(Found::Passed(LoadReport::search(path, origin, Outcome::Failed, reason)));
+    }
+}
+
+/// An empty variable is one that is not set.
+fn set(variable: Option<&OsStr>) -> Option<&OsStr> {
+    variable.filter(|text| !text.is_empty())
+}
+
+/// The backend libraries of a directory, sorted by name, so that every machine tries them in the same order.
+fn backends_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let metadata = fs::metadata(directory).map_err(|error| error.to_string())?;
+    if platform::is_world_writable(&metadata) {
+        return Err(format!(
+            "refused: anybody may write to it; `chmod o-w {}` if it is yours",
+            directory.display()
+        ));
+    }
+    let entries = fs::read_dir(directory).map_err(|error| error.to_string())?;
+    let mut libraries: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    libraries.retain(|path| platform::backend_of_file(path).is_some());
+    libraries.sort();
+    Ok(libraries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A machine with a library in each place; returns the origins of what is found.
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        fn new() -> Self {
+            let machine = Self(tempfile::tempdir().unwrap());
+            for place in [
+                "api",
+                "env",
+                "added",
+                "prefix/lib/runtime",
+                "prefix/bin",
+                "home/.local/lib/runtime",
+                "system",
+            ] {
+                fs::create_dir_all(machine.path(place)).unwrap();
+                fs::write(machine.path(place).join("libruntime_x.so"), "").unwrap();
+                fs::write(machine.path(place).join("libother.so"), "").unwrap();
+            }
+            machine
+        }
+
+        fn path(&self, place: &str) -> PathBuf {
+            self.0.path().join(place)
+        }
+
+        fn environment(&self) -> Environment {
+            Environment {
+                backends: None,
+                backend_path: Some(self.path("added").into()),
+                executable: Some(self.path("prefix/bin/program")),
+                home: Some(self.path("home")),
+                system: vec![self.path("system")],
+                privileged: false,
+            }
+        }
+
+        fn request(&self) -> Request {
+            Request { libraries: vec![], directories: vec![self.path("api")], discover: true }
+        }
+    }
+
+    fn origins(found: &[Found]) -> Vec<&'static str> {
+        found
+            .iter()
+            .filter_map(|found| match found {
+                Found::Library(_, origin) => Some(*origin),
+                Found::Passed(_) => None,
+            })
+            .collect()
+    }
+
+    fn lines(found: &[Found]) -> Vec<String> {
+        found
+            .iter()
+            .filter_map(|found| match found {
+                Found::Library(..) => None,
+                Found::Passed(line) => Some(line.to_string()),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn places_are_searched_in_the_documented_order() {
+        let machine = Machine::new();
+        let found = search(&machine.request(), &machine.environment());
+        assert_eq!(origins(&found), [PROGRAM, BACKEND_PATH, BESIDE, EXECUTABLE, USER, SYSTEM]);
+        assert_eq!(lines(&found), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_test_program_finds_the_libraries_of_its_profile() {
+        let machine = Machine::new();
+        let origins_of = |executable: &str| {
+            let executable = Some(machine.path(executable));
+            let environment = Environment { executable, backend_path: None, ..machine.environment() };
+            origins(&search(&machine.request(), &environment))
+        };
+        assert_eq!(origins_of("prefix/bin/examples/program"), [PROGRAM, CARGO, USER, SYSTEM]);
+        assert_eq!(origins_of("prefix/bin/deps/program"), [PROGRAM, CARGO, USER, SYSTEM]);
+        assert_eq!(origins_of("prefix/bin/other/program"), [PROGRAM, USER, SYSTEM]);
+    }
+
+    #[test]
+    fn the_variable_of_backends_replaces_the_rest() {
+        let machine = Machine::new();
+        let mut environment = machine.environment();
+        let mut list = machine.path("env").into_os_string();
+        list.push(":");
+        list.push(machine.path("added/libruntime_x.so"));
+        environment.backends = Some(list);
+        let found = search(&machine.request(), &environment);
+        assert_eq!(origins(&found), [PROGRAM, BACKENDS, BACKENDS]);
+        environment.backends = Some(OsString::new());
+        assert_eq!(origins(&search(&machine.request(), &environment)).len(), 6, "empty is not set");
+    }
+
+    #[test]
+    fn no_discovery_means_what_the_program_gives() {
+        let machine = Machine::new();
+        let request = Request { discover: false, ..machine.request() };
+        assert_eq!(origins(&search(&request, &machine.environment())), [PROGRAM]);
+    }
+
+    #[test]
+    fn the_environment_of_a_privileged_program_is_ignored() {
+        let machine = Machine::new();
+        let environment = Environment { privileged: true, ..machine.environment() };
+        let found = search(&machine.request(), &environment);
+        assert_eq!(origins(&found), [PROGRAM, SYSTEM]);
+        assert!(lines(&found)[0].contains("privileges"));
+    }
+
+    #[test]
+    fn the_current_directory_is_never_searched() {
+        let machine = Machine::new();
+        for entry in [".", "lib", "./libruntime_x.so"] {
+            let mut environment = machine.environment();
+            environment.backends = Some(entry.into());
+            let found = search(&Request { directories: vec![], ..machine.request() }, &environment);
+            assert_eq!(origins(&found), [""; 0]);
+            assert!(lines(&found)[0].contains("relative"), "{entry}");
+        }
+        let empty_entries = Environment { backends: Some("::".into()), ..machine.environment() };
+        assert_eq!(search(&Request { directories: vec![], ..machine.request() }, &empty_entries), []);
+    }
+
+    #[test]
+    fn nothing_is_passed_over_in_silence() {
+        let machine = Machine::new();
+        fs::set_permissions(machine.path("added"), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::remove_file(machine.path("system/libruntime_x.so")).unwrap();
+        let environment = Environment { home: Some(machine.path("nowhere")), ..machine.environment() };
+        let lines = lines(&search(&machine.request(), &environment));
+        assert!(lines[0].starts_with("failed") && lines[0].contains("anybody may write"), "{lines:?}");
+        assert!(lines[1].starts_with("skipped") && lines[1].contains("no such directory"), "{lines:?}");
+        assert!(
+            lines[2].starts_with("skipped") && lines[2].contains("holds no libruntime_<name>.so"),
+            "{lines:?}"
+        );
+    }
+}

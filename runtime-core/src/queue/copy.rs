@@ -1,0 +1,342 @@
+//! Data movement on a queue: write, read, copy, fill.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::abi::{self, Handle, Place, QueueCalls, Status};
+use crate::memory::blocking_copy::{PATTERN_BYTES, raw_rows};
+use crate::memory::buffer::Buffer;
+use crate::queue::event::Event;
+use crate::queue::submit::{Plan, Submitted, Uses};
+use crate::tensor::pieces::Pieces;
+use crate::tensor::pitched::Rows;
+use crate::{Access, DeviceKind, Error, ErrorKind, Placement, Queue, Result, Tensor};
+
+/// Whether two contiguous tensors of one size and one buffer share bytes.
+fn overlap(a: &Tensor, b: &Tensor) -> bool {
+    a.byte_offset().abs_diff(b.byte_offset()) < a.bytes()
+}
+
+/// The rows of both, if their elements lie in equally many of one length.
+fn paired_rows(destination: &Tensor, source: &Tensor) -> Option<(Rows, Rows)> {
+    destination.rows()?.paired(source.rows()?)
+}
+
+impl Queue {
+    /// Writes row-major bytes into a tensor, in order with the queue's work, and blocks until it is done.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another length or device; the failure of the queue.
+    pub fn write(&self, tensor: &Tensor, bytes: &[u8]) -> Result<()> {
+        self.check_transfer(tensor, bytes.len(), "write")?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if !tensor.is_contiguous() {
+            self.wait_idle()?;
+            return tensor.write_bytes(bytes);
+        }
+        let (buffer, offset) = (tensor.buffer("write")?, tensor.byte_offset() as u64);
+        self.transfer("write", &[(buffer, Access::Write)], |calls, queue, place| {
+            // SAFETY: the queue is open, and `bytes` is borrowed until the ticket has ended.
+            unsafe { (calls.write)(queue, place, buffer.handle, offset, bytes.as_ptr(), bytes.len() as u64) }
+        })
+    }
+
+    /// Reads a tensor into row-major bytes, in order with the queue's work, and blocks until it is done.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another length or device; the failure of the queue, or of what wrote the tensor.
+    pub fn read(&self, tensor: &Tensor, bytes: &mut [u8]) -> Result<()> {
+        self.check_transfer(tensor, bytes.len(), "read")?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if !tensor.is_contiguous() {
+            return tensor.read_bytes(bytes);
+        }
+        let (buffer, offset) = (tensor.buffer("read")?, tensor.byte_offset() as u64);
+        self.transfer("read", &[(buffer, Access::Read)], |calls, queue, place| {
+            // SAFETY: the queue is open, and `bytes` is borrowed until the ticket has ended.
+            unsafe {
+                (calls.read)(queue, place, buffer.handle, offset, bytes.as_mut_ptr(), bytes.len() as u64)
+            }
+        })
+    }
+
+    /// Submits one transfer of borrowed memory and waits until the memory is no longer used.
+    fn transfer(
+        &self,
+        operation: &str,
+        buffers: &[(&Buffer, Access)],
+        call: impl FnMut(&QueueCalls, Handle, Place) -> Status,
+    ) -> Result<()> {
+        let mut uses = Uses::default();
+        buffers
+            .iter()
+            .try_for_each(|(buffer, access)| uses.add(buffer, *access))
+            .map_err(|error| self.name(error, operation))?;
+        let plan = Plan { transfer: true, ..Plan::default() };
+        let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) =
+            self.submit(&uses, plan, call).map_err(|error| self.name(error, operation))?;
+        let result = self.timeline.wait(ticket, None);
+        if result.is_err() {
+            // A failure may be known before the device has let go of the memory.
+            self.timeline.release_borrowed(ticket, &self.device);
+        }
+        result.map_err(|error| self.name(error, operation))
+    }
+
+    fn check_transfer(&self, tensor: &Tensor, bytes: usize, operation: &str) -> Result<()> {
+        self.refuse_recording(operation)?;
+        if bytes != tensor.bytes() {
+            return Err(self.name(
+                Error::invalid(format!("{bytes} bytes for a tensor of {}", tensor.bytes())),
+                operation,
+            ));
+        }
+        self.check_own(tensor, operation)
+    }
+
+    fn check_own(&self, tensor: &Tensor, operation: &str) -> Result<()> {
+        if Arc::ptr_eq(tensor.device(), &self.device) {
+            return Ok(());
+        }
+        Err(self.name(
+            Error::invalid(format!(
+                "the tensor is on {}; use a queue of that device, or copy",
+                tensor.device_id()
+            )),
+            operation,
+        ))
+    }
+
+    /// Copies all elements between two tensors of one type and shape; at least one is on this queue's device.
+    ///
+    /// Asynchronous between contiguous tensors of this device, or of this device and the host; and, where the device has
+    /// `rows`, between tensors of it with gaps: in one submission if their elements lie in rows, such as blocks of columns,
+    /// else in up to 4096 (a matrix is transposed in one per row). What is left, such as tensors of two devices that cannot
+    /// reach each other, is staged through the program, which blocks.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for different types or shapes; the failure of the queue, or of what wrote the source.
+    pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
+        self.copy_named(destination, source).map_err(|error| self.name(error, "copy"))
+    }
+
+    fn copy_named(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
+        if destination.dtype() != source.dtype() || destination.shape() != source.shape() {
+            return Err(Error::invalid(format!(
+                "destination is {destination:?}, source is {source:?}: types and shapes must be equal"
+            )));
+        }
+        if !Arc::ptr_eq(&destination.device().instance.directory, &source.device().instance.directory) {
+            return Err(Error::invalid("the tensors belong to two different Runtimes"));
+        }
+        destination.device().check()?;
+        source.device().check()?;
+        let (to, from) = (destination.buffer("copy")?, source.buffer("copy")?);
+        if self.recording.load(Ordering::Relaxed) {
+            self.check_own(destination, "copy").and_then(|()| self.check_own(source, "copy"))?;
+            // A node copies bytes as they lie.
+            if !destination.is_contiguous() || !source.is_contiguous() {
+                return Err(Error::unsupported(
+                    "a copy of a tensor with gaps is not recorded: copy it outside a recording",
+                ));
+            }
+            if Arc::ptr_eq(to, from) && overlap(destination, source) {
+                return Err(Error::unsupported(
+                    "a copy between tensors that overlap is not recorded: copy it outside a recording",
+                ));
+            }
+            return self.record_copy(destination, source).map(|()| Event::recorded(&self.timeline));
+        }
+        let dense = destination.is_contiguous() && source.is_contiguous();
+        // The seam's copies exclude that both sides overlap.
+        let one_buffer = Arc::ptr_eq(to, from);
+        let submitted = if dense && !(one_buffer && overlap(destination, source)) {
+            self.copy_on_device(destination, source, (to, from))?
+        } else {
+            match paired_rows(destination, source) {
+                Some((at, of)) if !dense && (!one_buffer || at.is_apart_from(&of)) => {
+                    self.copy_rows_on_device((to, at), (from, of), true)?
+                }
+                None if !one_buffer => self.copy_pieces_on_device((to, destination), (from, source))?,
+                _ => None,
+            }
+        };
+        if let Some(event) = submitted {
+            return Ok(event);
+        }
+        self.wait_idle()?;
+        destination.write_array(&source.to_array()?)?;
+        Ok(Event::new(&self.timeline, self.timeline.tail()))
+    }
+
+    /// Copies in one submission if the device can; `None` if it must be staged.
+    fn copy_on_device(
+        &self,
+        destination: &Tensor,
+        source: &Tensor,
+        (to, from): (&Buffer, &Buffer),
+    ) -> Result<Option<Event>> {
+        let bytes = source.bytes() as u64;
+        let (to_offset, from_offset) = (destination.byte_offset() as u64, source.byte_offset() as u64);
+        let own = |tensor: &Tensor| Arc::ptr_eq(tensor.device(), &self.device);
+        let same_backend = Arc::ptr_eq(&destination.device().instance, &source.device().instance);
+        let on_host = |tensor: &Tensor| tensor.device().info.kind == DeviceKind::Host;
+        let mut uses = Uses::default();
+        uses.add(to, Access::Write)?;
+        uses.add(from, Access::Read)?;
+        let plan = Plan { transfer: true, hold: true, ..Plan::default() };
+        let submitted = if (own(destination) || own(source)) && same_backend {
+            self.submit(&uses, plan, |calls, queue, place| {
+                // SAFETY: both buffers are of this backend, and are kept until the ticket has ended.
+                unsafe { (calls.copy)(queue, place, to.handle, to_offset, from.handle, from_offset, bytes) }
+            })
+        } else if own(destination) && on_host(source) {
+            let pointer = from.host_pointer.wrapping_add(source.byte_offset());
+            self.submit(&uses, plan, |calls, queue, place| {
+                // SAFETY: the host buffer is kept, and ordered by its hazards, until the ticket has ended.
+                unsafe { (calls.write)(queue, place, to.handle, to_offset, pointer, bytes) }
+            })
+        } else if own(source) && on_host(destination) {
+            let pointer = to.host_pointer.wrapping_add(destination.byte_offset());
+            self.submit(&uses, plan, |calls, queue, place| {
+                // SAFETY: the host buffer is kept, and ordered by its hazards, until the ticket has ended.
+                unsafe { (calls.read)(queue, place, from.handle, from_offset, pointer, bytes) }
+            })
+        } else {
+            return Err(Error::invalid("neither tensor is on this queue's device"));
+        };
+        self.event_if_supported(submitted)
+    }
+
+    /// Copies tensors whose elements do not lie in rows, in several submissions; `None` if they must be staged.
+    fn copy_pieces_on_device(
+        &self,
+        (to, destination): (&Buffer, &Tensor),
+        (from, source): (&Buffer, &Tensor),
+    ) -> Result<Option<Event>> {
+        let size = source.dtype().bytes();
+        let Some(pieces) = Pieces::of(destination.layout(), source.layout(), size) else { return Ok(None) };
+        let mut last = None;
+        let mut pieces = pieces.iter().peekable();
+        while let Some((at, of)) = pieces.next() {
+            // An event that is held would be marked, and only the last one is waited for.
+            drop(last.take());
+            match self.copy_rows_on_device((to, at), (from, of), pieces.peek().is_none())? {
+                Some(event) => last = Some(event),
+                None => return Ok(None),
+            }
+        }
+        Ok(last)
+    }
+
+    /// Copies rows in one submission if the device can; `None` if they must be staged. Unless it is the `last` of several, it
+    /// is not marked.
+    fn copy_rows_on_device(
+        &self,
+        (to, destination): (&Buffer, Rows),
+        (from, source): (&Buffer, Rows),
+        last: bool,
+    ) -> Result<Option<Event>> {
+        let own = |buffer: &Buffer| std::ptr::eq(Arc::as_ptr(&buffer.device), Arc::as_ptr(&self.device));
+        if !self.device.info.capabilities.has(abi::CAP_ROWS) || !own(to) || !own(from) {
+            return Ok(None);
+        }
+        let mut uses = Uses::default();
+        uses.add(to, Access::Write)?;
+        uses.add(from, Access::Read)?;
+        let rows = raw_rows((to, destination), (from, source));
+        let plan = Plan { transfer: last, hold: last, ..Plan::default() };
+        let submitted = self.submit(&uses, plan, |calls, queue, place| {
+            // SAFETY: both buffers are of this device, and are kept until the ticket has ended.
+            unsafe { (calls.copy_rows)(queue, place, &raw const rows) }
+        });
+        self.event_if_supported(submitted)
+    }
+
+    /// The tensor itself if it is contiguous, else a contiguous copy of it, with the same shape and in the same memory space:
+    /// what a launch takes of a view with gaps. Made on the device, in order with this queue's work, as [`Queue::copy`] does.
+    ///
+    /// ```
+    /// # use runtime_core::{QueueOptions, Runtime, Tensor};
+    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    /// # let device = runtime.open("null")?;
+    /// # let queue = device.open_queue(&QueueOptions::default())?;
+    /// let matrix = Tensor::from_slice(&*device, &[2, 3], &[0i32, 1, 2, 3, 4, 5])?;
+    /// let transposed = queue.contiguous(&matrix.permute(&[1, 0])?)?;
+    /// assert_eq!((transposed.shape(), transposed.strides()), (&[3, 2][..], &[2, 1][..]));
+    /// assert_eq!(transposed.to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]);
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for a tensor of another device; the failure of the queue, or of what wrote the tensor.
+    pub fn contiguous(&self, tensor: &Tensor) -> Result<Tensor> {
+        self.check_own(tensor, "contiguous")?;
+        if tensor.is_contiguous() {
+            return Ok(tensor.clone());
+        }
+        self.refuse_recording("contiguous")?;
+        let copy = self.allocate(tensor.dtype(), tensor.shape(), &Placement::space(tensor.space()))?;
+        drop(self.copy_named(&copy, tensor).map_err(|error| self.name(error, "contiguous"))?);
+        Ok(copy)
+    }
+
+    fn event_if_supported(&self, submitted: Result<Submitted>) -> Result<Option<Event>> {
+        match submitted {
+            Ok(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+                Ok(Some(Event::new(&self.timeline, ticket)))
+            }
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fills a contiguous tensor with a repeated pattern of 1, 2, 4, 8 or 16 bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another pattern, or one that does not divide the tensor; `Unsupported` for a tensor with
+    /// gaps, which `Tensor::fill` takes.
+    pub fn fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
+        self.fill_named(tensor, pattern).map_err(|error| self.name(error, "fill"))
+    }
+
+    fn fill_named(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
+        self.check_own(tensor, "fill")?;
+        let buffer = tensor.buffer("fill")?;
+        if !PATTERN_BYTES.contains(&pattern.len()) || !tensor.bytes().is_multiple_of(pattern.len()) {
+            let message = format!(
+                "a pattern of {} bytes for a tensor of {}; 1, 2, 4, 8 or 16 that divide it",
+                pattern.len(),
+                tensor.bytes()
+            );
+            return Err(Error::invalid(message));
+        }
+        if !tensor.is_contiguous() {
+            return Err(Error::unsupported(
+                "a tensor with gaps is not filled on the device; use Tensor::fill",
+            ));
+        }
+        if self.recording.load(Ordering::Relaxed) {
+            return self.record_fill(tensor, pattern).map(|()| Event::recorded(&self.timeline));
+        }
+        let mut uses = Uses::default();
+        uses.add(buffer, Access::Write)?;
+        let (offset, bytes) = (tensor.byte_offset() as u64, tensor.bytes() as u64);
+        let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
+        let plan = Plan { transfer: true, hold: true, ..Plan::default() };
+        let submitted = self.submit(&uses, plan, |calls, queue, place| {
+            // SAFETY: the queue is open, and the pattern lives during the call.
+            unsafe {
+                (calls.fill)(queue, place, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
+            }
+        })?;
+        let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) = submitted;
+        Ok(Event::new(&self.timeline, ticket))
+    }
+}

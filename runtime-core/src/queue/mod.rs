@@ -1,0 +1,480 @@
+//! Queues: in-order streams of work on one device.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+pub(crate) mod arg;
+pub(crate) mod copy;
+pub(crate) mod deferred_free;
+pub(crate) mod event;
+pub(crate) mod hazards;
+pub(crate) mod queue_table;
+pub(crate) mod submit;
+pub(crate) mod timeline;
+pub(crate) mod wait_thread;
+pub(crate) mod word_lock;
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use smallvec::SmallVec;
+
+use crate::abi;
+use crate::code::lowering::LoweredKernel;
+use crate::device::Device;
+use crate::queue::arg::Value;
+use crate::queue::deferred_free::Remains;
+use crate::queue::event::Event;
+use crate::queue::submit::{Plan, Submitted, Uses};
+use crate::queue::timeline::Timeline;
+use crate::{Arg, DType, Error, Geometry, Kernel, Placement, QueueOptions, Result, Tensor};
+
+/// An in-order stream of work on one device. Queues run beside each other; core orders what shares a tensor.
+///
+/// Made by [`CommonRuntime::open_queue`](crate::CommonRuntime::open_queue); any number of threads may submit to it.
+/// Failure is permanent: after a failed submission all later ones fail with its error; open another queue to go on.
+/// Dropping a queue waits for nothing and cancels nothing.
+///
+/// ```
+/// # use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let scale = device.load(&unsafe { ModuleSource::native("null", "scale_f32") })?.kernel("scale_f32")?;
+/// # let x = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?;
+/// let queue = device.open_queue(&QueueOptions::default())?;
+/// let (args, plain) = ([Arg::read_write(&x), Arg::scalar(2.0f32)], Geometry::single());
+/// queue.launch(&scale, &plain, &args)?; // returns at once; nobody keeps the event
+/// let second = queue.launch(&scale, &plain, &args)?; // runs after the first
+/// second.wait()?;
+/// assert_eq!((queue.submitted(), queue.completed()?), (2, 2));
+///
+/// queue.launch(&scale, &plain, &[Arg::scalar(2.0f32)]).unwrap_err(); // refused: an argument is missing
+/// assert_eq!(queue.submitted(), 2); // so it took no ticket,
+/// queue.call(&scale, &plain, &args)?; // and the queue goes on: launch and wait in one
+/// assert_eq!(x.to_vec::<f32>()?, [8.0, 16.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Queue {
+    pub(crate) timeline: Arc<Timeline>,
+    pub(crate) device: Arc<Device>,
+    /// Set while submissions are recorded; read before the lock is taken.
+    pub(crate) recording: AtomicBool,
+    inline: bool,
+}
+
+/// The arguments and geometry of a launch, in the form that crosses the seam.
+#[derive(Default)]
+pub(crate) struct RawLaunch {
+    /// Up to 16, and the sizes of as many tensors for lowered code.
+    args: SmallVec<[abi::Arg; 32]>,
+}
+
+impl RawLaunch {
+    /// Fills an empty one in place, since moving it would cost more than filling it, with arguments that `check` lets pass.
+    #[inline]
+    pub(crate) fn fill<'a>(
+        &mut self,
+        kernel: &Kernel,
+        args: &[Arg<'a>],
+        mut check: impl FnMut(usize, &Arg<'a>) -> Result<()>,
+    ) -> Result<()> {
+        if args.len() > self.args.inline_size() {
+            self.args.reserve(args.len());
+        }
+        let first = self.args.as_mut_ptr();
+        for (index, arg) in args.iter().enumerate() {
+            check(index, arg)?;
+            // SAFETY: there is room for as many as `args`.
+            let place = unsafe { first.add(index) }.cast::<MaybeUninit<abi::Arg>>();
+            // SAFETY: as above, the place is aligned, and nobody else knows it.
+            arg.write_raw(unsafe { &mut *place })?;
+        }
+        // SAFETY: the loop wrote all of them.
+        unsafe { self.args.set_len(args.len()) };
+        if let Some(lowered) = kernel.lowered() {
+            for size in lowered.tensor_sizes(args) {
+                self.args.push(raw_arg(&size)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The launch; it points to the arguments where they lie now.
+    #[inline]
+    pub(crate) fn pointed(&self, geometry: &Geometry) -> abi::Launch {
+        abi::Launch {
+            struct_size: crate::end_of!(abi::Launch, arg_count),
+            flags: if geometry.cooperative { abi::LAUNCH_COOPERATIVE } else { 0 },
+            groups: geometry.groups,
+            group_size: geometry.group_size,
+            cluster: geometry.cluster,
+            shared_bytes: geometry.shared_bytes,
+            range: geometry.raw_range(),
+            grain: geometry.grain,
+            args: self.args.as_ptr(),
+            arg_count: self.args.len(),
+        }
+    }
+}
+
+/// An argument in the form that crosses the seam, where it need not be fast.
+pub(crate) fn raw_arg(arg: &Arg<'_>) -> Result<abi::Arg> {
+    let mut place = MaybeUninit::uninit();
+    arg.write_raw(&mut place)?;
+    // SAFETY: it was written.
+    Ok(unsafe { place.assume_init() })
+}
+
+impl Queue {
+    pub(crate) fn open(device: &Arc<Device>, options: &QueueOptions) -> Result<Self> {
+        let timeline = device.open_timeline(options)?;
+        let inline = device.info.capabilities.has(abi::CAP_INLINE) && device.serial.is_none();
+        Ok(Self { timeline, device: device.clone(), recording: AtomicBool::new(false), inline })
+    }
+
+    /// Submits a kernel and returns at once.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the argument, dtype, device or limit; the failure of the queue, or of work that
+    /// wrote an argument. A refused launch takes no ticket and poisons nothing.
+    #[inline]
+    pub fn launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<Event> {
+        let plan = Plan { hold: true, ..Plan::default() };
+        match self.start(kernel, geometry, args, plan, true)? {
+            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+                Ok(Event::new(&self.timeline, ticket))
+            }
+            None => Ok(Event::recorded(&self.timeline)),
+        }
+    }
+
+    /// Runs a kernel to its end: on this thread where the device is the host and the queue is idle.
+    ///
+    /// # Errors
+    /// As [`Queue::launch`]; the kernel's failure.
+    #[inline]
+    pub fn call(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+        let plan = Plan { inline: self.inline, hold: true, ..Plan::default() };
+        match self.start(kernel, geometry, args, plan, true)? {
+            Some(Submitted::Queued(ticket)) => Event::new(&self.timeline, ticket).wait(),
+            Some(Submitted::Claimed(_)) | None => Ok(()),
+        }
+    }
+
+    /// Submits a kernel without tracking its tensors, for those who measured that they need it.
+    ///
+    /// # Safety
+    /// The caller orders the launch against everything else that uses the tensors, and keeps them until it has ended.
+    ///
+    /// # Errors
+    /// As [`Queue::launch`].
+    pub unsafe fn launch_untracked(
+        &self,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+    ) -> Result<Event> {
+        let plan = Plan { hold: true, ..Plan::default() };
+        match self.start(kernel, geometry, args, plan, false)? {
+            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+                Ok(Event::new(&self.timeline, ticket))
+            }
+            None => Ok(Event::recorded(&self.timeline)),
+        }
+    }
+
+    #[inline]
+    fn start(
+        &self,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+        plan: Plan,
+        tracked: bool,
+    ) -> Result<Option<Submitted>> {
+        self.check_launch(kernel, geometry, args).map_err(|error| self.name(error, "launch"))?;
+        match kernel.reporting() {
+            None => self.start_checked(kernel, geometry, args, plan, tracked),
+            Some(lowered) => self.start_reporting((kernel, lowered), geometry, args),
+        }
+    }
+
+    /// Runs a kernel that reports to its end, and fails the launch that has something to report.
+    #[cold]
+    fn start_reporting(
+        &self,
+        (kernel, lowered): (&Kernel, &LoweredKernel),
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+    ) -> Result<Option<Submitted>> {
+        self.refuse_recording("launch with assert_proofs")?;
+        kernel.check_args(&self.device, args).map_err(|error| self.name(error, "launch"))?;
+        let report = self.allocate(DType::U32, &[1], &Placement::default())?;
+        self.fill(&report, &[0])?;
+        let args: SmallVec<[Arg<'_>; 16]> =
+            std::iter::once(Arg::read_write(&report)).chain(args.iter().copied()).collect();
+        let plan = Plan { hold: true, ..Plan::default() };
+        let submitted = self.start_checked(kernel, geometry, &args, plan, true)?;
+        if let Some(Submitted::Queued(ticket)) = submitted {
+            let mut line = [0; size_of::<u32>()];
+            // Whoever waits for the launch is told of any other failure.
+            if self.read(&report, &mut line).is_ok() && line != [0; size_of::<u32>()] {
+                let error = lowered.reported(u32::from_ne_bytes(line));
+                self.timeline.fail_from(ticket, &self.name(error, "launch"));
+            }
+        }
+        Ok(submitted)
+    }
+
+    #[inline]
+    fn start_checked(
+        &self,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+        plan: Plan,
+        tracked: bool,
+    ) -> Result<Option<Submitted>> {
+        if self.recording.load(Ordering::Relaxed) {
+            kernel.check_args(&self.device, args).map_err(|error| self.name(error, "launch"))?;
+            return self.record_launch(kernel, geometry, args).map(|()| None);
+        }
+        let (mut uses, mut raw) = (Uses::default(), RawLaunch::default());
+        let mut local_bytes = 0u64;
+        raw.fill(kernel, args, |index, arg| {
+            self.use_arg(kernel, (index, arg), tracked.then_some(&mut uses), &mut local_bytes)
+        })
+        .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })
+        .map_err(|error| self.name(error, "launch"))?;
+        let launch = &raw.pointed(geometry);
+        let submitted = self.submit(&uses, plan, |calls, queue, mut place| {
+            if !tracked {
+                // Nobody knows what it depends on: it stays in order.
+                place.after = place.ticket - 1;
+            }
+            if geometry.is_empty() {
+                // Drivers refuse it, or take it for a mistake.
+                // SAFETY: the queue is open.
+                return unsafe { (calls.empty)(queue, place) };
+            }
+            // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
+            unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
+        });
+        match submitted.map_err(|error| self.name(error, "launch"))? {
+            Submitted::Claimed(ticket) if geometry.is_empty() => {
+                self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null())?;
+            }
+            Submitted::Claimed(ticket) => self.run_claimed(ticket, kernel.handle(), launch)?,
+            Submitted::Queued(ticket) => return Ok(Some(Submitted::Queued(ticket))),
+        }
+        Ok(Some(Submitted::Claimed(self.timeline.tail())))
+    }
+
+    /// Checks where an argument is and how it lies there, and notes how it is used.
+    #[inline]
+    fn use_arg<'a>(
+        &self,
+        kernel: &Kernel,
+        (index, arg): (usize, &Arg<'a>),
+        uses: Option<&mut Uses<'a>>,
+        local_bytes: &mut u64,
+    ) -> Result<()> {
+        if let Value::Tensor(tensor, access, strided) = arg.value {
+            kernel.check_tensor(index, (tensor, strided), &self.device)?;
+            if let Some(uses) = uses {
+                let used = tensor.buffer("launch").and_then(|buffer| uses.add(buffer, access));
+                used.map_err(|error| error.with_note(format_args!("argument {index}")))?;
+            }
+        } else if let Value::Local(bytes) = arg.value {
+            *local_bytes = local_bytes.saturating_add(bytes);
+        }
+        Ok(())
+    }
+
+    /// Runs a claimed launch on this thread, without any lock.
+    #[inline]
+    fn run_claimed(&self, ticket: u64, kernel: abi::Handle, launch: *const abi::Launch) -> Result<()> {
+        let timeline = &*self.timeline;
+        // SAFETY: the ticket was claimed, and `launch` lives during the call.
+        let result =
+            timeline.raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel, launch) });
+        // Its end is observed by whoever asks: noting it here would cost every call an atomic operation.
+        result.inspect_err(|error| timeline.fail_from(ticket, error))
+    }
+
+    fn check_launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+        if !Arc::ptr_eq(kernel.device(), &self.device) {
+            let message = format!(
+                "kernel \"{}\" was loaded on {}, the queue is on {}",
+                kernel.name(),
+                kernel.device().name,
+                self.device.name
+            );
+            return Err(Error::invalid(message));
+        }
+        kernel.check_signature(args)?;
+        kernel.check_geometry(geometry)
+    }
+
+    #[cold]
+    pub(crate) fn name(&self, error: Error, operation: &str) -> Error {
+        error.in_operation(operation).on_device(&self.device.name)
+    }
+
+    /// Allocates a tensor in order with this queue's work: cheaper than `CommonRuntime::allocate` where the driver has
+    /// stream-ordered memory, the same elsewhere. It counts as the queue's write, so other queues may use it too.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be; the failure of the queue.
+    pub fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
+        self.refuse_recording("allocate")?;
+        Tensor::allocate_on(self, dtype, shape, placement).map_err(|error| self.name(error, "allocate"))
+    }
+
+    /// Submits a kernel that does nothing, for measuring overhead.
+    ///
+    /// # Errors
+    /// `Unsupported` where the device has none.
+    pub fn empty(&self) -> Result<Event> {
+        // SAFETY: the queue is open.
+        self.submit_plain("empty", |calls, queue, place| unsafe { (calls.empty)(queue, place) })
+    }
+
+    /// Calls a kernel that does nothing, by the way that [`Queue::call`] takes.
+    ///
+    /// # Errors
+    /// `Unsupported` where the device has none.
+    pub fn call_empty(&self) -> Result<()> {
+        self.refuse_recording("call_empty")?;
+        let plan = Plan { inline: self.inline, hold: true, ..Plan::default() };
+        // SAFETY: the queue is open.
+        let submitted =
+            self.submit(&Uses::default(), plan, |calls, queue, place| unsafe { (calls.empty)(queue, place) });
+        match submitted.map_err(|error| self.name(error, "call_empty"))? {
+            Submitted::Queued(ticket) => Event::new(&self.timeline, ticket).wait(),
+            Submitted::Claimed(ticket) => self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null()),
+        }
+    }
+
+    /// Submits the recording of a device timestamp, to be read with [`Queue::read_timestamp`] once the event is done.
+    ///
+    /// # Errors
+    /// `Unsupported` where the device has no clock, or the queue was opened without `timestamps`.
+    pub fn timestamp(&self) -> Result<Event> {
+        // SAFETY: the queue is open.
+        self.submit_plain("timestamp", |calls, queue, place| unsafe { (calls.timestamp)(queue, place) })
+    }
+
+    fn submit_plain(
+        &self,
+        operation: &str,
+        call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::Place) -> abi::Status,
+    ) -> Result<Event> {
+        self.refuse_recording(operation)?;
+        let plan = Plan { hold: true, ..Plan::default() };
+        match self.submit(&Uses::default(), plan, call).map_err(|error| self.name(error, operation))? {
+            Submitted::Queued(ticket) | Submitted::Claimed(ticket) => Ok(Event::new(&self.timeline, ticket)),
+        }
+    }
+
+    pub(crate) fn refuse_recording(&self, operation: &str) -> Result<()> {
+        if self.recording.load(Ordering::Relaxed) {
+            return Err(
+                self.name(Error::unsupported("it is not recorded: call it outside a recording"), operation)
+            );
+        }
+        Ok(())
+    }
+
+    /// Reads a timestamp in nanoseconds of the device's clock. The event must be done; it can be read once.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an event of another queue; `NotFound` when it is no timestamp, or was read before.
+    pub fn read_timestamp(&self, event: &Event) -> Result<u64> {
+        if !Arc::ptr_eq(event.timeline(), &self.timeline) {
+            return Err(self.name(Error::invalid("the event is of another queue"), "read_timestamp"));
+        }
+        self.device.check()?;
+        let mut nanoseconds = 0;
+        self.timeline.raw("read_timestamp", |calls, queue| {
+            // SAFETY: the queue is open and the out-parameter is writable.
+            unsafe { (calls.read_timestamp)(queue, event.ticket(), &raw mut nanoseconds) }
+        })?;
+        Ok(nanoseconds)
+    }
+
+    /// Makes later submissions of this queue wait for an event of any other queue, on the device where it can.
+    ///
+    /// # Errors
+    /// The failure behind the event, if it is known already; later it fails what was submitted after this call.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        event.check_submitted()?;
+        self.wait_for_ticket(event.timeline(), event.ticket()).map_err(|error| self.name(error, "wait_for"))
+    }
+
+    /// Hands batched submissions to the driver; waiting does so by itself.
+    ///
+    /// # Errors
+    /// Whatever the driver says.
+    pub fn flush(&self) -> Result<()> {
+        self.device.check()?;
+        self.timeline.publish(self.timeline.tail())
+    }
+
+    /// Waits until everything submitted so far has ended.
+    ///
+    /// # Errors
+    /// The failure of the queue; `DeviceLost`.
+    pub fn wait_idle(&self) -> Result<()> {
+        self.timeline.wait(self.timeline.tail(), None)
+    }
+
+    /// Waits until everything submitted so far has ended, for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`, which poisons nothing; else as [`Queue::wait_idle`].
+    pub fn wait_idle_timeout(&self, timeout: Duration) -> Result<()> {
+        self.timeline.wait(self.timeline.tail(), Instant::now().checked_add(timeout))
+    }
+
+    /// The ticket of the last submission; 0 before the first.
+    #[must_use]
+    pub fn submitted(&self) -> u64 {
+        self.timeline.tail()
+    }
+
+    /// The last ticket up to which everything has ended. Never blocks.
+    ///
+    /// # Errors
+    /// `DeviceLost`.
+    pub fn completed(&self) -> Result<u64> {
+        self.device.check()?;
+        // Who only looks must see the end, too: nothing waits on work that was not submitted.
+        self.timeline.publish(self.timeline.tail())?;
+        self.timeline.observe()?;
+        Ok(self.timeline.completed())
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if self.device.must_leak() {
+            return;
+        }
+        // Recorded nodes hold tensors: they are dropped without the lock.
+        let recording = self.timeline.submission.lock().recording.take();
+        drop(recording);
+        // A look, since inline calls leave their end to be observed; an error leaves it to the reaper.
+        let _ = self.timeline.poll();
+        let until = if self.timeline.has_ended(self.timeline.tail()) {
+            Vec::new()
+        } else {
+            // Nothing waits on work that was not submitted, and reaping must be able to see its end.
+            let _ = self.timeline.publish(self.timeline.tail());
+            vec![(self.timeline.clone(), self.timeline.tail())]
+        };
+        self.device.graves.bury(&self.device, Remains::Queue, until);
+    }
+}

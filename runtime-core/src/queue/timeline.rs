@@ -1,0 +1,473 @@
+//! The timeline of a queue: tickets, marks, progress, failure, and the edges from other queues.
+//!
+//! A [`Timeline`] is core's side of one backend queue. Its tickets are 1, 2, 3, …; `completed` is a prefix, and
+//! failure is permanent: from `first_failed` on every ticket has failed. An edge says that a ticket waited, on the
+//! device, for a ticket of another queue; through it failure travels.
+//!
+//! Locks: `submission` is held through every submitting driver call. `edges` and `failure` are leaves.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::abi::{self, Handle, Progress, QueueCalls, Status};
+use crate::device::Device;
+use crate::graph::Recording;
+use crate::queue::word_lock::Brief;
+use crate::{Error, ErrorKind, Result};
+
+mod wait;
+
+/// No ticket failed.
+const NONE: u64 = u64::MAX;
+/// Open edges of one queue before a submission looks which of them can be closed.
+const EDGES: usize = 16;
+/// What became of the device: it is open or being closed; all its work had ended; it was leaked with work in flight.
+const OPEN: u8 = 0;
+const CLOSED: u8 = 1;
+const LEAKED: u8 = 2;
+/// What a queue's progress is before the backend has answered: nothing that it can be.
+pub(crate) const UNANSWERED: Progress = Progress { completed: u64::MAX, first_failed: u64::MAX };
+/// How often, and how far apart, a device that answers with errors is asked before it is given up.
+pub(crate) const LAST_TRIES: u32 = 50;
+pub(crate) const LAST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Why a device is lost whose backend reports `progress` after `submitted` tickets.
+pub(crate) fn wrong_progress(progress: Progress, submitted: u64) -> Error {
+    let Progress { completed, first_failed } = progress;
+    let message = if completed == UNANSWERED.completed && first_failed == UNANSWERED.first_failed {
+        "the backend's `poll` succeeded without an answer".to_owned()
+    } else {
+        format!(
+            "the backend reports completed {completed} and first_failed {first_failed}, but {submitted} tickets were \
+             submitted"
+        )
+    };
+    let message =
+        format!("{message}; what it still uses is unknown, so the device is lost, and its memory is leaked");
+    Error::new(ErrorKind::DeviceLost, message)
+}
+
+/// What the submission lock protects, besides the order of driver calls.
+#[derive(Debug, Default)]
+pub(crate) struct Submission {
+    /// Set while submissions are recorded instead of run.
+    pub(crate) recording: Option<Box<Recording>>,
+}
+
+/// `ticket` waited for `source_ticket` of `source`.
+#[derive(Debug)]
+struct Edge {
+    ticket: u64,
+    source: Arc<Timeline>,
+    source_ticket: u64,
+}
+
+impl Edge {
+    /// Whether who waits for it waits for `ticket` of `source`.
+    fn implies(&self, source: &Arc<Timeline>, ticket: u64) -> bool {
+        Arc::ptr_eq(&self.source, source) && self.source_ticket >= ticket
+    }
+}
+
+/// Core's side of a backend queue. What every launch reads lies together.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    pub(crate) submission: Brief<Submission>,
+    pub(crate) id: u64,
+    pub(crate) handle: Handle,
+    serial: Option<Arc<Mutex<()>>>,
+    tail: AtomicU64,
+    first_failed: AtomicU64,
+    held: AtomicU64,
+    released: AtomicU64,
+    mark_all: AtomicBool,
+    /// The backend has not said that it cannot block until a ticket has ended.
+    finishes: AtomicBool,
+    end: AtomicU8,
+    edge_count: AtomicUsize,
+    pub(crate) calls: QueueCalls,
+    pub(crate) device: Weak<Device>,
+    name: String,
+    marked: AtomicU64,
+    flushed: AtomicU64,
+    completed: AtomicU64,
+    failure: Mutex<Option<Error>>,
+    edges: Mutex<SmallVec<[Edge; 4]>>,
+    edge_limit: AtomicUsize,
+}
+
+// SAFETY: `handle` is a backend queue; the contract of the table lets any thread use it under the rules kept here.
+unsafe impl Send for Timeline {}
+// SAFETY: as above.
+unsafe impl Sync for Timeline {}
+
+impl Timeline {
+    pub(crate) fn new(id: u64, handle: Handle, device: &Device, weak: Weak<Device>) -> Self {
+        Self {
+            id,
+            handle,
+            calls: device.calls.queue,
+            device: weak,
+            submission: Brief::default(),
+            serial: device.serial.clone(),
+            name: device.name.clone(),
+            tail: AtomicU64::new(0),
+            marked: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            first_failed: AtomicU64::new(NONE),
+            held: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+            mark_all: AtomicBool::new(false),
+            finishes: AtomicBool::new(true),
+            end: AtomicU8::new(OPEN),
+            failure: Mutex::default(),
+            edges: Mutex::default(),
+            edge_count: AtomicUsize::new(0),
+            edge_limit: AtomicUsize::new(EDGES),
+        }
+    }
+
+    /// Calls a function of the backend's queue table.
+    #[inline]
+    pub(crate) fn raw(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(&QueueCalls, Handle) -> Status,
+    ) -> Result<()> {
+        let status = match &self.serial {
+            None => call(&self.calls, self.handle),
+            Some(serial) => {
+                let _one_at_a_time = serial.lock();
+                call(&self.calls, self.handle)
+            }
+        };
+        if status.is_null() { Ok(()) } else { Err(self.refused(operation, status)) }
+    }
+
+    #[cold]
+    fn refused(&self, operation: &'static str, status: Status) -> Error {
+        // SAFETY: a non-null status of the table is an owned error object, taken here once.
+        let result = unsafe { abi::from_status(status) };
+        let error = result.err().unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
+        let error = error.in_operation(operation).on_device(&self.name);
+        if error.kind() == ErrorKind::DeviceLost {
+            self.fail_from(self.completed() + 1, &error);
+            if let Some(device) = self.device.upgrade() {
+                device.mark_lost(&error);
+            }
+        }
+        error
+    }
+
+    /// The last ticket that was taken.
+    #[inline]
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail.load(Ordering::Acquire)
+    }
+
+    /// Takes the next ticket; only under the submission lock.
+    #[inline]
+    pub(crate) fn advance(&self, ticket: u64) {
+        self.tail.store(ticket, Ordering::Release);
+    }
+
+    /// The completed prefix, as far as it has been observed.
+    #[inline]
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// Notes that `ticket` and all before it have ended.
+    #[inline]
+    pub(crate) fn complete(&self, ticket: u64) {
+        self.completed.fetch_max(ticket, Ordering::AcqRel);
+    }
+
+    /// Fails a submission to a queue that has failed.
+    ///
+    /// # Errors
+    /// The failure.
+    #[inline]
+    pub(crate) fn check_healthy(&self) -> Result<()> {
+        if self.first_failed.load(Ordering::Acquire) == NONE { Ok(()) } else { Err(self.failure_error()) }
+    }
+
+    #[cold]
+    fn failure_error(&self) -> Error {
+        let error = self.failure.lock().clone();
+        error.unwrap_or_else(|| Error::new(ErrorKind::Internal, "a failure without an error"))
+    }
+
+    /// The first failed ticket and its error.
+    pub(crate) fn failure(&self) -> Option<(u64, Error)> {
+        match self.first_failed.load(Ordering::Acquire) {
+            NONE => None,
+            ticket => Some((ticket, self.failure_error())),
+        }
+    }
+
+    /// Fails `ticket` and all later ones, unless an earlier one failed already.
+    pub(crate) fn fail_from(&self, ticket: u64, error: &Error) {
+        let mut failure = self.failure.lock();
+        if ticket < self.first_failed.load(Ordering::Acquire) {
+            *failure = Some(
+                error
+                    .clone()
+                    .with_note(format_args!("ticket {ticket} of queue {} on {} failed", self.id, self.name)),
+            );
+            self.first_failed.store(ticket, Ordering::Release);
+        }
+    }
+
+    /// What became of a ticket, by what has been observed; `None`: it may be in flight.
+    #[inline]
+    pub(crate) fn settled(&self, ticket: u64) -> Option<Result<()>> {
+        if self.first_failed.load(Ordering::Acquire) <= ticket {
+            return Some(Err(self.failure_error()));
+        }
+        if self.completed() < ticket || self.has_open_edge(ticket) {
+            return None;
+        }
+        // A failure observed between the two loads would be this ticket's.
+        (self.first_failed.load(Ordering::Acquire) > ticket)
+            .then_some(Ok(()))
+            .or_else(|| Some(Err(self.failure_error())))
+    }
+
+    #[inline]
+    fn has_open_edge(&self, ticket: u64) -> bool {
+        self.edge_count.load(Ordering::Acquire) != 0
+            && self.edges.lock().iter().any(|edge| edge.ticket <= ticket)
+    }
+
+    /// Whether a ticket has really ended, so that its memory may be reused; a failed one may still run.
+    pub(crate) fn has_ended(&self, ticket: u64) -> bool {
+        self.completed() >= ticket
+    }
+
+    /// Looks how far the device is. The device must be open.
+    pub(crate) fn poll(&self) -> Result<()> {
+        let mut progress = UNANSWERED;
+        // SAFETY: the queue is open and `progress` is writable.
+        self.raw("poll", |calls, queue| unsafe { (calls.poll)(queue, &raw mut progress) })?;
+        if progress.completed.max(progress.first_failed) > self.tail() {
+            progress = self.check_progress(progress)?;
+        }
+        if progress.first_failed != 0 && progress.first_failed < self.first_failed.load(Ordering::Acquire) {
+            // SAFETY: the queue is open; it answers an owned error or null.
+            let error = self.raw("queue", |calls, queue| unsafe { (calls.failure)(queue) });
+            let error =
+                error.err().unwrap_or_else(|| Error::new(ErrorKind::Failed, "the device gave no reason"));
+            self.fail_from(progress.first_failed, &error);
+        }
+        self.complete(progress.completed);
+        Ok(())
+    }
+
+    /// Looks twice at progress beyond the last ticket: that of a submission which is under way may have ended before it
+    /// was taken, and is not counted yet. More was never submitted.
+    ///
+    /// # Errors
+    /// `DeviceLost`: a backend that counts wrongly does not say what it still uses.
+    #[cold]
+    fn check_progress(&self, progress: Progress) -> Result<Progress> {
+        let Progress { completed, first_failed } = progress;
+        // Whoever holds the lock may be submitting one; read after the poll, since tickets only grow.
+        let under_way = u64::from(self.submission.try_lock().is_none());
+        let tail = self.tail();
+        if completed.max(first_failed) <= tail.saturating_add(under_way) {
+            return Ok(Progress {
+                completed: completed.min(tail),
+                first_failed: if first_failed > tail { 0 } else { first_failed },
+            });
+        }
+        let error = wrong_progress(progress, tail).in_operation("poll").on_device(&self.name);
+        if let Some(device) = self.device.upgrade() {
+            device.distrust(&error);
+        }
+        self.fail_from(self.completed() + 1, &error);
+        Err(error)
+    }
+
+    /// Looks how far the device is, and follows the edges.
+    pub(crate) fn observe(self: &Arc<Self>) -> Result<()> {
+        self.poll()?;
+        if self.has_edges() { self.resolve_edges(true) } else { Ok(()) }
+    }
+
+    /// Whether the failure of another queue may still travel here.
+    pub(crate) fn has_edges(&self) -> bool {
+        self.edge_count.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether what is submitted next waits on the device for that ticket of another queue already.
+    pub(crate) fn waits_for(&self, source: &Arc<Self>, ticket: u64) -> bool {
+        self.has_edges() && self.edges.lock().iter().any(|edge| edge.implies(source, ticket))
+    }
+
+    /// Records that `ticket`, the next one, waits for a ticket of another queue.
+    pub(crate) fn push_edge(self: &Arc<Self>, ticket: u64, source: &Arc<Self>, source_ticket: u64) {
+        if self.edge_count.load(Ordering::Acquire) >= self.edge_limit.load(Ordering::Relaxed) {
+            // Many edges, and nobody looked at them. The sources were published when they were joined, and their locks
+            // are not for the holder of this queue's.
+            let _ = self.resolve_edges(false);
+            let left = self.edge_count.load(Ordering::Acquire);
+            self.edge_limit.store(EDGES.max(2 * left), Ordering::Relaxed);
+        }
+        let mut edges = self.edges.lock();
+        // What an earlier ticket waits for, all later ones wait for: nothing new is said. Edges are never merged the
+        // other way: an earlier ticket that waited for a later source could wait for itself.
+        if !edges.iter().any(|edge| edge.implies(source, source_ticket)) {
+            edges.push(Edge { ticket, source: source.clone(), source_ticket });
+        }
+        self.edge_count.store(edges.len(), Ordering::Release);
+    }
+
+    /// Polls every queue that this one depends on, however indirectly, and carries failures over to a fixed point.
+    ///
+    /// # Errors
+    /// That of a queue that does not answer, if an edge stays open: its end would never be seen.
+    #[cold]
+    pub(crate) fn resolve_edges(self: &Arc<Self>, publish: bool) -> Result<()> {
+        let mut reach = vec![self.clone()];
+        let mut next = 0;
+        while next < reach.len() {
+            let sources: Vec<_> = reach[next].edges.lock().iter().map(|edge| edge.source.clone()).collect();
+            for source in sources {
+                if !reach.iter().any(|known| Arc::ptr_eq(known, &source)) {
+                    reach.push(source);
+                }
+            }
+            next += 1;
+        }
+        let mut broken = Ok(());
+        for source in &reach[1..] {
+            broken = broken.and(source.look_as_source(publish));
+        }
+        while reach.iter().any(|timeline| timeline.carry_failures()) {}
+        if self.has_edges() { broken } else { Ok(()) }
+    }
+
+    /// Polls for a dependent.
+    fn look_as_source(self: &Arc<Self>, publish: bool) -> Result<()> {
+        let looked = match self.device.upgrade() {
+            Some(_open) if publish => {
+                self.publish(self.marked.load(Ordering::Acquire)).and_then(|()| self.poll())
+            }
+            Some(_open) => self.poll(),
+            // A closed device left its queues' final state.
+            None if self.end.load(Ordering::Acquire) == LEAKED => Err(self.cancelled()),
+            None => Ok(()),
+        };
+        looked.map_err(|error| error.with_note("other work depends on it"))
+    }
+
+    /// Closes the edges whose source has settled; says whether anything changed.
+    fn carry_failures(&self) -> bool {
+        // A source looks at its own edges, and queues depend on each other both ways: no lock is held meanwhile.
+        let open: SmallVec<[(Arc<Self>, u64); 4]> =
+            self.edges.lock().iter().map(|edge| (edge.source.clone(), edge.source_ticket)).collect();
+        let settled = open
+            .into_iter()
+            .filter_map(|(source, ticket)| source.settled(ticket).map(|outcome| (source, ticket, outcome)))
+            .collect::<SmallVec<[_; 4]>>();
+        let mut edges = self.edges.lock();
+        let before = edges.len();
+        edges.retain(|edge| {
+            let ended = settled.iter().find(|(source, ticket, _)| {
+                *ticket == edge.source_ticket && Arc::ptr_eq(source, &edge.source)
+            });
+            if let Some((_, _, Err(error))) = ended {
+                self.fail_from(edge.ticket, error);
+            }
+            ended.is_none()
+        });
+        self.edge_count.store(edges.len(), Ordering::Release);
+        edges.len() != before
+    }
+
+    /// Makes later submissions mark themselves: another queue waits on this one.
+    pub(crate) fn mark_from_now_on(&self) {
+        self.mark_all.store(true, Ordering::Relaxed);
+    }
+
+    /// Marks the last submission if its event is still held; only under the submission lock, before the next one.
+    #[inline]
+    pub(crate) fn mark_held(&self) -> Result<()> {
+        let tail = self.tail.load(Ordering::Relaxed);
+        let held = self.held.load(Ordering::Relaxed) == tail && self.released.load(Ordering::Relaxed) != tail;
+        if tail != 0 && held { self.mark_tail() } else { Ok(()) }
+    }
+
+    /// Marks a submission just made if it is a transfer or others wait on this queue; only under the submission lock.
+    #[inline]
+    pub(crate) fn mark_submitted(&self, transfer: bool) -> Result<()> {
+        if transfer || self.mark_all.load(Ordering::Relaxed) { self.mark_tail() } else { Ok(()) }
+    }
+
+    fn mark_tail(&self) -> Result<()> {
+        let tail = self.tail();
+        if self.marked.load(Ordering::Acquire) < tail {
+            // SAFETY: the queue is open and `tail` is its last ticket.
+            self.raw("mark", |calls, queue| unsafe { (calls.mark)(queue, tail) })?;
+            self.marked.store(tail, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Makes `ticket` observable, and hands it to the driver: nothing waits on work that was not submitted.
+    pub(crate) fn publish(&self, ticket: u64) -> Result<()> {
+        // The end of `ticket` may show by a later mark only, which must be on its way too.
+        let marked = self.marked.load(Ordering::Acquire);
+        if marked >= ticket && self.flushed.load(Ordering::Acquire) >= marked {
+            return Ok(());
+        }
+        let _submission = self.submission.lock();
+        if self.marked.load(Ordering::Acquire) < ticket {
+            self.mark_tail()?;
+        }
+        let tail = self.tail();
+        // SAFETY: the queue is open.
+        self.raw("flush", |calls, queue| unsafe { (calls.flush)(queue) })?;
+        self.flushed.store(tail, Ordering::Release);
+        Ok(())
+    }
+
+    /// Notes that the device is gone: closed, or leaked with work in flight.
+    pub(crate) fn close(&self, leaked: bool) {
+        self.end.store(if leaked { LEAKED } else { CLOSED }, Ordering::Release);
+    }
+
+    /// Notes that the event of `ticket`, the last one, is held by somebody.
+    #[inline]
+    pub(crate) fn hold(&self, ticket: u64) {
+        self.held.store(ticket, Ordering::Relaxed);
+    }
+
+    /// Notes that the only event of `ticket` was dropped.
+    #[inline]
+    pub(crate) fn release(&self, ticket: u64) {
+        if self.held.load(Ordering::Relaxed) == ticket {
+            // A submission in between has set another ticket, whose own release this may hide: that only costs a mark.
+            self.released.store(ticket, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether all its work has ended, and no failure can reach it any more.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.has_ended(self.tail()) && !self.has_edges()
+    }
+
+    /// Name of the device.
+    pub(crate) fn device_name(&self) -> &str {
+        &self.name
+    }
+}

@@ -1,0 +1,147 @@
+//! Tensors for other libraries.
+
+#![allow(unsafe_code, reason = "hands out memory with a deleter, and takes it back")]
+
+use std::ffi::c_void;
+use std::panic::AssertUnwindSafe;
+
+use super::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, FLAG_READ_ONLY,
+    MAJOR_VERSION, MINOR_VERSION, dl_device, is_handle, is_host,
+};
+use crate::device::with_exclusive;
+use crate::{Access, Error, ErrorKind, Result, Tensor};
+
+/// A tensor on its way to another library: nothing is in flight on it. Dropping it gives it up.
+#[derive(Debug)]
+pub struct DlpackTensor {
+    tensor: Tensor,
+    device: DLDevice,
+}
+
+impl Tensor {
+    /// Lends the tensor to another library, without a copy; waits for all work in flight on it.
+    ///
+    /// Whoever consumes it uses the memory outside of what core orders: see [`dlpack`](crate::tensor::dlpack).
+    ///
+    /// # Errors
+    /// The failure of the work that wrote the tensor; `InvalidArgument` while it is mapped; `Unsupported` where the
+    /// device's memory has no address that another library understands.
+    pub fn to_dlpack(&self) -> Result<DlpackTensor> {
+        self.lend().map_err(|error| error.in_operation("to_dlpack"))
+    }
+
+    fn lend(&self) -> Result<DlpackTensor> {
+        let buffer = self.buffer("to_dlpack")?;
+        let device = dl_device(&buffer.device.info, buffer.space());
+        let lent = DlpackTensor { tensor: self.clone(), device };
+        let address = if is_host(device.device_type) {
+            buffer.host_pointer.addr() as u64
+        } else {
+            buffer.kernel_address
+        };
+        if buffer.bytes != 0 && (is_handle(device.device_type) || address == 0) {
+            let error = Error::unsupported(
+                "memory that has no address cannot be exported; copy the tensor to the host first",
+            );
+            return Err(error.on_device(&buffer.device.name));
+        }
+        // The consumer may write, unless the content is final.
+        let access = if buffer.is_frozen() { Access::Read } else { Access::ReadWrite };
+        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| hazards.check_unmapped(access))?;
+        Ok(lent)
+    }
+}
+
+impl DlpackTensor {
+    /// Whose memory it is, in DLPack's words.
+    #[must_use]
+    pub const fn device(&self) -> DLDevice {
+        self.device
+    }
+
+    /// Gives the tensor away: whoever consumes it calls the deleter once, on any thread.
+    #[must_use = "the memory lives until the deleter is called"]
+    pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
+        let flags = if self.tensor.is_frozen() { FLAG_READ_ONLY } else { 0 };
+        Lent::give(self, |dl_tensor| DLManagedTensorVersioned {
+            version: DLPackVersion { major: MAJOR_VERSION, minor: MINOR_VERSION },
+            manager_ctx: std::ptr::null_mut(),
+            deleter: Some(delete),
+            flags,
+            dl_tensor,
+        })
+    }
+
+    /// Gives the tensor away as libraries before DLPack 1.0 take it.
+    ///
+    /// # Errors
+    /// `Unsupported` for a frozen tensor: there it cannot be said that it must not be written.
+    pub fn into_raw_unversioned(self) -> Result<*mut DLManagedTensor> {
+        if self.tensor.is_frozen() {
+            let message = "a frozen tensor is read-only, which DLPack before 1.0 cannot say; export it versioned, or copy it";
+            return Err(Error::new(ErrorKind::Unsupported, message).in_operation("to_dlpack"));
+        }
+        Ok(Lent::give(self, |dl_tensor| DLManagedTensor {
+            dl_tensor,
+            manager_ctx: std::ptr::null_mut(),
+            deleter: Some(delete),
+        }))
+    }
+
+    /// The first element.
+    fn data(&self) -> *mut c_void {
+        // `lend` saw that there is a buffer.
+        let Ok(buffer) = self.tensor.buffer("to_dlpack") else { return std::ptr::null_mut() };
+        if self.tensor.element_count() == 0 {
+            return std::ptr::null_mut();
+        }
+        let start = if is_host(self.device.device_type) {
+            buffer.host_pointer
+        } else {
+            let address = usize::try_from(buffer.kernel_address).unwrap_or(0);
+            std::ptr::with_exposed_provenance_mut(address)
+        };
+        // Not in `byte_offset`: there are libraries that overlook it.
+        start.wrapping_add(self.tensor.byte_offset()).cast()
+    }
+}
+
+/// A structure that was given away, with what it points to. In C's layout, so that its address is the structure's.
+#[repr(C)]
+struct Lent<M> {
+    managed: M,
+    _shape: Vec<i64>,
+    _strides: Vec<i64>,
+    _tensor: Tensor,
+}
+
+impl<M> Lent<M> {
+    fn give(lent: DlpackTensor, managed: impl FnOnce(DLTensor) -> M) -> *mut M {
+        let (data, device, tensor) = (lent.data(), lent.device, lent.tensor);
+        let mut shape: Vec<_> =
+            tensor.shape().iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+        let mut strides = tensor.strides().to_vec();
+        let (code, bits, lanes) = tensor.dtype().dlpack();
+        let managed = managed(DLTensor {
+            data,
+            device,
+            ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
+            dtype: DLDataType { code, bits, lanes },
+            // The vectors' memory stays where it is when the vectors move.
+            shape: shape.as_mut_ptr(),
+            strides: strides.as_mut_ptr(),
+            byte_offset: 0,
+        });
+        Box::into_raw(Box::new(Self { managed, _shape: shape, _strides: strides, _tensor: tensor })).cast()
+    }
+}
+
+/// Takes back what [`Lent::give`] gave away.
+unsafe extern "C" fn delete<M>(managed: *mut M) {
+    // A panic must not leave C; there is nobody to tell.
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: `managed` is the first field of a `Lent` box, and the consumer calls this once.
+        drop(unsafe { Box::from_raw(managed.cast::<Lent<M>>()) });
+    }));
+}

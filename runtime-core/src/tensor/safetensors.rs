@@ -1,0 +1,294 @@
+//! `.safetensors` files: weights straight to a device, a piece at a time; or mapped, on the host.
+//!
+//! The format is that of <https://github.com/huggingface/safetensors>: the length of a header, the header in JSON, then
+//! the tensors' bytes, little-endian and row-major, without gaps. The header is read by the `safetensors` crate.
+
+#![allow(unsafe_code, reason = "lends a mapped file to the host, when the caller vouches for it")]
+
+mod save;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use ::safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use memmap2::{MmapOptions, MmapRaw};
+
+use crate::device::common_runtime::CommonRuntime;
+use crate::memory::buffer::{Buffer, Placement};
+use crate::plugin::platform::read_at;
+use crate::queue::deferred_free::Owner;
+use crate::tensor::layout::Layout;
+use crate::{DType, Error, ErrorKind, Host, Result, Tensor, suggest};
+
+/// Bytes of the program's memory that a load needs besides the tensor's own.
+const PIECE_BYTES: usize = 8 << 20;
+/// The longest header that the format allows.
+const MOST_HEADER_BYTES: u64 = 100_000_000;
+/// Bytes of the header's length.
+const LENGTH_BYTES: usize = size_of::<u64>();
+
+/// An open `.safetensors` file: what is in it is known, nothing is loaded.
+///
+/// ```
+/// # use runtime_core::{Placement, Runtime, Safetensors, Tensor};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null:0")?;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("model.safetensors");
+/// let bias = Tensor::from_slice(&*device, &[3], &[1f32, 2.0, 3.0])?;
+/// Safetensors::save(&path, &[("layer.bias", &bias)])?;
+///
+/// let file = Safetensors::open(&path)?;
+/// assert_eq!(file.info("layer.bias")?.shape, [3]);
+/// let bias = file.load("layer.bias", &*device, &Placement::default())?;
+/// assert_eq!(bias.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Safetensors {
+    path: PathBuf,
+    file: File,
+    /// Where the tensors' bytes begin.
+    data_at: u64,
+    header: Metadata,
+    mapped: OnceLock<Arc<MmapRaw>>,
+}
+
+/// What a file says of one of its tensors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredTensor {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents in elements.
+    pub shape: Vec<usize>,
+    /// Bytes of the elements.
+    pub bytes: usize,
+}
+
+impl Safetensors {
+    /// Opens a file and reads its header, which is checked whole: every byte of the file belongs to one tensor.
+    ///
+    /// # Errors
+    /// `Io` for a file that cannot be read or is truncated; `InvalidArgument` for a broken header.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::read_header(path).map_err(|error| error.in_operation(&path.display().to_string()))
+    }
+
+    fn read_header(path: &Path) -> Result<Self> {
+        let file = File::open(path)?;
+        let file_bytes = file.metadata()?.len();
+        let mut length = [0; LENGTH_BYTES];
+        read_at(&file, &mut length, 0).map_err(|_| truncated(LENGTH_BYTES as u64, file_bytes))?;
+        let length = u64::from_le_bytes(length);
+        if length > MOST_HEADER_BYTES {
+            return Err(Error::invalid(format!(
+                "not a .safetensors file: a header of {length} bytes; the most is {MOST_HEADER_BYTES}"
+            )));
+        }
+        let data_at = length + LENGTH_BYTES as u64;
+        if data_at > file_bytes {
+            return Err(truncated(data_at, file_bytes));
+        }
+        let mut text = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        read_at(&file, &mut text, LENGTH_BYTES as u64)?;
+        let header: Metadata = serde_json::from_slice(&text)
+            .map_err(|error| Error::invalid(format!("the header is broken: {error}")).with_source(error))?;
+        let needed = data_at.saturating_add(header.data_len() as u64);
+        if needed > file_bytes {
+            return Err(truncated(needed, file_bytes));
+        }
+        if needed < file_bytes {
+            let rest = file_bytes - needed;
+            return Err(Error::invalid(format!("{rest} bytes at the end belong to no tensor")));
+        }
+        Ok(Self { path: path.to_owned(), file, data_at, header, mapped: OnceLock::new() })
+    }
+
+    /// The names of the tensors, in the order of the file.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.header.offset_keys()
+    }
+
+    /// The file's own notes: what stands under `__metadata__`.
+    #[must_use]
+    pub fn notes(&self) -> BTreeMap<String, String> {
+        let notes = self.header.metadata().iter().flatten();
+        notes.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// Element type and shape of a tensor.
+    ///
+    /// # Errors
+    /// `NotFound`, with the names that there are; `Unsupported` for elements of less than a byte.
+    pub fn info(&self, name: &str) -> Result<StoredTensor> {
+        let (info, dtype) = self.find(name)?;
+        let (from, to) = info.data_offsets;
+        Ok(StoredTensor { dtype, shape: info.shape.clone(), bytes: to - from })
+    }
+
+    /// Loads a tensor to a device: straight into memory that the program can reach, else through a small buffer.
+    ///
+    /// # Errors
+    /// As [`Safetensors::info`]; `Io` for a file that was shortened since; whatever the device says.
+    pub fn load(&self, name: &str, device: &dyn CommonRuntime, placement: &Placement) -> Result<Tensor> {
+        self.load_through(name, device, placement, &mut Vec::new())
+    }
+
+    /// Loads all tensors, in the order of the file.
+    ///
+    /// # Errors
+    /// As [`Safetensors::load`].
+    pub fn load_all(
+        &self,
+        device: &dyn CommonRuntime,
+        placement: &Placement,
+    ) -> Result<Vec<(String, Tensor)>> {
+        let mut piece = Vec::new();
+        let load = |name: String| {
+            let tensor = self.load_through(&name, device, placement, &mut piece)?;
+            Ok((name, tensor))
+        };
+        self.names().into_iter().map(load).collect()
+    }
+
+    /// Maps a tensor of the file into the host's memory, frozen: nothing is read before it is used.
+    ///
+    /// The file stays mapped until the tensor, its views and the work on them are gone.
+    ///
+    /// # Safety
+    /// Until then nobody writes or shortens the file.
+    ///
+    /// # Errors
+    /// As [`Safetensors::info`]; `InvalidArgument` for a tensor that is not aligned in the file, which [`Safetensors::load`]
+    /// takes; `Io`.
+    pub unsafe fn map(&self, name: &str, host: &Host) -> Result<Tensor> {
+        let (info, dtype) = self.find(name)?;
+        if info.data_offsets.0 == info.data_offsets.1 {
+            let empty = self.load(name, host, &Placement::default())?;
+            return empty.freeze().map(|()| empty);
+        }
+        let map = || {
+            let mapped = self.mapping()?;
+            let at = self.data_at + info.data_offsets.0 as u64;
+            let start = mapped.as_mut_ptr().wrapping_add(usize::try_from(at).unwrap_or(usize::MAX));
+            if !start.addr().is_multiple_of(dtype.alignment_bytes()) {
+                return Err(Error::invalid(format!(
+                    "it lies at byte {at} of the file, not aligned for {dtype}; load it instead"
+                )));
+            }
+            let bytes = info.data_offsets.1 - info.data_offsets.0;
+            // SAFETY: within the mapping, which the buffer will own; the caller keeps the file as it is.
+            let buffer = unsafe { Buffer::import(&host.0, 0, start, bytes) }?;
+            let layout = Layout::contiguous(&info.shape)?;
+            Ok(Tensor::adopt(buffer.owned_by(Owner::new(mapped), true), dtype, layout))
+        };
+        map().map_err(|error| self.named(name, error))
+    }
+
+    fn mapping(&self) -> Result<Arc<MmapRaw>> {
+        if let Some(mapped) = self.mapped.get() {
+            return Ok(mapped.clone());
+        }
+        let mapped = Arc::new(MmapOptions::new().map_raw_read_only(&self.file)?);
+        Ok(self.mapped.get_or_init(|| mapped).clone())
+    }
+
+    fn load_through(
+        &self,
+        name: &str,
+        device: &dyn CommonRuntime,
+        placement: &Placement,
+        piece: &mut Vec<u8>,
+    ) -> Result<Tensor> {
+        let (info, dtype) = self.find(name)?;
+        let at = self.data_at + info.data_offsets.0 as u64;
+        let mut load = || {
+            let tensor = device.allocate(dtype, &info.shape, placement)?;
+            match tensor.map_mut() {
+                Ok(mut view) => self.read(&mut view, at)?,
+                Err(error) if error.kind() == ErrorKind::Unsupported => self.stage(&tensor, at, piece)?,
+                Err(error) => return Err(error),
+            }
+            Ok(tensor)
+        };
+        load().map_err(|error| self.named(name, error))
+    }
+
+    /// Reads a piece and writes it to the device, until all is there.
+    fn stage(&self, tensor: &Tensor, at: u64, piece: &mut Vec<u8>) -> Result<()> {
+        let (elements, size) = (tensor.element_count(), tensor.dtype().bytes());
+        let row = tensor.reshape(&[elements])?;
+        let most = PIECE_BYTES / size;
+        for first in (0..elements).step_by(most) {
+            let count = most.min(elements - first);
+            piece.resize(count * size, 0);
+            self.read(piece, at + (first * size) as u64)?;
+            row.slice(0, first..first + count)?.write_bytes(piece)?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, bytes: &mut [u8], at: u64) -> Result<()> {
+        read_at(&self.file, bytes, at).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                Error::new(ErrorKind::Io, "the file was shortened after it was opened")
+            }
+            _ => Error::from(error),
+        })
+    }
+
+    fn find(&self, name: &str) -> Result<(&TensorInfo, DType)> {
+        let Some(info) = self.header.info(name) else {
+            let names = self.names();
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            let error = Error::new(ErrorKind::NotFound, suggest(name, &names));
+            return Err(self.named(name, error));
+        };
+        match element_type(info.dtype) {
+            Some(dtype) => Ok((info, dtype)),
+            None => {
+                Err(self
+                    .named(name, Error::unsupported(format!("element type {} is not supported", info.dtype))))
+            }
+        }
+    }
+
+    fn named(&self, name: &str, error: Error) -> Error {
+        error.in_operation(&format!("{}: {name}", self.path.display()))
+    }
+}
+
+fn truncated(needed: u64, there: u64) -> Error {
+    Error::new(ErrorKind::Io, format!("truncated: {needed} bytes are needed, the file has {there}"))
+}
+
+/// The file's element types and ours; those of less than a byte have none.
+const ELEMENT_TYPES: [(Dtype, DType); 19] = [
+    (Dtype::BOOL, DType::BOOL),
+    (Dtype::U8, DType::U8),
+    (Dtype::I8, DType::I8),
+    (Dtype::F8_E5M2, DType::FP8_E5M2),
+    (Dtype::F8_E4M3, DType::FP8_E4M3FN),
+    (Dtype::F8_E8M0, DType::from_dlpack(14, 8, 1)),
+    (Dtype::F8_E4M3FNUZ, DType::from_dlpack(11, 8, 1)),
+    (Dtype::F8_E5M2FNUZ, DType::from_dlpack(13, 8, 1)),
+    (Dtype::I16, DType::I16),
+    (Dtype::U16, DType::U16),
+    (Dtype::F16, DType::F16),
+    (Dtype::BF16, DType::BF16),
+    (Dtype::I32, DType::I32),
+    (Dtype::U32, DType::U32),
+    (Dtype::F32, DType::F32),
+    (Dtype::C64, DType::COMPLEX64),
+    (Dtype::F64, DType::F64),
+    (Dtype::I64, DType::I64),
+    (Dtype::U64, DType::U64),
+];
+
+fn element_type(stored: Dtype) -> Option<DType> {
+    ELEMENT_TYPES.iter().find(|(theirs, _)| *theirs == stored).map(|(_, ours)| *ours)
+}
