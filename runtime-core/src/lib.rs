@@ -261,8 +261,6 @@ mod queue;
 mod runtime;
 mod tensor;
 
-#[doc(inline)]
-pub use backend::{KernelInfo, Param, QueueOptions, RunReport};
 pub use code::kernel::Kernel;
 pub use code::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, Portable};
 pub use code::module::{CodeFormat, Module, ModuleSource};
@@ -273,17 +271,19 @@ pub use device::host::Host;
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
 pub use graph::{ExecutableGraph, Graph};
-pub use memory::buffer::Placement;
 pub use memory::host_view::{HostView, HostViewMut};
+pub use model::access::{Access, ArgKind};
 pub use model::device_info::{
     Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry,
 };
 pub use model::dtype::{DType, DTypeClass, Element};
 pub use model::geometry::{Dim3, Geometry, Occupancy};
+pub use model::kernel_info::{KernelInfo, Param, RunReport};
 pub use model::options::{OptionScope, OptionSpec, Options, Value, suggest};
+pub use model::placement::{Placement, QueueOptions};
 pub use plugin::load_report::{LoadReport, Outcome, Stage};
 pub use queue::Queue;
-pub use queue::arg::{Access, Arg, ArgKind, Scalar};
+pub use queue::arg::{Arg, Scalar};
 pub use queue::event::Event;
 pub use runtime::{Runtime, RuntimeBuilder, Target};
 pub use tensor::atomic_file::AtomicFile;

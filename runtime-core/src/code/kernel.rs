@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use crate::abi::{self, Handle};
-use crate::backend::{KernelInfo, Param};
 use crate::code::lowering::LoweredKernel;
 use crate::code::module::Module;
 use crate::device::Device;
+use crate::model::kernel_info::{KernelInfo, Param};
 use crate::queue::RawLaunch;
 use crate::queue::arg::Value;
 use crate::queue::deferred_free::Remains;

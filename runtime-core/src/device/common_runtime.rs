@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::device::Device;
-use crate::memory::buffer::Placement;
+use crate::model::placement::Placement;
 use crate::{
     AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Host, Measurement,
     MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor, abi,

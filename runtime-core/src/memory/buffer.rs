@@ -14,33 +14,7 @@ use crate::queue::hazards::{Hazards, Use};
 use crate::queue::queue_table::Found;
 use crate::queue::timeline::Timeline;
 use crate::queue::word_lock::Brief;
-use crate::{Access, Error, MemorySpace, Queue, Result};
-
-/// Where a tensor is placed on a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
-    /// A memory space by name; `None`: the device's first.
-    pub space: Option<String>,
-    /// Wanted alignment in bytes, a power of two; 0: the space's own.
-    pub alignment_bytes: usize,
-    /// Back it with huge pages; an error where there are none.
-    pub huge_pages: bool,
-}
-
-impl Placement {
-    /// A memory space by name: `device`, `pinned`, `shared`, or one of the backend's own.
-    #[must_use]
-    pub fn space(name: &str) -> Self {
-        Self { space: Some(name.to_owned()), ..Self::default() }
-    }
-
-    /// With an alignment in bytes, a power of two.
-    #[must_use]
-    pub const fn aligned(mut self, bytes: usize) -> Self {
-        self.alignment_bytes = bytes;
-        self
-    }
-}
+use crate::{Access, Error, MemorySpace, Placement, Queue, Result};
 
 /// One allocation. What every launch reads lies together.
 #[repr(C)]

@@ -16,7 +16,8 @@ use ::safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::device::common_runtime::CommonRuntime;
-use crate::memory::buffer::{Buffer, Placement};
+use crate::memory::buffer::Buffer;
+use crate::model::placement::Placement;
 use crate::plugin::platform::read_at;
 use crate::queue::deferred_free::Owner;
 use crate::tensor::layout::Layout;

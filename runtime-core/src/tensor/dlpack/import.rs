@@ -12,7 +12,8 @@ use super::{
 };
 use crate::device::Device;
 use crate::device::common_runtime::CommonRuntime;
-use crate::memory::buffer::{Buffer, Placement};
+use crate::memory::buffer::Buffer;
+use crate::model::placement::Placement;
 use crate::queue::deferred_free::Owner;
 use crate::tensor::layout::{Layout, checked_bytes};
 use crate::{DType, DeviceKind, Error, ErrorKind, Result, Tensor};
