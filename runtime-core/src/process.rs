@@ -8,7 +8,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::plugin::platform;
+use crate::platform;
 
 /// How long the exit of the process waits for waiter threads.
 const EXIT_DEADLINE: Duration = Duration::from_millis(200);

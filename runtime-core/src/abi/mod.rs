@@ -19,13 +19,11 @@
 //!
 //! The C form of this module is `include/runtime.h`, generated from it.
 
-mod convert;
 mod data;
 mod kernel;
 mod limits;
 mod table;
 
-pub use convert::*;
 pub use data::*;
 pub use kernel::*;
 pub use limits::*;

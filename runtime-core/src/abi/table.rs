@@ -4,8 +4,6 @@
 //! same time, except `poll`, `wait`, `finish`, `failure` and `run`, which it calls without holding the queue's lock.
 //! A device that declares `CAP_SERIAL` is called by one thread at a time.
 
-use crate::plugin::negotiate::Missing;
-
 use super::{
     AllocateRequest, Allocation, Arg, DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo, Launch,
     MemoryUsage, ModuleSource, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, RowCopy,
@@ -44,6 +42,11 @@ unsafe impl Send for BackendTable {}
 // SAFETY: as above.
 #[allow(unsafe_code, reason = "the seam is where raw memory is described")]
 unsafe impl Sync for BackendTable {}
+
+/// What a function that a backend lacks returns.
+pub(crate) trait Missing {
+    fn missing(name: &str) -> Self;
+}
 
 /// Declares a table of functions that may be missing, and its resolved twin, in which none is.
 macro_rules! tables {

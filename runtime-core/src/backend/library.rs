@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::plugin::platform;
+use crate::platform;
 use crate::{Error, ErrorKind, Result};
 
 /// Checks the bytes of a shared library: of this machine, and whole. A truncated one would end the process when it is

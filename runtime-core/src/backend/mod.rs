@@ -41,7 +41,7 @@ pub use temporary::TemporaryFolder;
 
 pub use crate::model::kernel_info::{KernelInfo, Param, RunReport};
 pub use crate::model::placement::QueueOptions;
-pub use crate::plugin::platform::{cache_folder, is_privileged};
+pub use crate::platform::{cache_folder, is_privileged};
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::plugin::platform;
+use crate::platform;
 
 /// How often a name is tried: somebody who cleans up may take a folder between its creation and its lock.
 const ATTEMPTS: usize = 8;

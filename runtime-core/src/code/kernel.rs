@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use crate::abi::{self, Handle};
-use crate::code::lowering::LoweredKernel;
+use crate::code::arg::Value;
 use crate::code::module::Module;
-use crate::device::Device;
+use crate::code::raw_launch::RawLaunch;
 use crate::model::kernel_info::{KernelInfo, Param};
-use crate::queue::RawLaunch;
-use crate::queue::arg::Value;
-use crate::queue::deferred_free::Remains;
-use crate::{Access, Arg, ArgKind, DType, Error, Geometry, Occupancy, Result, Tensor};
+use crate::plugin::convert;
+use crate::timeline::deferred_free::Remains;
+use crate::timeline::open_device::OpenDevice;
+use crate::{Access, Arg, ArgKind, DType, Error, Geometry, LoweredKernel, Occupancy, Result, Tensor};
 
 /// An entry point of a module. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Kernel(Arc<Entry>);
 #[repr(C)]
 #[derive(Debug)]
 struct Entry {
-    device: Arc<Device>,
+    device: Arc<OpenDevice>,
     owned: Owned,
     /// What else the code asks for, if it was lowered.
     lowered: Option<Arc<LoweredKernel>>,
@@ -102,7 +102,7 @@ impl Kernel {
     }
 
     #[inline]
-    pub(crate) fn device(&self) -> &Arc<Device> {
+    pub(crate) fn device(&self) -> &Arc<OpenDevice> {
         &self.0.device
     }
 
@@ -122,7 +122,7 @@ impl Kernel {
     ///
     /// # Errors
     /// `InvalidArgument` that says which argument.
-    pub(crate) fn check_args(&self, device: &Device, args: &[Arg<'_>]) -> Result<()> {
+    pub(crate) fn check_args(&self, device: &OpenDevice, args: &[Arg<'_>]) -> Result<()> {
         let mut local_bytes = 0u64;
         for (index, arg) in args.iter().enumerate() {
             match arg.value {
@@ -144,7 +144,7 @@ impl Kernel {
         &self,
         index: usize,
         (tensor, strided): (&Tensor, bool),
-        device: &Device,
+        device: &OpenDevice,
     ) -> Result<()> {
         if !std::ptr::eq(Arc::as_ptr(tensor.device()), device) {
             Err(self.misplaced(index, tensor.device(), device))
@@ -232,7 +232,7 @@ impl Kernel {
 
     /// Checks work-group memory that arguments ask for, together with what the code has.
     #[cold]
-    pub(crate) fn check_local(&self, bytes: u64, device: &Device) -> Result<()> {
+    pub(crate) fn check_local(&self, bytes: u64, device: &OpenDevice) -> Result<()> {
         let (own, limit) = (self.0.info.shared_bytes.unwrap_or(0), device.info.limits.shared_bytes);
         if bytes.saturating_add(u64::from(own)) <= limit {
             return Ok(());
@@ -244,7 +244,7 @@ impl Kernel {
     }
 
     #[cold]
-    fn misplaced(&self, index: usize, tensor: &Device, device: &Device) -> Error {
+    fn misplaced(&self, index: usize, tensor: &OpenDevice, device: &OpenDevice) -> Error {
         let place = if tensor.name == device.name { "another opening of it" } else { &tensor.name };
         Error::invalid(format!(
             "argument {index} of \"{}\" is on {place}; copy it to {} first",
@@ -334,8 +334,9 @@ impl Owned {
             other => other?,
         }
         // SAFETY: the parameters are borrowed from the kernel, which is alive.
-        let params =
-            unsafe { abi::borrow_slice("KernelInfo.params", raw.params, raw.param_count, abi::MAX_PARAMS) };
+        let params = unsafe {
+            convert::borrow_slice("KernelInfo.params", raw.params, raw.param_count, abi::MAX_PARAMS)
+        };
         let params = params.map_err(|error| error.in_operation("kernel_info").on_device(&device.name))?;
         let known = |figure: u32| (figure != abi::UNKNOWN).then_some(figure);
         Ok(KernelInfo {

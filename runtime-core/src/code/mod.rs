@@ -1,5 +1,8 @@
-//! Loaded code: modules, their kernels, and the lowering of portable code.
+//! Loaded code: modules, their kernels, the arguments of a launch, and the lowering of portable code.
 
+pub(crate) mod arg;
 pub(crate) mod kernel;
 pub(crate) mod lowering;
 pub(crate) mod module;
+pub(crate) mod raw_launch;
+pub(crate) mod source;

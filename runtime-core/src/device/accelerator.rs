@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::device::Device;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
+use crate::timeline::open_device::OpenDevice;
 use crate::{Evaluation, Measurement, Result, evaluate};
 
 /// A device with memory of its own: data reach it by explicit transfers.
 ///
 /// Everything but its peers is in [`CommonRuntime`].
 #[derive(Debug)]
-pub struct AcceleratorDevice(pub(crate) Arc<Device>);
+pub struct AcceleratorDevice(pub(crate) Arc<OpenDevice>);
 
 impl Opened for AcceleratorDevice {
     fn opened(&self) -> Shared<'_> {

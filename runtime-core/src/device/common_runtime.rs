@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::device::Device;
 use crate::model::placement::Placement;
+use crate::timeline::open_device::OpenDevice;
 use crate::{
     AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Error, Evaluation, Host, Measurement,
     MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor, abi,
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) mod sealed {
     use std::sync::Arc;
 
-    use crate::device::Device;
+    use crate::timeline::open_device::OpenDevice;
 
     /// What only core's devices have.
     pub trait Opened {
@@ -25,7 +25,7 @@ pub(crate) mod sealed {
 
     /// A device's shared part, for core alone.
     #[derive(Debug)]
-    pub struct Shared<'a>(pub(crate) &'a Arc<Device>);
+    pub struct Shared<'a>(pub(crate) &'a Arc<OpenDevice>);
 }
 
 /// An opened device: identity, description, memory, code, queues, and timed evaluation.
@@ -148,7 +148,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
 }
 
 #[allow(unsafe_code, reason = "calls a function of a backend's table")]
-fn memory_usage(device: &Arc<Device>, space: &str) -> Result<MemoryUsage> {
+fn memory_usage(device: &Arc<OpenDevice>, space: &str) -> Result<MemoryUsage> {
     let names: Vec<_> = device.info.spaces.iter().map(|space| space.name.as_str()).collect();
     let index = names.iter().position(|name| *name == space).ok_or_else(|| {
         Error::invalid(format!("memory space \"{space}\": {}", crate::suggest(space, &names)))
@@ -165,7 +165,7 @@ fn memory_usage(device: &Arc<Device>, space: &str) -> Result<MemoryUsage> {
 }
 
 #[allow(unsafe_code, reason = "calls a function of a backend's table")]
-fn telemetry(device: &Arc<Device>) -> Result<Telemetry> {
+fn telemetry(device: &Arc<OpenDevice>) -> Result<Telemetry> {
     let mut raw = abi::Telemetry {
         struct_size: crate::end_of!(abi::Telemetry, energy_microjoules),
         ..Default::default()

@@ -8,11 +8,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
-use crate::device::Device;
+use crate::code::arg::Value;
+use crate::code::raw_launch::raw_arg;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
-use crate::queue::arg::Value;
-use crate::queue::raw_arg;
 use crate::tensor::host_array::HostArray;
+use crate::timeline::open_device::OpenDevice;
 use crate::{
     Arg, DType, Error, Evaluation, Measurement, ModuleSource, Placement, Result, RunReport, Tensor, abi,
     evaluate,
@@ -22,7 +22,7 @@ use crate::{
 /// creates, fills and checks them.
 #[derive(Debug)]
 pub struct EmbeddedDevice {
-    device: Arc<Device>,
+    device: Arc<OpenDevice>,
     /// The tensors of the flashed program, in the order of its arguments.
     flashed: Mutex<Vec<Tensor>>,
 }
@@ -49,7 +49,7 @@ impl CommonRuntime for EmbeddedDevice {
 }
 
 impl EmbeddedDevice {
-    pub(crate) fn new(device: Arc<Device>) -> Self {
+    pub(crate) fn new(device: Arc<OpenDevice>) -> Self {
         Self { device, flashed: Mutex::default() }
     }
 

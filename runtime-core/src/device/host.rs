@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::device::Device;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::memory::buffer::Buffer;
 use crate::tensor::layout::Layout;
+use crate::timeline::open_device::OpenDevice;
 use crate::{DType, Error, Evaluation, Measurement, Result, Tensor, evaluate};
 
 /// The host CPU as a device: its memory is the program's own, its code is native.
 ///
 /// [`Queue::call`](crate::Queue::call) runs on the caller's thread when the queue is idle.
 #[derive(Debug)]
-pub struct Host(pub(crate) Arc<Device>);
+pub struct Host(pub(crate) Arc<OpenDevice>);
 
 impl Opened for Host {
     fn opened(&self) -> Shared<'_> {

@@ -1,7 +1,7 @@
 //! Arguments of an evaluation, and where they live when the clock starts.
 
 use super::Clock;
-use crate::queue::arg::Value;
+use crate::code::arg::Value;
 use crate::{Access, Arg, DeviceInfo, DeviceKind, Error, HostArray, Result, Tensor};
 
 /// Where a tensor argument lives when the clock starts.

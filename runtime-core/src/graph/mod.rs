@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::abi::{self, Handle};
-use crate::device::Device;
+use crate::code::arg::Value;
+use crate::code::raw_launch::RawLaunch;
 use crate::memory::buffer::Buffer;
-use crate::queue::RawLaunch;
-use crate::queue::arg::Value;
-use crate::queue::deferred_free::Remains;
-use crate::queue::event::Event;
 use crate::queue::submit::{Plan, Submitted, Uses};
+use crate::timeline::deferred_free::Remains;
+use crate::timeline::event::Event;
+use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, Queue, Result, Tensor};
 
 /// What has been recorded so far.
@@ -293,7 +293,7 @@ impl Queue {
 #[derive(Debug)]
 pub struct Graph {
     nodes: Vec<Node>,
-    device: Arc<Device>,
+    device: Arc<OpenDevice>,
 }
 
 impl Graph {
@@ -320,7 +320,7 @@ impl Graph {
 #[derive(Debug)]
 pub struct ExecutableGraph {
     nodes: Vec<Node>,
-    device: Arc<Device>,
+    device: Arc<OpenDevice>,
     native: Option<Handle>,
     /// What a replay uses: every buffer once, by one of its tensors.
     used: Vec<(Tensor, Access)>,
@@ -420,7 +420,7 @@ fn used(nodes: &[Node]) -> Result<Vec<(Tensor, Access)>> {
 }
 
 /// Builds a native graph of explicit nodes.
-fn build(device: &Device, nodes: &[Node]) -> Result<Handle> {
+fn build(device: &OpenDevice, nodes: &[Node]) -> Result<Handle> {
     let args = nodes.iter().map(raw_args).collect::<Result<Vec<_>>>()?;
     let launches: Vec<_> = nodes
         .iter()

@@ -1,36 +1,20 @@
-//! Blocking transfers between the program and a buffer: direct where the memory is host-visible, else through a
-//! queue of the device's own that nothing else uses.
+//! Blocking copies between the program and a buffer: by the processor where the memory is host-visible, else as
+//! submissions on an internal queue of the device.
+//!
+//! The buffer's hazards are locked while a copy is submitted, not while its bytes move: until it has ended, it is a use of
+//! the buffer like any other, for which later work waits.
 
 #![allow(unsafe_code, reason = "touches memory of a buffer, and calls the functions of a backend's table")]
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use crate::abi::{self, Handle, Place, Progress, Status};
-use crate::device::Device;
+use crate::abi::{self, Handle, Place, QueueCalls, Status};
 use crate::memory::buffer::Buffer;
-use crate::queue::timeline::{LAST_PAUSE, LAST_TRIES, UNANSWERED, wrong_progress};
-use crate::tensor::pitched::Rows;
-use crate::{Error, ErrorKind, Result};
-
-const SLICE: Duration = Duration::from_millis(20);
-
-/// The device's own queue for blocking transfers; its tickets never leave this module.
-#[derive(Debug)]
-pub(crate) struct TransferQueue {
-    handle: Handle,
-    ticket: u64,
-    /// The backend has not said that it cannot block until a ticket has ended.
-    finishes: bool,
-}
-
-// SAFETY: a backend queue, used under the lock of its device.
-unsafe impl Send for TransferQueue {}
-
-impl TransferQueue {
-    pub(crate) fn handle(&self) -> Handle {
-        self.handle
-    }
-}
+use crate::model::pitched::Rows;
+use crate::timeline::Timeline;
+use crate::timeline::hazards::{HOST, Use};
+use crate::timeline::host_access::with_exclusive;
+use crate::{Access, Error, ErrorKind, Result};
 
 /// Patterns that the fill of a queue repeats.
 pub(crate) const PATTERN_BYTES: [usize; 5] = [1, 2, 4, 8, 16];
@@ -39,97 +23,242 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Up to so many bytes, gaps included, one transfer is as fast as its latency.
 const SMALL_SPAN_BYTES: usize = 64 << 10;
 
-/// Which way and with what.
-enum Transfer<'a> {
-    Write(&'a Buffer, usize, &'a [u8]),
-    Read(&'a Buffer, usize, &'a mut [u8]),
-    Rows((&'a Buffer, Rows), (&'a Buffer, Rows)),
-    /// A pattern, repeated so that it fills so many bytes from an offset on.
-    Fill(&'a Buffer, usize, usize, &'a [u8]),
+/// The program's access to a buffer that nothing else uses.
+pub(crate) struct BlockingCopy<'a> {
+    buffer: &'a Buffer,
+    /// A queue of the device, for this copy alone; `None` where the memory is host-visible.
+    queue: Option<Arc<Timeline>>,
+    /// The last submission; 0 if there is none, or it has ended.
+    in_flight: u64,
+    /// What the submissions use beside the buffer.
+    staging: Option<Buffer>,
 }
 
-/// Copies `source` into `buffer` at `offset`. The caller holds the buffer's hazards, and nothing is in flight on it.
-pub(crate) fn write(buffer: &Buffer, offset: usize, source: &[u8]) -> Result<()> {
-    check_range(buffer, offset, source.len())?;
-    if source.is_empty() {
-        return Ok(());
+/// Waits for all work that excludes `access` by the program, lets `start` copy, and waits until the bytes have moved.
+/// [`Access::Write`] replaces the whole content, so that a failed kernel that wrote it no longer matters.
+///
+/// # Errors
+/// `InvalidArgument` for final or mapped content; the failure of the work that wrote what is read, or kept in part; that
+/// of the copy itself.
+pub(crate) fn exclusively<'a>(
+    buffer: &'a Buffer,
+    access: Access,
+    start: impl FnOnce(&mut BlockingCopy<'a>) -> Result<()>,
+) -> Result<()> {
+    let mut copy = BlockingCopy::new(buffer)?;
+    let queue = copy.queue.as_ref().map_or(HOST, |queue| queue.id);
+    with_exclusive(&buffer.device, &buffer.hazards, (access, queue), |hazards| {
+        if access.writes() {
+            // Under the lock: it may be frozen while this waits.
+            buffer.check_writable("write")?;
+        }
+        hazards.check_unmapped(access)?;
+        let started = start(&mut copy);
+        if copy.in_flight != 0 {
+            hazards.record(access, Use { queue, ticket: copy.in_flight });
+        } else if started.is_ok() && access == Access::Write {
+            hazards.clear_uses();
+        }
+        started
+    })?;
+    copy.wait()?;
+    if queue != HOST {
+        // Launches would look the queue up again and again. A failed copy stays: what it wrote is not known.
+        buffer.hazards.lock().forget(queue);
     }
-    if buffer.host_pointer.is_null() {
-        return through_queue(&buffer.device, Transfer::Write(buffer, offset, source));
-    }
-    // SAFETY: the range was checked.
-    let destination = unsafe { buffer.host_pointer.add(offset) };
-    // SAFETY: host-visible memory that nothing else touches while the hazards are held; a slice cannot overlap it.
-    unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), destination, source.len()) };
     Ok(())
 }
 
-/// Copies from `buffer` at `offset`. The caller holds the buffer's hazards, and nothing writes it.
-pub(crate) fn read(buffer: &Buffer, offset: usize, destination: &mut [u8]) -> Result<()> {
-    check_range(buffer, offset, destination.len())?;
-    if destination.is_empty() {
-        return Ok(());
+impl<'a> BlockingCopy<'a> {
+    fn new(buffer: &'a Buffer) -> Result<Self> {
+        let is_host_visible = !buffer.host_pointer.is_null() || buffer.bytes == 0;
+        let queue = if is_host_visible { None } else { Some(buffer.device.take_transfer_queue()?) };
+        Ok(Self { buffer, queue, in_flight: 0, staging: None })
     }
-    if buffer.host_pointer.is_null() {
-        return through_queue(&buffer.device, Transfer::Read(buffer, offset, destination));
-    }
-    // SAFETY: the range was checked.
-    let source = unsafe { buffer.host_pointer.add(offset) };
-    // SAFETY: host-visible memory that nothing writes while the hazards are held; a slice cannot overlap it.
-    unsafe { std::ptr::copy_nonoverlapping(source, destination.as_mut_ptr(), destination.len()) };
-    Ok(())
-}
 
-/// Repeats `pattern`, of any length that divides `bytes`, from `offset` on; as [`write`]. Needs little memory, however large
-/// the range.
-pub(crate) fn fill(buffer: &Buffer, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
-    check_range(buffer, offset, bytes)?;
-    if bytes == 0 {
-        return Ok(());
+    /// Copies `source` into the buffer at `offset`.
+    pub(crate) fn write(&mut self, offset: usize, source: &'a [u8]) -> Result<()> {
+        // SAFETY: `source` is borrowed until the copy has ended.
+        unsafe { self.submit_write(offset, source) }
     }
-    if buffer.host_pointer.is_null() && PATTERN_BYTES.contains(&pattern.len()) {
-        let filled = through_queue(&buffer.device, Transfer::Fill(buffer, offset, bytes, pattern));
-        if if_supported(filled)? {
+
+    /// The same, and waits until the bytes have moved.
+    pub(crate) fn write_now(&mut self, offset: usize, source: &[u8]) -> Result<()> {
+        // SAFETY: the wait below ends before `source` does.
+        let submitted = unsafe { self.submit_write(offset, source) };
+        submitted.and(self.wait())
+    }
+
+    /// # Safety
+    /// `source` lives until the copy has ended.
+    unsafe fn submit_write(&mut self, offset: usize, source: &[u8]) -> Result<()> {
+        check_range(self.buffer, offset, source.len())?;
+        if source.is_empty() {
             return Ok(());
         }
+        let buffer = self.buffer;
+        if !buffer.host_pointer.is_null() {
+            // SAFETY: the range was checked.
+            let destination = unsafe { buffer.host_pointer.add(offset) };
+            // SAFETY: host-visible memory that nothing else touches while the hazards are held; a slice cannot overlap it.
+            unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), destination, source.len()) };
+            return Ok(());
+        }
+        self.submit("write", |calls, queue, place| {
+            let (offset, bytes) = (offset as u64, source.len() as u64);
+            // SAFETY: the caller's promise.
+            unsafe { (calls.write)(queue, place, buffer.handle, offset, source.as_ptr(), bytes) }
+        })
     }
-    let piece = pattern.repeat((PIECE_BYTES / pattern.len()).clamp(1, bytes / pattern.len()));
-    for at in (0..bytes).step_by(piece.len()) {
-        write(buffer, offset + at, &piece[..piece.len().min(bytes - at)])?;
+
+    /// Copies from the buffer at `offset`.
+    pub(crate) fn read(&mut self, offset: usize, destination: &'a mut [u8]) -> Result<()> {
+        // SAFETY: `destination` is borrowed until the copy has ended.
+        unsafe { self.submit_read(offset, destination) }
     }
-    Ok(())
+
+    /// The same, and waits until the bytes have moved.
+    pub(crate) fn read_now(&mut self, offset: usize, destination: &mut [u8]) -> Result<()> {
+        // SAFETY: the wait below ends before `destination` does.
+        let submitted = unsafe { self.submit_read(offset, destination) };
+        submitted.and(self.wait())
+    }
+
+    /// # Safety
+    /// `destination` lives, and is not touched, until the copy has ended.
+    unsafe fn submit_read(&mut self, offset: usize, destination: &mut [u8]) -> Result<()> {
+        check_range(self.buffer, offset, destination.len())?;
+        if destination.is_empty() {
+            return Ok(());
+        }
+        let buffer = self.buffer;
+        let (pointer, bytes) = (destination.as_mut_ptr(), destination.len());
+        if !buffer.host_pointer.is_null() {
+            // SAFETY: the range was checked.
+            let source = unsafe { buffer.host_pointer.add(offset) };
+            // SAFETY: host-visible memory that nothing writes while the hazards are held; a slice cannot overlap it.
+            unsafe { std::ptr::copy_nonoverlapping(source, pointer, bytes) };
+            return Ok(());
+        }
+        self.submit("read", |calls, queue, place| {
+            // SAFETY: the caller's promise.
+            unsafe { (calls.read)(queue, place, buffer.handle, offset as u64, pointer, bytes as u64) }
+        })
+    }
+
+    /// Repeats `pattern`, of any length that divides `bytes`, from `offset` on. Needs little memory, however large the
+    /// range.
+    pub(crate) fn fill(&mut self, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+        let buffer = self.buffer;
+        check_range(buffer, offset, bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if buffer.host_pointer.is_null() && PATTERN_BYTES.contains(&pattern.len()) {
+            let filled = self.submit("fill", |calls, queue, place| {
+                let (offset, bytes) = (offset as u64, bytes as u64);
+                let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
+                // SAFETY: the buffer is of the device, nothing else uses it, and `pattern` lives during the call.
+                unsafe {
+                    (calls.fill)(queue, place, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
+                }
+            });
+            if if_supported(filled)? {
+                return Ok(());
+            }
+        }
+        let piece = pattern.repeat((PIECE_BYTES / pattern.len()).clamp(1, bytes / pattern.len()));
+        for at in (0..bytes).step_by(piece.len()) {
+            self.write_now(offset + at, &piece[..piece.len().min(bytes - at)])?;
+        }
+        Ok(())
+    }
+
+    /// Scatters `source` over rows of the buffer; returns whether the device can.
+    pub(crate) fn write_rows(&mut self, rows: &Rows, source: &'a [u8]) -> Result<bool> {
+        let buffer = self.buffer;
+        check_range(buffer, rows.offset, rows.span_bytes())?;
+        if !buffer.host_pointer.is_null() {
+            for (row, bytes) in source.chunks_exact(rows.row_bytes).enumerate() {
+                self.write(rows.offset + row * rows.pitch_bytes, bytes)?;
+            }
+            return Ok(true);
+        }
+        let Some((dense, staging)) = staging(buffer, rows) else { return Ok(false) };
+        let handle = self.staging.insert(staging).handle;
+        self.submit("write", |calls, queue, place| {
+            // SAFETY: `source` is borrowed, and the staging buffer kept, until the copy has ended.
+            unsafe { (calls.write)(queue, place, handle, 0, source.as_ptr(), source.len() as u64) }
+        })?;
+        if if_supported(self.copy_rows((buffer.handle, *rows), (handle, dense)))? {
+            return Ok(true);
+        }
+        // The write to the staging buffer is under way, and `source` is read again by whatever comes next.
+        self.wait().map(|()| false)
+    }
+
+    /// Gathers rows of the buffer into `destination`; returns whether the device can.
+    pub(crate) fn read_rows(&mut self, rows: &Rows, destination: &mut [u8]) -> Result<bool> {
+        let buffer = self.buffer;
+        check_range(buffer, rows.offset, rows.span_bytes())?;
+        if !buffer.host_pointer.is_null() {
+            for (row, bytes) in destination.chunks_exact_mut(rows.row_bytes).enumerate() {
+                self.read_now(rows.offset + row * rows.pitch_bytes, bytes)?;
+            }
+            return Ok(true);
+        }
+        let Some((dense, staging)) = staging(buffer, rows) else { return Ok(false) };
+        let handle = self.staging.insert(staging).handle;
+        if !if_supported(self.copy_rows((handle, dense), (buffer.handle, *rows)))? {
+            return Ok(false);
+        }
+        let (pointer, bytes) = (destination.as_mut_ptr(), destination.len() as u64);
+        let submitted = self.submit("read", |calls, queue, place| {
+            // SAFETY: the wait below ends before `destination` does.
+            unsafe { (calls.read)(queue, place, handle, 0, pointer, bytes) }
+        });
+        submitted.and(self.wait()).map(|()| true)
+    }
+
+    fn copy_rows(&mut self, destination: (Handle, Rows), source: (Handle, Rows)) -> Result<()> {
+        let rows = raw_rows(destination, source);
+        self.submit("copy_rows", |calls, queue, place| {
+            // SAFETY: both buffers are of the device, and nothing else uses them until the copy has ended.
+            unsafe { (calls.copy_rows)(queue, place, &raw const rows) }
+        })
+    }
+
+    fn submit(
+        &mut self,
+        operation: &'static str,
+        call: impl FnOnce(&QueueCalls, Handle, Place) -> Status,
+    ) -> Result<()> {
+        self.buffer.device.check()?;
+        if let Some(queue) = &self.queue {
+            self.in_flight = queue.submit_next(operation, call)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was submitted has ended.
+    fn wait(&mut self) -> Result<()> {
+        let (Some(queue), ticket @ 1..) = (&self.queue, self.in_flight) else { return Ok(()) };
+        queue.wait(ticket, None)?;
+        self.in_flight = 0;
+        Ok(())
+    }
 }
 
-/// Spreads `source` over rows of `buffer`, as [`write`]; says whether it could.
-pub(crate) fn write_rows(buffer: &Buffer, rows: &Rows, source: &[u8]) -> Result<bool> {
-    check_range(buffer, rows.offset, rows.span_bytes())?;
-    if !buffer.host_pointer.is_null() {
-        for (row, bytes) in source.chunks_exact(rows.row_bytes).enumerate() {
-            write(buffer, rows.offset + row * rows.pitch_bytes, bytes)?;
+impl Drop for BlockingCopy<'_> {
+    fn drop(&mut self) {
+        let Some(queue) = self.queue.take() else { return };
+        let device = &self.buffer.device;
+        if self.in_flight != 0 {
+            // It failed. The memory is borrowed, and must not be given back while the device may still touch it.
+            queue.release_borrowed(self.in_flight, device);
         }
-        return Ok(true);
+        device.give_back_transfer_queue(queue);
     }
-    let Some((dense, staging)) = staging(buffer, rows) else { return Ok(false) };
-    through_queue(&buffer.device, Transfer::Write(&staging, 0, source))?;
-    if_supported(through_queue(&buffer.device, Transfer::Rows((buffer, *rows), (&staging, dense))))
-}
-
-/// Collects rows of `buffer` into `destination`, as [`read`]; says whether it could.
-pub(crate) fn read_rows(buffer: &Buffer, rows: &Rows, destination: &mut [u8]) -> Result<bool> {
-    check_range(buffer, rows.offset, rows.span_bytes())?;
-    if !buffer.host_pointer.is_null() {
-        for (row, bytes) in destination.chunks_exact_mut(rows.row_bytes).enumerate() {
-            read(buffer, rows.offset + row * rows.pitch_bytes, bytes)?;
-        }
-        return Ok(true);
-    }
-    let Some((dense, staging)) = staging(buffer, rows) else { return Ok(false) };
-    let collected = through_queue(&buffer.device, Transfer::Rows((&staging, dense), (buffer, *rows)));
-    if !if_supported(collected)? {
-        return Ok(false);
-    }
-    through_queue(&buffer.device, Transfer::Read(&staging, 0, destination))?;
-    Ok(true)
 }
 
 /// A buffer that holds the rows without gaps, where the device copies rows and there is much between them.
@@ -157,200 +286,18 @@ fn check_range(buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
     Err(Error::invalid(format!("bytes {offset}..{offset}+{bytes} of a buffer of {} bytes", buffer.bytes)))
 }
 
-fn through_queue(device: &Device, transfer: Transfer<'_>) -> Result<()> {
-    let mut slot = device.transfer.lock();
-    let mut queue = match slot.take() {
-        Some(queue) => queue,
-        None => TransferQueue {
-            handle: open_queue(device)?,
-            ticket: 0,
-            // A wait would hold the only lock of a serial device.
-            finishes: device.serial.is_none(),
-        },
-    };
-    let result = run(device, &mut queue, transfer);
-    if result.is_ok() || device.is_lost() {
-        // That of a lost device is closed with the device.
-        *slot = Some(queue);
-    } else {
-        // Failure is permanent for a queue: the next transfer gets a new one.
-        // SAFETY: the queue is known here only; what it ran has ended or failed.
-        let _ = device.call("close_queue", |calls, _| unsafe {
-            (calls.queue.close)(queue.handle);
-            std::ptr::null_mut()
-        });
-    }
-    result
-}
-
-fn open_queue(device: &Device) -> Result<Handle> {
-    let options =
-        abi::QueueOptions { struct_size: crate::end_of!(abi::QueueOptions, flags), priority: 0, flags: 0 };
-    let mut handle = std::ptr::null_mut();
-    // SAFETY: the device is open and the structures live during the call.
-    device.call("open_queue", |calls, device| unsafe {
-        (calls.queue.open)(device, &raw const options, &raw mut handle)
-    })?;
-    device.check_made("open_queue", "queue", handle)?;
-    Ok(handle)
-}
-
-fn run(device: &Device, queue: &mut TransferQueue, transfer: Transfer<'_>) -> Result<()> {
-    let (handle, place) = (queue.handle, Place { ticket: queue.ticket + 1, after: queue.ticket });
-    match transfer {
-        Transfer::Write(buffer, offset, source) => {
-            let (offset, bytes) = (offset as u64, source.len() as u64);
-            device.call("write", |calls, _| {
-                // SAFETY: `source` is borrowed until this function returns, after the ticket has ended.
-                unsafe { (calls.queue.write)(handle, place, buffer.handle, offset, source.as_ptr(), bytes) }
-            })?;
-        }
-        Transfer::Read(buffer, offset, destination) => {
-            let (offset, bytes) = (offset as u64, destination.len() as u64);
-            let pointer = destination.as_mut_ptr();
-            device.call("read", |calls, _| {
-                // SAFETY: `destination` is borrowed until this function returns, after the ticket has ended.
-                unsafe { (calls.queue.read)(handle, place, buffer.handle, offset, pointer, bytes) }
-            })?;
-        }
-        Transfer::Fill(buffer, offset, bytes, pattern) => {
-            let (offset, bytes) = (offset as u64, bytes as u64);
-            let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
-            device.call("fill", |calls, _| {
-                // SAFETY: the buffer is of the device, nothing else uses it, and `pattern` lives during the call.
-                unsafe {
-                    (calls.queue.fill)(
-                        handle,
-                        place,
-                        buffer.handle,
-                        offset,
-                        bytes,
-                        pattern.as_ptr(),
-                        pattern_bytes,
-                    )
-                }
-            })?;
-        }
-        Transfer::Rows(destination, source) => {
-            let rows = raw_rows(destination, source);
-            device.call("copy_rows", |calls, _| {
-                // SAFETY: both buffers are of the device, and nothing else uses them until the ticket has ended.
-                unsafe { (calls.queue.copy_rows)(handle, place, &raw const rows) }
-            })?;
-        }
-    }
-    queue.ticket = place.ticket;
-    let waited = wait(device, queue, place.ticket);
-    if waited.is_err() && !device.is_lost() {
-        // The memory is borrowed: it must not be given back while the device may still touch it.
-        release_borrowed(device, handle, place.ticket);
-    }
-    waited
-}
-
-/// A copy of as many rows on both sides, as it crosses the seam.
-pub(crate) fn raw_rows((to, destination): (&Buffer, Rows), (from, source): (&Buffer, Rows)) -> abi::RowCopy {
+/// A copy of as many rows on both sides, as it crosses the ABI.
+pub(crate) fn raw_rows((to, destination): (Handle, Rows), (from, source): (Handle, Rows)) -> abi::RowCopy {
     abi::RowCopy {
         struct_size: crate::end_of!(abi::RowCopy, rows),
         reserved: 0,
-        destination: to.handle,
+        destination: to,
         destination_offset: destination.offset as u64,
         destination_pitch: destination.pitch_bytes as u64,
-        source: from.handle,
+        source: from,
         source_offset: source.offset as u64,
         source_pitch: source.pitch_bytes as u64,
         row_bytes: source.row_bytes as u64,
         rows: source.rows as u64,
     }
-}
-
-fn publish(device: &Device, queue: Handle, ticket: u64) -> Result<()> {
-    queue_call(device, "mark", |calls| {
-        // SAFETY: the queue is open and `ticket` is its last.
-        unsafe { (calls.mark)(queue, ticket) }
-    })?;
-    queue_call(device, "flush", |calls| {
-        // SAFETY: the queue is open.
-        unsafe { (calls.flush)(queue) }
-    })
-}
-
-fn wait(device: &Device, queue: &mut TransferQueue, ticket: u64) -> Result<()> {
-    if finish(device, queue, ticket)? && has_ended(device, queue.handle, ticket)? {
-        return Ok(());
-    }
-    let queue = queue.handle;
-    publish(device, queue, ticket)?;
-    let slice_ns = u64::try_from(SLICE.as_nanos()).unwrap_or(u64::MAX);
-    while !has_ended(device, queue, ticket)? {
-        queue_call(device, "wait", |calls| {
-            // SAFETY: the queue is open and the ticket is marked.
-            unsafe { (calls.wait)(queue, ticket, slice_ns) }
-        })?;
-    }
-    Ok(())
-}
-
-/// Lets the backend block until `ticket` has ended; says whether it did.
-fn finish(device: &Device, queue: &mut TransferQueue, ticket: u64) -> Result<bool> {
-    if !queue.finishes {
-        return Ok(false);
-    }
-    let blocked = queue_call(device, "wait", |calls| {
-        // SAFETY: the queue is open, and the ticket was taken.
-        unsafe { (calls.finish)(queue.handle, ticket) }
-    });
-    queue.finishes = if_supported(blocked)?;
-    Ok(queue.finishes)
-}
-
-/// Whether `ticket` has ended well.
-fn has_ended(device: &Device, queue: Handle, ticket: u64) -> Result<bool> {
-    let progress = poll(device, queue, ticket)?;
-    if progress.first_failed == 0 {
-        return Ok(progress.completed >= ticket);
-    }
-    queue_call(device, "transfer", |calls| {
-        // SAFETY: the queue is open; it answers an owned error or null.
-        unsafe { (calls.failure)(queue) }
-    })?;
-    Err(Error::new(ErrorKind::Failed, "the transfer failed without a reason").on_device(&device.name))
-}
-
-/// Waits until the device has let go of the memory; one that does not even say so is given up for lost.
-fn release_borrowed(device: &Device, queue: Handle, ticket: u64) {
-    let mut errors = 0;
-    while !device.is_lost() && !device.must_leak() {
-        let looked = publish(device, queue, ticket).and_then(|()| poll(device, queue, ticket));
-        match looked {
-            Ok(progress) if progress.completed >= ticket => return,
-            Ok(_) => {}
-            Err(_) if errors == LAST_TRIES => return device.give_up(),
-            Err(_) => errors += 1,
-        }
-        std::thread::sleep(LAST_PAUSE);
-    }
-}
-
-/// Looks how far the queue is, of which `last` was submitted last.
-fn poll(device: &Device, queue: Handle, last: u64) -> Result<Progress> {
-    let mut progress = UNANSWERED;
-    queue_call(device, "poll", |calls| {
-        // SAFETY: the queue is open and `progress` is writable.
-        unsafe { (calls.poll)(queue, &raw mut progress) }
-    })?;
-    if progress.completed.max(progress.first_failed) > last {
-        let error = wrong_progress(progress, last).in_operation("poll").on_device(&device.name);
-        device.distrust(&error);
-        return Err(error);
-    }
-    Ok(progress)
-}
-
-fn queue_call(
-    device: &Device,
-    operation: &'static str,
-    call: impl FnOnce(&abi::QueueCalls) -> Status,
-) -> Result<()> {
-    device.call(operation, |calls, _| call(&calls.queue))
 }

@@ -7,20 +7,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{self, Handle};
-use crate::device::{Device, with_exclusive};
 use crate::model::options::suggest;
-use crate::queue::deferred_free::{Owner, Remains};
-use crate::queue::hazards::{Hazards, Use};
-use crate::queue::queue_table::Found;
-use crate::queue::timeline::Timeline;
-use crate::queue::word_lock::Brief;
+use crate::plugin::convert;
+use crate::timeline::Timeline;
+use crate::timeline::deferred_free::{Owner, Remains};
+use crate::timeline::hazards::{HOST, Hazards, Use};
+use crate::timeline::host_access::with_exclusive;
+use crate::timeline::open_device::OpenDevice;
+use crate::timeline::queue_table::Found;
+use crate::timeline::word_lock::Brief;
 use crate::{Access, Error, MemorySpace, Placement, Queue, Result};
 
 /// One allocation. What every launch reads lies together.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    pub(crate) device: Arc<Device>,
+    pub(crate) device: Arc<OpenDevice>,
     frozen: AtomicBool,
     pub(crate) hazards: Brief<Hazards>,
     pub(crate) handle: Handle,
@@ -39,7 +41,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Allocates `bytes` bytes; their content is unspecified.
-    pub(crate) fn allocate(device: &Arc<Device>, bytes: usize, placement: &Placement) -> Result<Self> {
+    pub(crate) fn allocate(device: &Arc<OpenDevice>, bytes: usize, placement: &Placement) -> Result<Self> {
         device.reap();
         Self::allocate_at(device, bytes, placement, None)
     }
@@ -70,7 +72,7 @@ impl Buffer {
     }
 
     fn allocate_at(
-        device: &Arc<Device>,
+        device: &Arc<OpenDevice>,
         bytes: usize,
         placement: &Placement,
         queue: Option<(Handle, u64)>,
@@ -105,7 +107,7 @@ impl Buffer {
     /// # Safety
     /// The memory outlives the buffer and all work on it, and nothing else touches it meanwhile.
     pub(crate) unsafe fn import(
-        device: &Arc<Device>,
+        device: &Arc<OpenDevice>,
         space: usize,
         pointer: *mut u8,
         bytes: usize,
@@ -124,7 +126,7 @@ impl Buffer {
     /// # Safety
     /// As [`Buffer::import`].
     pub(crate) unsafe fn adopt(
-        device: &Arc<Device>,
+        device: &Arc<OpenDevice>,
         space: usize,
         memory: *mut c_void,
         bytes: usize,
@@ -148,13 +150,13 @@ impl Buffer {
     /// # Errors
     /// `AbiMismatch` if what the backend says of the memory cannot be.
     fn new(
-        device: &Arc<Device>,
+        device: &Arc<OpenDevice>,
         operation: &str,
         made: &abi::Allocation,
         (bytes, alignment_bytes): (usize, u64),
         space: usize,
     ) -> Result<Self> {
-        abi::check_allocation(made, bytes, alignment_bytes)
+        convert::check_allocation(made, bytes, alignment_bytes)
             .map_err(|error| error.in_operation(operation).on_device(&device.name))?;
         Ok(Self {
             device: device.clone(),
@@ -188,7 +190,7 @@ impl Buffer {
 
     /// Makes the content final: waits for the last writer, then skips all bookkeeping.
     pub(crate) fn freeze(&self) -> Result<()> {
-        with_exclusive(&self.device, &self.hazards, Access::Read, |hazards| {
+        with_exclusive(&self.device, &self.hazards, (Access::Read, HOST), |hazards| {
             hazards.check_unmapped(Access::Read)?;
             self.frozen.store(true, Ordering::Release);
             Ok(())
@@ -228,7 +230,7 @@ impl Buffer {
         if hazards.uses().any(|used| used.queue != first.queue) {
             return None;
         }
-        let Found::Live(timeline) = self.device.directory().find(first.queue) else { return None };
+        let Found::Live(timeline) = self.device.directory.find(first.queue) else { return None };
         // What is known to have ended need not wait for later work of the queue.
         let in_flight = !timeline.has_ended(first.ticket);
         if in_flight { self.free_after(&timeline) } else { None }
@@ -267,7 +269,7 @@ fn no_allocation() -> abi::Allocation {
     }
 }
 
-fn find_space(device: &Device, name: Option<&str>) -> Result<usize> {
+fn find_space(device: &OpenDevice, name: Option<&str>) -> Result<usize> {
     let spaces = &device.info.spaces;
     let found = name
         .map_or((!spaces.is_empty()).then_some(0), |name| spaces.iter().position(|space| space.name == name));

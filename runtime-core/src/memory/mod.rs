@@ -1,5 +1,4 @@
-//! Allocations, views of them for the host, and blocking transfers.
+//! Allocations, and blocking transfers between them and the program.
 
 pub(crate) mod blocking_copy;
 pub(crate) mod buffer;
-pub(crate) mod host_view;

@@ -1,9 +1,12 @@
 //! Plain data: what devices, element types, launches and options are described by.
 
 pub(crate) mod access;
+pub(crate) mod code_format;
 pub(crate) mod device_info;
 pub(crate) mod dtype;
 pub(crate) mod geometry;
 pub(crate) mod kernel_info;
+pub(crate) mod lowering;
 pub(crate) mod options;
+pub(crate) mod pitched;
 pub(crate) mod placement;

@@ -5,7 +5,8 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 
-use crate::abi::{self, Str, mismatch};
+use crate::abi::{self, Str};
+use crate::plugin::convert::{self, mismatch};
 use crate::plugin::negotiate::copy_known;
 use crate::{
     Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, OptionScope, OptionSpec, Result,
@@ -26,10 +27,10 @@ pub(crate) unsafe fn devices(
     count: usize,
 ) -> Result<Vec<DeviceInfo>> {
     // SAFETY: the caller's promise.
-    let list = unsafe { abi::borrow_slice("the list of devices", list, count, abi::MAX_DEVICES) }?;
+    let list = unsafe { convert::borrow_slice("the list of devices", list, count, abi::MAX_DEVICES) }?;
     let (mut devices, mut known) = (Vec::new(), HashSet::new());
     for (at, &raw) in list.iter().enumerate() {
-        if !abi::is_address(raw) {
+        if !convert::is_address(raw) {
             return Err(mismatch(format!("devices[{at}] is {raw:p}, which is no address of a description")));
         }
         // SAFETY: the caller promises a description, which begins with its size.
@@ -68,7 +69,7 @@ fn check_identity(at: usize, raw: &abi::DeviceInfo, known: &mut HashSet<(u32, u3
 unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<DeviceInfo> {
     let field = |name: &str| format!("devices[{at}].{name}");
     // SAFETY: the caller's promise.
-    let text = |name: &str, text: Str| unsafe { abi::read_str(field(name), text) };
+    let text = |name: &str, text: Str| unsafe { convert::read_str(field(name), text) };
     let unusable = text("unusable", raw.unusable)?;
     Ok(DeviceInfo {
         id: DeviceId {
@@ -97,7 +98,9 @@ unsafe fn device(target: &str, at: usize, raw: &abi::DeviceInfo) -> Result<Devic
         // SAFETY: the caller's promise.
         formats: unsafe { formats(&field("formats"), raw) }?,
         // SAFETY: the caller promises valid properties.
-        properties: unsafe { abi::read_properties(field("properties"), raw.properties, raw.property_count) }?,
+        properties: unsafe {
+            convert::read_properties(field("properties"), raw.properties, raw.property_count)
+        }?,
     })
 }
 
@@ -110,7 +113,7 @@ fn unknown_kind(kind: u32) -> String {
 
 unsafe fn spaces(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<MemorySpace>> {
     // SAFETY: the caller's promise.
-    let list = unsafe { abi::borrow_slice(field, raw.spaces, raw.space_count, abi::MAX_SPACES) }?;
+    let list = unsafe { convert::borrow_slice(field, raw.spaces, raw.space_count, abi::MAX_SPACES) }?;
     // SAFETY: the caller promises readable names.
     let space = |(at, raw)| unsafe { memory_space(format_args!("{field}[{at}]"), raw) };
     list.iter().enumerate().map(space).collect()
@@ -118,9 +121,9 @@ unsafe fn spaces(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<MemorySpace>>
 
 unsafe fn formats(field: &str, raw: &abi::DeviceInfo) -> Result<Vec<String>> {
     // SAFETY: the caller's promise.
-    let list = unsafe { abi::borrow_slice(field, raw.formats, raw.format_count, abi::MAX_FORMATS) }?;
+    let list = unsafe { convert::borrow_slice(field, raw.formats, raw.format_count, abi::MAX_FORMATS) }?;
     // SAFETY: the caller promises readable names.
-    let format = |(at, &text)| unsafe { abi::read_str(format_args!("{field}[{at}]"), text) };
+    let format = |(at, &text)| unsafe { convert::read_str(format_args!("{field}[{at}]"), text) };
     list.iter().enumerate().map(format).collect()
 }
 
@@ -150,7 +153,7 @@ unsafe fn memory_space(field: impl Display, raw: &abi::MemorySpace) -> Result<Me
     }
     Ok(MemorySpace {
         // SAFETY: the caller's promise.
-        name: unsafe { abi::read_str(format_args!("{field}.name"), raw.name) }?,
+        name: unsafe { convert::read_str(format_args!("{field}.name"), raw.name) }?,
         total_bytes: raw.total_bytes,
         alignment_bytes: raw.alignment_bytes,
         host_visible: raw.flags & abi::SPACE_HOST_VISIBLE != 0,
@@ -167,7 +170,7 @@ unsafe fn memory_space(field: impl Display, raw: &abi::MemorySpace) -> Result<Me
 /// `list` is null or points to `count` option descriptions whose text is readable.
 pub(crate) unsafe fn options(list: *const abi::OptionSpec, count: usize) -> Result<Vec<OptionSpec>> {
     // SAFETY: the caller's promise.
-    let list = unsafe { abi::borrow_slice("the list of options", list, count, abi::MAX_OPTIONS) }?;
+    let list = unsafe { convert::borrow_slice("the list of options", list, count, abi::MAX_OPTIONS) }?;
     // SAFETY: the caller promises readable text.
     let read = |(at, raw)| unsafe { option(at, raw) }.transpose();
     list.iter().enumerate().filter_map(read).collect()
@@ -180,7 +183,8 @@ unsafe fn option(at: usize, raw: &abi::OptionSpec) -> Result<Option<OptionSpec>>
         _ => return Ok(None),
     };
     // SAFETY: the caller's promise.
-    let text = |name: &str, text: Str| unsafe { abi::read_str(format_args!("options[{at}].{name}"), text) };
+    let text =
+        |name: &str, text: Str| unsafe { convert::read_str(format_args!("options[{at}].{name}"), text) };
     let words = text("default", raw.default)?;
     let default = match raw.kind {
         abi::VALUE_FLAG => Value::Flag(words == "true"),

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::abi::{self, Header, HostTable, Str};
 use crate::end_of;
+use crate::plugin::convert;
 use crate::process;
 
 static HOST: HostTable = HostTable {
@@ -40,7 +41,7 @@ unsafe extern "C" fn log(level: u32, target: Str, message: Str) {
 unsafe fn text(text: Str) -> String {
     // SAFETY: the caller's promise.
     let bytes =
-        unsafe { abi::borrow_slice("text", text.ptr, text.len, abi::MAX_LOG_BYTES) }.unwrap_or_default();
+        unsafe { convert::borrow_slice("text", text.ptr, text.len, abi::MAX_LOG_BYTES) }.unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()
 }
 

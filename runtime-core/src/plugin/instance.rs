@@ -8,12 +8,12 @@ use std::sync::{Arc, Once};
 use parking_lot::Mutex;
 
 use crate::abi::{self, Handle, Status};
-use crate::code::lowering;
+use crate::model::lowering;
+use crate::plugin::convert;
 use crate::plugin::decode;
 use crate::plugin::host_log;
 use crate::plugin::negotiate::{Calls, Negotiated};
 use crate::process;
-use crate::queue::queue_table::Directory;
 use crate::{DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result};
 
 /// One backend of one `Runtime`. Its devices keep it alive.
@@ -26,8 +26,6 @@ pub(crate) struct Instance {
     pub(crate) calls: Calls,
     pub(crate) handle: Handle,
     pub(crate) specs: Vec<OptionSpec>,
-    /// The queues of the `Runtime`, across its backends.
-    pub(crate) directory: Arc<Directory>,
     /// What portable code is lowered with.
     pub(crate) lowerings: Arc<[Arc<dyn Lowering>]>,
     generation: u32,
@@ -50,7 +48,6 @@ impl Instance {
     pub(crate) fn open(
         backend: Negotiated,
         path: Option<PathBuf>,
-        directory: Arc<Directory>,
         lowerings: Arc<[Arc<dyn Lowering>]>,
     ) -> Result<Self> {
         process::install();
@@ -60,7 +57,7 @@ impl Instance {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the host's table is static and `handle` is writable.
         let status = unsafe { (calls.instance.open)(host_log::host_table(), &raw mut handle) };
-        let opened = take(status).and_then(|()| abi::check_handle("instance", handle));
+        let opened = take(status).and_then(|()| convert::check_handle("instance", handle));
         opened.map_err(|error| error.in_operation("open").on_device(&backend.name))?;
         let (name, version) = (backend.name, backend.version);
         let generation = process::generation();
@@ -71,7 +68,6 @@ impl Instance {
             calls,
             handle,
             specs,
-            directory,
             lowerings,
             generation,
             listing: Mutex::default(),
@@ -114,7 +110,7 @@ impl Instance {
     pub(crate) fn open_device(&self, id: &DeviceId, options: &Options) -> Result<Handle> {
         self.check()?;
         options.validate(&self.specs, OptionScope::Device)?;
-        let properties = abi::properties(options);
+        let properties = convert::properties(options);
         let sub = id.sub.unwrap_or(abi::WHOLE_DEVICE);
         let (list, count) = (properties.as_ptr(), properties.len());
         let _span =
@@ -124,7 +120,7 @@ impl Instance {
         let status = unsafe {
             (self.calls.instance.open_device)(self.handle, id.index, sub, list, count, &raw mut device)
         };
-        take(status).and_then(|()| abi::check_handle("device", device))?;
+        take(status).and_then(|()| convert::check_handle("device", device))?;
         self.used.call_once(process::watch_exit_first);
         Ok(device)
     }
@@ -167,5 +163,5 @@ fn option_specs(calls: &Calls) -> Result<Vec<OptionSpec>> {
 /// Takes over what a function of the tables returned.
 fn take(status: Status) -> Result<()> {
     // SAFETY: every function of the tables returns null or an owned error object, taken here once.
-    unsafe { abi::from_status(status) }
+    unsafe { convert::from_status(status) }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::plugin::platform;
+use crate::platform;
 
 /// How far a library came.
 #[non_exhaustive]

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use crate::abi::{self, BackendTable, ENTRY_SYMBOL, EntryPoint};
+use crate::abi::{BackendTable, ENTRY_SYMBOL, EntryPoint};
+use crate::platform;
+use crate::plugin::convert;
 use crate::plugin::load_report::Stage;
 use crate::plugin::negotiate::{Negotiated, negotiate};
-use crate::plugin::platform;
 use crate::{Error, ErrorKind, Result};
 
 /// A file that exists and that only its owner may change.
@@ -59,7 +60,7 @@ pub(crate) fn load(path: &Path, name: &str, stage: &mut Stage) -> Result<Negotia
     // SAFETY: the manifest says that the symbol is an entry point of this major version; `table` is writable.
     let status = unsafe { entry(&raw mut table) };
     // SAFETY: the entry point returns null or an owned error object.
-    unsafe { abi::from_status(status) }?;
+    unsafe { convert::from_status(status) }?;
     // SAFETY: the entry point of a library that is never closed returned a static table.
     let backend = unsafe { negotiate(table) }?;
     if backend.name == name {

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::path::Path;
 
 use crate::abi::{self, Manifest};
-use crate::plugin::platform;
+use crate::platform;
 use crate::{Error, ErrorKind, Result};
 
 /// What a library says of itself.

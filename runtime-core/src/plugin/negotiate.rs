@@ -3,9 +3,10 @@
 use std::mem::MaybeUninit;
 
 use crate::abi::{
-    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls,
+    self, BackendTable, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls, MemoryCalls, Missing,
     ModuleCalls, QueueCalls, Status,
 };
+use crate::plugin::convert;
 use crate::{Error, ErrorKind, Result};
 
 /// Every function of a backend; what it lacks answers `Unsupported`.
@@ -30,14 +31,9 @@ pub(crate) struct Negotiated {
     pub(crate) calls: Calls,
 }
 
-/// What a missing function returns.
-pub(crate) trait Missing {
-    fn missing(name: &str) -> Self;
-}
-
 impl Missing for Status {
     fn missing(name: &str) -> Self {
-        abi::into_status(Error::unsupported(format!("{name}: the backend does not provide it")))
+        convert::into_status(Error::unsupported(format!("{name}: the backend does not provide it")))
     }
 }
 
@@ -79,15 +75,15 @@ fn sub_table<T: Default>(name: &str, theirs: *const T) -> Result<T> {
     if theirs.is_null() {
         return Ok(T::default());
     }
-    if !abi::is_address(theirs) {
-        return Err(abi::mismatch(format!(
+    if !convert::is_address(theirs) {
+        return Err(convert::mismatch(format!(
             "BackendTable.{name} is {theirs:p}, which is no address of a table"
         )));
     }
     // SAFETY: every table begins with its size, and the entry point promised a static table.
     let stated = unsafe { *theirs.cast::<u32>() };
     if stated == 0 {
-        return Err(abi::mismatch(format!(
+        return Err(convert::mismatch(format!(
             "struct_size of BackendTable.{name} is 0, and the table has {} bytes; set it to the end of its last field",
             size_of::<T>()
         )));
@@ -109,7 +105,7 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated>
     if table.is_null() {
         return Err(mismatch("the entry point returned no table".to_owned()));
     }
-    if !abi::is_address(table) {
+    if !convert::is_address(table) {
         return Err(mismatch(format!("the entry point returned {table:p}, which is no address of a table")));
     }
     // SAFETY: not null, and the caller promises a header.
@@ -131,9 +127,9 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated>
     let table = unsafe { copy_known(table, whole_pointers(header.struct_size)) };
     Ok(Negotiated {
         // SAFETY: strings of the table are static.
-        name: unsafe { abi::read_str("BackendTable.name", table.name) }?,
+        name: unsafe { convert::read_str("BackendTable.name", table.name) }?,
         // SAFETY: strings of the table are static.
-        version: unsafe { abi::read_str("BackendTable.version", table.version) }?,
+        version: unsafe { convert::read_str("BackendTable.version", table.version) }?,
         minor: header.minor,
         calls: Calls {
             instance: sub_table("instance", table.instance)?.into(),
@@ -157,7 +153,7 @@ mod tests {
     extern "C" fn close(_: Handle) {}
 
     extern "C" fn refuse(_: Handle, _: u32, _: *mut abi::MemoryUsage) -> Status {
-        abi::into_status(Error::new(ErrorKind::Driver, "called"))
+        convert::into_status(Error::new(ErrorKind::Driver, "called"))
     }
 
     fn header(struct_size: u32) -> Header {
@@ -193,7 +189,7 @@ mod tests {
         // SAFETY: the function ignores its arguments.
         let status = unsafe { (calls.device.memory_usage)(std::ptr::null_mut(), 0, std::ptr::null_mut()) };
         // SAFETY: an owned error.
-        unsafe { abi::from_status(status) }.unwrap_err()
+        unsafe { convert::from_status(status) }.unwrap_err()
     }
 
     #[test]

@@ -13,8 +13,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::platform;
 use crate::plugin::load_report::{LoadReport, Outcome};
-use crate::plugin::platform;
 
 const PROGRAM: &str = "given by the program";
 const BACKENDS: &str = "RUNTIME_BACKENDS";

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use crate::abi::{self, Handle, Place, QueueCalls, Status};
 use crate::memory::blocking_copy::{PATTERN_BYTES, raw_rows};
 use crate::memory::buffer::Buffer;
-use crate::queue::event::Event;
+use crate::model::pitched::Rows;
 use crate::queue::submit::{Plan, Submitted, Uses};
 use crate::tensor::pieces::Pieces;
-use crate::tensor::pitched::Rows;
+use crate::timeline::event::Event;
 use crate::{Access, DeviceKind, Error, ErrorKind, Placement, Queue, Result, Tensor};
 
 /// Whether two contiguous tensors of one size and one buffer share bytes.
@@ -132,7 +132,7 @@ impl Queue {
                 "destination is {destination:?}, source is {source:?}: types and shapes must be equal"
             )));
         }
-        if !Arc::ptr_eq(&destination.device().instance.directory, &source.device().instance.directory) {
+        if !Arc::ptr_eq(&destination.device().directory, &source.device().directory) {
             return Err(Error::invalid("the tensors belong to two different Runtimes"));
         }
         destination.device().check()?;
@@ -250,7 +250,7 @@ impl Queue {
         let mut uses = Uses::default();
         uses.add(to, Access::Write)?;
         uses.add(from, Access::Read)?;
-        let rows = raw_rows((to, destination), (from, source));
+        let rows = raw_rows((to.handle, destination), (from.handle, source));
         let plan = Plan { transfer: last, hold: last, ..Plan::default() };
         let submitted = self.submit(&uses, plan, |calls, queue, place| {
             // SAFETY: both buffers are of this device, and are kept until the ticket has ended.

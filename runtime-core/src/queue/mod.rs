@@ -2,18 +2,9 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
-pub(crate) mod arg;
 pub(crate) mod copy;
-pub(crate) mod deferred_free;
-pub(crate) mod event;
-pub(crate) mod hazards;
-pub(crate) mod queue_table;
 pub(crate) mod submit;
-pub(crate) mod timeline;
-pub(crate) mod wait_thread;
-pub(crate) mod word_lock;
 
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,14 +12,14 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use crate::abi;
-use crate::code::lowering::LoweredKernel;
-use crate::device::Device;
-use crate::queue::arg::Value;
-use crate::queue::deferred_free::Remains;
-use crate::queue::event::Event;
+use crate::code::arg::Value;
+use crate::code::raw_launch::RawLaunch;
 use crate::queue::submit::{Plan, Submitted, Uses};
-use crate::queue::timeline::Timeline;
-use crate::{Arg, DType, Error, Geometry, Kernel, Placement, QueueOptions, Result, Tensor};
+use crate::timeline::Timeline;
+use crate::timeline::deferred_free::Remains;
+use crate::timeline::event::Event;
+use crate::timeline::open_device::OpenDevice;
+use crate::{Arg, DType, Error, Geometry, Kernel, LoweredKernel, Placement, QueueOptions, Result, Tensor};
 
 /// An in-order stream of work on one device. Queues run beside each other; core orders what shares a tensor.
 ///
@@ -58,77 +49,14 @@ use crate::{Arg, DType, Error, Geometry, Kernel, Placement, QueueOptions, Result
 #[derive(Debug)]
 pub struct Queue {
     pub(crate) timeline: Arc<Timeline>,
-    pub(crate) device: Arc<Device>,
+    pub(crate) device: Arc<OpenDevice>,
     /// Set while submissions are recorded; read before the lock is taken.
     pub(crate) recording: AtomicBool,
     inline: bool,
 }
 
-/// The arguments and geometry of a launch, in the form that crosses the seam.
-#[derive(Default)]
-pub(crate) struct RawLaunch {
-    /// Up to 16, and the sizes of as many tensors for lowered code.
-    args: SmallVec<[abi::Arg; 32]>,
-}
-
-impl RawLaunch {
-    /// Fills an empty one in place, since moving it would cost more than filling it, with arguments that `check` lets pass.
-    #[inline]
-    pub(crate) fn fill<'a>(
-        &mut self,
-        kernel: &Kernel,
-        args: &[Arg<'a>],
-        mut check: impl FnMut(usize, &Arg<'a>) -> Result<()>,
-    ) -> Result<()> {
-        if args.len() > self.args.inline_size() {
-            self.args.reserve(args.len());
-        }
-        let first = self.args.as_mut_ptr();
-        for (index, arg) in args.iter().enumerate() {
-            check(index, arg)?;
-            // SAFETY: there is room for as many as `args`.
-            let place = unsafe { first.add(index) }.cast::<MaybeUninit<abi::Arg>>();
-            // SAFETY: as above, the place is aligned, and nobody else knows it.
-            arg.write_raw(unsafe { &mut *place })?;
-        }
-        // SAFETY: the loop wrote all of them.
-        unsafe { self.args.set_len(args.len()) };
-        if let Some(lowered) = kernel.lowered() {
-            for size in lowered.tensor_sizes(args) {
-                self.args.push(raw_arg(&size)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// The launch; it points to the arguments where they lie now.
-    #[inline]
-    pub(crate) fn pointed(&self, geometry: &Geometry) -> abi::Launch {
-        abi::Launch {
-            struct_size: crate::end_of!(abi::Launch, arg_count),
-            flags: if geometry.cooperative { abi::LAUNCH_COOPERATIVE } else { 0 },
-            groups: geometry.groups,
-            group_size: geometry.group_size,
-            cluster: geometry.cluster,
-            shared_bytes: geometry.shared_bytes,
-            range: geometry.raw_range(),
-            grain: geometry.grain,
-            args: self.args.as_ptr(),
-            arg_count: self.args.len(),
-        }
-    }
-}
-
-/// An argument in the form that crosses the seam, where it need not be fast.
-pub(crate) fn raw_arg(arg: &Arg<'_>) -> Result<abi::Arg> {
-    let mut place = MaybeUninit::uninit();
-    arg.write_raw(&mut place)?;
-    // SAFETY: it was written.
-    Ok(unsafe { place.assume_init() })
-}
-
 impl Queue {
-    pub(crate) fn open(device: &Arc<Device>, options: &QueueOptions) -> Result<Self> {
+    pub(crate) fn open(device: &Arc<OpenDevice>, options: &QueueOptions) -> Result<Self> {
         let timeline = device.open_timeline(options)?;
         let inline = device.info.capabilities.has(abi::CAP_INLINE) && device.serial.is_none();
         Ok(Self { timeline, device: device.clone(), recording: AtomicBool::new(false), inline })

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use crate::abi::{self, Handle, Place, QueueCalls, Status};
-use crate::device::Device;
 use crate::memory::buffer::Buffer;
-use crate::queue::hazards::{Dependencies, Use};
-use crate::queue::queue_table::Found;
-use crate::queue::timeline::Timeline;
+use crate::timeline::Timeline;
+use crate::timeline::hazards::{Dependencies, Use};
+use crate::timeline::open_device::OpenDevice;
+use crate::timeline::queue_table::Found;
 use crate::{Access, Error, ErrorKind, Queue, Result};
 
 /// How long a submission blocks for work of a device that it cannot wait for on its own device.
@@ -229,7 +229,7 @@ impl Queue {
         let mut joins = Joins::new();
         for dependency in foreign {
             let (ticket, carries) = (dependency.on.ticket, dependency.carries);
-            let source = match self.device.directory().find(dependency.on.queue) {
+            let source = match self.device.directory.find(dependency.on.queue) {
                 Found::Live(source) => source,
                 Found::Failed(failed, error) if carries && failed <= ticket => return Err(error),
                 Found::Failed(..) | Found::Gone => continue,
@@ -254,9 +254,9 @@ impl Queue {
 
     /// Whether this queue can wait for `source` on the device.
     fn can_join(&self, source: &Timeline) -> bool {
-        let capable = |device: &Device| device.info.capabilities.has(abi::CAP_WAIT_FOR);
+        let capable = |device: &OpenDevice| device.info.capabilities.has(abi::CAP_WAIT_FOR);
         let same_backend =
-            |other: Arc<Device>| Arc::ptr_eq(&other.instance, &self.device.instance) && capable(&other);
+            |other: Arc<OpenDevice>| Arc::ptr_eq(&other.instance, &self.device.instance) && capable(&other);
         capable(&self.device) && source.device.upgrade().is_some_and(same_backend)
     }
 

@@ -15,8 +15,9 @@ use crate::plugin::loader;
 use crate::plugin::manifest;
 use crate::plugin::negotiate::{Negotiated, negotiate};
 use crate::plugin::search::{Environment, Found, Request, search};
-use crate::queue::queue_table::Directory;
 use crate::runtime::device_string::Selector;
+use crate::timeline::open_device::OpenDevice;
+use crate::timeline::queue_table::Directory;
 use crate::{DeviceInfo, Error, ErrorKind, Lowering, OptionSpec, Options, Result, suggest};
 
 /// The registry of backends and their devices. Cheap to clone; several may live in one process.
@@ -38,6 +39,7 @@ pub struct Runtime {
 struct Inner {
     instances: Vec<Arc<Instance>>,
     report: Vec<LoadReport>,
+    directory: Arc<Directory>,
 }
 
 /// A backend and what it finds on this machine.
@@ -124,7 +126,7 @@ impl Runtime {
             return Err(Error::new(ErrorKind::Unavailable, reason.clone()).on_device(&name));
         }
         let handle = instance.open_device(&info.id, options).map_err(|error| error.on_device(&name))?;
-        Ok(device::open(instance.clone(), info, handle))
+        Ok(device::open(OpenDevice::new(instance.clone(), self.inner.directory.clone(), info, handle)))
     }
 
     fn instance(&self, target: &str) -> Result<&Arc<Instance>> {
@@ -240,7 +242,6 @@ enum Verdict {
 #[derive(Default)]
 struct Registry {
     inner: Inner,
-    directory: Arc<Directory>,
     lowerings: Arc<[Arc<dyn Lowering>]>,
     files: HashMap<(u64, u64), PathBuf>,
 }
@@ -287,7 +288,7 @@ impl Registry {
         *stage = Stage::Instance;
         let what =
             format!("{} {} (ABI {}.{})", backend.name, backend.version, crate::abi::MAJOR, backend.minor);
-        let instance = Instance::open(backend, path, self.directory.clone(), self.lowerings.clone())?;
+        let instance = Instance::open(backend, path, self.lowerings.clone())?;
         self.inner.instances.push(Arc::new(instance));
         Ok(Verdict::Loaded(what))
     }

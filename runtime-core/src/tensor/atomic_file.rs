@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Result;
-use crate::plugin::platform;
+use crate::platform;
 
 /// How often a temporary name is tried: somebody who cleans up may take a name between its creation and its lock.
 const ATTEMPTS: usize = 8;

@@ -1,8 +1,6 @@
 //! The contents of a tensor: in and out of it, from and to the program's memory.
 
-use crate::device::with_exclusive;
-use crate::memory::blocking_copy;
-use crate::memory::buffer::Buffer;
+use crate::memory::blocking_copy::{BlockingCopy, exclusively};
 use crate::tensor::host_array::HostArray;
 use crate::{Access, DType, Element, Error, ErrorKind, Result, Tensor};
 
@@ -35,26 +33,16 @@ impl Tensor {
             return Err(Error::invalid(format!("{} bytes for a tensor of {wanted}", bytes.len()))
                 .in_operation("write"));
         }
-        self.overwrite(|buffer| self.write_placed(buffer, bytes)).map_err(|error| error.in_operation("write"))
+        self.overwrite(|copy| self.write_placed(copy, bytes)).map_err(|error| error.in_operation("write"))
     }
 
     /// Lets `write` replace all elements once nothing else uses the buffer.
-    fn overwrite(&self, write: impl FnOnce(&Buffer) -> Result<()>) -> Result<()> {
+    fn overwrite<'a>(&'a self, write: impl FnOnce(&mut BlockingCopy<'a>) -> Result<()>) -> Result<()> {
         let buffer = self.buffer("write")?;
         buffer.check_writable("write")?;
         // Of a view that repeats elements, so many bytes need not be all of the buffer.
         let whole = self.bytes() == buffer.bytes && self.is_contiguous();
-        let access = if whole { Access::Write } else { Access::ReadWrite };
-        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| {
-            // Under the lock: it may be frozen while this waits.
-            buffer.check_writable("write")?;
-            hazards.check_unmapped(access)?;
-            write(buffer)?;
-            if whole {
-                hazards.clear_uses();
-            }
-            Ok(())
-        })
+        exclusively(buffer, if whole { Access::Write } else { Access::ReadWrite }, write)
     }
 
     /// Reads row-major bytes; waits for what is in flight on the tensor.
@@ -68,11 +56,8 @@ impl Tensor {
                 .in_operation("read"));
         }
         let buffer = self.buffer("read")?;
-        with_exclusive(&buffer.device, &buffer.hazards, Access::Read, |hazards| {
-            hazards.check_unmapped(Access::Read)?;
-            self.read_placed(buffer, bytes)
-        })
-        .map_err(|error| error.in_operation("read"))
+        exclusively(buffer, Access::Read, |copy| self.read_placed(copy, bytes))
+            .map_err(|error| error.in_operation("read"))
     }
 
     /// Reads all elements in row-major order; waits for what is in flight on the tensor.
@@ -132,13 +117,13 @@ impl Tensor {
     fn fill_elements(&self, pattern: &[u8]) -> Result<()> {
         let bytes = self.bytes();
         if self.is_contiguous() {
-            return self.overwrite(|buffer| blocking_copy::fill(buffer, self.byte_offset(), bytes, pattern));
+            return self.overwrite(|copy| copy.fill(self.byte_offset(), bytes, pattern));
         }
         let mut elements = self.host_memory(bytes, "fill")?;
         for piece in elements.chunks_exact_mut(pattern.len()) {
             piece.copy_from_slice(pattern);
         }
-        self.overwrite(|buffer| self.write_placed(buffer, &elements))
+        self.overwrite(|copy| self.write_placed(copy, &elements))
     }
 
     /// Zeros in the program's memory, or an error that names the tensor: a view that repeats elements may have more than fit.
@@ -150,39 +135,39 @@ impl Tensor {
         })
     }
 
-    /// Writes row-major bytes where the elements lie. The caller holds the hazards.
-    fn write_placed(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
+    /// Writes row-major bytes where the elements lie.
+    fn write_placed<'a>(&self, copy: &mut BlockingCopy<'a>, bytes: &'a [u8]) -> Result<()> {
         if self.is_contiguous() {
-            return blocking_copy::write(buffer, self.byte_offset(), bytes);
+            return copy.write(self.byte_offset(), bytes);
         }
         if let Some(rows) = self.rows()
-            && blocking_copy::write_rows(buffer, &rows, bytes)?
+            && copy.write_rows(&rows, bytes)?
         {
             return Ok(());
         }
-        let mut span = self.read_span(buffer)?;
+        let mut span = self.read_span(copy)?;
         self.scatter(bytes, &mut span);
-        blocking_copy::write(buffer, self.first_byte(), &span)
+        copy.write_now(self.first_byte(), &span)
     }
 
-    /// Reads the elements as row-major bytes. The caller holds the hazards.
-    fn read_placed(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
+    /// Reads the elements as row-major bytes.
+    fn read_placed<'a>(&self, copy: &mut BlockingCopy<'a>, bytes: &'a mut [u8]) -> Result<()> {
         if self.is_contiguous() {
-            return blocking_copy::read(buffer, self.byte_offset(), bytes);
+            return copy.read(self.byte_offset(), bytes);
         }
         if let Some(rows) = self.rows()
-            && blocking_copy::read_rows(buffer, &rows, bytes)?
+            && copy.read_rows(&rows, bytes)?
         {
             return Ok(());
         }
-        let span = self.read_span(buffer)?;
+        let span = self.read_span(copy)?;
         self.gather(&span, bytes);
         Ok(())
     }
 
-    fn read_span(&self, buffer: &Buffer) -> Result<Vec<u8>> {
+    fn read_span(&self, copy: &mut BlockingCopy<'_>) -> Result<Vec<u8>> {
         let mut span = self.host_memory(self.span_bytes(), "span")?;
-        blocking_copy::read(buffer, self.first_byte(), &mut span)?;
+        copy.read_now(self.first_byte(), &mut span)?;
         Ok(span)
     }
 

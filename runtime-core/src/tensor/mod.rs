@@ -4,10 +4,10 @@ pub(crate) mod atomic_file;
 mod contents;
 pub mod dlpack;
 pub(crate) mod host_array;
+pub(crate) mod host_view;
 pub(crate) mod layout;
 pub(crate) mod npy;
 pub(crate) mod pieces;
-pub(crate) mod pitched;
 pub(crate) mod safetensors;
 
 use std::fmt;
@@ -15,13 +15,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::abi;
-use crate::device::Device;
 use crate::device::common_runtime::CommonRuntime;
 use crate::memory::buffer::Buffer;
+use crate::model::pitched::Rows;
 use crate::model::placement::Placement;
 use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::{Extents, Layout, checked_bytes, checked_elements};
-use crate::tensor::pitched::Rows;
+use crate::timeline::open_device::OpenDevice;
 use crate::{DType, DeviceId, Element, Error, ErrorKind, Queue, Result};
 
 /// A tensor on a device. Cloning shares the memory; so do views.
@@ -73,7 +73,7 @@ enum Storage {
     Bytes(Arc<Buffer>),
     /// An embedded device creates, fills and checks it: from data, or from a seed.
     Description {
-        device: Arc<Device>,
+        device: Arc<OpenDevice>,
         data: Option<HostArray>,
         seed: u64,
     },
@@ -82,7 +82,7 @@ enum Storage {
 impl Tensor {
     /// Allocates a row-major tensor; its content is unspecified.
     pub(crate) fn allocate(
-        device: &Arc<Device>,
+        device: &Arc<OpenDevice>,
         dtype: DType,
         shape: &[usize],
         placement: &Placement,
@@ -105,7 +105,7 @@ impl Tensor {
 
     /// Describes a tensor that an embedded device will create.
     pub(crate) fn describe(
-        device: &Arc<Device>,
+        device: &Arc<OpenDevice>,
         dtype: DType,
         shape: &[usize],
         data: Option<HostArray>,
@@ -305,7 +305,7 @@ impl Tensor {
         }
     }
 
-    pub(crate) fn device(&self) -> &Arc<Device> {
+    pub(crate) fn device(&self) -> &Arc<OpenDevice> {
         match &self.0.storage {
             Storage::Bytes(buffer) => &buffer.device,
             Storage::Description { device, .. } => device,
@@ -426,7 +426,7 @@ fn alignment_bytes(raw: &abi::TensorArg) -> u64 {
     if raw.span_bytes == 0 { MOST } else { 1 << (first | MOST).trailing_zeros() }
 }
 
-fn described(operation: &str, device: &Device) -> Error {
+fn described(operation: &str, device: &OpenDevice) -> Error {
     let message =
         "a tensor of an embedded device is described, not held; flash a program and read its tensors";
     Error::new(ErrorKind::Unsupported, message).in_operation(operation).on_device(&device.name)

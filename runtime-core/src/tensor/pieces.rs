@@ -1,7 +1,7 @@
 //! A copy between tensors with gaps, cut into pieces that a device copies in one submission each. Pure arithmetic.
 
+use crate::model::pitched::Rows;
 use crate::tensor::layout::{Extents, Layout};
-use crate::tensor::pitched::Rows;
 
 /// More pieces than this are slower than a copy through the program.
 const MOST_PIECES: i64 = 4096;

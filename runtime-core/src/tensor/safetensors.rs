@@ -18,9 +18,9 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::device::common_runtime::CommonRuntime;
 use crate::memory::buffer::Buffer;
 use crate::model::placement::Placement;
-use crate::plugin::platform::read_at;
-use crate::queue::deferred_free::Owner;
+use crate::platform::read_at;
 use crate::tensor::layout::Layout;
+use crate::timeline::deferred_free::Owner;
 use crate::{DType, Error, ErrorKind, Host, Result, Tensor, suggest};
 
 /// Bytes of the program's memory that a load needs besides the tensor's own.

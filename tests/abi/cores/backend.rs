@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use runtime_core::abi::{self, BackendTable, Handle, HostTable, Status, Str};
-use runtime_core::{Result, end_of};
+use runtime_core::{Result, convert, end_of};
 
 /// An instance and one of its devices.
 pub(crate) struct Opened {
@@ -35,7 +35,7 @@ macro_rules! end {
 
 fn taken(status: Status) -> Result<()> {
     // SAFETY: what a function of the tables returned, taken once.
-    unsafe { abi::from_status(status) }
+    unsafe { convert::from_status(status) }
 }
 
 unsafe extern "C" fn no_log(_: u32, _: Str, _: Str) {

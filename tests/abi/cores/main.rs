@@ -9,7 +9,7 @@ mod structures;
 use std::sync::OnceLock;
 
 use runtime_core::abi::{self, BackendTable, EntryPoint};
-use runtime_core::end_of;
+use runtime_core::{convert, end_of};
 
 use crate::backend::Opened;
 use crate::structures::{Given, swept};
@@ -28,7 +28,7 @@ fn in_c() -> &'static BackendTable {
         // SAFETY: a place for the address of the table.
         let status = unsafe { entry(&raw mut table) };
         // SAFETY: what the entry point returned, taken once.
-        unsafe { abi::from_status(status) }.unwrap();
+        unsafe { convert::from_status(status) }.unwrap();
         // SAFETY: a static table of a library that stays loaded.
         unsafe { &*table }
     })

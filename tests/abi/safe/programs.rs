@@ -154,7 +154,7 @@ pub(crate) const HOLES: &[Hole] = &[
         name: "text of any length at any address",
         code: "E0133",
         program: "
-            use runtime_core::abi::{Str, read_str};
+            use runtime_core::abi::Str; use runtime_core::convert::read_str;
             pub fn main() {
                 let _ = UNSAFE { read_str(\"x\", Str { ptr: std::ptr::without_provenance(1 << 16), len: 9 }) };
             }",
@@ -164,7 +164,7 @@ pub(crate) const HOLES: &[Hole] = &[
         code: "E0133",
         program: "
             pub fn main() {
-                let _ = UNSAFE { runtime_core::abi::from_status(std::ptr::without_provenance_mut(1 << 16)) };
+                let _ = UNSAFE { runtime_core::convert::from_status(std::ptr::without_provenance_mut(1 << 16)) };
             }",
     },
 ];

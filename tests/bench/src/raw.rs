@@ -8,7 +8,7 @@ use runtime_core::abi::{
     self, AllocateRequest, Allocation, Arg, ArgValue, BackendTable, DType, Handle, HostTable, Launch,
     ModuleSource, Place, QueueOptions, QueueTable, Status, Str, TensorArg,
 };
-use runtime_core::end_of;
+use runtime_core::{convert, end_of};
 
 type LaunchCall = unsafe extern "C" fn(Handle, Place, Handle, *const Launch) -> Status;
 
@@ -176,7 +176,7 @@ fn slot<F>(function: Option<F>) -> F {
 #[inline]
 fn check(status: Status) {
     // SAFETY: a status of the table, read once.
-    unsafe { abi::from_status(status) }.expect("the null backend refuses nothing here");
+    unsafe { convert::from_status(status) }.expect("the null backend refuses nothing here");
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use runtime_core::abi::{self, BackendTable, EntryPoint};
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{Error, ErrorKind};
+use runtime_core::{Error, ErrorKind, convert};
 
 /// The table of a library that core has loaded, and found to be right.
 ///
@@ -22,7 +22,7 @@ pub(crate) fn load(path: &Path) -> Result<LinkedBackend, Error> {
     // SAFETY: `table` is writable.
     let status = unsafe { entry(&raw mut table) };
     // SAFETY: null or an owned error.
-    unsafe { abi::from_status(status) }?;
+    unsafe { convert::from_status(status) }?;
     // SAFETY: core has negotiated this table, which lives as long as the library.
     let table = unsafe { &*table };
     // SAFETY: whoever runs the suite asks for this library.

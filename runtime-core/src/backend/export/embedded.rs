@@ -8,6 +8,7 @@ use super::panic::guard;
 use super::{Backend, Shims};
 use crate::abi::{self, EmbeddedTable, Handle, ModuleSource, Status};
 use crate::backend::{Device, Program, ProgramArg, RunReport, TensorDescription};
+use crate::plugin::convert;
 use crate::{Access, DType, Options, Result, end_of};
 
 impl<B: Backend> Shims<B> {
@@ -34,9 +35,9 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let image = unsafe { source(image, &mut options) }?;
             // SAFETY: core passes `count` descriptions, valid during the call.
-            let tensors = unsafe { abi::borrow_slice("tensors", tensors, count, usize::MAX) }?;
+            let tensors = unsafe { convert::borrow_slice("tensors", tensors, count, usize::MAX) }?;
             // SAFETY: core passes `arg_count` arguments, valid during the call.
-            let args = unsafe { abi::borrow_slice("args", args, arg_count, usize::MAX) }?;
+            let args = unsafe { convert::borrow_slice("args", args, arg_count, usize::MAX) }?;
             // SAFETY: as above.
             let tensors: Result<Vec<_>> =
                 tensors.iter().map(|&tensor| unsafe { description(tensor) }).collect();
@@ -92,10 +93,12 @@ unsafe fn description<'a>(raw: *const abi::TensorDescription) -> Result<TensorDe
     // SAFETY: the caller's promise.
     let raw = unsafe { read(raw) }?;
     // SAFETY: as above.
-    let shape =
-        unsafe { abi::borrow_slice("TensorDescription.shape", raw.shape, raw.ndim as usize, usize::MAX) }?;
+    let shape = unsafe {
+        convert::borrow_slice("TensorDescription.shape", raw.shape, raw.ndim as usize, usize::MAX)
+    }?;
     // SAFETY: as above.
-    let data = unsafe { abi::borrow_slice("TensorDescription.data", raw.data, raw.data_bytes, usize::MAX) };
+    let data =
+        unsafe { convert::borrow_slice("TensorDescription.data", raw.data, raw.data_bytes, usize::MAX) };
     Ok(TensorDescription {
         dtype: DType(raw.dtype),
         shape,
@@ -128,7 +131,7 @@ unsafe fn argument(raw: &abi::Arg) -> Result<ProgramArg<'_>> {
             let data = unsafe { raw.value.data };
             // SAFETY: the caller promises `bytes` of them.
             Ok(ProgramArg::Bytes(unsafe {
-                abi::borrow_slice("Arg.data", data, raw.bytes as usize, usize::MAX)
+                convert::borrow_slice("Arg.data", data, raw.bytes as usize, usize::MAX)
             }?))
         }
         kind => Err(mismatch(format!("an embedded program takes no argument of kind {kind}"))),

@@ -7,6 +7,7 @@ use super::queue::launch;
 use super::{Backend, BufferOf, GraphOf, KernelOf, Shims};
 use crate::abi::{self, GraphTable, Handle, Status};
 use crate::backend::{Device, Graph, GraphNode, GraphWork};
+use crate::plugin::convert;
 use crate::{Result, end_of};
 
 impl<B: Backend> Shims<B> {
@@ -31,7 +32,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a place for the handle.
             let handle = unsafe { out(handle) }?;
             // SAFETY: core passes `count` nodes, valid during the call.
-            let nodes = unsafe { abi::borrow_slice("nodes", nodes, count, usize::MAX) }?;
+            let nodes = unsafe { convert::borrow_slice("nodes", nodes, count, usize::MAX) }?;
             let raw: Result<Vec<abi::GraphNode>> = nodes
                 .iter()
                 // SAFETY: core passes structures that state their sizes.
@@ -73,7 +74,7 @@ impl<B: Backend> Shims<B> {
 unsafe fn node<B: Backend>(raw: &abi::GraphNode) -> Result<GraphNode<'_, BufferOf<B>, KernelOf<B>>> {
     // SAFETY: the caller's promise.
     let dependencies = unsafe {
-        abi::borrow_slice(
+        convert::borrow_slice(
             "GraphNode.dependencies",
             raw.dependencies,
             raw.dependency_count as usize,

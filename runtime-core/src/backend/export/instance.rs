@@ -8,6 +8,7 @@ use super::panic::{catch_panic, guard, install_hook};
 use super::{Backend, Shims};
 use crate::abi::{self, Handle, HostTable, InstanceTable, Property, Status, Str};
 use crate::backend::Log;
+use crate::plugin::convert;
 use crate::{DeviceInfo, DeviceKind, OptionScope, OptionSpec, Result, end_of};
 
 /// A backend's state and the device list that it handed out last.
@@ -97,7 +98,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a place for the handle.
             let device = unsafe { out(device) }?;
             // SAFETY: core passes `count` properties, readable during the call.
-            let options = unsafe { abi::read_properties("options", options, count) }?;
+            let options = unsafe { convert::read_properties("options", options, count) }?;
             let sub = (sub != abi::WHOLE_DEVICE).then_some(sub);
             device.write(give(instance.backend.open_device(index, sub, &options)?));
             Ok(())
@@ -184,7 +185,7 @@ impl Device {
         let info = Box::new(info);
         let spaces: Vec<_> = info.spaces.iter().map(raw_space).collect();
         let formats: Vec<_> = info.formats.iter().map(|format| Str::new(format)).collect();
-        let properties = abi::properties(&info.properties);
+        let properties = convert::properties(&info.properties);
         let raw = abi::DeviceInfo {
             spaces: spaces.as_ptr(),
             space_count: spaces.len(),

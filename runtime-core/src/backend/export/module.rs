@@ -8,6 +8,7 @@ use super::queue::launch;
 use super::{Backend, KernelOf, ModuleOf, Shims};
 use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
 use crate::backend::{Device, Kernel, KernelInfo, Module, Param, Source};
+use crate::plugin::convert;
 use crate::{ArgKind, Occupancy, Options, Result, end_of};
 
 /// A module with the list of its symbols in C's form, once somebody asked.
@@ -40,13 +41,13 @@ pub(super) unsafe fn source<'a>(source: *const ModuleSource, options: &'a mut Op
     // SAFETY: the caller's promise.
     let raw = unsafe { read(source) }?;
     // SAFETY: as above.
-    *options = unsafe { abi::read_properties("ModuleSource.options", raw.options, raw.option_count) }?;
+    *options = unsafe { convert::read_properties("ModuleSource.options", raw.options, raw.option_count) }?;
     // SAFETY: as above.
-    let format = unsafe { abi::borrow_str("ModuleSource.format", raw.format) }?;
+    let format = unsafe { convert::borrow_str("ModuleSource.format", raw.format) }?;
     // SAFETY: as above.
-    let path = unsafe { abi::borrow_str("ModuleSource.path", raw.path) }?;
+    let path = unsafe { convert::borrow_str("ModuleSource.path", raw.path) }?;
     // SAFETY: as above.
-    let code = unsafe { abi::borrow_slice("ModuleSource.code", raw.code, raw.code_bytes, usize::MAX) };
+    let code = unsafe { convert::borrow_slice("ModuleSource.code", raw.code, raw.code_bytes, usize::MAX) };
     let code = if raw.code.is_null() { None } else { Some(code?) };
     Ok(Source { format, path, code, options })
 }
@@ -109,7 +110,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a place for the handle.
             let handle = unsafe { out(handle) }?;
             // SAFETY: the name is readable during the call.
-            let kernel = module.kernel(unsafe { abi::borrow_str("name", name) }?)?;
+            let kernel = module.kernel(unsafe { convert::borrow_str("name", name) }?)?;
             handle.write(give(LoadedKernel { kernel, info: OnceLock::new() }));
             Ok(())
         })

@@ -7,8 +7,9 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::abi::{self, Status};
+use crate::abi::Status;
 use crate::backend::{Level, Log};
+use crate::plugin::convert;
 use crate::{Error, ErrorKind, Result};
 
 thread_local! {
@@ -52,7 +53,7 @@ pub(super) fn own_std() {
 pub(super) fn guard(slot: &'static str, call: impl FnOnce() -> Result<()>) -> Status {
     match catch_panic(slot, call) {
         Ok(Ok(())) => null_mut(),
-        Ok(Err(error)) | Err(error) => abi::into_status(error),
+        Ok(Err(error)) | Err(error) => convert::into_status(error),
     }
 }
 
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!(error.message(), "panicked in launch: 7 is odd");
         assert_eq!(CONTAINED.get(), 0);
         // SAFETY: a fresh status.
-        let error = unsafe { abi::from_status(guard("mark", || std::panic::panic_any(3))) }.unwrap_err();
+        let error = unsafe { convert::from_status(guard("mark", || std::panic::panic_any(3))) }.unwrap_err();
         assert_eq!(error.message(), "panicked in mark: no message");
     }
 

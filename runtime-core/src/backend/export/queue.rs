@@ -8,6 +8,7 @@ use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
 use crate::abi::{self, Handle, Place, Progress, QueueTable, Status};
 use crate::backend::{Device, HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
+use crate::plugin::convert;
 use crate::{Result, end_of};
 
 /// A launch of the other side.
@@ -212,7 +213,7 @@ impl<B: Backend> Shims<B> {
             // SAFETY: core passes a live buffer of this backend.
             let destination = unsafe { borrow::<BufferOf<B>>(destination) }?;
             // SAFETY: the pattern is readable during the call.
-            let pattern = unsafe { abi::borrow_slice("pattern", pattern, pattern_bytes as usize, 16) }?;
+            let pattern = unsafe { convert::borrow_slice("pattern", pattern, pattern_bytes as usize, 16) }?;
             // SAFETY: core passes a live queue of this backend.
             unsafe { borrow::<QueueOf<B>>(queue) }?.fill(place, (destination, offset), bytes, pattern)
         })

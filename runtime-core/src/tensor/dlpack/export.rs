@@ -9,7 +9,8 @@ use super::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, FLAG_READ_ONLY,
     MAJOR_VERSION, MINOR_VERSION, dl_device, is_handle, is_host,
 };
-use crate::device::with_exclusive;
+use crate::timeline::hazards::HOST;
+use crate::timeline::host_access::with_exclusive;
 use crate::{Access, Error, ErrorKind, Result, Tensor};
 
 /// A tensor on its way to another library: nothing is in flight on it. Dropping it gives it up.
@@ -48,7 +49,9 @@ impl Tensor {
         }
         // The consumer may write, unless the content is final.
         let access = if buffer.is_frozen() { Access::Read } else { Access::ReadWrite };
-        with_exclusive(&buffer.device, &buffer.hazards, access, |hazards| hazards.check_unmapped(access))?;
+        with_exclusive(&buffer.device, &buffer.hazards, (access, HOST), |hazards| {
+            hazards.check_unmapped(access)
+        })?;
         Ok(lent)
     }
 }

@@ -10,12 +10,12 @@ use super::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, FLAG_READ_ONLY,
     MAJOR_VERSION, dl_device, is_handle,
 };
-use crate::device::Device;
 use crate::device::common_runtime::CommonRuntime;
 use crate::memory::buffer::Buffer;
 use crate::model::placement::Placement;
-use crate::queue::deferred_free::Owner;
 use crate::tensor::layout::{Layout, checked_bytes};
+use crate::timeline::deferred_free::Owner;
+use crate::timeline::open_device::OpenDevice;
 use crate::{DType, DeviceKind, Error, ErrorKind, Result, Tensor};
 
 /// More than any library makes; a garbage count is found before so many extents are read.
@@ -143,7 +143,7 @@ fn checked<M>(managed: *mut M) -> Result<NonNull<M>> {
 /// # Safety
 /// As [`Tensor::from_dlpack`].
 unsafe fn take_over<M: Deletable + 'static>(
-    device: &Arc<Device>,
+    device: &Arc<OpenDevice>,
     tensor: &DLTensor,
     managed: Managed<M>,
     read_only: bool,
@@ -174,7 +174,7 @@ impl Memory {
     ///
     /// # Safety
     /// Its `shape` and `strides` are null or readable for `ndim` numbers.
-    unsafe fn describe(device: &Device, tensor: &DLTensor) -> Result<Self> {
+    unsafe fn describe(device: &OpenDevice, tensor: &DLTensor) -> Result<Self> {
         let space = find_space(device, tensor.device)?;
         let dtype = element_type(tensor.dtype)?;
         if !(0..=MOST_DIMENSIONS).contains(&tensor.ndim) {
@@ -240,7 +240,7 @@ impl Memory {
     ///
     /// # Safety
     /// The memory outlives the buffer and all work on it, and nothing else touches it meanwhile.
-    unsafe fn wrap(&self, device: &Arc<Device>) -> Result<Buffer> {
+    unsafe fn wrap(&self, device: &Arc<OpenDevice>) -> Result<Buffer> {
         if self.bytes == 0 {
             let placement = Placement::space(&device.info.spaces[self.space].name);
             return Buffer::allocate(device, 0, &placement);
@@ -255,7 +255,7 @@ impl Memory {
 }
 
 /// The memory space of an opened device that DLPack's device names.
-fn find_space(device: &Device, given: DLDevice) -> Result<usize> {
+fn find_space(device: &OpenDevice, given: DLDevice) -> Result<usize> {
     let info = &device.info;
     if info.kind == DeviceKind::Embedded {
         let error =

@@ -15,7 +15,7 @@ use runtime_core::abi::{
     ModuleSource, ModuleTable, Occupancy, OptionSpec, Place, Progress, Property, QueueOptions, QueueTable,
     RowCopy, RunReport, Status, Str, Telemetry, TensorDescription,
 };
-use runtime_core::{Error, ErrorKind};
+use runtime_core::{Error, ErrorKind, convert};
 
 use super::liar::{self, Argument, List, Returned};
 use super::state::{self, Kind};
@@ -90,7 +90,7 @@ struct Claims(Handle);
 struct Tells(Handle);
 
 fn refusal(name: &str, kind: ErrorKind) -> Status {
-    abi::into_status(Error::new(kind, format!("this call of {name} is refused by the fault run")))
+    convert::into_status(Error::new(kind, format!("this call of {name} is refused by the fault run")))
 }
 
 impl<const N: usize> Around<Status> for Uses<N> {
@@ -144,7 +144,8 @@ impl Launches {
         // SAFETY: null, or core's launch, which lives during the call.
         if let Some(launch) = unsafe { self.2.as_ref() } {
             // SAFETY: its arguments live as long.
-            let args = unsafe { abi::borrow_slice::<Arg>("args", launch.args, launch.arg_count, usize::MAX) };
+            let args =
+                unsafe { convert::borrow_slice::<Arg>("args", launch.args, launch.arg_count, usize::MAX) };
             let args = args.unwrap_or_default();
             for arg in args.iter().filter(|arg| arg.kind == abi::ARG_TENSOR) {
                 // SAFETY: the kind says which member is set.

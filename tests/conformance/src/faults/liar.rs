@@ -7,7 +7,7 @@ use runtime_core::abi::{
     self, Allocation, DeviceInfo, Error, Handle, KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec,
     Progress, RunReport, Status, Str, Telemetry,
 };
-use runtime_core::{ErrorKind, end_of};
+use runtime_core::{ErrorKind, convert, end_of};
 
 use super::lies::Lie;
 
@@ -64,7 +64,7 @@ impl Returned for Status {
             Lie::Number => std::ptr::without_provenance_mut(5),
             Lie::Blank => error(0, Str::EMPTY, Str::EMPTY, Str::EMPTY),
             Lie::Broken => error(u32::MAX, NOWHERE, BINARY, ENDLESS),
-            Lie::Anyway if self.is_null() => abi::into_status(runtime_core::Error::new(
+            Lie::Anyway if self.is_null() => convert::into_status(runtime_core::Error::new(
                 ErrorKind::Driver,
                 "an error of a call that succeeded",
             )),
@@ -287,7 +287,7 @@ impl<T: Copy> List<T> {
         let (list, count) = (unsafe { self.0.as_mut() }, unsafe { self.1.as_mut() });
         let (Some(list), Some(count)) = (list, count) else { return };
         // SAFETY: what the backend has filled in.
-        let elements = unsafe { abi::borrow_slice("a list", *list, *count, usize::MAX) };
+        let elements = unsafe { convert::borrow_slice("a list", *list, *count, usize::MAX) };
         let mut copy = elements.unwrap_or_default().to_vec();
         if !copy.is_empty() {
             change(&mut copy);
@@ -378,7 +378,7 @@ fn limit(info: &mut DeviceInfo, limit: u64) {
 
 fn align(info: &mut DeviceInfo, alignment_bytes: u64) {
     // SAFETY: the backend's list, of its length.
-    let spaces = unsafe { abi::borrow_slice("spaces", info.spaces, info.space_count, usize::MAX) };
+    let spaces = unsafe { convert::borrow_slice("spaces", info.spaces, info.space_count, usize::MAX) };
     let spaces = spaces.unwrap_or_default().iter().map(|space| MemorySpace { alignment_bytes, ..*space });
     info.spaces = spaces.collect::<Vec<_>>().leak().as_ptr();
 }

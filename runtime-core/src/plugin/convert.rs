@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use super::{
+use crate::abi::{
     Allocation, Error as RawError, Handle, MAX_LOG_BYTES, MAX_PROPERTIES, MAX_TEXT_BYTES, Property, Status,
     Str, VALUE_FLAG, VALUE_INTEGER, VALUE_NUMBER, VALUE_TEXT, Value,
 };

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{CLOSED, LAST_PAUSE, LAST_TRIES, OPEN, Timeline};
-use crate::device::Device;
+use crate::timeline::open_device::OpenDevice;
 use crate::{Error, ErrorKind, Result};
 
 /// How long one wait of a backend may last before core looks around.
@@ -67,7 +67,7 @@ impl Timeline {
 
     /// Waits until the device has let go of memory that is borrowed for `ticket`. A device that does not even say so is
     /// given up for lost.
-    pub(crate) fn release_borrowed(self: &Arc<Self>, ticket: u64, device: &Device) {
+    pub(crate) fn release_borrowed(self: &Arc<Self>, ticket: u64, device: &OpenDevice) {
         for _ in 0..LAST_TRIES {
             match self.wait_ended(ticket, None) {
                 Ok(()) => return,

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::abi::Handle;
-use crate::device::Device;
-use crate::queue::timeline::Timeline;
+use crate::timeline::Timeline;
+use crate::timeline::open_device::OpenDevice;
 
 /// What owns memory that a buffer only borrows. Dropped, once, when no work uses the memory any more and the backend
 /// has given it back, on whatever thread finds that, with no lock held. Leaked where the device must be leaked.
@@ -69,7 +69,7 @@ impl Graves {
     }
 
     /// Frees `remains` now if nothing uses it, else once `until` has ended. Never waits.
-    pub(crate) fn bury(&self, device: &Device, remains: Remains, until: Vec<(Arc<Timeline>, u64)>) {
+    pub(crate) fn bury(&self, device: &OpenDevice, remains: Remains, until: Vec<(Arc<Timeline>, u64)>) {
         if device.must_leak() {
             return std::mem::forget(remains);
         }
@@ -101,7 +101,7 @@ impl Graves {
     }
 
     /// Frees whatever has ended, in order of the drops.
-    pub(crate) fn reap(&self, device: &Device) {
+    pub(crate) fn reap(&self, device: &OpenDevice) {
         // Somebody else is at it: enough.
         let Some(_freeing) = self.freeing.try_lock() else { return };
         let Some(mut list) = self.list.try_lock() else { return };
@@ -139,7 +139,7 @@ fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     !timeline.may_run(ticket)
 }
 
-fn release(device: &Device, remains: Remains) {
+fn release(device: &OpenDevice, remains: Remains) {
     let serial = device.serial.as_ref().map(|serial| serial.lock());
     match remains {
         Remains::Buffer(buffer, owner) => {

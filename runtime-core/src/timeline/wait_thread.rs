@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::device::Device;
 use crate::process;
-use crate::queue::timeline::Timeline;
+use crate::timeline::Timeline;
+use crate::timeline::open_device::OpenDevice;
 use crate::{Error, ErrorKind, Result};
 
 /// Rounds of polling without a pause, then the pause doubles from `SHORTEST` to `LONGEST`.
@@ -67,7 +67,7 @@ impl Waiter {
     /// `OutOfResources` when the thread cannot be started.
     pub(crate) fn register(
         &self,
-        device: &Arc<Device>,
+        device: &Arc<OpenDevice>,
         (timeline, ticket): (&Arc<Timeline>, u64),
         registration: &mut u64,
         waker: &Waker,
@@ -96,14 +96,14 @@ impl Waiter {
 
     /// Gives memory back to its owners once the work on it has ended, even if nobody calls the device any more: they may
     /// be what keeps it open.
-    pub(crate) fn reap_later(&self, device: Weak<Device>) {
+    pub(crate) fn reap_later(&self, device: Weak<OpenDevice>) {
         let mut state = self.shared.state.lock();
         // Without a thread the next call that looks at the graves does it.
         state.reaping = self.start(&mut state, device).is_ok();
         self.shared.changed.notify_one();
     }
 
-    fn start(&self, state: &mut State, device: Weak<Device>) -> Result<()> {
+    fn start(&self, state: &mut State, device: Weak<OpenDevice>) -> Result<()> {
         if !state.running {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("rt-waiter".to_owned());
@@ -131,7 +131,7 @@ impl Drop for Waiter {
     }
 }
 
-fn watch(shared: &Shared, device: &Weak<Device>) {
+fn watch(shared: &Shared, device: &Weak<OpenDevice>) {
     let mut rounds = 0u32;
     let mut reaped = Instant::now();
     loop {

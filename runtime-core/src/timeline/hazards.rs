@@ -148,6 +148,18 @@ impl Hazards {
         self.reader_count = 0;
     }
 
+    /// Forgets what `queue` did: it has ended well.
+    pub(crate) fn forget(&mut self, queue: u64) {
+        if self.writer.queue == queue {
+            self.writer = NOBODY;
+        }
+        // A queue is among the readers once.
+        if let Some(at) = self.readers().iter().position(|reader| reader.queue == queue) {
+            self.readers[at..].rotate_left(1);
+            self.reader_count -= 1;
+        }
+    }
+
     /// Begins a host view.
     ///
     /// # Errors
@@ -211,6 +223,21 @@ mod tests {
         assert_eq!(before(&hazards, Access::Read, 5), (0, vec![(1, 10, false)]));
         hazards.record(Access::Read, by(5, 50));
         assert_eq!(hazards.uses().map(|u| u.queue).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_queue_that_is_forgotten_is_waited_for_no_more() {
+        let mut hazards = Hazards::default();
+        hazards.record(Access::Write, by(1, 10));
+        for queue in 2..=5 {
+            hazards.record(Access::Read, by(queue, 1));
+        }
+        hazards.forget(3);
+        hazards.forget(6);
+        assert_eq!(hazards.uses().map(|u| u.queue).collect::<Vec<_>>(), [1, 2, 4, 5]);
+        hazards.forget(1);
+        hazards.record(Access::Read, by(7, 1));
+        assert_eq!(hazards.uses().map(|u| u.queue).collect::<Vec<_>>(), [2, 4, 5, 7]);
     }
 
     #[test]

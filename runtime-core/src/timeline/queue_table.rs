@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::Error;
-use crate::queue::timeline::Timeline;
+use crate::timeline::Timeline;
 
 /// Hashes an id by one multiplication, which spreads it over all bits: ids count up, and nobody chooses them.
 #[derive(Debug, Default)]

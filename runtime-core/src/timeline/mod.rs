@@ -8,6 +8,16 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+pub(crate) mod deferred_free;
+pub(crate) mod event;
+pub(crate) mod hazards;
+pub(crate) mod host_access;
+pub(crate) mod open_device;
+pub(crate) mod queue_table;
+mod wait;
+pub(crate) mod wait_thread;
+pub(crate) mod word_lock;
+
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,13 +25,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::abi::{self, Handle, Progress, QueueCalls, Status};
-use crate::device::Device;
+use crate::abi::{Handle, Place, Progress, QueueCalls, Status};
 use crate::graph::Recording;
-use crate::queue::word_lock::Brief;
+use crate::plugin::convert;
+use crate::timeline::open_device::OpenDevice;
+use crate::timeline::word_lock::Brief;
 use crate::{Error, ErrorKind, Result};
-
-mod wait;
 
 /// No ticket failed.
 const NONE: u64 = u64::MAX;
@@ -32,13 +41,13 @@ const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
 const LEAKED: u8 = 2;
 /// What a queue's progress is before the backend has answered: nothing that it can be.
-pub(crate) const UNANSWERED: Progress = Progress { completed: u64::MAX, first_failed: u64::MAX };
+const UNANSWERED: Progress = Progress { completed: u64::MAX, first_failed: u64::MAX };
 /// How often, and how far apart, a device that answers with errors is asked before it is given up.
 pub(crate) const LAST_TRIES: u32 = 50;
 pub(crate) const LAST_PAUSE: Duration = Duration::from_millis(2);
 
 /// Why a device is lost whose backend reports `progress` after `submitted` tickets.
-pub(crate) fn wrong_progress(progress: Progress, submitted: u64) -> Error {
+fn wrong_progress(progress: Progress, submitted: u64) -> Error {
     let Progress { completed, first_failed } = progress;
     let message = if completed == UNANSWERED.completed && first_failed == UNANSWERED.first_failed {
         "the backend's `poll` succeeded without an answer".to_owned()
@@ -93,7 +102,7 @@ pub(crate) struct Timeline {
     end: AtomicU8,
     edge_count: AtomicUsize,
     pub(crate) calls: QueueCalls,
-    pub(crate) device: Weak<Device>,
+    pub(crate) device: Weak<OpenDevice>,
     name: String,
     marked: AtomicU64,
     flushed: AtomicU64,
@@ -109,7 +118,7 @@ unsafe impl Send for Timeline {}
 unsafe impl Sync for Timeline {}
 
 impl Timeline {
-    pub(crate) fn new(id: u64, handle: Handle, device: &Device, weak: Weak<Device>) -> Self {
+    pub(crate) fn new(id: u64, handle: Handle, device: &OpenDevice, weak: Weak<OpenDevice>) -> Self {
         Self {
             id,
             handle,
@@ -155,7 +164,7 @@ impl Timeline {
     #[cold]
     fn refused(&self, operation: &'static str, status: Status) -> Error {
         // SAFETY: a non-null status of the table is an owned error object, taken here once.
-        let result = unsafe { abi::from_status(status) };
+        let result = unsafe { convert::from_status(status) };
         let error = result.err().unwrap_or_else(|| Error::new(ErrorKind::Internal, "empty error"));
         let error = error.in_operation(operation).on_device(&self.name);
         if error.kind() == ErrorKind::DeviceLost {
@@ -177,6 +186,23 @@ impl Timeline {
     #[inline]
     pub(crate) fn advance(&self, ticket: u64) {
         self.tail.store(ticket, Ordering::Release);
+    }
+
+    /// Submits one thing that depends on nothing but what the queue was given before; returns its ticket.
+    ///
+    /// # Errors
+    /// The failure of the queue; a refusal, which takes no ticket.
+    pub(crate) fn submit_next(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(&QueueCalls, Handle, Place) -> Status,
+    ) -> Result<u64> {
+        let _submission = self.submission.lock();
+        self.check_healthy()?;
+        let ticket = self.tail() + 1;
+        self.raw(operation, |calls, queue| call(calls, queue, Place { ticket, after: ticket - 1 }))?;
+        self.advance(ticket);
+        Ok(ticket)
     }
 
     /// The completed prefix, as far as it has been observed.

@@ -1,0 +1,88 @@
+//! Names of the formats of code.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+
+/// What the bytes of a module are. An open set: backends may name formats of their own.
+///
+/// | taken by | formats |
+/// | --- | --- |
+/// | the host | `c`, `object`, `archive`, `shared-object` |
+/// | CUDA | `cuda-c`, `ptx`, `cubin`, `fatbin` |
+/// | OpenCL | `opencl-c`, `opencl-binary`, `spirv-kernel` |
+/// | Vulkan | `spirv-shader` |
+/// | embedded devices | `elf` |
+/// | all, lowered to one of the above | `wgsl` |
+///
+/// What a device really takes, and likes best, is in [`DeviceInfo::formats`](crate::DeviceInfo::formats).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct CodeFormat(Cow<'static, str>);
+
+#[expect(missing_docs, reason = "the names say it all")]
+impl CodeFormat {
+    pub const SHARED_OBJECT: Self = Self::named("shared-object");
+    pub const ARCHIVE: Self = Self::named("archive");
+    pub const OBJECT: Self = Self::named("object");
+    pub const C: Self = Self::named("c");
+    pub const PTX: Self = Self::named("ptx");
+    pub const CUBIN: Self = Self::named("cubin");
+    pub const FATBIN: Self = Self::named("fatbin");
+    pub const CUDA_C: Self = Self::named("cuda-c");
+    pub const OPENCL_C: Self = Self::named("opencl-c");
+    pub const OPENCL_BINARY: Self = Self::named("opencl-binary");
+    pub const SPIRV_KERNEL: Self = Self::named("spirv-kernel");
+    pub const SPIRV_SHADER: Self = Self::named("spirv-shader");
+    pub const ELF: Self = Self::named("elf");
+    pub const WGSL: Self = Self::named("wgsl");
+}
+
+impl CodeFormat {
+    const fn named(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
+    }
+
+    /// The name, as it stands in `DeviceInfo::formats` and crosses the ABI.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The format that a file's extension says.
+    #[must_use]
+    pub fn from_path(path: &Path) -> Option<Self> {
+        Some(match path.extension()?.to_str()? {
+            "so" => Self::SHARED_OBJECT,
+            "a" => Self::ARCHIVE,
+            "o" => Self::OBJECT,
+            "c" => Self::C,
+            "ptx" => Self::PTX,
+            "cubin" => Self::CUBIN,
+            "fatbin" => Self::FATBIN,
+            "cu" => Self::CUDA_C,
+            "cl" => Self::OPENCL_C,
+            "spv" => Self::SPIRV_SHADER,
+            "elf" => Self::ELF,
+            "wgsl" => Self::WGSL,
+            other => return Some(Self(Cow::Owned(other.to_owned()))),
+        })
+    }
+}
+
+impl From<&str> for CodeFormat {
+    fn from(name: &str) -> Self {
+        Self(Cow::Owned(name.to_owned()))
+    }
+}
+
+impl fmt::Display for CodeFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for CodeFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
