@@ -8,7 +8,7 @@ use crate::abi::BackendTable;
 /// A backend that is linked into the program: what [`RuntimeBuilder::register`](crate::RuntimeBuilder::register) takes.
 ///
 /// It vouches for a table of functions, which core calls. So safe code has one only of a [`Backend`], whose author has
-/// vouched for it; a table that was made in another way needs [`LinkedBackend::from_table`], which is `unsafe`.
+/// trusted for it; a table that was made in another way needs [`LinkedBackend::from_table`], which is `unsafe`.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkedBackend(&'static BackendTable);
 

@@ -10,7 +10,7 @@ use crate::code::module::Module;
 use crate::code::raw_launch::RawLaunch;
 use crate::model::kernel_info::{KernelInfo, Param};
 use crate::plugin::convert;
-use crate::timeline::deferred_free::Remains;
+use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Arg, ArgKind, DType, Error, Geometry, LoweredKernel, Occupancy, Result, Tensor};
 
@@ -27,7 +27,7 @@ struct Entry {
     /// What else the code asks for, if it was lowered.
     lowered: Option<Arc<LoweredKernel>>,
     /// Nothing is known of its parameters.
-    untold: bool,
+    signature_unknown: bool,
     info: KernelInfo,
     name: String,
 }
@@ -60,8 +60,9 @@ impl Kernel {
             info.group_size = Some(lowered.group_size);
             info.shared_bytes = info.shared_bytes.or(Some(lowered.shared_bytes));
         }
-        let (device, untold) = (Arc::clone(module.device()), info.params.is_none() && lowered.is_none());
-        Ok(Self(Arc::new(Entry { device, owned, lowered, untold, info, name: name.to_owned() })))
+        let (device, signature_unknown) =
+            (Arc::clone(module.device()), info.params.is_none() && lowered.is_none());
+        Ok(Self(Arc::new(Entry { device, owned, lowered, signature_unknown, info, name: name.to_owned() })))
     }
 
     /// The entry point's name.
@@ -195,7 +196,7 @@ impl Kernel {
     /// The part of [`Kernel::check_args`] that asks for the kernel's parameters.
     #[inline]
     pub(crate) fn check_signature(&self, args: &[Arg<'_>]) -> Result<()> {
-        if self.0.untold { Ok(()) } else { self.check_told(args) }
+        if self.0.signature_unknown { Ok(()) } else { self.check_told(args) }
     }
 
     /// Checks how a launch is divided, before anything is submitted.
@@ -373,6 +374,6 @@ impl Drop for Owned {
     fn drop(&mut self) {
         let device = self.module.device();
         let until = if device.must_leak() { return } else { device.all_pending() };
-        device.graves.bury(device, Remains::Kernel(self.handle), until);
+        device.deferred.defer(device, Resource::Kernel(self.handle), until);
     }
 }

@@ -132,10 +132,10 @@ fn find<'a>(format: &CodeFormat, lowerings: &'a [Arc<dyn Lowering>]) -> Option<&
     lowerings.iter().find(|lowering| lowering.format() == *format).map(|lowering| &**lowering)
 }
 
-/// An option is the lowering's, or, of code that its author vouched for, the backend's: a compiler's flags can make it
+/// An option is the lowering's, or, of code whose author is trusted, the backend's: a compiler's flags can make it
 /// do anything.
 fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpec]) -> Result<()> {
-    if source.is_vouched() {
+    if source.is_trusted() {
         let all: Vec<_> = own.iter().chain(backend).cloned().collect();
         return source.options().validate(&all, OptionScope::Module);
     }

@@ -9,7 +9,7 @@ use crate::code::kernel::Kernel;
 use crate::code::lowering;
 use crate::model::options::suggest;
 use crate::plugin::convert;
-use crate::timeline::deferred_free::Remains;
+use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Error, ErrorKind, LoweredKernel, ModuleSource, Result};
 
@@ -148,6 +148,6 @@ unsafe fn names(list: *const Str, count: usize) -> Result<Vec<String>> {
 impl Drop for Loaded {
     fn drop(&mut self) {
         let until = if self.device.must_leak() { return } else { self.device.all_pending() };
-        self.device.graves.bury(&self.device, Remains::Module(self.handle), until);
+        self.device.deferred.defer(&self.device, Resource::Module(self.handle), until);
     }
 }

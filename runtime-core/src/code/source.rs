@@ -1,6 +1,6 @@
 //! Code to load: its format, where it comes from, and its load options.
 
-#![allow(unsafe_code, reason = "native code is vouched for by whoever makes its source")]
+#![allow(unsafe_code, reason = "the caller answers for native code")]
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ pub struct ModuleSource {
     path: PathBuf,
     code: Option<Vec<u8>>,
     options: Options,
-    /// Its author vouched for what its kernels touch.
-    vouched: bool,
+    /// The caller answers for what its kernels access.
+    trusted: bool,
 }
 
 impl ModuleSource {
@@ -34,7 +34,7 @@ impl ModuleSource {
             path: PathBuf::new(),
             code: Some(text.as_bytes().to_vec()),
             options: Options::new(),
-            vouched: false,
+            trusted: false,
         }
     }
 
@@ -46,13 +46,13 @@ impl ModuleSource {
             path: path.into(),
             code: None,
             options: Options::new(),
-            vouched: false,
+            trusted: false,
         }
     }
 
     /// What a lowering made of portable code.
     pub(crate) fn lowered(format: CodeFormat, path: &str, code: Vec<u8>, options: Options) -> Self {
-        Self { format, path: path.into(), code: Some(code), options, vouched: true }
+        Self { format, path: path.into(), code: Some(code), options, trusted: true }
     }
 
     /// Native code in memory.
@@ -67,7 +67,7 @@ impl ModuleSource {
             path: PathBuf::new(),
             code: Some(code.into()),
             options: Options::new(),
-            vouched: true,
+            trusted: true,
         }
     }
 
@@ -77,7 +77,7 @@ impl ModuleSource {
     /// As [`ModuleSource::native`]; and the file is not changed while it is loaded.
     #[must_use]
     pub unsafe fn native_file(format: impl Into<CodeFormat>, path: impl Into<PathBuf>) -> Self {
-        Self { format: format.into(), path: path.into(), code: None, options: Options::new(), vouched: true }
+        Self { format: format.into(), path: path.into(), code: None, options: Options::new(), trusted: true }
     }
 
     /// Adds a load option of the backend; a key that is given again makes a list.
@@ -105,7 +105,7 @@ impl ModuleSource {
     /// Every launch of its kernels must keep to the memory of its arguments.
     #[must_use]
     pub unsafe fn unchecked(mut self) -> Self {
-        self.vouched = true;
+        self.trusted = true;
         self.option("unchecked", true)
     }
 
@@ -123,8 +123,8 @@ impl ModuleSource {
         self.code.as_deref()
     }
 
-    pub(crate) const fn is_vouched(&self) -> bool {
-        self.vouched
+    pub(crate) const fn is_trusted(&self) -> bool {
+        self.trusted
     }
 
     pub(crate) const fn options(&self) -> &Options {

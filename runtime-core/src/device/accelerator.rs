@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
+use crate::Result;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::timeline::open_device::OpenDevice;
-use crate::{Evaluation, Measurement, Result, evaluate};
 
 /// A device with memory of its own: data reach it by explicit transfers.
 ///
@@ -20,12 +18,7 @@ impl Opened for AcceleratorDevice {
     }
 }
 
-#[async_trait]
 impl CommonRuntime for AcceleratorDevice {
-    async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
-        evaluate(self, evaluation).await
-    }
-
     fn as_accelerator(&self) -> Option<&AcceleratorDevice> {
         Some(self)
     }

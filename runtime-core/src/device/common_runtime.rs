@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::evaluate;
 use crate::model::placement::Placement;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
@@ -129,7 +130,9 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Whatever the launches say; a wrong result is no error but part of the measurement.
-    async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement>;
+    async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
+        evaluate(self.opened().0, evaluation).await
+    }
 
     /// This device as the host, if it is.
     fn as_host(&self) -> Option<&Host> {

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use crate::code::arg::Value;
@@ -13,10 +12,7 @@ use crate::code::raw_launch::raw_arg;
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::tensor::host_array::HostArray;
 use crate::timeline::open_device::OpenDevice;
-use crate::{
-    Arg, DType, Error, Evaluation, Measurement, ModuleSource, Placement, Result, RunReport, Tensor, abi,
-    evaluate,
-};
+use crate::{Arg, DType, Error, ModuleSource, Placement, Result, RunReport, Tensor, abi};
 
 /// A processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are described, not held: the device
 /// creates, fills and checks them.
@@ -33,12 +29,7 @@ impl Opened for EmbeddedDevice {
     }
 }
 
-#[async_trait]
 impl CommonRuntime for EmbeddedDevice {
-    async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
-        evaluate(self, evaluation).await
-    }
-
     fn allocate(&self, dtype: DType, shape: &[usize], _placement: &Placement) -> Result<Tensor> {
         Tensor::describe(&self.device, dtype, shape, None, 0)
     }

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
 use crate::memory::buffer::Buffer;
 use crate::tensor::layout::Layout;
 use crate::timeline::open_device::OpenDevice;
-use crate::{DType, Error, Evaluation, Measurement, Result, Tensor, evaluate};
+use crate::{DType, Error, Result, Tensor};
 
 /// The host CPU as a device: its memory is the program's own, its code is native.
 ///
@@ -22,12 +20,7 @@ impl Opened for Host {
     }
 }
 
-#[async_trait]
 impl CommonRuntime for Host {
-    async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
-        evaluate(self, evaluation).await
-    }
-
     fn as_host(&self) -> Option<&Host> {
         Some(self)
     }

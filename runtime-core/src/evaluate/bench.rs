@@ -1,22 +1,23 @@
 //! What the loop drives in earnest: a kernel on a queue, timed by one of the clocks.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::flush::Flusher;
-use super::replay::{Call, Replays};
-use super::run::{Bench, Window};
+use super::graph_cache::{Call, GraphCache};
+use super::run::{TimingTarget, Window};
 use super::{Clock, EvaluationArg, Timing};
+use crate::timeline::open_device::OpenDevice;
 use crate::{
-    Access, Arg, CommonRuntime, DeviceKind, Error, ErrorKind, Event, Geometry, HostArray, Kernel, Queue,
-    Result, Tensor, abi,
+    Access, Arg, DeviceKind, Error, ErrorKind, Event, Geometry, HostArray, Kernel, Queue, Result, Tensor, abi,
 };
 
 /// Timestamp pairs in flight at once: drivers have pools of limited size.
 const PAIRS: usize = 256;
 
 /// What is timed.
-pub(crate) struct Subject<'s, 'a> {
-    pub(crate) device: &'s dyn CommonRuntime,
+pub(crate) struct BenchInputs<'s, 'a> {
+    pub(crate) device: &'s Arc<OpenDevice>,
     pub(crate) queue: &'s Queue,
     pub(crate) kernel: &'s Kernel,
     pub(crate) geometry: &'s Geometry,
@@ -25,7 +26,7 @@ pub(crate) struct Subject<'s, 'a> {
 }
 
 /// A kernel on a queue.
-pub(crate) struct QueueBench<'s, 'a> {
+pub(crate) struct QueueTarget<'s, 'a> {
     queue: &'s Queue,
     kernel: &'s Kernel,
     geometry: &'s Geometry,
@@ -39,7 +40,7 @@ pub(crate) struct QueueBench<'s, 'a> {
     flusher: Flusher,
     /// Timestamps of single kernels; kept so that a window allocates nothing.
     stamps: Vec<(Event, Event)>,
-    replays: Replays,
+    graphs: GraphCache,
     begin: Instant,
     calls: u64,
 }
@@ -59,10 +60,10 @@ enum Work {
     Empty,
 }
 
-impl<'s, 'a> QueueBench<'s, 'a> {
-    pub(crate) fn new(subject: Subject<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
-        let Subject { device, queue, kernel, geometry, args, setup } = subject;
-        let info = device.info();
+impl<'s, 'a> QueueTarget<'s, 'a> {
+    pub(crate) fn new(subject: BenchInputs<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
+        let BenchInputs { device, queue, kernel, geometry, args, setup } = subject;
+        let info = &device.info;
         let inline = info.kind == DeviceKind::Host && clock == Clock::HostWall;
         let mut moved = Vec::new();
         for (tensor, access) in args.iter().filter_map(|arg| arg.moved(info)) {
@@ -81,7 +82,7 @@ impl<'s, 'a> QueueBench<'s, 'a> {
             moved,
             flusher: Flusher::new(device, timing.flush_cache)?,
             stamps: Vec::with_capacity(if clock == Clock::DeviceKernel { PAIRS } else { 0 }),
-            replays: Replays::default(),
+            graphs: GraphCache::default(),
             begin: Instant::now(),
             calls: 0,
         })
@@ -205,9 +206,9 @@ impl<'s, 'a> QueueBench<'s, 'a> {
 
     async fn device_graph(&mut self, number: u64) -> Result<Window> {
         let Self { queue, kernel, geometry, ref args, .. } = *self;
-        self.calls += self.replays.prepare(Call { queue, kernel, geometry, args }, number)?;
+        self.calls += self.graphs.prepare(Call { queue, kernel, geometry, args }, number)?;
         let begin = self.queue.timestamp()?;
-        self.replays.submit(self.queue, number)?;
+        self.graphs.submit(self.queue, number)?;
         let mut end = self.queue.timestamp()?;
         (&mut end).await?;
         Ok(Window { elapsed_ns: self.between(&begin, &end)?, transfer_ns: 0.0 })
@@ -249,7 +250,7 @@ impl<'s, 'a> QueueBench<'s, 'a> {
     }
 }
 
-impl Bench for QueueBench<'_, '_> {
+impl TimingTarget for QueueTarget<'_, '_> {
     fn now_ns(&mut self) -> u64 {
         nanoseconds(self.begin.elapsed())
     }

@@ -1,9 +1,11 @@
 //! Empties the caches before a sample, by touching more memory than they hold.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use super::FlushCache;
-use crate::{CommonRuntime, DType, DeviceInfo, DeviceKind, HostArray, Placement, Queue, Result, Tensor};
+use crate::timeline::open_device::OpenDevice;
+use crate::{DType, DeviceInfo, DeviceKind, HostArray, Placement, Queue, Result, Tensor};
 
 /// What is flushed through where the last-level cache's size is unknown.
 const UNKNOWN_CACHE_BYTES: usize = 64 << 20;
@@ -20,12 +22,12 @@ pub(crate) enum Flusher {
 }
 
 impl Flusher {
-    pub(crate) fn new(device: &dyn CommonRuntime, when: FlushCache) -> Result<Self> {
-        let bytes = flush_bytes(device.info());
-        Ok(match (when, device.info().kind) {
+    pub(crate) fn new(device: &Arc<OpenDevice>, when: FlushCache) -> Result<Self> {
+        let bytes = flush_bytes(&device.info);
+        Ok(match (when, device.info.kind) {
             (FlushCache::Never, _) => Self::Never,
             (_, DeviceKind::Host) => Self::Host(HostArray::new(DType::U8, &[bytes])?),
-            _ => Self::Device(device.allocate(DType::U8, &[bytes], &Placement::default())?, 0),
+            _ => Self::Device(Tensor::allocate(device, DType::U8, &[bytes], &Placement::default())?, 0),
         })
     }
 

@@ -1,12 +1,12 @@
 //! Timed evaluation: the one timing loop of the project, the same for every device.
 
+mod arg_location;
 mod bench;
 mod calibrate;
 mod clock;
 mod flush;
+mod graph_cache;
 mod measurement;
-mod placed;
-mod replay;
 mod run;
 mod statistics;
 mod timing;
@@ -14,18 +14,20 @@ mod validate;
 mod validator;
 
 use std::fmt;
+use std::sync::Arc;
 
+pub use arg_location::{EvaluationArg, On};
 pub use clock::{Clock, ClockChoice};
 pub use measurement::{Cost, Measurement, Transfer};
-pub use placed::{EvaluationArg, On};
 pub use statistics::{Statistics, median_interval, percentile};
 pub use timing::{FlushCache, Timing, Warmup};
 pub use validate::{Agreement, Mismatch, Tolerance, Validation};
 
-use bench::{QueueBench, Subject};
+use bench::{BenchInputs, QueueTarget};
 use validator::Validator;
 
-use crate::{CommonRuntime, DeviceInfo, Error, Geometry, HostArray, Kernel, QueueOptions, Result};
+use crate::timeline::open_device::OpenDevice;
+use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions, Result};
 
 /// A question: how fast is this kernel, with this geometry, on these arguments, and is it right?
 ///
@@ -161,25 +163,26 @@ impl fmt::Debug for Evaluation<'_> {
 /// `InvalidArgument` for an evaluation that contradicts itself; `Unsupported` for a clock that the device lacks;
 /// whatever a launch or a transfer says. A wrong result is no error: it is in [`Measurement::validation`].
 pub(crate) async fn evaluate(
-    device: &dyn CommonRuntime,
+    device: &Arc<OpenDevice>,
     evaluation: &mut Evaluation<'_>,
 ) -> Result<Measurement> {
-    answer(device, evaluation)
-        .await
-        .map_err(|error| error.in_operation("evaluate").on_device(&device.device_id().to_string()))
+    answer(device, evaluation).await.map_err(|error| error.in_operation("evaluate").on_device(&device.name))
 }
 
-async fn answer(device: &dyn CommonRuntime, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
-    let clock = evaluation.check(device.info())?;
+async fn answer(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
+    let clock = evaluation.check(&device.info)?;
     // Timestamps cost every submission of some queues (OpenCL's profiling), so only a device clock asks for them.
     let queue =
-        device.open_queue(&QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
+        Queue::open(device, &QueueOptions { timestamps: clock.is_device(), ..QueueOptions::default() })?;
     let cold = evaluation.timing.warmup.is_none();
     let Evaluation { kernel, geometry, args, timing, setup, cost, validate, reference, tolerance } =
         evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate)?;
-    let mut bench =
-        QueueBench::new(Subject { device, queue: &queue, kernel, geometry, args, setup }, timing, clock)?;
+    let mut bench = QueueTarget::new(
+        BenchInputs { device, queue: &queue, kernel, geometry, args, setup },
+        timing,
+        clock,
+    )?;
     // Validating runs the kernel, after which nothing is cold.
     let early = if cold { None } else { Some(validator.run(|| bench.call())?) };
     let run = run::run(&mut bench, timing).await?;

@@ -1,4 +1,4 @@
-//! The loop: warm-up, calibration, samples. It sees no device, only a [`Bench`].
+//! The loop: warm-up, calibration, samples. It sees no device, only a [`TimingTarget`].
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -19,7 +19,7 @@ const OVERHEAD_NUMBER: u64 = 1000;
 const TURN_NS: u64 = 1_000_000;
 
 /// What the loop drives.
-pub(crate) trait Bench: Send {
+pub(crate) trait TimingTarget: Send {
     /// The host's clock in nanoseconds since some point.
     fn now_ns(&mut self) -> u64;
 
@@ -60,7 +60,7 @@ pub(crate) struct Run {
 }
 
 /// Times a kernel.
-pub(crate) async fn run(bench: &mut impl Bench, timing: &Timing) -> Result<Run> {
+pub(crate) async fn run(bench: &mut impl TimingTarget, timing: &Timing) -> Result<Run> {
     let (samples_ns, transfers_ns) = (reserve(timing.repeat)?, reserve(timing.repeat)?);
     let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = bench.now_ns().saturating_add(budget_ns);
@@ -99,7 +99,7 @@ fn reserve(count: usize) -> Result<Vec<f64>> {
 }
 
 /// Pauses, but not beyond the deadline; the time after that.
-fn cool_down(bench: &mut impl Bench, cooldown: Duration, deadline_ns: u64) -> u64 {
+fn cool_down(bench: &mut impl TimingTarget, cooldown: Duration, deadline_ns: u64) -> u64 {
     let now_ns = bench.now_ns();
     if cooldown.is_zero() || now_ns >= deadline_ns {
         return now_ns;
@@ -110,7 +110,7 @@ fn cool_down(bench: &mut impl Bench, cooldown: Duration, deadline_ns: u64) -> u6
 
 /// Calls in windows of doubling size: few windows for short kernels, never twice as many calls as needed, and none that
 /// the windows before it say would end after the deadline.
-async fn warm_up(bench: &mut impl Bench, warmup: Warmup, deadline_ns: u64) -> Result<()> {
+async fn warm_up(bench: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64) -> Result<()> {
     if warmup.is_none() {
         return Ok(());
     }
@@ -147,7 +147,7 @@ fn calls_within(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
 }
 
 /// Finds the number of calls of a sample.
-async fn calibrate(bench: &mut impl Bench, timing: &Timing, deadline_ns: u64) -> Result<u64> {
+async fn calibrate(bench: &mut impl TimingTarget, timing: &Timing, deadline_ns: u64) -> Result<u64> {
     let mut number = 1;
     loop {
         bench.setup();
@@ -165,7 +165,7 @@ async fn calibrate(bench: &mut impl Bench, timing: &Timing, deadline_ns: u64) ->
     }
 }
 
-async fn sample(bench: &mut impl Bench, number: u64, flush: FlushCache) -> Result<Window> {
+async fn sample(bench: &mut impl TimingTarget, number: u64, flush: FlushCache) -> Result<Window> {
     bench.setup();
     if flush != FlushCache::PerCall {
         if flush == FlushCache::PerSample {
@@ -184,7 +184,7 @@ async fn sample(bench: &mut impl Bench, number: u64, flush: FlushCache) -> Resul
 }
 
 /// What the evaluation's clock reads per call of an empty kernel, in windows like those of the samples.
-pub(crate) async fn overhead(bench: &mut impl Bench, number: u64) -> Result<Option<f64>> {
+pub(crate) async fn overhead(bench: &mut impl TimingTarget, number: u64) -> Result<Option<f64>> {
     let number = number.min(OVERHEAD_NUMBER);
     let mut windows = [0.0; OVERHEAD_WINDOWS];
     for window in &mut windows {

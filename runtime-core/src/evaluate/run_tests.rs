@@ -48,7 +48,7 @@ impl Default for Mock {
     }
 }
 
-impl Bench for Mock {
+impl TimingTarget for Mock {
     fn now_ns(&mut self) -> u64 {
         self.clock_reads += 1;
         self.now_ns

@@ -15,8 +15,8 @@ use crate::abi::{self, Handle};
 use crate::code::arg::Value;
 use crate::code::raw_launch::RawLaunch;
 use crate::memory::buffer::Buffer;
-use crate::queue::submit::{Plan, Submitted, Uses};
-use crate::timeline::deferred_free::Remains;
+use crate::queue::submit::{AccessSet, SubmitFlags, Submitted};
+use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, Queue, Result, Tensor};
@@ -134,7 +134,7 @@ impl Queue {
     pub fn begin_recording(&self) -> Result<()> {
         let mut submission = self.timeline.submission.lock();
         if submission.recording.is_some() {
-            return Err(self.name(Error::invalid("the queue records already"), "begin_recording"));
+            return Err(self.annotate(Error::invalid("the queue records already"), "begin_recording"));
         }
         submission.recording = Some(Box::default());
         self.recording.store(true, Ordering::Release);
@@ -152,7 +152,7 @@ impl Queue {
         let recording = submission.recording.take();
         drop(submission);
         let recording = recording
-            .ok_or_else(|| self.name(Error::invalid("the queue does not record"), "end_recording"))?;
+            .ok_or_else(|| self.annotate(Error::invalid("the queue does not record"), "end_recording"))?;
         Ok(Graph { nodes: recording.nodes, device: self.device.clone() })
     }
 
@@ -178,7 +178,7 @@ impl Queue {
             Some(recording) => recording.push(work),
             None => Err(Error::invalid("the recording was ended by another thread")),
         }
-        .map_err(|error| self.name(error, "record"))
+        .map_err(|error| self.annotate(error, "record"))
     }
 
     /// Makes a recording executable on this queue's device.
@@ -187,7 +187,7 @@ impl Queue {
     /// `InvalidArgument` for a recording of another device; whatever the device says.
     pub fn instantiate(&self, graph: &Graph) -> Result<ExecutableGraph> {
         if !Arc::ptr_eq(&graph.device, &self.device) {
-            return Err(self.name(
+            return Err(self.annotate(
                 Error::invalid(format!("the graph was recorded on {}", graph.device.name)),
                 "instantiate",
             ));
@@ -203,7 +203,7 @@ impl Queue {
         let (nodes, device) = (graph.nodes.clone(), self.device.clone());
         let mut made =
             ExecutableGraph { nodes, device, native, used: Vec::new(), submitting: Mutex::default() };
-        made.used = used(&made.nodes).map_err(|error| self.name(error, "instantiate"))?;
+        made.used = used(&made.nodes).map_err(|error| self.annotate(error, "instantiate"))?;
         Ok(made)
     }
 
@@ -214,10 +214,12 @@ impl Queue {
     pub fn replay(&self, graph: &ExecutableGraph) -> Result<Event> {
         self.refuse_recording("replay")?;
         if !Arc::ptr_eq(&graph.device, &self.device) {
-            return Err(self.name(Error::invalid(format!("the graph is of {}", graph.device.name)), "replay"));
+            return Err(
+                self.annotate(Error::invalid(format!("the graph is of {}", graph.device.name)), "replay")
+            );
         }
         if graph.nodes.is_empty() {
-            return Err(self.name(Error::invalid("the graph is empty"), "replay"));
+            return Err(self.annotate(Error::invalid("the graph is empty"), "replay"));
         }
         match graph.native {
             Some(native) => self.replay_native(graph, native),
@@ -226,23 +228,23 @@ impl Queue {
     }
 
     fn replay_native(&self, graph: &ExecutableGraph, native: Handle) -> Result<Event> {
-        let mut uses = Uses::default();
+        let mut uses = AccessSet::default();
         for (tensor, access) in &graph.used {
             tensor
                 .buffer("replay")
                 .and_then(|buffer| uses.add(buffer, *access))
-                .map_err(|error| self.name(error, "replay"))?;
+                .map_err(|error| self.annotate(error, "replay"))?;
         }
         let replay = self.device.calls.graph.replay;
-        let plan = Plan { hold: true, ..Plan::default() };
-        let submitted = self.submit(&uses, plan, |_, queue, place| {
+        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
+        let submitted = self.submit(&uses, flags, |_, queue, place| {
             // Two queues may replay it at once; drivers forbid that for one graph.
             let _one_at_a_time = graph.submitting.lock();
             // SAFETY: the queue is open and the graph exists, as it is borrowed.
             unsafe { replay(queue, place, native) }
         });
-        let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) =
-            submitted.map_err(|error| self.name(error, "replay"))?;
+        let (Submitted::Async(ticket) | Submitted::Inline(ticket)) =
+            submitted.map_err(|error| self.annotate(error, "replay"))?;
         Ok(Event::new(&self.timeline, ticket))
     }
 
@@ -260,7 +262,7 @@ impl Queue {
                 Work::Fill { tensor, pattern } => self.fill(tensor, pattern)?,
             });
         }
-        last.ok_or_else(|| self.name(Error::invalid("the graph is empty"), "replay"))
+        last.ok_or_else(|| self.annotate(Error::invalid("the graph is empty"), "replay"))
     }
 }
 
@@ -400,7 +402,7 @@ impl Drop for ExecutableGraph {
         if let Some(native) = self.native
             && !self.device.must_leak()
         {
-            self.device.graves.bury(&self.device, Remains::Graph(native), self.device.all_pending());
+            self.device.deferred.defer(&self.device, Resource::Graph(native), self.device.all_pending());
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::memory::buffer::Buffer;
 use crate::model::pitched::Rows;
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{HOST, Use};
-use crate::timeline::host_access::with_exclusive;
+use crate::timeline::host_access::with_host_access;
 use crate::{Access, Error, ErrorKind, Result};
 
 /// Patterns that the fill of a queue repeats.
@@ -47,7 +47,7 @@ pub(crate) fn exclusively<'a>(
 ) -> Result<()> {
     let mut copy = BlockingCopy::new(buffer)?;
     let queue = copy.queue.as_ref().map_or(HOST, |queue| queue.id);
-    with_exclusive(&buffer.device, &buffer.hazards, (access, queue), |hazards| {
+    with_host_access(&buffer.device, &buffer.hazards, (access, queue), |hazards| {
         if access.writes() {
             // Under the lock: it may be frozen while this waits.
             buffer.check_writable("write")?;
@@ -255,7 +255,7 @@ impl Drop for BlockingCopy<'_> {
         let device = &self.buffer.device;
         if self.in_flight != 0 {
             // It failed. The memory is borrowed, and must not be given back while the device may still touch it.
-            queue.release_borrowed(self.in_flight, device);
+            queue.wait_host_memory_released(self.in_flight, device);
         }
         device.give_back_transfer_queue(queue);
     }

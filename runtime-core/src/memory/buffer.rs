@@ -10,13 +10,13 @@ use crate::abi::{self, Handle};
 use crate::model::options::suggest;
 use crate::plugin::convert;
 use crate::timeline::Timeline;
-use crate::timeline::deferred_free::{Owner, Remains};
+use crate::timeline::deferred_free::{ExternalOwner, Resource};
 use crate::timeline::hazards::{HOST, Hazards, Use};
-use crate::timeline::host_access::with_exclusive;
+use crate::timeline::host_access::with_host_access;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::Found;
-use crate::timeline::word_lock::Brief;
-use crate::{Access, Error, MemorySpace, Placement, Queue, Result};
+use crate::timeline::word_lock::WordLock;
+use crate::{Access, Error, MemorySpace, Placement, Result};
 
 /// One allocation. What every launch reads lies together.
 #[repr(C)]
@@ -24,13 +24,13 @@ use crate::{Access, Error, MemorySpace, Placement, Queue, Result};
 pub(crate) struct Buffer {
     pub(crate) device: Arc<OpenDevice>,
     frozen: AtomicBool,
-    pub(crate) hazards: Brief<Hazards>,
+    pub(crate) hazards: WordLock<Hazards>,
     pub(crate) handle: Handle,
     pub(crate) kernel_address: u64,
     pub(crate) host_pointer: *mut u8,
     pub(crate) bytes: usize,
     /// Who owns the memory if the backend does not.
-    owner: Option<Owner>,
+    owner: Option<ExternalOwner>,
     space: usize,
 }
 
@@ -47,8 +47,12 @@ impl Buffer {
     }
 
     /// Allocates in order with a queue's work, where the device can: that counts as the queue's write.
-    pub(crate) fn allocate_on(queue: &Queue, bytes: usize, placement: &Placement) -> Result<Self> {
-        let (device, timeline) = (&queue.device, &queue.timeline);
+    pub(crate) fn allocate_on(
+        device: &Arc<OpenDevice>,
+        timeline: &Timeline,
+        bytes: usize,
+        placement: &Placement,
+    ) -> Result<Self> {
         if !device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
             return Self::allocate(device, bytes, placement);
         }
@@ -57,9 +61,9 @@ impl Buffer {
         let _submission = timeline.submission.lock();
         timeline.check_healthy()?;
         timeline.mark_held()?;
-        let ticket = timeline.tail() + 1;
+        let ticket = timeline.last_submitted() + 1;
         let mut buffer = Self::allocate_at(device, bytes, placement, Some((timeline.handle, ticket)))?;
-        timeline.advance(ticket);
+        timeline.set_last_submitted(ticket);
         // Whoever waits tries a failed mark again.
         let _ = timeline.mark_submitted(false);
         buffer.hazards.get_mut().record(Access::Write, Use { queue: timeline.id, ticket });
@@ -141,7 +145,7 @@ impl Buffer {
     }
 
     /// Says who owns the wrapped memory, and whether it may be read only: then the content is final.
-    pub(crate) fn owned_by(mut self, owner: Owner, read_only: bool) -> Self {
+    pub(crate) fn owned_by(mut self, owner: ExternalOwner, read_only: bool) -> Self {
         self.owner = Some(owner);
         *self.frozen.get_mut() = read_only;
         self
@@ -164,7 +168,7 @@ impl Buffer {
             kernel_address: made.kernel_address,
             host_pointer: made.host_pointer,
             bytes,
-            hazards: Brief::default(),
+            hazards: WordLock::default(),
             owner: None,
             space,
             frozen: AtomicBool::new(false),
@@ -190,7 +194,7 @@ impl Buffer {
 
     /// Makes the content final: waits for the last writer, then skips all bookkeeping.
     pub(crate) fn freeze(&self) -> Result<()> {
-        with_exclusive(&self.device, &self.hazards, (Access::Read, HOST), |hazards| {
+        with_host_access(&self.device, &self.hazards, (Access::Read, HOST), |hazards| {
             hazards.check_unmapped(Access::Read)?;
             self.frozen.store(true, Ordering::Release);
             Ok(())
@@ -209,12 +213,12 @@ impl Drop for Buffer {
             return;
         }
         // Readers of a frozen buffer are not recorded: it may be in use by whatever is in flight.
-        let mut until = if self.is_frozen() { self.device.pending_anywhere() } else { Vec::new() };
+        let mut until = if self.is_frozen() { self.device.any_in_flight() } else { Vec::new() };
         until.extend(self.device.pending(self.hazards.get_mut().uses()));
         if owner.is_none() && self.stream_ordered(&until).is_some() {
             return;
         }
-        self.device.graves.bury(&self.device, Remains::Buffer(self.handle, owner), until);
+        self.device.deferred.defer(&self.device, Resource::Buffer(self.handle, owner), until);
     }
 }
 
@@ -230,7 +234,7 @@ impl Buffer {
         if hazards.uses().any(|used| used.queue != first.queue) {
             return None;
         }
-        let Found::Live(timeline) = self.device.directory.find(first.queue) else { return None };
+        let Found::Live(timeline) = self.device.queues.find(first.queue) else { return None };
         // What is known to have ended need not wait for later work of the queue.
         let in_flight = !timeline.has_ended(first.ticket);
         if in_flight { self.free_after(&timeline) } else { None }

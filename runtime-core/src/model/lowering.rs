@@ -20,7 +20,7 @@ pub unsafe trait Lowering: fmt::Debug + Send + Sync {
     /// The code format that it takes.
     fn format(&self) -> CodeFormat;
 
-    /// The load options that it understands. Others, which only code that its author vouched for may have
+    /// The load options that it understands. Others, which only trusted code may have
     /// ([`ModuleSource::unchecked`]), go to the backend with the lowered code.
     fn options(&self) -> Vec<OptionSpec>;
 

@@ -12,7 +12,7 @@ use crate::model::lowering;
 use crate::plugin::convert;
 use crate::plugin::decode;
 use crate::plugin::host_log;
-use crate::plugin::negotiate::{Calls, Negotiated};
+use crate::plugin::negotiate::{DispatchTable, ResolvedBackend};
 use crate::process;
 use crate::{DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result};
 
@@ -23,7 +23,7 @@ pub(crate) struct Instance {
     pub(crate) version: String,
     /// The library; `None` for a backend that is linked in.
     pub(crate) path: Option<PathBuf>,
-    pub(crate) calls: Calls,
+    pub(crate) calls: DispatchTable,
     pub(crate) handle: Handle,
     pub(crate) specs: Vec<OptionSpec>,
     /// What portable code is lowered with.
@@ -46,7 +46,7 @@ impl Instance {
     /// # Errors
     /// Whatever the backend says.
     pub(crate) fn open(
-        backend: Negotiated,
+        backend: ResolvedBackend,
         path: Option<PathBuf>,
         lowerings: Arc<[Arc<dyn Lowering>]>,
     ) -> Result<Self> {
@@ -148,7 +148,7 @@ impl Drop for Instance {
 }
 
 /// The options that a backend documents; one that has no such function has none.
-fn option_specs(calls: &Calls) -> Result<Vec<OptionSpec>> {
+fn option_specs(calls: &DispatchTable) -> Result<Vec<OptionSpec>> {
     let (mut list, mut count) = (std::ptr::null(), 0);
     // SAFETY: the results are writable.
     let status = unsafe { (calls.instance.options)(&raw mut list, &raw mut count) };

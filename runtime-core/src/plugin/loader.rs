@@ -11,7 +11,7 @@ use crate::abi::{BackendTable, ENTRY_SYMBOL, EntryPoint};
 use crate::platform;
 use crate::plugin::convert;
 use crate::plugin::load_report::Stage;
-use crate::plugin::negotiate::{Negotiated, negotiate};
+use crate::plugin::negotiate::{ResolvedBackend, negotiate};
 use crate::{Error, ErrorKind, Result};
 
 /// A file that exists and that only its owner may change.
@@ -48,7 +48,7 @@ pub(crate) fn find(path: &Path) -> Result<LibraryFile> {
 ///
 /// # Errors
 /// `Io` when it cannot be loaded; `AbiMismatch` when it is not what its manifest says; whatever its entry point says.
-pub(crate) fn load(path: &Path, name: &str, stage: &mut Stage) -> Result<Negotiated> {
+pub(crate) fn load(path: &Path, name: &str, stage: &mut Stage) -> Result<ResolvedBackend> {
     *stage = Stage::Open;
     let library = open(path)?;
     *stage = Stage::Symbol;

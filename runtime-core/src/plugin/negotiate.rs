@@ -1,4 +1,4 @@
-//! Turns a backend's tables, of whatever version, into [`Calls`] of this one.
+//! Turns a backend's tables, of whatever version, into [`DispatchTable`] of this one.
 
 use std::mem::MaybeUninit;
 
@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Every function of a backend; what it lacks answers `Unsupported`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Calls {
+pub(crate) struct DispatchTable {
     pub(crate) instance: InstanceCalls,
     pub(crate) device: DeviceCalls,
     pub(crate) memory: MemoryCalls,
@@ -23,12 +23,12 @@ pub(crate) struct Calls {
 
 /// A backend's table after negotiation.
 #[derive(Clone, Debug)]
-pub(crate) struct Negotiated {
+pub(crate) struct ResolvedBackend {
     pub(crate) name: String,
     pub(crate) version: String,
     /// The backend's ABI minor.
     pub(crate) minor: u16,
-    pub(crate) calls: Calls,
+    pub(crate) calls: DispatchTable,
 }
 
 impl Missing for Status {
@@ -100,7 +100,7 @@ fn sub_table<T: Default>(name: &str, theirs: *const T) -> Result<T> {
 /// # Safety
 /// `table` is null, or points to a table that lives forever and begins with a [`Header`].
 #[allow(unsafe_code, reason = "reads a structure of unknown length across the seam")]
-pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated> {
+pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<ResolvedBackend> {
     let mismatch = |message: String| Error::new(ErrorKind::AbiMismatch, message);
     if table.is_null() {
         return Err(mismatch("the entry point returned no table".to_owned()));
@@ -125,13 +125,13 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<Negotiated>
     }
     // SAFETY: the table states its own size; zero is valid in every field.
     let table = unsafe { copy_known(table, whole_pointers(header.struct_size)) };
-    Ok(Negotiated {
+    Ok(ResolvedBackend {
         // SAFETY: strings of the table are static.
         name: unsafe { convert::read_str("BackendTable.name", table.name) }?,
         // SAFETY: strings of the table are static.
         version: unsafe { convert::read_str("BackendTable.version", table.version) }?,
         minor: header.minor,
-        calls: Calls {
+        calls: DispatchTable {
             instance: sub_table("instance", table.instance)?.into(),
             device: sub_table("device", table.device)?.into(),
             memory: sub_table("memory", table.memory)?.into(),

@@ -9,7 +9,7 @@ use crate::abi::{self, Handle, Place, QueueCalls, Status};
 use crate::memory::blocking_copy::{PATTERN_BYTES, raw_rows};
 use crate::memory::buffer::Buffer;
 use crate::model::pitched::Rows;
-use crate::queue::submit::{Plan, Submitted, Uses};
+use crate::queue::submit::{AccessSet, SubmitFlags, Submitted};
 use crate::tensor::pieces::Pieces;
 use crate::timeline::event::Event;
 use crate::{Access, DeviceKind, Error, ErrorKind, Placement, Queue, Result, Tensor};
@@ -73,26 +73,26 @@ impl Queue {
         buffers: &[(&Buffer, Access)],
         call: impl FnMut(&QueueCalls, Handle, Place) -> Status,
     ) -> Result<()> {
-        let mut uses = Uses::default();
+        let mut uses = AccessSet::default();
         buffers
             .iter()
             .try_for_each(|(buffer, access)| uses.add(buffer, *access))
-            .map_err(|error| self.name(error, operation))?;
-        let plan = Plan { transfer: true, ..Plan::default() };
-        let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) =
-            self.submit(&uses, plan, call).map_err(|error| self.name(error, operation))?;
+            .map_err(|error| self.annotate(error, operation))?;
+        let flags = SubmitFlags { transfer: true, ..SubmitFlags::default() };
+        let (Submitted::Async(ticket) | Submitted::Inline(ticket)) =
+            self.submit(&uses, flags, call).map_err(|error| self.annotate(error, operation))?;
         let result = self.timeline.wait(ticket, None);
         if result.is_err() {
             // A failure may be known before the device has let go of the memory.
-            self.timeline.release_borrowed(ticket, &self.device);
+            self.timeline.wait_host_memory_released(ticket, &self.device);
         }
-        result.map_err(|error| self.name(error, operation))
+        result.map_err(|error| self.annotate(error, operation))
     }
 
     fn check_transfer(&self, tensor: &Tensor, bytes: usize, operation: &str) -> Result<()> {
         self.refuse_recording(operation)?;
         if bytes != tensor.bytes() {
-            return Err(self.name(
+            return Err(self.annotate(
                 Error::invalid(format!("{bytes} bytes for a tensor of {}", tensor.bytes())),
                 operation,
             ));
@@ -104,7 +104,7 @@ impl Queue {
         if Arc::ptr_eq(tensor.device(), &self.device) {
             return Ok(());
         }
-        Err(self.name(
+        Err(self.annotate(
             Error::invalid(format!(
                 "the tensor is on {}; use a queue of that device, or copy",
                 tensor.device_id()
@@ -123,7 +123,7 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for different types or shapes; the failure of the queue, or of what wrote the source.
     pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
-        self.copy_named(destination, source).map_err(|error| self.name(error, "copy"))
+        self.copy_named(destination, source).map_err(|error| self.annotate(error, "copy"))
     }
 
     fn copy_named(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
@@ -132,7 +132,7 @@ impl Queue {
                 "destination is {destination:?}, source is {source:?}: types and shapes must be equal"
             )));
         }
-        if !Arc::ptr_eq(&destination.device().directory, &source.device().directory) {
+        if !Arc::ptr_eq(&destination.device().queues, &source.device().queues) {
             return Err(Error::invalid("the tensors belong to two different Runtimes"));
         }
         destination.device().check()?;
@@ -172,7 +172,7 @@ impl Queue {
         }
         self.wait_idle()?;
         destination.write_array(&source.to_array()?)?;
-        Ok(Event::new(&self.timeline, self.timeline.tail()))
+        Ok(Event::new(&self.timeline, self.timeline.last_submitted()))
     }
 
     /// Copies in one submission if the device can; `None` if it must be staged.
@@ -187,24 +187,24 @@ impl Queue {
         let own = |tensor: &Tensor| Arc::ptr_eq(tensor.device(), &self.device);
         let same_backend = Arc::ptr_eq(&destination.device().instance, &source.device().instance);
         let on_host = |tensor: &Tensor| tensor.device().info.kind == DeviceKind::Host;
-        let mut uses = Uses::default();
+        let mut uses = AccessSet::default();
         uses.add(to, Access::Write)?;
         uses.add(from, Access::Read)?;
-        let plan = Plan { transfer: true, hold: true, ..Plan::default() };
+        let flags = SubmitFlags { transfer: true, hold: true, ..SubmitFlags::default() };
         let submitted = if (own(destination) || own(source)) && same_backend {
-            self.submit(&uses, plan, |calls, queue, place| {
+            self.submit(&uses, flags, |calls, queue, place| {
                 // SAFETY: both buffers are of this backend, and are kept until the ticket has ended.
                 unsafe { (calls.copy)(queue, place, to.handle, to_offset, from.handle, from_offset, bytes) }
             })
         } else if own(destination) && on_host(source) {
             let pointer = from.host_pointer.wrapping_add(source.byte_offset());
-            self.submit(&uses, plan, |calls, queue, place| {
+            self.submit(&uses, flags, |calls, queue, place| {
                 // SAFETY: the host buffer is kept, and ordered by its hazards, until the ticket has ended.
                 unsafe { (calls.write)(queue, place, to.handle, to_offset, pointer, bytes) }
             })
         } else if own(source) && on_host(destination) {
             let pointer = to.host_pointer.wrapping_add(destination.byte_offset());
-            self.submit(&uses, plan, |calls, queue, place| {
+            self.submit(&uses, flags, |calls, queue, place| {
                 // SAFETY: the host buffer is kept, and ordered by its hazards, until the ticket has ended.
                 unsafe { (calls.read)(queue, place, from.handle, from_offset, pointer, bytes) }
             })
@@ -247,12 +247,12 @@ impl Queue {
         if !self.device.info.capabilities.has(abi::CAP_ROWS) || !own(to) || !own(from) {
             return Ok(None);
         }
-        let mut uses = Uses::default();
+        let mut uses = AccessSet::default();
         uses.add(to, Access::Write)?;
         uses.add(from, Access::Read)?;
         let rows = raw_rows((to.handle, destination), (from.handle, source));
-        let plan = Plan { transfer: last, hold: last, ..Plan::default() };
-        let submitted = self.submit(&uses, plan, |calls, queue, place| {
+        let flags = SubmitFlags { transfer: last, hold: last, ..SubmitFlags::default() };
+        let submitted = self.submit(&uses, flags, |calls, queue, place| {
             // SAFETY: both buffers are of this device, and are kept until the ticket has ended.
             unsafe { (calls.copy_rows)(queue, place, &raw const rows) }
         });
@@ -283,13 +283,13 @@ impl Queue {
         }
         self.refuse_recording("contiguous")?;
         let copy = self.allocate(tensor.dtype(), tensor.shape(), &Placement::space(tensor.space()))?;
-        drop(self.copy_named(&copy, tensor).map_err(|error| self.name(error, "contiguous"))?);
+        drop(self.copy_named(&copy, tensor).map_err(|error| self.annotate(error, "contiguous"))?);
         Ok(copy)
     }
 
     fn event_if_supported(&self, submitted: Result<Submitted>) -> Result<Option<Event>> {
         match submitted {
-            Ok(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+            Ok(Submitted::Async(ticket) | Submitted::Inline(ticket)) => {
                 Ok(Some(Event::new(&self.timeline, ticket)))
             }
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
@@ -303,7 +303,7 @@ impl Queue {
     /// `InvalidArgument` for another pattern, or one that does not divide the tensor; `Unsupported` for a tensor with
     /// gaps, which `Tensor::fill` takes.
     pub fn fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
-        self.fill_named(tensor, pattern).map_err(|error| self.name(error, "fill"))
+        self.fill_named(tensor, pattern).map_err(|error| self.annotate(error, "fill"))
     }
 
     fn fill_named(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
@@ -325,18 +325,18 @@ impl Queue {
         if self.recording.load(Ordering::Relaxed) {
             return self.record_fill(tensor, pattern).map(|()| Event::recorded(&self.timeline));
         }
-        let mut uses = Uses::default();
+        let mut uses = AccessSet::default();
         uses.add(buffer, Access::Write)?;
         let (offset, bytes) = (tensor.byte_offset() as u64, tensor.bytes() as u64);
         let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
-        let plan = Plan { transfer: true, hold: true, ..Plan::default() };
-        let submitted = self.submit(&uses, plan, |calls, queue, place| {
+        let flags = SubmitFlags { transfer: true, hold: true, ..SubmitFlags::default() };
+        let submitted = self.submit(&uses, flags, |calls, queue, place| {
             // SAFETY: the queue is open, and the pattern lives during the call.
             unsafe {
                 (calls.fill)(queue, place, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
             }
         })?;
-        let (Submitted::Queued(ticket) | Submitted::Claimed(ticket)) = submitted;
+        let (Submitted::Async(ticket) | Submitted::Inline(ticket)) = submitted;
         Ok(Event::new(&self.timeline, ticket))
     }
 }

@@ -14,9 +14,9 @@ use smallvec::SmallVec;
 use crate::abi;
 use crate::code::arg::Value;
 use crate::code::raw_launch::RawLaunch;
-use crate::queue::submit::{Plan, Submitted, Uses};
+use crate::queue::submit::{AccessSet, SubmitFlags, Submitted};
 use crate::timeline::Timeline;
-use crate::timeline::deferred_free::Remains;
+use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Arg, DType, Error, Geometry, Kernel, LoweredKernel, Placement, QueueOptions, Result, Tensor};
@@ -69,9 +69,9 @@ impl Queue {
     /// wrote an argument. A refused launch takes no ticket and poisons nothing.
     #[inline]
     pub fn launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<Event> {
-        let plan = Plan { hold: true, ..Plan::default() };
-        match self.start(kernel, geometry, args, plan, true)? {
-            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
+        match self.start(kernel, geometry, args, flags, true)? {
+            Some(Submitted::Async(ticket) | Submitted::Inline(ticket)) => {
                 Ok(Event::new(&self.timeline, ticket))
             }
             None => Ok(Event::recorded(&self.timeline)),
@@ -84,10 +84,10 @@ impl Queue {
     /// As [`Queue::launch`]; the kernel's failure.
     #[inline]
     pub fn call(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
-        let plan = Plan { inline: self.inline, hold: true, ..Plan::default() };
-        match self.start(kernel, geometry, args, plan, true)? {
-            Some(Submitted::Queued(ticket)) => Event::new(&self.timeline, ticket).wait(),
-            Some(Submitted::Claimed(_)) | None => Ok(()),
+        let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
+        match self.start(kernel, geometry, args, flags, true)? {
+            Some(Submitted::Async(ticket)) => Event::new(&self.timeline, ticket).wait(),
+            Some(Submitted::Inline(_)) | None => Ok(()),
         }
     }
 
@@ -104,9 +104,9 @@ impl Queue {
         geometry: &Geometry,
         args: &[Arg<'_>],
     ) -> Result<Event> {
-        let plan = Plan { hold: true, ..Plan::default() };
-        match self.start(kernel, geometry, args, plan, false)? {
-            Some(Submitted::Queued(ticket) | Submitted::Claimed(ticket)) => {
+        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
+        match self.start(kernel, geometry, args, flags, false)? {
+            Some(Submitted::Async(ticket) | Submitted::Inline(ticket)) => {
                 Ok(Event::new(&self.timeline, ticket))
             }
             None => Ok(Event::recorded(&self.timeline)),
@@ -119,12 +119,12 @@ impl Queue {
         kernel: &Kernel,
         geometry: &Geometry,
         args: &[Arg<'_>],
-        plan: Plan,
+        flags: SubmitFlags,
         tracked: bool,
     ) -> Result<Option<Submitted>> {
-        self.check_launch(kernel, geometry, args).map_err(|error| self.name(error, "launch"))?;
+        self.check_launch(kernel, geometry, args).map_err(|error| self.annotate(error, "launch"))?;
         match kernel.reporting() {
-            None => self.start_checked(kernel, geometry, args, plan, tracked),
+            None => self.start_checked(kernel, geometry, args, flags, tracked),
             Some(lowered) => self.start_reporting((kernel, lowered), geometry, args),
         }
     }
@@ -138,19 +138,19 @@ impl Queue {
         args: &[Arg<'_>],
     ) -> Result<Option<Submitted>> {
         self.refuse_recording("launch with assert_proofs")?;
-        kernel.check_args(&self.device, args).map_err(|error| self.name(error, "launch"))?;
+        kernel.check_args(&self.device, args).map_err(|error| self.annotate(error, "launch"))?;
         let report = self.allocate(DType::U32, &[1], &Placement::default())?;
         self.fill(&report, &[0])?;
         let args: SmallVec<[Arg<'_>; 16]> =
             std::iter::once(Arg::read_write(&report)).chain(args.iter().copied()).collect();
-        let plan = Plan { hold: true, ..Plan::default() };
-        let submitted = self.start_checked(kernel, geometry, &args, plan, true)?;
-        if let Some(Submitted::Queued(ticket)) = submitted {
+        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
+        let submitted = self.start_checked(kernel, geometry, &args, flags, true)?;
+        if let Some(Submitted::Async(ticket)) = submitted {
             let mut line = [0; size_of::<u32>()];
             // Whoever waits for the launch is told of any other failure.
             if self.read(&report, &mut line).is_ok() && line != [0; size_of::<u32>()] {
                 let error = lowered.reported(u32::from_ne_bytes(line));
-                self.timeline.fail_from(ticket, &self.name(error, "launch"));
+                self.timeline.fail_from(ticket, &self.annotate(error, "launch"));
             }
         }
         Ok(submitted)
@@ -162,22 +162,22 @@ impl Queue {
         kernel: &Kernel,
         geometry: &Geometry,
         args: &[Arg<'_>],
-        plan: Plan,
+        flags: SubmitFlags,
         tracked: bool,
     ) -> Result<Option<Submitted>> {
         if self.recording.load(Ordering::Relaxed) {
-            kernel.check_args(&self.device, args).map_err(|error| self.name(error, "launch"))?;
+            kernel.check_args(&self.device, args).map_err(|error| self.annotate(error, "launch"))?;
             return self.record_launch(kernel, geometry, args).map(|()| None);
         }
-        let (mut uses, mut raw) = (Uses::default(), RawLaunch::default());
+        let (mut uses, mut raw) = (AccessSet::default(), RawLaunch::default());
         let mut local_bytes = 0u64;
         raw.fill(kernel, args, |index, arg| {
             self.use_arg(kernel, (index, arg), tracked.then_some(&mut uses), &mut local_bytes)
         })
         .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })
-        .map_err(|error| self.name(error, "launch"))?;
+        .map_err(|error| self.annotate(error, "launch"))?;
         let launch = &raw.pointed(geometry);
-        let submitted = self.submit(&uses, plan, |calls, queue, mut place| {
+        let submitted = self.submit(&uses, flags, |calls, queue, mut place| {
             if !tracked {
                 // Nobody knows what it depends on: it stays in order.
                 place.after = place.ticket - 1;
@@ -190,14 +190,14 @@ impl Queue {
             // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
             unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
         });
-        match submitted.map_err(|error| self.name(error, "launch"))? {
-            Submitted::Claimed(ticket) if geometry.is_empty() => {
+        match submitted.map_err(|error| self.annotate(error, "launch"))? {
+            Submitted::Inline(ticket) if geometry.is_empty() => {
                 self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null())?;
             }
-            Submitted::Claimed(ticket) => self.run_claimed(ticket, kernel.handle(), launch)?,
-            Submitted::Queued(ticket) => return Ok(Some(Submitted::Queued(ticket))),
+            Submitted::Inline(ticket) => self.run_claimed(ticket, kernel.handle(), launch)?,
+            Submitted::Async(ticket) => return Ok(Some(Submitted::Async(ticket))),
         }
-        Ok(Some(Submitted::Claimed(self.timeline.tail())))
+        Ok(Some(Submitted::Inline(self.timeline.last_submitted())))
     }
 
     /// Checks where an argument is and how it lies there, and notes how it is used.
@@ -206,7 +206,7 @@ impl Queue {
         &self,
         kernel: &Kernel,
         (index, arg): (usize, &Arg<'a>),
-        uses: Option<&mut Uses<'a>>,
+        uses: Option<&mut AccessSet<'a>>,
         local_bytes: &mut u64,
     ) -> Result<()> {
         if let Value::Tensor(tensor, access, strided) = arg.value {
@@ -247,7 +247,7 @@ impl Queue {
     }
 
     #[cold]
-    pub(crate) fn name(&self, error: Error, operation: &str) -> Error {
+    pub(crate) fn annotate(&self, error: Error, operation: &str) -> Error {
         error.in_operation(operation).on_device(&self.device.name)
     }
 
@@ -258,7 +258,8 @@ impl Queue {
     /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be; the failure of the queue.
     pub fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
         self.refuse_recording("allocate")?;
-        Tensor::allocate_on(self, dtype, shape, placement).map_err(|error| self.name(error, "allocate"))
+        Tensor::allocate_on((&self.device, &self.timeline), dtype, shape, placement)
+            .map_err(|error| self.annotate(error, "allocate"))
     }
 
     /// Submits a kernel that does nothing, for measuring overhead.
@@ -276,13 +277,14 @@ impl Queue {
     /// `Unsupported` where the device has none.
     pub fn call_empty(&self) -> Result<()> {
         self.refuse_recording("call_empty")?;
-        let plan = Plan { inline: self.inline, hold: true, ..Plan::default() };
+        let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         // SAFETY: the queue is open.
-        let submitted =
-            self.submit(&Uses::default(), plan, |calls, queue, place| unsafe { (calls.empty)(queue, place) });
-        match submitted.map_err(|error| self.name(error, "call_empty"))? {
-            Submitted::Queued(ticket) => Event::new(&self.timeline, ticket).wait(),
-            Submitted::Claimed(ticket) => self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null()),
+        let submitted = self.submit(&AccessSet::default(), flags, |calls, queue, place| unsafe {
+            (calls.empty)(queue, place)
+        });
+        match submitted.map_err(|error| self.annotate(error, "call_empty"))? {
+            Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
+            Submitted::Inline(ticket) => self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null()),
         }
     }
 
@@ -301,17 +303,19 @@ impl Queue {
         call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::Place) -> abi::Status,
     ) -> Result<Event> {
         self.refuse_recording(operation)?;
-        let plan = Plan { hold: true, ..Plan::default() };
-        match self.submit(&Uses::default(), plan, call).map_err(|error| self.name(error, operation))? {
-            Submitted::Queued(ticket) | Submitted::Claimed(ticket) => Ok(Event::new(&self.timeline, ticket)),
+        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
+        match self
+            .submit(&AccessSet::default(), flags, call)
+            .map_err(|error| self.annotate(error, operation))?
+        {
+            Submitted::Async(ticket) | Submitted::Inline(ticket) => Ok(Event::new(&self.timeline, ticket)),
         }
     }
 
     pub(crate) fn refuse_recording(&self, operation: &str) -> Result<()> {
         if self.recording.load(Ordering::Relaxed) {
-            return Err(
-                self.name(Error::unsupported("it is not recorded: call it outside a recording"), operation)
-            );
+            return Err(self
+                .annotate(Error::unsupported("it is not recorded: call it outside a recording"), operation));
         }
         Ok(())
     }
@@ -322,7 +326,7 @@ impl Queue {
     /// `InvalidArgument` for an event of another queue; `NotFound` when it is no timestamp, or was read before.
     pub fn read_timestamp(&self, event: &Event) -> Result<u64> {
         if !Arc::ptr_eq(event.timeline(), &self.timeline) {
-            return Err(self.name(Error::invalid("the event is of another queue"), "read_timestamp"));
+            return Err(self.annotate(Error::invalid("the event is of another queue"), "read_timestamp"));
         }
         self.device.check()?;
         let mut nanoseconds = 0;
@@ -339,7 +343,8 @@ impl Queue {
     /// The failure behind the event, if it is known already; later it fails what was submitted after this call.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         event.check_submitted()?;
-        self.wait_for_ticket(event.timeline(), event.ticket()).map_err(|error| self.name(error, "wait_for"))
+        self.wait_for_ticket(event.timeline(), event.ticket())
+            .map_err(|error| self.annotate(error, "wait_for"))
     }
 
     /// Hands batched submissions to the driver; waiting does so by itself.
@@ -348,7 +353,7 @@ impl Queue {
     /// Whatever the driver says.
     pub fn flush(&self) -> Result<()> {
         self.device.check()?;
-        self.timeline.publish(self.timeline.tail())
+        self.timeline.signal_and_flush(self.timeline.last_submitted())
     }
 
     /// Waits until everything submitted so far has ended.
@@ -356,7 +361,7 @@ impl Queue {
     /// # Errors
     /// The failure of the queue; `DeviceLost`.
     pub fn wait_idle(&self) -> Result<()> {
-        self.timeline.wait(self.timeline.tail(), None)
+        self.timeline.wait(self.timeline.last_submitted(), None)
     }
 
     /// Waits until everything submitted so far has ended, for at most `timeout`.
@@ -364,13 +369,13 @@ impl Queue {
     /// # Errors
     /// `Timeout`, which poisons nothing; else as [`Queue::wait_idle`].
     pub fn wait_idle_timeout(&self, timeout: Duration) -> Result<()> {
-        self.timeline.wait(self.timeline.tail(), Instant::now().checked_add(timeout))
+        self.timeline.wait(self.timeline.last_submitted(), Instant::now().checked_add(timeout))
     }
 
     /// The ticket of the last submission; 0 before the first.
     #[must_use]
     pub fn submitted(&self) -> u64 {
-        self.timeline.tail()
+        self.timeline.last_submitted()
     }
 
     /// The last ticket up to which everything has ended. Never blocks.
@@ -380,8 +385,8 @@ impl Queue {
     pub fn completed(&self) -> Result<u64> {
         self.device.check()?;
         // Who only looks must see the end, too: nothing waits on work that was not submitted.
-        self.timeline.publish(self.timeline.tail())?;
-        self.timeline.observe()?;
+        self.timeline.signal_and_flush(self.timeline.last_submitted())?;
+        self.timeline.poll_transitively()?;
         Ok(self.timeline.completed())
     }
 }
@@ -396,13 +401,13 @@ impl Drop for Queue {
         drop(recording);
         // A look, since inline calls leave their end to be observed; an error leaves it to the reaper.
         let _ = self.timeline.poll();
-        let until = if self.timeline.has_ended(self.timeline.tail()) {
+        let until = if self.timeline.has_ended(self.timeline.last_submitted()) {
             Vec::new()
         } else {
             // Nothing waits on work that was not submitted, and reaping must be able to see its end.
-            let _ = self.timeline.publish(self.timeline.tail());
-            vec![(self.timeline.clone(), self.timeline.tail())]
+            let _ = self.timeline.signal_and_flush(self.timeline.last_submitted());
+            vec![(self.timeline.clone(), self.timeline.last_submitted())]
         };
-        self.device.graves.bury(&self.device, Remains::Queue, until);
+        self.device.deferred.defer(&self.device, Resource::Queue, until);
     }
 }

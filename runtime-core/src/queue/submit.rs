@@ -23,9 +23,9 @@ const FOREIGN_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The buffers that a submission uses, and how, in the order of their addresses; not allocated up to 16.
 #[derive(Default)]
-pub(crate) struct Uses<'a>(SmallVec<[(&'a Buffer, Access); 16]>);
+pub(crate) struct AccessSet<'a>(SmallVec<[(&'a Buffer, Access); 16]>);
 
-impl<'a> Uses<'a> {
+impl<'a> AccessSet<'a> {
     /// Adds a use; two views of one buffer are one use.
     #[inline]
     pub(crate) fn add(&mut self, buffer: &'a Buffer, access: Access) -> Result<()> {
@@ -56,15 +56,15 @@ impl<'a> Uses<'a> {
 }
 
 /// The hazards of a submission's buffers, as far as they are locked.
-struct Locked<'u, 'a> {
+struct HazardGuards<'u, 'a> {
     uses: &'u [(&'a Buffer, Access)],
     /// So many of `uses`, from the first on.
     locked: usize,
 }
 
-impl<'u, 'a> Locked<'u, 'a> {
+impl<'u, 'a> HazardGuards<'u, 'a> {
     #[inline]
-    fn none(uses: &'u Uses<'a>) -> Self {
+    fn none(uses: &'u AccessSet<'a>) -> Self {
         Self { uses: &uses.0, locked: 0 }
     }
 
@@ -86,7 +86,7 @@ impl<'u, 'a> Locked<'u, 'a> {
                 // It may have been frozen since it was added.
                 check_writable(buffer)?;
             }
-            after = after.max(hazards.before(*access, queue, foreign));
+            after = after.max(hazards.dependencies(*access, queue, foreign));
         }
         Ok(after)
     }
@@ -104,7 +104,7 @@ impl<'u, 'a> Locked<'u, 'a> {
     }
 }
 
-impl Drop for Locked<'_, '_> {
+impl Drop for HazardGuards<'_, '_> {
     #[inline]
     fn drop(&mut self) {
         for (buffer, _) in &self.uses[..self.locked] {
@@ -121,7 +121,7 @@ fn check_writable(buffer: &Buffer) -> Result<()> {
 
 /// What kind of submission it is.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Plan {
+pub(crate) struct SubmitFlags {
     /// A transfer: marked at once.
     pub(crate) transfer: bool,
     /// An event of it will exist.
@@ -134,25 +134,25 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy)]
 pub(crate) enum Submitted {
     /// Handed to the driver under this ticket.
-    Queued(u64),
+    Async(u64),
     /// Claimed for this thread, which runs it now.
-    Claimed(u64),
+    Inline(u64),
 }
 
 /// A wait on the device for work of another queue.
-struct Join {
+struct QueueWait {
     source: Arc<Timeline>,
     /// The latest ticket to wait for.
     ticket: u64,
     /// The latest ticket whose failure travels; 0: none. Order alone carries no failure.
-    carries: u64,
+    propagates_failure: u64,
 }
 
-type Joins = SmallVec<[Join; 4]>;
+type QueueWaits = SmallVec<[QueueWait; 4]>;
 
 /// What to do about work of other queues.
 enum Next {
-    Go(Joins),
+    Go(QueueWaits),
     /// Wait for it on this thread.
     Block(Arc<Timeline>, u64),
 }
@@ -165,19 +165,19 @@ impl Queue {
     #[inline]
     pub(crate) fn submit(
         &self,
-        uses: &Uses<'_>,
-        plan: Plan,
+        uses: &AccessSet<'_>,
+        flags: SubmitFlags,
         mut operation: impl FnMut(&QueueCalls, Handle, Place) -> Status,
     ) -> Result<Submitted> {
         self.device.check()?;
         self.device.reap();
         loop {
-            let mut hazards = Locked::none(uses);
+            let mut hazards = HazardGuards::none(uses);
             let mut foreign = Dependencies::new();
             let after = hazards.lock(self.timeline.id, &mut foreign)?;
             let mut joins = None;
             if !foreign.is_empty() {
-                match self.resolve(&foreign, plan.inline)? {
+                match self.resolve(&foreign, flags.inline)? {
                     Next::Go(found) => joins = Some(found),
                     Next::Block(timeline, ticket) => {
                         drop(hazards);
@@ -190,7 +190,7 @@ impl Queue {
             let lock = timeline.submission.lock();
             timeline.check_healthy()?;
             timeline.mark_held()?;
-            let ticket = timeline.tail() + 1;
+            let ticket = timeline.last_submitted() + 1;
             if let Some(joins) = &joins
                 && let Some((source, ticket)) = self.join(joins)?
             {
@@ -199,7 +199,7 @@ impl Queue {
                 continue;
             }
             // While another queue's failure may travel here, nothing may end unseen.
-            let may_claim = plan.inline && !timeline.has_edges();
+            let may_claim = flags.inline && !timeline.has_edges();
             // SAFETY: the queue is open, and its lock is held.
             let claimed = may_claim && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
             if !claimed {
@@ -209,45 +209,45 @@ impl Queue {
             if let Some(joins) = &joins {
                 self.push_edges(joins, ticket);
             }
-            timeline.advance(ticket);
+            timeline.set_last_submitted(ticket);
             hazards.record(Use { queue: timeline.id, ticket });
             if claimed {
-                return Ok(Submitted::Claimed(ticket));
+                return Ok(Submitted::Inline(ticket));
             }
             // The work is submitted; a mark that failed is tried again by whoever waits.
-            let _ = timeline.mark_submitted(plan.transfer);
-            if plan.hold {
-                timeline.hold(ticket);
+            let _ = timeline.mark_submitted(flags.transfer);
+            if flags.hold {
+                timeline.event_held(ticket);
             }
-            return Ok(Submitted::Queued(ticket));
+            return Ok(Submitted::Async(ticket));
         }
     }
 
     /// Decides what to do about work of other queues: nothing if it has ended, wait on the device, or block.
     #[cold]
     fn resolve(&self, foreign: &Dependencies, inline: bool) -> Result<Next> {
-        let mut joins = Joins::new();
+        let mut joins = QueueWaits::new();
         for dependency in foreign {
-            let (ticket, carries) = (dependency.on.ticket, dependency.carries);
-            let source = match self.device.directory.find(dependency.on.queue) {
+            let (ticket, propagates_failure) = (dependency.on.ticket, dependency.propagates_failure);
+            let source = match self.device.queues.find(dependency.on.queue) {
                 Found::Live(source) => source,
-                Found::Failed(failed, error) if carries && failed <= ticket => return Err(error),
+                Found::Failed(failed, error) if propagates_failure && failed <= ticket => return Err(error),
                 Found::Failed(..) | Found::Gone => continue,
             };
-            match source.settled(ticket) {
-                Some(Err(error)) if carries => return Err(error),
+            match source.status(ticket) {
+                Some(Err(error)) if propagates_failure => return Err(error),
                 // What has failed may still use the memory.
-                Some(_) if !source.may_run(ticket) => {}
+                Some(_) if !source.maybe_running(ticket) => {}
                 _ if inline || !self.can_join(&source) => return Ok(Next::Block(source, ticket)),
-                _ => add_join(&mut joins, source, ticket, carries),
+                _ => add_join(&mut joins, source, ticket, propagates_failure),
             }
         }
-        for Join { source, ticket, .. } in &joins {
+        for QueueWait { source, ticket, .. } in &joins {
             let Some(_open) = source.device.upgrade() else {
                 return Ok(Next::Block(source.clone(), *ticket));
             };
             source.mark_from_now_on();
-            source.publish(*ticket)?;
+            source.signal_and_flush(*ticket)?;
         }
         Ok(Next::Go(joins))
     }
@@ -261,8 +261,8 @@ impl Queue {
     }
 
     /// Makes the next submission wait on the device; what the device refuses is returned, to be blocked for.
-    fn join(&self, joins: &Joins) -> Result<Option<(Arc<Timeline>, u64)>> {
-        for Join { source, ticket, .. } in joins {
+    fn join(&self, joins: &QueueWaits) -> Result<Option<(Arc<Timeline>, u64)>> {
+        for QueueWait { source, ticket, .. } in joins {
             if self.timeline.waits_for(source, *ticket) {
                 continue;
             }
@@ -284,9 +284,9 @@ impl Queue {
     }
 
     /// Notes through which joins a failure travels to `ticket`.
-    fn push_edges(&self, joins: &Joins, ticket: u64) {
-        for join in joins.iter().filter(|join| join.carries != 0) {
-            self.timeline.push_edge(ticket, &join.source, join.carries);
+    fn push_edges(&self, joins: &QueueWaits, ticket: u64) {
+        for join in joins.iter().filter(|join| join.propagates_failure != 0) {
+            self.timeline.push_edge(ticket, &join.source, join.propagates_failure);
         }
     }
 
@@ -296,37 +296,37 @@ impl Queue {
         if Arc::ptr_eq(source, &self.timeline) {
             return Ok(());
         }
-        if let Some(result) = source.settled(ticket) {
+        if let Some(result) = source.status(ticket) {
             return result;
         }
         if self.can_join(source)
             && let Some(_open) = source.device.upgrade()
         {
             source.mark_from_now_on();
-            source.publish(ticket)?;
+            source.signal_and_flush(ticket)?;
             let _lock = self.timeline.submission.lock();
             self.timeline.check_healthy()?;
-            let mut joins = Joins::new();
-            joins.push(Join { source: source.clone(), ticket, carries: ticket });
+            let mut joins = QueueWaits::new();
+            joins.push(QueueWait { source: source.clone(), ticket, propagates_failure: ticket });
             if self.join(&joins)?.is_none() {
-                self.push_edges(&joins, self.timeline.tail() + 1);
+                self.push_edges(&joins, self.timeline.last_submitted() + 1);
                 return Ok(());
             }
         }
         block(source, ticket)?;
-        source.settled(ticket).unwrap_or(Ok(()))
+        source.status(ticket).unwrap_or(Ok(()))
     }
 }
 
 /// One join per queue: its latest ticket.
-fn add_join(joins: &mut Joins, source: Arc<Timeline>, ticket: u64, carries: bool) {
-    let carries = if carries { ticket } else { 0 };
+fn add_join(joins: &mut QueueWaits, source: Arc<Timeline>, ticket: u64, propagates_failure: bool) {
+    let propagates_failure = if propagates_failure { ticket } else { 0 };
     match joins.iter_mut().find(|join| Arc::ptr_eq(&join.source, &source)) {
         Some(join) => {
             join.ticket = ticket.max(join.ticket);
-            join.carries = carries.max(join.carries);
+            join.propagates_failure = propagates_failure.max(join.propagates_failure);
         }
-        None => joins.push(Join { source, ticket, carries }),
+        None => joins.push(QueueWait { source, ticket, propagates_failure }),
     }
 }
 

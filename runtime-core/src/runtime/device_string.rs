@@ -4,7 +4,7 @@ use crate::{DeviceInfo, Error, ErrorKind, Result};
 
 /// A device string, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Selector<'a> {
+pub(crate) struct DeviceRef<'a> {
     pub(crate) target: &'a str,
     which: Which<'a>,
 }
@@ -15,7 +15,7 @@ enum Which<'a> {
     Name(&'a str),
 }
 
-impl<'a> Selector<'a> {
+impl<'a> DeviceRef<'a> {
     /// Takes a device string apart. What is no index is a name.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl<'a> Selector<'a> {
     }
 }
 
-impl std::fmt::Display for Selector<'_> {
+impl std::fmt::Display for DeviceRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.which {
             Which::Index(index, None) => write!(f, "{}:{index}", self.target),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn pick(text: &str) -> Result<String> {
-        Ok(Selector::parse(text)?.pick(&devices())?.id.to_string())
+        Ok(DeviceRef::parse(text)?.pick(&devices())?.id.to_string())
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
                 "{error}"
             );
         }
-        let error = Selector::parse("t").unwrap().pick(&[]).unwrap_err();
+        let error = DeviceRef::parse("t").unwrap().pick(&[]).unwrap_err();
         assert_eq!(error.message(), "no device \"t:0\"; \"t\" has no devices on this machine");
     }
 
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn empty_parts_are_refused() {
         for text in ["", ":0", "t:"] {
-            assert_eq!(Selector::parse(text).unwrap_err().kind(), ErrorKind::InvalidArgument, "{text:?}");
+            assert_eq!(DeviceRef::parse(text).unwrap_err().kind(), ErrorKind::InvalidArgument, "{text:?}");
         }
     }
 }

@@ -13,11 +13,11 @@ use crate::plugin::instance::Instance;
 use crate::plugin::load_report::{LoadReport, Outcome, Stage};
 use crate::plugin::loader;
 use crate::plugin::manifest;
-use crate::plugin::negotiate::{Negotiated, negotiate};
+use crate::plugin::negotiate::{ResolvedBackend, negotiate};
 use crate::plugin::search::{Environment, Found, Request, search};
-use crate::runtime::device_string::Selector;
+use crate::runtime::device_string::DeviceRef;
 use crate::timeline::open_device::OpenDevice;
-use crate::timeline::queue_table::Directory;
+use crate::timeline::queue_table::QueueTable;
 use crate::{DeviceInfo, Error, ErrorKind, Lowering, OptionSpec, Options, Result, suggest};
 
 /// The registry of backends and their devices. Cheap to clone; several may live in one process.
@@ -39,7 +39,7 @@ pub struct Runtime {
 struct Inner {
     instances: Vec<Arc<Instance>>,
     report: Vec<LoadReport>,
-    directory: Arc<Directory>,
+    queues: Arc<QueueTable>,
 }
 
 /// A backend and what it finds on this machine.
@@ -118,7 +118,7 @@ impl Runtime {
     }
 
     fn open_selected(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
-        let selector = Selector::parse(text)?;
+        let selector = DeviceRef::parse(text)?;
         let instance = self.instance(selector.target)?;
         let info = selector.pick(&instance.devices()?)?;
         let name = info.id.to_string();
@@ -126,7 +126,7 @@ impl Runtime {
             return Err(Error::new(ErrorKind::Unavailable, reason.clone()).on_device(&name));
         }
         let handle = instance.open_device(&info.id, options).map_err(|error| error.on_device(&name))?;
-        Ok(device::open(OpenDevice::new(instance.clone(), self.inner.directory.clone(), info, handle)))
+        Ok(device::open(OpenDevice::new(instance.clone(), self.inner.queues.clone(), info, handle)))
     }
 
     fn instance(&self, target: &str) -> Result<&Arc<Instance>> {
@@ -284,7 +284,12 @@ impl Registry {
         self.open(backend, Some(file.path), &mut line.stage)
     }
 
-    fn open(&mut self, backend: Negotiated, path: Option<PathBuf>, stage: &mut Stage) -> Result<Verdict> {
+    fn open(
+        &mut self,
+        backend: ResolvedBackend,
+        path: Option<PathBuf>,
+        stage: &mut Stage,
+    ) -> Result<Verdict> {
         *stage = Stage::Instance;
         let what =
             format!("{} {} (ABI {}.{})", backend.name, backend.version, crate::abi::MAJOR, backend.minor);
@@ -320,7 +325,7 @@ impl Registry {
 }
 
 #[allow(unsafe_code, reason = "negotiates a table that somebody vouches for")]
-fn negotiated(backend: LinkedBackend) -> Result<Negotiated> {
+fn negotiated(backend: LinkedBackend) -> Result<ResolvedBackend> {
     // SAFETY: a `LinkedBackend` is a static table that follows the contract of `abi`.
     unsafe { negotiate(backend.table()) }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::memory::buffer::Buffer;
 use crate::timeline::hazards::HOST;
-use crate::timeline::host_access::with_exclusive;
+use crate::timeline::host_access::with_host_access;
 use crate::{Access, Element, Error, Result, Tensor};
 
 /// Read access to a tensor's memory. While it lives, a launch that writes the buffer is refused.
@@ -39,7 +39,7 @@ impl Mapping {
             return Err(Error::invalid("map needs a contiguous tensor").in_operation("map"));
         }
         let access = if write { Access::ReadWrite } else { Access::Read };
-        with_exclusive(&buffer.device, &buffer.hazards, (access, HOST), |hazards| {
+        with_host_access(&buffer.device, &buffer.hazards, (access, HOST), |hazards| {
             // Under the lock: it may be frozen while this waits.
             if write {
                 buffer.check_writable("map_mut")?;

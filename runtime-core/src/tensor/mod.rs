@@ -21,8 +21,9 @@ use crate::model::pitched::Rows;
 use crate::model::placement::Placement;
 use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::{Extents, Layout, checked_bytes, checked_elements};
+use crate::timeline::Timeline;
 use crate::timeline::open_device::OpenDevice;
-use crate::{DType, DeviceId, Element, Error, ErrorKind, Queue, Result};
+use crate::{DType, DeviceId, Element, Error, ErrorKind, Result};
 
 /// A tensor on a device. Cloning shares the memory; so do views.
 ///
@@ -94,12 +95,13 @@ impl Tensor {
 
     /// Allocates in order with a queue's work.
     pub(crate) fn allocate_on(
-        queue: &Queue,
+        (device, timeline): (&Arc<OpenDevice>, &Timeline),
         dtype: DType,
         shape: &[usize],
         placement: &Placement,
     ) -> Result<Self> {
-        let buffer = Arc::new(Buffer::allocate_on(queue, checked_bytes(dtype, shape)?, placement)?);
+        let bytes = checked_bytes(dtype, shape)?;
+        let buffer = Arc::new(Buffer::allocate_on(device, timeline, bytes, placement)?);
         Ok(Self::over(Storage::Bytes(buffer), dtype, Layout::contiguous(shape)?))
     }
 

@@ -20,7 +20,7 @@ use crate::memory::buffer::Buffer;
 use crate::model::placement::Placement;
 use crate::platform::read_at;
 use crate::tensor::layout::Layout;
-use crate::timeline::deferred_free::Owner;
+use crate::timeline::deferred_free::ExternalOwner;
 use crate::{DType, Error, ErrorKind, Host, Result, Tensor, suggest};
 
 /// Bytes of the program's memory that a load needs besides the tensor's own.
@@ -185,7 +185,7 @@ impl Safetensors {
             // SAFETY: within the mapping, which the buffer will own; the caller keeps the file as it is.
             let buffer = unsafe { Buffer::import(&host.0, 0, start, bytes) }?;
             let layout = Layout::contiguous(&info.shape)?;
-            Ok(Tensor::adopt(buffer.owned_by(Owner::new(mapped), true), dtype, layout))
+            Ok(Tensor::adopt(buffer.owned_by(ExternalOwner::new(mapped), true), dtype, layout))
         };
         map().map_err(|error| self.named(name, error))
     }

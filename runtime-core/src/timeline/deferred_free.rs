@@ -14,25 +14,25 @@ use crate::timeline::open_device::OpenDevice;
 
 /// What owns memory that a buffer only borrows. Dropped, once, when no work uses the memory any more and the backend
 /// has given it back, on whatever thread finds that, with no lock held. Leaked where the device must be leaked.
-pub(crate) struct Owner(Box<dyn Send>);
+pub(crate) struct ExternalOwner(Box<dyn Send>);
 
-impl Owner {
+impl ExternalOwner {
     pub(crate) fn new(owner: impl Send + 'static) -> Self {
         Self(Box::new(owner))
     }
 }
 
-impl fmt::Debug for Owner {
+impl fmt::Debug for ExternalOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Owner({:p})", self.0)
+        write!(f, "ExternalOwner({:p})", self.0)
     }
 }
 
 /// A backend object that nobody holds any more.
 #[derive(Debug)]
-pub(crate) enum Remains {
+pub(crate) enum Resource {
     /// A buffer, and who owns its memory if the backend does not.
-    Buffer(Handle, Option<Owner>),
+    Buffer(Handle, Option<ExternalOwner>),
     Kernel(Handle),
     Module(Handle),
     Graph(Handle),
@@ -41,35 +41,35 @@ pub(crate) enum Remains {
 }
 
 #[derive(Debug)]
-struct Grave {
-    remains: Remains,
+struct Deferred {
+    remains: Resource,
     until: Vec<(Arc<Timeline>, u64)>,
 }
 
 /// The list of a device. In the order of the drops, so that a kernel is released before its module.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub(crate) struct Graves {
+pub(crate) struct DeferredFree {
     /// Before the rest, since every launch reads it.
     count: AtomicUsize,
-    list: Mutex<Vec<Grave>>,
+    list: Mutex<Vec<Deferred>>,
     /// Held while what was taken off the list is freed.
     freeing: Mutex<()>,
 }
 
 // SAFETY: the handles are backend objects that any thread may free.
-unsafe impl Send for Graves {}
+unsafe impl Send for DeferredFree {}
 // SAFETY: as above; the list is locked.
-unsafe impl Sync for Graves {}
+unsafe impl Sync for DeferredFree {}
 
-impl Graves {
+impl DeferredFree {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
     /// Frees `remains` now if nothing uses it, else once `until` has ended. Never waits.
-    pub(crate) fn bury(&self, device: &OpenDevice, remains: Remains, until: Vec<(Arc<Timeline>, u64)>) {
+    pub(crate) fn defer(&self, device: &OpenDevice, remains: Resource, until: Vec<(Arc<Timeline>, u64)>) {
         if device.must_leak() {
             return std::mem::forget(remains);
         }
@@ -77,16 +77,16 @@ impl Graves {
         // A queue is still known to the handle that is being dropped: it always waits for the next look. So does a
         // module while another thread may be releasing its kernels.
         let later = match remains {
-            Remains::Queue => true,
-            Remains::Module(_) => self.freeing.is_locked(),
+            Resource::Queue => true,
+            Resource::Module(_) => self.freeing.is_locked(),
             _ => false,
         };
         if until.is_empty() && list.is_empty() && !later {
             drop(list);
             return release(device, remains);
         }
-        let owned = matches!(remains, Remains::Buffer(_, Some(_)));
-        list.push(Grave { remains, until });
+        let owned = matches!(remains, Resource::Buffer(_, Some(_)));
+        list.push(Deferred { remains, until });
         self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
         if owned {
@@ -96,7 +96,7 @@ impl Graves {
 
     /// Whether somebody waits to have memory back.
     pub(crate) fn has_owners(&self) -> bool {
-        let owned = |grave: &Grave| matches!(grave.remains, Remains::Buffer(_, Some(_)));
+        let owned = |grave: &Deferred| matches!(grave.remains, Resource::Buffer(_, Some(_)));
         !self.is_empty() && self.list.lock().iter().any(owned)
     }
 
@@ -114,7 +114,7 @@ impl Graves {
                 !over
             });
             // A module goes after its kernels, which were dropped before it.
-            let over = grave.until.is_empty() && !(kept && matches!(grave.remains, Remains::Module(_)));
+            let over = grave.until.is_empty() && !(kept && matches!(grave.remains, Resource::Module(_)));
             kept |= !over;
             over
         });
@@ -136,13 +136,13 @@ fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     {
         let _ = timeline.poll();
     }
-    !timeline.may_run(ticket)
+    !timeline.maybe_running(ticket)
 }
 
-fn release(device: &OpenDevice, remains: Remains) {
+fn release(device: &OpenDevice, remains: Resource) {
     let serial = device.serial.as_ref().map(|serial| serial.lock());
     match remains {
-        Remains::Buffer(buffer, owner) => {
+        Resource::Buffer(buffer, owner) => {
             // SAFETY: a buffer that nothing uses any more.
             unsafe { (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut()) };
             drop(serial);
@@ -150,12 +150,12 @@ fn release(device: &OpenDevice, remains: Remains) {
             drop(owner);
         }
         // SAFETY: an owned kernel that nothing uses any more.
-        Remains::Kernel(kernel) => unsafe { (device.calls.module.release_kernel)(kernel) },
+        Resource::Kernel(kernel) => unsafe { (device.calls.module.release_kernel)(kernel) },
         // SAFETY: an owned module whose kernels were released before it.
-        Remains::Module(module) => unsafe { (device.calls.module.unload)(module) },
+        Resource::Module(module) => unsafe { (device.calls.module.unload)(module) },
         // SAFETY: an owned graph that nothing uses any more.
-        Remains::Graph(graph) => unsafe { (device.calls.graph.close)(graph) },
-        Remains::Queue => {
+        Resource::Graph(graph) => unsafe { (device.calls.graph.close)(graph) },
+        Resource::Queue => {
             drop(serial);
             device.reap_timelines();
         }

@@ -112,7 +112,7 @@ impl Event {
     /// As [`Event::wait`].
     pub fn is_done(&self) -> Result<bool> {
         self.check_submitted()?;
-        self.timeline.look(self.ticket)?.map_or(Ok(false), |result| result.map(|()| true))
+        self.timeline.poll_ticket(self.ticket)?.map_or(Ok(false), |result| result.map(|()| true))
     }
 }
 
@@ -120,12 +120,12 @@ impl Clone for Event {
     /// A clone outlives its original unseen by the queue, so the point is marked now.
     fn clone(&self) -> Self {
         if self.ticket != RECORDED
-            && self.timeline.settled(self.ticket).is_none()
+            && self.timeline.status(self.ticket).is_none()
             && let Some(open) = self.timeline.device.upgrade()
             && open.check().is_ok()
         {
             // A mark that failed is tried again by whoever waits.
-            let _ = self.timeline.publish(self.ticket);
+            let _ = self.timeline.signal_and_flush(self.ticket);
         }
         Self::new(&self.timeline, self.ticket)
     }
@@ -134,7 +134,7 @@ impl Clone for Event {
 impl Drop for Event {
     #[inline]
     fn drop(&mut self) {
-        self.timeline.release(self.ticket);
+        self.timeline.event_dropped(self.ticket);
         if self.registration != 0 {
             self.forget();
         }

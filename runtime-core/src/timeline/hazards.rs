@@ -32,7 +32,7 @@ pub(crate) struct Use {
 pub(crate) struct Dependency {
     pub(crate) on: Use,
     /// Whether the failure of `on` is the failure of the dependent (it uses what `on` wrote), not only an order.
-    pub(crate) carries: bool,
+    pub(crate) propagates_failure: bool,
 }
 
 /// Dependencies of one submission.
@@ -84,13 +84,13 @@ impl Hazards {
 
     /// What an access by `queue` must wait for: into `foreign`, and as the returned ticket of `queue` itself.
     #[inline]
-    pub(crate) fn before(&self, access: Access, queue: u64, foreign: &mut Dependencies) -> u64 {
+    pub(crate) fn dependencies(&self, access: Access, queue: u64, foreign: &mut Dependencies) -> u64 {
         let mut after = 0;
-        let mut depend = |on: Use, carries: bool| {
+        let mut depend = |on: Use, propagates_failure: bool| {
             if on.queue == queue {
                 after = after.max(on.ticket);
             } else {
-                foreign.push(Dependency { on, carries });
+                foreign.push(Dependency { on, propagates_failure });
             }
         };
         if self.writer.queue != HOST {
@@ -193,8 +193,8 @@ mod tests {
 
     fn before(hazards: &Hazards, access: Access, queue: u64) -> (u64, Vec<(u64, u64, bool)>) {
         let mut foreign = Dependencies::new();
-        let after = hazards.before(access, queue, &mut foreign);
-        (after, foreign.iter().map(|d| (d.on.queue, d.on.ticket, d.carries)).collect())
+        let after = hazards.dependencies(access, queue, &mut foreign);
+        (after, foreign.iter().map(|d| (d.on.queue, d.on.ticket, d.propagates_failure)).collect())
     }
 
     #[test]

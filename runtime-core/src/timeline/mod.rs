@@ -29,7 +29,7 @@ use crate::abi::{Handle, Place, Progress, QueueCalls, Status};
 use crate::graph::Recording;
 use crate::plugin::convert;
 use crate::timeline::open_device::OpenDevice;
-use crate::timeline::word_lock::Brief;
+use crate::timeline::word_lock::WordLock;
 use crate::{Error, ErrorKind, Result};
 
 /// No ticket failed.
@@ -88,11 +88,11 @@ impl Edge {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    pub(crate) submission: Brief<Submission>,
+    pub(crate) submission: WordLock<Submission>,
     pub(crate) id: u64,
     pub(crate) handle: Handle,
     serial: Option<Arc<Mutex<()>>>,
-    tail: AtomicU64,
+    last_submitted: AtomicU64,
     first_failed: AtomicU64,
     held: AtomicU64,
     released: AtomicU64,
@@ -124,10 +124,10 @@ impl Timeline {
             handle,
             calls: device.calls.queue,
             device: weak,
-            submission: Brief::default(),
+            submission: WordLock::default(),
             serial: device.serial.clone(),
             name: device.name.clone(),
-            tail: AtomicU64::new(0),
+            last_submitted: AtomicU64::new(0),
             marked: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
             completed: AtomicU64::new(0),
@@ -178,14 +178,14 @@ impl Timeline {
 
     /// The last ticket that was taken.
     #[inline]
-    pub(crate) fn tail(&self) -> u64 {
-        self.tail.load(Ordering::Acquire)
+    pub(crate) fn last_submitted(&self) -> u64 {
+        self.last_submitted.load(Ordering::Acquire)
     }
 
     /// Takes the next ticket; only under the submission lock.
     #[inline]
-    pub(crate) fn advance(&self, ticket: u64) {
-        self.tail.store(ticket, Ordering::Release);
+    pub(crate) fn set_last_submitted(&self, ticket: u64) {
+        self.last_submitted.store(ticket, Ordering::Release);
     }
 
     /// Submits one thing that depends on nothing but what the queue was given before; returns its ticket.
@@ -199,9 +199,9 @@ impl Timeline {
     ) -> Result<u64> {
         let _submission = self.submission.lock();
         self.check_healthy()?;
-        let ticket = self.tail() + 1;
+        let ticket = self.last_submitted() + 1;
         self.raw(operation, |calls, queue| call(calls, queue, Place { ticket, after: ticket - 1 }))?;
-        self.advance(ticket);
+        self.set_last_submitted(ticket);
         Ok(ticket)
     }
 
@@ -255,7 +255,7 @@ impl Timeline {
 
     /// What became of a ticket, by what has been observed; `None`: it may be in flight.
     #[inline]
-    pub(crate) fn settled(&self, ticket: u64) -> Option<Result<()>> {
+    pub(crate) fn status(&self, ticket: u64) -> Option<Result<()>> {
         if self.first_failed.load(Ordering::Acquire) <= ticket {
             return Some(Err(self.failure_error()));
         }
@@ -284,7 +284,7 @@ impl Timeline {
         let mut progress = UNANSWERED;
         // SAFETY: the queue is open and `progress` is writable.
         self.raw("poll", |calls, queue| unsafe { (calls.poll)(queue, &raw mut progress) })?;
-        if progress.completed.max(progress.first_failed) > self.tail() {
+        if progress.completed.max(progress.first_failed) > self.last_submitted() {
             progress = self.check_progress(progress)?;
         }
         if progress.first_failed != 0 && progress.first_failed < self.first_failed.load(Ordering::Acquire) {
@@ -308,7 +308,7 @@ impl Timeline {
         let Progress { completed, first_failed } = progress;
         // Whoever holds the lock may be submitting one; read after the poll, since tickets only grow.
         let under_way = u64::from(self.submission.try_lock().is_none());
-        let tail = self.tail();
+        let tail = self.last_submitted();
         if completed.max(first_failed) <= tail.saturating_add(under_way) {
             return Ok(Progress {
                 completed: completed.min(tail),
@@ -324,7 +324,7 @@ impl Timeline {
     }
 
     /// Looks how far the device is, and follows the edges.
-    pub(crate) fn observe(self: &Arc<Self>) -> Result<()> {
+    pub(crate) fn poll_transitively(self: &Arc<Self>) -> Result<()> {
         self.poll()?;
         if self.has_edges() { self.resolve_edges(true) } else { Ok(()) }
     }
@@ -386,7 +386,7 @@ impl Timeline {
     fn look_as_source(self: &Arc<Self>, publish: bool) -> Result<()> {
         let looked = match self.device.upgrade() {
             Some(_open) if publish => {
-                self.publish(self.marked.load(Ordering::Acquire)).and_then(|()| self.poll())
+                self.signal_and_flush(self.marked.load(Ordering::Acquire)).and_then(|()| self.poll())
             }
             Some(_open) => self.poll(),
             // A closed device left its queues' final state.
@@ -403,7 +403,7 @@ impl Timeline {
             self.edges.lock().iter().map(|edge| (edge.source.clone(), edge.source_ticket)).collect();
         let settled = open
             .into_iter()
-            .filter_map(|(source, ticket)| source.settled(ticket).map(|outcome| (source, ticket, outcome)))
+            .filter_map(|(source, ticket)| source.status(ticket).map(|outcome| (source, ticket, outcome)))
             .collect::<SmallVec<[_; 4]>>();
         let mut edges = self.edges.lock();
         let before = edges.len();
@@ -428,7 +428,7 @@ impl Timeline {
     /// Marks the last submission if its event is still held; only under the submission lock, before the next one.
     #[inline]
     pub(crate) fn mark_held(&self) -> Result<()> {
-        let tail = self.tail.load(Ordering::Relaxed);
+        let tail = self.last_submitted.load(Ordering::Relaxed);
         let held = self.held.load(Ordering::Relaxed) == tail && self.released.load(Ordering::Relaxed) != tail;
         if tail != 0 && held { self.mark_tail() } else { Ok(()) }
     }
@@ -440,7 +440,7 @@ impl Timeline {
     }
 
     fn mark_tail(&self) -> Result<()> {
-        let tail = self.tail();
+        let tail = self.last_submitted();
         if self.marked.load(Ordering::Acquire) < tail {
             // SAFETY: the queue is open and `tail` is its last ticket.
             self.raw("mark", |calls, queue| unsafe { (calls.mark)(queue, tail) })?;
@@ -450,7 +450,7 @@ impl Timeline {
     }
 
     /// Makes `ticket` observable, and hands it to the driver: nothing waits on work that was not submitted.
-    pub(crate) fn publish(&self, ticket: u64) -> Result<()> {
+    pub(crate) fn signal_and_flush(&self, ticket: u64) -> Result<()> {
         // The end of `ticket` may show by a later mark only, which must be on its way too.
         let marked = self.marked.load(Ordering::Acquire);
         if marked >= ticket && self.flushed.load(Ordering::Acquire) >= marked {
@@ -460,7 +460,7 @@ impl Timeline {
         if self.marked.load(Ordering::Acquire) < ticket {
             self.mark_tail()?;
         }
-        let tail = self.tail();
+        let tail = self.last_submitted();
         // SAFETY: the queue is open.
         self.raw("flush", |calls, queue| unsafe { (calls.flush)(queue) })?;
         self.flushed.store(tail, Ordering::Release);
@@ -474,13 +474,13 @@ impl Timeline {
 
     /// Notes that the event of `ticket`, the last one, is held by somebody.
     #[inline]
-    pub(crate) fn hold(&self, ticket: u64) {
+    pub(crate) fn event_held(&self, ticket: u64) {
         self.held.store(ticket, Ordering::Relaxed);
     }
 
     /// Notes that the only event of `ticket` was dropped.
     #[inline]
-    pub(crate) fn release(&self, ticket: u64) {
+    pub(crate) fn event_dropped(&self, ticket: u64) {
         if self.held.load(Ordering::Relaxed) == ticket {
             // A submission in between has set another ticket, whose own release this may hide: that only costs a mark.
             self.released.store(ticket, Ordering::Relaxed);
@@ -489,7 +489,7 @@ impl Timeline {
 
     /// Whether all its work has ended, and no failure can reach it any more.
     pub(crate) fn is_finished(&self) -> bool {
-        self.has_ended(self.tail()) && !self.has_edges()
+        self.has_ended(self.last_submitted()) && !self.has_edges()
     }
 
     /// Name of the device.

@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use crate::abi::{self, Handle, Status};
 use crate::plugin::convert;
 use crate::plugin::instance::Instance;
-use crate::plugin::negotiate::Calls;
+use crate::plugin::negotiate::DispatchTable;
 use crate::process;
-use crate::timeline::deferred_free::{Graves, Remains};
+use crate::timeline::deferred_free::{DeferredFree, Resource};
 use crate::timeline::hazards::Use;
-use crate::timeline::queue_table::{Directory, Found};
-use crate::timeline::wait_thread::Waiter;
+use crate::timeline::queue_table::{Found, QueueTable};
+use crate::timeline::wait_thread::WaitThread;
 use crate::timeline::{LAST_PAUSE, LAST_TRIES, Timeline};
 use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result};
 
@@ -34,18 +34,18 @@ pub(crate) struct OpenDevice {
     lost: OnceLock<Error>,
     /// Its backend counts wrongly: what was given to it may be in use for ever.
     distrusted: AtomicBool,
-    pub(crate) graves: Graves,
+    pub(crate) deferred: DeferredFree,
     pub(crate) instance: Arc<Instance>,
     /// The queues of the `Runtime`, across its backends.
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) queues: Arc<QueueTable>,
     pub(crate) info: DeviceInfo,
     /// The device string.
     pub(crate) name: String,
     pub(crate) handle: Handle,
-    pub(crate) calls: Calls,
+    pub(crate) calls: DispatchTable,
     /// The one lock of a device that declares itself serial.
     pub(crate) serial: Option<Arc<Mutex<()>>>,
-    pub(crate) waiter: Waiter,
+    pub(crate) waiter: WaitThread,
     /// Idle queues of blocking copies.
     transfer_queues: Mutex<Vec<Arc<Timeline>>>,
     timelines: Mutex<Vec<Arc<Timeline>>>,
@@ -61,7 +61,7 @@ impl OpenDevice {
     /// Wraps a device that a backend has just opened.
     pub(crate) fn new(
         instance: Arc<Instance>,
-        directory: Arc<Directory>,
+        queues: Arc<QueueTable>,
         info: DeviceInfo,
         handle: Handle,
     ) -> Arc<Self> {
@@ -70,11 +70,11 @@ impl OpenDevice {
             calls: instance.calls,
             name: info.id.to_string(),
             instance,
-            directory,
+            queues,
             handle,
             serial,
-            graves: Graves::default(),
-            waiter: Waiter::default(),
+            deferred: DeferredFree::default(),
+            waiter: WaitThread::default(),
             transfer_queues: Mutex::default(),
             timelines: Mutex::default(),
             generation: process::generation(),
@@ -127,7 +127,7 @@ impl OpenDevice {
     }
 
     /// Declares the device lost: it does not say any more whether it still uses borrowed memory.
-    pub(crate) fn give_up(&self) {
+    pub(crate) fn declare_lost(&self) {
         let error = Error::new(ErrorKind::DeviceLost, "it does not answer any more, with memory borrowed");
         self.mark_lost(&error.on_device(&self.name));
     }
@@ -136,7 +136,7 @@ impl OpenDevice {
     pub(crate) fn call(
         &self,
         operation: &'static str,
-        call: impl FnOnce(&Calls, Handle) -> Status,
+        call: impl FnOnce(&DispatchTable, Handle) -> Status,
     ) -> Result<()> {
         self.check()?;
         let serial = self.serial.as_ref().map(|serial| serial.lock());
@@ -190,8 +190,8 @@ impl OpenDevice {
             (calls.queue.open)(device, &raw const raw, &raw mut handle)
         })?;
         self.check_made("open_queue", "queue", handle)?;
-        let timeline = Arc::new(Timeline::new(Directory::next_id(), handle, self, self.this.clone()));
-        self.directory.insert(&timeline);
+        let timeline = Arc::new(Timeline::new(QueueTable::next_id(), handle, self, self.this.clone()));
+        self.queues.insert(&timeline);
         self.timelines.lock().push(timeline.clone());
         Ok(timeline)
     }
@@ -212,14 +212,14 @@ impl OpenDevice {
             return idle.push(queue);
         }
         drop((idle, queue));
-        self.graves.bury(self, Remains::Queue, Vec::new());
+        self.deferred.defer(self, Resource::Queue, Vec::new());
     }
 
     /// Frees what was dropped while in use and has ended since. Costs one load when there is nothing.
     #[inline]
     pub(crate) fn reap(&self) {
-        if !self.graves.is_empty() {
-            self.graves.reap(self);
+        if !self.deferred.is_empty() {
+            self.deferred.reap(self);
         }
     }
 
@@ -233,7 +233,7 @@ impl OpenDevice {
         }
         let mut timelines = self.timelines.lock();
         timelines.retain(|timeline| {
-            let finished = timeline.is_finished() && self.directory.remove_unused(timeline, 1);
+            let finished = timeline.is_finished() && self.queues.remove_unused(timeline, 1);
             if finished {
                 self.close_queue(timeline.handle);
             }
@@ -249,7 +249,7 @@ impl OpenDevice {
 
     /// The queues and tickets behind `uses` that may still be in flight.
     pub(crate) fn pending(&self, uses: impl Iterator<Item = Use>) -> Vec<(Arc<Timeline>, u64)> {
-        uses.filter_map(|used| match self.directory.find(used.queue) {
+        uses.filter_map(|used| match self.queues.find(used.queue) {
             Found::Live(timeline) if !ended(&timeline, used.ticket) => Some((timeline, used.ticket)),
             _ => None,
         })
@@ -263,8 +263,8 @@ impl OpenDevice {
 
     /// Every queue of the `Runtime` with work in flight: what a frozen buffer may be used by, since queues of other
     /// devices copy from it.
-    pub(crate) fn pending_anywhere(&self) -> Vec<(Arc<Timeline>, u64)> {
-        pending(self.directory.timelines())
+    pub(crate) fn any_in_flight(&self) -> Vec<(Arc<Timeline>, u64)> {
+        pending(self.queues.timelines())
     }
 
     /// Whether drops must leak: the driver may be gone, belongs to the parent process, or does not say what it uses.
@@ -281,7 +281,7 @@ impl OpenDevice {
 
     /// Leaves everything to the backend as it is.
     fn leak(&mut self) {
-        self.graves.leak();
+        self.deferred.leak();
         self.timelines.get_mut().iter().for_each(|timeline| timeline.close(true));
         std::mem::forget(self.instance.clone());
     }
@@ -291,8 +291,9 @@ impl OpenDevice {
         let deadline = Instant::now() + DROP_DEADLINE;
         for timeline in self.timelines() {
             let mut refusals = 0;
-            while !self.is_lost() && !timeline.has_ended(timeline.tail()) {
-                let looked = timeline.publish(timeline.tail()).and_then(|()| timeline.poll());
+            while !self.is_lost() && !timeline.has_ended(timeline.last_submitted()) {
+                let looked =
+                    timeline.signal_and_flush(timeline.last_submitted()).and_then(|()| timeline.poll());
                 // One refusal is no reason to leave everything behind.
                 refusals += u32::from(looked.is_err());
                 if !self.is_lost() && (refusals > LAST_TRIES || Instant::now() > deadline) {
@@ -302,9 +303,9 @@ impl OpenDevice {
             }
         }
         loop {
-            self.graves.reap(self);
-            if self.graves.is_empty() || Instant::now() > deadline {
-                return self.graves.is_empty();
+            self.deferred.reap(self);
+            if self.deferred.is_empty() || Instant::now() > deadline {
+                return self.deferred.is_empty();
             }
             std::thread::sleep(Duration::from_micros(50));
         }
@@ -313,7 +314,7 @@ impl OpenDevice {
 
 /// The last ticket of each queue whose work is in flight.
 fn pending(timelines: Vec<Arc<Timeline>>) -> Vec<(Arc<Timeline>, u64)> {
-    let last = timelines.into_iter().map(|timeline| (timeline.tail(), timeline));
+    let last = timelines.into_iter().map(|timeline| (timeline.last_submitted(), timeline));
     last.filter(|(tail, timeline)| !ended(timeline, *tail)).map(|(tail, timeline)| (timeline, tail)).collect()
 }
 
@@ -322,8 +323,8 @@ fn ended(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     if timeline.has_ended(ticket) {
         return true;
     }
-    let Some(_open) = timeline.device.upgrade() else { return !timeline.may_run(ticket) };
-    timeline.publish(ticket).and_then(|()| timeline.poll()).is_ok() && timeline.has_ended(ticket)
+    let Some(_open) = timeline.device.upgrade() else { return !timeline.maybe_running(ticket) };
+    timeline.signal_and_flush(ticket).and_then(|()| timeline.poll()).is_ok() && timeline.has_ended(ticket)
 }
 
 impl Drop for OpenDevice {
@@ -341,7 +342,7 @@ impl Drop for OpenDevice {
             let _ = timeline.resolve_edges(false);
         }
         for timeline in timelines {
-            self.directory.remove(&timeline);
+            self.queues.remove(&timeline);
             self.close_queue(timeline.handle);
             timeline.close(false);
         }

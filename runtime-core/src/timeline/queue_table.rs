@@ -32,7 +32,7 @@ type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
 
 /// All timelines of one `Runtime`, and the failures of those that are gone.
 #[derive(Debug, Default)]
-pub(crate) struct Directory {
+pub(crate) struct QueueTable {
     live: Mutex<ById<Arc<Timeline>>>,
     failed: Mutex<ById<(u64, Error)>>,
 }
@@ -47,7 +47,7 @@ pub(crate) enum Found {
     Gone,
 }
 
-impl Directory {
+impl QueueTable {
     /// An id that no queue of the process has had.
     pub(crate) fn next_id() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);

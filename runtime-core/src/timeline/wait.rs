@@ -29,12 +29,12 @@ impl Timeline {
     /// # Errors
     /// The ticket's failure; `Timeout`, which poisons nothing.
     pub(crate) fn wait(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
-        if let Some(result) = self.settled(ticket) {
+        if let Some(result) = self.status(ticket) {
             return result;
         }
         let Some(device) = self.device.upgrade() else {
             let in_time = |now| deadline.is_none_or(|deadline| now < deadline);
-            self.while_closing(|now| self.settled(ticket).is_none() && in_time(now));
+            self.while_closing(|now| self.status(ticket).is_none() && in_time(now));
             return self.after_close(ticket);
         };
         device.check()?;
@@ -47,15 +47,15 @@ impl Timeline {
     /// Whatever keeps that from being seen; never the ticket's own failure.
     pub(crate) fn wait_ended(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
         match self.wait(ticket, deadline) {
-            Err(error) if self.settled(ticket).is_none() => return Err(error),
+            Err(error) if self.status(ticket).is_none() => return Err(error),
             _ => {}
         }
-        while self.may_run(ticket) {
+        while self.maybe_running(ticket) {
             let Some(_open) = self.device.upgrade() else {
                 self.while_closing(|_| !self.has_ended(ticket));
-                return if self.may_run(ticket) { Err(self.cancelled()) } else { Ok(()) };
+                return if self.maybe_running(ticket) { Err(self.cancelled()) } else { Ok(()) };
             };
-            self.publish(ticket)?;
+            self.signal_and_flush(ticket)?;
             self.poll()?;
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(self.timeout(ticket));
@@ -67,7 +67,7 @@ impl Timeline {
 
     /// Waits until the device has let go of memory that is borrowed for `ticket`. A device that does not even say so is
     /// given up for lost.
-    pub(crate) fn release_borrowed(self: &Arc<Self>, ticket: u64, device: &OpenDevice) {
+    pub(crate) fn wait_host_memory_released(self: &Arc<Self>, ticket: u64, device: &OpenDevice) {
         for _ in 0..LAST_TRIES {
             match self.wait_ended(ticket, None) {
                 Ok(()) => return,
@@ -75,11 +75,11 @@ impl Timeline {
                 Err(_) => std::thread::sleep(LAST_PAUSE),
             }
         }
-        device.give_up();
+        device.declare_lost();
     }
 
     /// Whether the device may still be at `ticket`, by what has been observed.
-    pub(crate) fn may_run(&self, ticket: u64) -> bool {
+    pub(crate) fn maybe_running(&self, ticket: u64) -> bool {
         !self.has_ended(ticket)
             && match self.device.upgrade() {
                 Some(device) => !device.is_lost(),
@@ -96,24 +96,24 @@ impl Timeline {
     }
 
     /// What became of `ticket`, after a look at the device; `None`: it is in flight. Never blocks.
-    pub(crate) fn look(self: &Arc<Self>, ticket: u64) -> Result<Option<Result<()>>> {
-        if let Some(result) = self.settled(ticket) {
+    pub(crate) fn poll_ticket(self: &Arc<Self>, ticket: u64) -> Result<Option<Result<()>>> {
+        if let Some(result) = self.status(ticket) {
             return Ok(Some(result));
         }
         let Some(device) = self.device.upgrade() else {
             // While its drop waits for the work, on another thread, nothing is cancelled yet.
             let closing = self.end.load(Ordering::Acquire) == OPEN;
-            return Ok(if closing { self.settled(ticket) } else { Some(self.after_close(ticket)) });
+            return Ok(if closing { self.status(ticket) } else { Some(self.after_close(ticket)) });
         };
         device.check()?;
-        self.publish(ticket)?;
-        self.observe()?;
-        Ok(self.settled(ticket))
+        self.signal_and_flush(ticket)?;
+        self.poll_transitively()?;
+        Ok(self.status(ticket))
     }
 
     fn after_close(self: &Arc<Self>, ticket: u64) -> Result<()> {
         let _ = self.resolve_edges(true);
-        self.settled(ticket).unwrap_or_else(|| Err(self.cancelled()))
+        self.status(ticket).unwrap_or_else(|| Err(self.cancelled()))
     }
 
     pub(super) fn cancelled(&self) -> Error {
@@ -128,16 +128,16 @@ impl Timeline {
 
     /// [`Timeline::wait`] on a device that is known to be open.
     pub(crate) fn wait_open(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
-        if deadline.is_none() && self.finish(ticket)? {
+        if deadline.is_none() && self.wait_blocking(ticket)? {
             self.poll()?;
-            if let Some(result) = self.settled(ticket) {
+            if let Some(result) = self.status(ticket) {
                 return result;
             }
         }
-        self.publish(ticket)?;
+        self.signal_and_flush(ticket)?;
         for round in 0u64.. {
-            self.observe()?;
-            if let Some(result) = self.settled(ticket) {
+            self.poll_transitively()?;
+            if let Some(result) = self.status(ticket) {
                 return result;
             }
             let mut slice = match (&self.serial, self.edge_count.load(Ordering::Acquire)) {
@@ -164,7 +164,7 @@ impl Timeline {
 
     /// Lets the backend block until `ticket` has ended; says whether it did. Not while another queue's failure may travel
     /// here, which core looks for meanwhile, nor where the wait would hold the device's only lock.
-    fn finish(&self, ticket: u64) -> Result<bool> {
+    fn wait_blocking(&self, ticket: u64) -> Result<bool> {
         if self.serial.is_some() || self.has_edges() || !self.finishes.load(Ordering::Relaxed) {
             return Ok(false);
         }

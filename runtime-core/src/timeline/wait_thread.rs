@@ -25,12 +25,12 @@ const IDLE: Duration = Duration::from_millis(500);
 
 /// Tickets that futures wait for.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub(crate) struct WaitThread {
     shared: Arc<Shared>,
     generation: u32,
 }
 
-impl Default for Waiter {
+impl Default for WaitThread {
     fn default() -> Self {
         Self { shared: Arc::default(), generation: process::generation() }
     }
@@ -59,7 +59,7 @@ struct Waiting {
     waker: Waker,
 }
 
-impl Waiter {
+impl WaitThread {
     /// Wakes `waker` once `ticket` has settled. `registration` is the future's own: 0 at first; it has one entry, and the
     /// waker of its last look.
     ///
@@ -98,7 +98,7 @@ impl Waiter {
     /// be what keeps it open.
     pub(crate) fn reap_later(&self, device: Weak<OpenDevice>) {
         let mut state = self.shared.state.lock();
-        // Without a thread the next call that looks at the graves does it.
+        // Without a thread the next call that looks at the deferred does it.
         state.reaping = self.start(&mut state, device).is_ok();
         self.shared.changed.notify_one();
     }
@@ -118,7 +118,7 @@ impl Waiter {
     }
 }
 
-impl Drop for Waiter {
+impl Drop for WaitThread {
     fn drop(&mut self) {
         // In a forked child the lock may be that of a thread which is not there.
         if self.generation != process::generation() {
@@ -154,7 +154,7 @@ fn watch(shared: &Shared, device: &Weak<OpenDevice>) {
             // An owner is somebody else's code, too.
             let _ = catch_unwind(AssertUnwindSafe(|| open.reap()));
             reaped = Instant::now();
-            if open.graves.has_owners() {
+            if open.deferred.has_owners() {
                 shared.state.lock().reaping = true;
             }
         }
@@ -176,7 +176,7 @@ fn observe(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
     for timeline in pending {
         if !seen.iter().any(|known| Arc::ptr_eq(known, timeline)) {
             seen.push(timeline);
-            if timeline.observe().is_err() {
+            if timeline.poll_transitively().is_err() {
                 broken.push(timeline);
             }
         }
@@ -187,7 +187,7 @@ fn observe(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
 /// Wakes whoever waits for a settled ticket, or on a queue that answers with errors: its future asks for them itself.
 fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
     let over = |waiting: &Waiting| {
-        waiting.timeline.settled(waiting.ticket).is_some()
+        waiting.timeline.status(waiting.ticket).is_some()
             || broken.iter().any(|known| Arc::ptr_eq(known, &waiting.timeline))
     };
     let mut state = shared.state.lock();

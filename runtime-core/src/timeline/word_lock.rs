@@ -5,15 +5,15 @@
 
 use parking_lot::lock_api::{GuardNoSend, Mutex, RawMutex};
 
-/// Protects a value by a [`RawBrief`].
-pub(crate) type Brief<T> = Mutex<RawBrief, T>;
+/// Protects a value by a [`RawWordLock`].
+pub(crate) type WordLock<T> = Mutex<RawWordLock, T>;
 
 /// The lock alone.
 #[repr(align(8))]
-pub(crate) struct RawBrief(parking_lot::RawMutex);
+pub(crate) struct RawWordLock(parking_lot::RawMutex);
 
 // SAFETY: it is parking_lot's lock, and nothing else.
-unsafe impl RawMutex for RawBrief {
+unsafe impl RawMutex for RawWordLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait wants a constant")]
     const INIT: Self = Self(parking_lot::RawMutex::INIT);
     type GuardMarker = GuardNoSend;

@@ -10,7 +10,7 @@ use super::{
     MAJOR_VERSION, MINOR_VERSION, dl_device, is_handle, is_host,
 };
 use crate::timeline::hazards::HOST;
-use crate::timeline::host_access::with_exclusive;
+use crate::timeline::host_access::with_host_access;
 use crate::{Access, Error, ErrorKind, Result, Tensor};
 
 /// A tensor on its way to another library: nothing is in flight on it. Dropping it gives it up.
@@ -49,7 +49,7 @@ impl Tensor {
         }
         // The consumer may write, unless the content is final.
         let access = if buffer.is_frozen() { Access::Read } else { Access::ReadWrite };
-        with_exclusive(&buffer.device, &buffer.hazards, (access, HOST), |hazards| {
+        with_host_access(&buffer.device, &buffer.hazards, (access, HOST), |hazards| {
             hazards.check_unmapped(access)
         })?;
         Ok(lent)

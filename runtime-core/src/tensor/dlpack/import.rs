@@ -14,7 +14,7 @@ use crate::device::common_runtime::CommonRuntime;
 use crate::memory::buffer::Buffer;
 use crate::model::placement::Placement;
 use crate::tensor::layout::{Layout, checked_bytes};
-use crate::timeline::deferred_free::Owner;
+use crate::timeline::deferred_free::ExternalOwner;
 use crate::timeline::open_device::OpenDevice;
 use crate::{DType, DeviceKind, Error, ErrorKind, Result, Tensor};
 
@@ -154,7 +154,7 @@ unsafe fn take_over<M: Deletable + 'static>(
     let memory = unsafe { Memory::describe(device, tensor) }?;
     // SAFETY: the caller's promise.
     let buffer = unsafe { memory.wrap(device) }?;
-    let owner = Owner::new(std::mem::ManuallyDrop::into_inner(managed));
+    let owner = ExternalOwner::new(std::mem::ManuallyDrop::into_inner(managed));
     Ok(Tensor::adopt(buffer.owned_by(owner, read_only), memory.dtype, memory.layout))
 }
 

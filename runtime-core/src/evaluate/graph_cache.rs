@@ -7,7 +7,7 @@ const NODES: u64 = 1024;
 
 /// Graphs of one kernel's calls, kept from window to window.
 #[derive(Debug, Default)]
-pub(crate) struct Replays(Vec<(u64, ExecutableGraph)>);
+pub(crate) struct GraphCache(Vec<(u64, ExecutableGraph)>);
 
 /// What is recorded.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub(crate) struct Call<'a> {
     pub(crate) args: &'a [Arg<'a>],
 }
 
-impl Replays {
+impl GraphCache {
     /// Makes the graphs that `number` calls need; says how many calls their first replays, which are not timed, made.
     ///
     /// # Errors
