@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, QueueOptions, Result, Runtime, Tensor};
+use runtime_core::{Arg, CodeFormat, Geometry, ModuleSource, QueueOptions, Result, Runtime};
 
 const CODE: &str = "
 void axpy(float a, const float *x, const float *y, float *z, long n) {
@@ -12,8 +12,8 @@ void axpy(float a, const float *x, const float *y, float *z, long n) {
 
 fn main() -> Result<()> {
     let device = Runtime::new().open("host")?;
-    let x = Tensor::from_slice(&*device, &[4], &[1.0f32, 2.0, 3.0, 4.0])?;
-    let y = Tensor::from_slice(&*device, &[4], &[10.0f32, 20.0, 30.0, 40.0])?;
+    let x = device.tensor([4], &[1.0f32, 2.0, 3.0, 4.0])?;
+    let y = device.tensor([4], &[10.0f32, 20.0, 30.0, 40.0])?;
     let z = device.allocate(x.dtype(), &[4], &Default::default())?; // its content is undefined
 
     // SAFETY: `axpy` reads n elements of x and y and writes n of z, as the launch below says.

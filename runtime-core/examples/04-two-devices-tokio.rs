@@ -12,7 +12,7 @@ void slow_twice(float *x, long n) { usleep(200000); for (long i = 0; i < n; i++)
 fn prepare(device: &dyn CommonRuntime, format: &str, code: &str) -> Result<(Module, Queue, Tensor)> {
     // SAFETY: the kernels keep to the tensors that they are launched with, as the launches below say.
     let module = device.load(&unsafe { ModuleSource::native(format, code) })?;
-    Ok((module, device.open_queue(&Default::default())?, Tensor::from_slice(device, &[1], &[3.0f32])?))
+    Ok((module, device.open_queue(&Default::default())?, device.tensor([1], &[3.0f32])?))
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Arg, Cost, Evaluation, Geometry, HostArray, ModuleSource, Result, Runtime, Tensor};
+use runtime_core::{Arg, Cost, Evaluation, Geometry, HostArray, ModuleSource, Result, Runtime};
 
 const CODE: &str = "
 void squares(const float *x, float *y, long n) { for (long i = 0; i < n; i++) y[i] = x[i] * x[i]; }";
@@ -16,8 +16,8 @@ async fn main() -> Result<()> {
     let kernel = device.load(&unsafe { ModuleSource::native("c", CODE) })?.kernel("squares")?;
     let input: Vec<f32> = (0..N).map(|i| i as f32 * 0.001).collect();
     let right: Vec<f32> = input.iter().map(|x| x * x).collect();
-    let x = Tensor::from_slice(&*device, &[N], &input)?;
-    let y = Tensor::from_slice(&*device, &[N], &vec![0.0f32; N])?;
+    let x = device.tensor([N], &input)?;
+    let y = device.tensor([N], &vec![0.0f32; N])?;
 
     let args = [Arg::read(&x), Arg::write(&y), Arg::scalar(N as i64)];
     let mut question = Evaluation::new(&kernel, Geometry::single(), args.map(Into::into).to_vec());

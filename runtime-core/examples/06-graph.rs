@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Result, Runtime, Tensor};
+use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Result, Runtime};
 
 const CODE: &str = "
 void scale(float *x, float factor, long n) { for (long i = 0; i < n; i++) x[i] *= factor; }
@@ -14,14 +14,14 @@ fn main() -> Result<()> {
     // SAFETY: both functions keep to n elements, and the launches below say what they read and write.
     let module = device.load(&unsafe { ModuleSource::native("c", CODE) })?;
     let (scale, add, plain) = (module.kernel("scale")?, module.kernel("add")?, Geometry::single());
-    let x = Tensor::from_slice(&*device, &[2], &[1.0f32, 10.0])?;
-    let sum = Tensor::from_slice(&*device, &[2], &[0.0f32, 0.0])?;
+    let x = device.tensor([2], &[1.0f32, 10.0])?;
+    let sum = device.tensor([2], &[0.0f32, 0.0])?;
     let (n, queue) = (Arg::scalar(2i64), device.open_queue(&QueueOptions::default())?);
 
-    queue.begin_recording()?;
-    queue.launch(&scale, &plain, &[Arg::read_write(&x), Arg::scalar(2.0f32), n])?;
-    queue.launch(&add, &plain, &[Arg::read(&x), Arg::read_write(&sum), n])?;
-    let graph = queue.end_recording()?;
+    let graph = queue.record(|recorder| {
+        recorder.launch(&scale, &plain, &[Arg::read_write(&x), Arg::scalar(2.0f32), n])?;
+        recorder.launch(&add, &plain, &[Arg::read(&x), Arg::read_write(&sum), n])
+    })?;
     assert_eq!(graph.dependencies(1), Some(&[0][..])); // `add` reads what `scale` writes
     assert_eq!(x.to_vec::<f32>()?, [1.0, 10.0]); // nothing has run yet
 

@@ -1,6 +1,6 @@
 //! Data from and to `.npy` files, and views: other shapes of the same memory.
 
-use runtime_core::{HostArray, Placement, QueueOptions, Result, Runtime, Tensor};
+use runtime_core::{HostArray, Placement, QueueOptions, Result, Runtime};
 
 fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -9,7 +9,7 @@ fn main() -> Result<()> {
 
     let device = Runtime::new().open("host")?;
     let matrix =
-        Tensor::from_array(&*device, &HostArray::load_npy(&input)?, &Placement::default().aligned(4096))?;
+        device.tensor_from_array(&HostArray::load_npy(&input)?, &Placement::default().aligned(4096))?;
     assert_eq!((matrix.shape(), matrix.strides()), (&[2, 3][..], &[3, 1][..]));
 
     let transposed = matrix.permute(&[1, 0])?;

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Arg, Geometry, ModuleSource, Options, QueueOptions, Result, Runtime, Tensor};
+use runtime_core::{Arg, Geometry, ModuleSource, Options, QueueOptions, Result, Runtime};
 
 fn main() -> Result<()> {
     let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
@@ -26,8 +26,8 @@ fn main() -> Result<()> {
     // SAFETY: `add_f32` reads a and b and writes sum, which have as many elements.
     let source = unsafe { ModuleSource::native("null", "plus = add_f32") };
     let plus = device.load(&source)?.kernel("plus")?;
-    let a = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?;
-    let b = Tensor::from_slice(&*device, &[2], &[10.0f32, 20.0])?;
+    let a = device.tensor([2], &[1.0f32, 2.0])?;
+    let b = device.tensor([2], &[10.0f32, 20.0])?;
     let sum = device.allocate(a.dtype(), &[2], &Default::default())?;
     let queue = device.open_queue(&QueueOptions::default())?;
     queue.call(&plus, &Geometry::single(), &[Arg::read(&a), Arg::read(&b), Arg::write(&sum)])?; // launch and wait

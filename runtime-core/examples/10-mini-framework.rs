@@ -75,8 +75,8 @@ struct Layer {
 impl Layer {
     fn new(device: &dyn CommonRuntime, [outputs, inputs]: [usize; 2], values: &[f32]) -> Result<Self> {
         let (weights, bias) = values.split_at(outputs * inputs);
-        let weights = Tensor::from_slice(device, &[outputs, inputs], weights)?;
-        let bias = Tensor::from_slice(device, &[outputs], bias)?;
+        let weights = device.tensor([outputs, inputs], weights)?;
+        let bias = device.tensor([outputs], bias)?;
         weights.freeze().and_then(|()| bias.freeze())?; // final: launches read them without bookkeeping
         Ok(Self { weights, bias })
     }
@@ -91,7 +91,7 @@ const OUTPUTS: usize = 3;
 fn forward(engine: &Engine, x: &[f32], hidden: &[f32], output: &[f32]) -> Result<Vec<f32>> {
     let hidden = Layer::new(&*engine.device, [HIDDEN, INPUTS], hidden)?;
     let output = Layer::new(&*engine.device, [OUTPUTS, HIDDEN], output)?;
-    let x = Tensor::from_slice(&*engine.device, &[ROWS, INPUTS], x)?;
+    let x = engine.device.tensor([ROWS, INPUTS], x)?;
     engine.linear(&engine.relu(engine.linear(&x, &hidden)?)?, &output)?.to_vec()
 }
 

@@ -18,8 +18,8 @@
 //! let device = runtime.open("null:0")?; // "host:0", "cuda:1", …
 //!
 //! // Tensors, in the device's default memory.
-//! let x = Tensor::from_slice(&*device, &[3], &[1.0f32, 2.0, 3.0])?;
-//! let y = Tensor::from_slice(&*device, &[3], &[10.0f32, 20.0, 30.0])?;
+//! let x = device.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
+//! let y = device.tensor(&[3], &[10.0f32, 20.0, 30.0])?;
 //!
 //! // Code. Native code is unsafe to make, since only its author knows what it touches.
 //! // SAFETY: `saxpy_f32` reads all of x, and reads and writes all of y, as the launch below says.
@@ -135,7 +135,7 @@
 //! # let open_queue = || device.open_queue(&QueueOptions::default());
 //! # let plain = Geometry::single();
 //! let (broken, healthy) = (open_queue()?, open_queue()?);
-//! let x = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?;
+//! let x = device.tensor(&[2], &[1.0f32, 2.0])?;
 //! let event = broken.launch(&fail, &plain, &[Arg::write(&x)])?; // submitted; it fails on the device
 //! assert_eq!(event.wait().unwrap_err().kind(), ErrorKind::Failed);
 //! assert_eq!(x.to_vec::<f32>().unwrap_err().kind(), ErrorKind::Failed); // it would have been the result
@@ -146,8 +146,8 @@
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! **Graphs.** Between [`Queue::begin_recording`] and [`Queue::end_recording`] submissions are noted, not run.
-//! [`Queue::replay`] submits them all: as one thing where the device has graphs, one by one elsewhere.
+//! **Graphs.** [`Queue::record`] notes work instead of running it, and [`Queue::replay`] submits all of it: at once where the
+//! device has graphs, node by node elsewhere.
 //!
 //! # Tensors and placement
 //!
@@ -174,7 +174,7 @@
 //!
 //! [`ModuleSource::native`] is `unsafe`: the caller vouches that the code keeps to the memory of its arguments and to the
 //! access that the launch states, which core trusts when it orders work. So are [`Host::import`] and
-//! [`Tensor::from_dlpack`], which trust a pointer, [`Queue::launch_untracked`], and whatever brings in code that core then
+//! [`import_dlpack`](CommonRuntime#method.import_dlpack), which trust a pointer, [`Queue::launch_untracked`], and whatever brings in code that core then
 //! calls or loads: [`RuntimeBuilder::library`] and [`RuntimeBuilder::directory`], and to implement
 //! [`Backend`](backend::Backend) or [`Lowering`]. Everything else is safe: number, kind,
 //! element type, device and geometry of a launch are checked as far as the code tells them, before anything is submitted.
@@ -271,9 +271,12 @@ pub use device::accelerator::AcceleratorDevice;
 pub use device::common_runtime::CommonRuntime;
 pub use device::embedded::EmbeddedDevice;
 pub use device::host::Host;
+pub use device::tensors::Device;
 pub use error::{Error, ErrorKind, Result};
 pub use evaluate::*;
-pub use graph::{ExecutableGraph, Graph};
+pub use graph::Graph;
+pub use graph::executable::ExecutableGraph;
+pub use graph::recorder::Recorder;
 pub use model::access::{Access, ArgKind};
 pub use model::code_format::CodeFormat;
 pub use model::device_info::{

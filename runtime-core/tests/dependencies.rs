@@ -58,7 +58,7 @@ impl Scene {
     }
 
     fn tensor(&self) -> Tensor {
-        Tensor::from_slice(&*self.device, &[1], &[1f32]).unwrap()
+        self.device.tensor([1], &[1f32]).unwrap()
     }
 }
 

@@ -27,7 +27,7 @@ fn kernel(device: &dyn CommonRuntime, name: &str) -> Kernel {
 }
 
 fn ones(device: &dyn CommonRuntime) -> Tensor {
-    Tensor::from_slice(device, &[4], &[1f32; 4]).unwrap()
+    device.tensor([4], &[1f32; 4]).unwrap()
 }
 
 fn expect(values: [f32; 4]) -> HostArray {
@@ -79,7 +79,7 @@ fn a_cold_evaluation_validates_afterwards_from_the_first_contents() {
 fn nothing_runs_before_the_first_cold_sample() {
     let device = device();
     let counters = kernel(&*device, "counters");
-    let out = Tensor::from_slice(&*device, &[1], &[0u64]).unwrap();
+    let out = device.tensor([1], &[0u64]).unwrap();
     for (warmup, validated_as) in [(0, 4u64), (1, 1)] {
         let mut evaluation = short(&counters, vec![Arg::write(&out).into()]);
         (evaluation.timing.number, evaluation.timing.warmup) = (Some(1), Warmup::Calls(warmup));
@@ -188,7 +188,7 @@ fn a_replayed_batch_sees_every_call() {
 fn the_calls_that_are_reported_are_the_calls_that_were_made() {
     let device = device();
     let counters = kernel(&*device, "counters");
-    let out = Tensor::from_slice(&*device, &[1], &[0u64]).unwrap();
+    let out = device.tensor([1], &[0u64]).unwrap();
     for (number, clock) in
         [(Some(2), Clock::DeviceBatch), (None, Clock::HostWall), (Some(600), Clock::DeviceKernel)]
     {

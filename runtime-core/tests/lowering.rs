@@ -90,8 +90,8 @@ fn loading_portable_code_is_the_same_call() {
     let kernel = module.kernel("main").unwrap();
     assert_eq!((kernel.name(), kernel.info().group_size), ("main", Some([1; 3])));
 
-    let x = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0]).unwrap();
-    let y = Tensor::from_slice(&*device, &[2], &[10.0f32, 20.0]).unwrap();
+    let x = device.tensor([2], &[1.0f32, 2.0]).unwrap();
+    let y = device.tensor([2], &[10.0f32, 20.0]).unwrap();
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
     let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(2.0f32)];
     queue.call(&kernel, &Geometry::single(), &args).unwrap();
@@ -107,7 +107,7 @@ fn what_portable_code_asks_of_a_launch_is_checked() {
     let device = runtime().open("null").unwrap();
     let kernel = device.load(&ModuleSource::wgsl("main saxpy_f32")).unwrap().kernel("main").unwrap();
     let queue = device.open_queue(&QueueOptions::default()).unwrap();
-    let all = Tensor::from_slice(&*device, &[8], &[1.0f32; 8]).unwrap();
+    let all = device.tensor([8], &[1.0f32; 8]).unwrap();
     let refusal = |x: &Tensor, y: &Tensor| {
         let args = [Arg::read(x), Arg::read_write(y), Arg::scalar(2.0f32)];
         queue.launch(&kernel, &Geometry::single(), &args).err().map(|error| error.to_string())

@@ -200,11 +200,13 @@ fn a_refused_recording_leaves_the_order_as_it_was() {
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let (x, frozen) = (tensor(&device, "device"), tensor(&device, "device"));
     frozen.freeze().unwrap();
-    queue.begin_recording().unwrap();
-    queue.launch(&noop, &Geometry::single(), &[Arg::write(&x)]).unwrap();
-    queue.launch(&noop, &Geometry::single(), &[Arg::write(&x), Arg::write(&frozen)]).unwrap_err();
-    queue.launch(&noop, &Geometry::single(), &[Arg::read(&x)]).unwrap();
-    assert_eq!(queue.end_recording().unwrap().dependencies(1), Some(&[0][..]));
+    let one = Geometry::single();
+    let recorded = queue.record(|recorder| {
+        recorder.launch(&noop, &one, &[Arg::write(&x)])?;
+        recorder.launch(&noop, &one, &[Arg::write(&x), Arg::write(&frozen)]).unwrap_err();
+        recorder.launch(&noop, &one, &[Arg::read(&x)])
+    });
+    assert_eq!(recorded.unwrap().dependencies(1), Some(&[0][..]));
 }
 
 #[test]
@@ -212,25 +214,25 @@ fn a_recorded_copy_keeps_to_its_tensors() {
     let device = runtime().open("null:1").unwrap();
     let (queue, x) = (queue(&device), tensor(&device, "device"));
     let large = device.allocate(DType::F32, &[1000], &Placement::default()).unwrap();
-    queue.begin_recording().unwrap();
     // A thousand elements, all at one place: 4000 bytes from there are not the tensor's.
     let repeated = x.view(&[1000], &[0], 3).unwrap();
-    assert_eq!(queue.copy(&large, &repeated).unwrap_err().kind(), ErrorKind::Unsupported);
     let (low, high) = (x.slice(0, 0..3).unwrap(), x.slice(0, 1..4).unwrap());
-    assert_eq!(queue.copy(&low, &high).unwrap_err().kind(), ErrorKind::Unsupported);
-    queue.copy(&x.slice(0, 0..2).unwrap(), &x.slice(0, 2..4).unwrap()).unwrap();
-    assert_eq!(queue.end_recording().unwrap().len(), 1);
+    let recorded = queue.record(|recorder| {
+        assert_eq!(recorder.copy(&large, &repeated).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(recorder.copy(&low, &high).unwrap_err().kind(), ErrorKind::Unsupported);
+        recorder.copy(&x.slice(0, 0..2)?, &x.slice(0, 2..4)?)
+    });
+    assert_eq!(recorded.unwrap().len(), 1);
 }
 
 #[test]
 fn a_replay_without_native_graphs_marks_nothing_that_nobody_holds() {
     let device = open(&Options::new());
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
-    queue.begin_recording().unwrap();
-    for _ in 0..5 {
-        queue.launch(&noop, &Geometry::single(), &[]).unwrap();
-    }
-    let graph = queue.instantiate(&queue.end_recording().unwrap()).unwrap();
+    let recorded = queue.record(|recorder| {
+        (0..5).try_for_each(|_| recorder.launch(&noop, &Geometry::single(), &[]).map(drop))
+    });
+    let graph = queue.instantiate(&recorded.unwrap()).unwrap();
     drop(queue.replay(&graph).unwrap());
     let counts = device.allocate(DType::U64, &[2], &Placement::default()).unwrap();
     queue.launch(&kernel(&device, "counters"), &Geometry::single(), &[Arg::write(&counts)]).unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use runtime_core::{
-    CommonRuntime, DType, ErrorKind, HostArray, Placement, Runtime, Safetensors, StoredTensor, Tensor,
+    CommonRuntime, DType, ErrorKind, HostArray, Placement, Runtime, Safetensors, StoredTensor,
 };
 use tempfile::TempDir;
 
@@ -39,19 +39,19 @@ fn a_file_tells_what_is_in_it_and_gives_it() {
     let device = device();
     // Memory that the program cannot reach, and memory that it can.
     for space in ["device", "pinned"] {
-        let loaded = file.load_all(&*device, &Placement::space(space)).unwrap();
+        let loaded = device.load_tensors(&file, &Placement::space(space)).unwrap();
         assert_eq!(loaded.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(loaded[0].1.to_vec::<u8>().unwrap(), [1, 2, 3, 4]);
         assert_eq!(loaded[1].1.to_vec::<f32>().unwrap(), [1.0, 2.0]);
         assert_eq!((loaded[1].1.space(), loaded[1].1.is_frozen()), (space, false));
     }
-    let error = file.load("c", &*device, &Placement::default()).unwrap_err();
+    let error = device.load_tensor(&file, "c", &Placement::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(
         error.to_string().contains("model.safetensors: c: ") && error.to_string().contains("a, b"),
         "{error}"
     );
-    let error = file.load("a", &*device, &Placement::space("attic")).unwrap_err();
+    let error = device.load_tensor(&file, "a", &Placement::space("attic")).unwrap_err();
     assert!(error.to_string().contains("memory space \"attic\""), "{error}");
 }
 
@@ -65,7 +65,7 @@ fn every_element_type_goes_out_and_comes_back() {
         .map(|dtype| {
             let bytes: Vec<_> = (0..6 * dtype.bytes()).map(|i| u8::try_from(i % 2).unwrap()).collect();
             let array = HostArray::from_bytes(dtype, &[2, 3], &bytes).unwrap();
-            (dtype.to_string(), Tensor::from_array(&*device, &array, &Placement::default()).unwrap())
+            (dtype.to_string(), device.tensor_from_array(&array, &Placement::default()).unwrap())
         })
         .collect();
     let named: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
@@ -73,7 +73,7 @@ fn every_element_type_goes_out_and_comes_back() {
     let file = Safetensors::open(&path).unwrap();
     assert_eq!(file.names().len(), 16);
     for (name, tensor) in &tensors {
-        let again = file.load(name, &*device, &Placement::default()).unwrap();
+        let again = device.load_tensor(&file, name, &Placement::default()).unwrap();
         assert_eq!(again.to_array().unwrap(), tensor.to_array().unwrap(), "{name}");
     }
     let complex = device.allocate(DType::COMPLEX128, &[1], &Placement::default()).unwrap();
@@ -86,14 +86,14 @@ fn views_scalars_and_nothing_are_saved_too() {
     let device = device();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("views.safetensors");
-    let matrix = Tensor::from_slice(&*device, &[2, 3], &[0i32, 1, 2, 3, 4, 5]).unwrap();
+    let matrix = device.tensor([2, 3], &[0i32, 1, 2, 3, 4, 5]).unwrap();
     let transposed = matrix.permute(&[1, 0]).unwrap();
     let row = matrix.slice(0, 1..2).unwrap();
-    let scalar = Tensor::from_slice(&*device, &[], &[7i64]).unwrap();
+    let scalar = device.tensor([], &[7i64]).unwrap();
     let nothing = device.allocate(DType::F32, &[3, 0], &Placement::default()).unwrap();
     Safetensors::save(&path, &[("t", &transposed), ("r", &row), ("s", &scalar), ("n", &nothing)]).unwrap();
     let file = Safetensors::open(&path).unwrap();
-    let load = |name| file.load(name, &*device, &Placement::default()).unwrap();
+    let load = |name| device.load_tensor(&file, name, &Placement::default()).unwrap();
     assert_eq!(load("t").to_vec::<i32>().unwrap(), [0, 3, 1, 4, 2, 5]);
     assert_eq!(load("r").to_vec::<i32>().unwrap(), [3, 4, 5]);
     assert_eq!((load("s").shape(), load("s").to_vec::<i64>().unwrap()), (&[][..], vec![7]));
@@ -113,11 +113,11 @@ fn more_than_a_piece_arrives_whole() {
     let path = folder.path().join("large.safetensors");
     // Two pieces and a bit; an odd number of elements that do not divide a page.
     let data: Vec<u64> = (0..(2 << 20) + 12_345).map(|i| i * 0x9e37_79b9).collect();
-    let tensor = Tensor::from_slice(&*device, &[data.len()], &data).unwrap();
-    let small = Tensor::from_slice(&*device, &[3], &[1u8, 2, 3]).unwrap();
+    let tensor = device.tensor([data.len()], &data).unwrap();
+    let small = device.tensor([3], &[1u8, 2, 3]).unwrap();
     Safetensors::save(&path, &[("small", &small), ("large", &tensor)]).unwrap();
     let file = Safetensors::open(&path).unwrap();
-    let loaded = file.load_all(&*device, &Placement::default()).unwrap();
+    let loaded = device.load_tensors(&file, &Placement::default()).unwrap();
     assert_eq!(loaded[0].0, "large");
     assert!(loaded[0].1.to_vec::<u64>().unwrap() == data);
     assert_eq!(loaded[1].1.to_vec::<u8>().unwrap(), [1, 2, 3]);
@@ -194,9 +194,9 @@ fn a_file_that_shrinks_is_an_error() {
     std::fs::File::options().write(true).open(&path).unwrap().set_len(bytes - 1).unwrap();
     let device = device();
     for space in ["device", "pinned"] {
-        let error = file.load("b", &*device, &Placement::space(space)).unwrap_err();
+        let error = device.load_tensor(&file, "b", &Placement::space(space)).unwrap_err();
         assert!(error.kind() == ErrorKind::Io && error.message().contains("shortened"), "{error}");
-        assert!(file.load("a", &*device, &Placement::space(space)).is_ok());
+        assert!(device.load_tensor(&file, "a", &Placement::space(space)).is_ok());
     }
 }
 
@@ -207,8 +207,8 @@ fn elements_of_less_than_a_byte_are_listed_but_not_loaded() {
     let (file, device) = (Safetensors::open(&path).unwrap(), device());
     assert_eq!(file.names(), ["a", "b"]);
     assert_eq!(file.info("a").unwrap_err().kind(), ErrorKind::Unsupported);
-    assert!(file.load_all(&*device, &Placement::default()).is_err());
-    assert_eq!(file.load("b", &*device, &Placement::default()).unwrap().to_vec::<u8>().unwrap(), [9]);
+    assert!(device.load_tensors(&file, &Placement::default()).is_err());
+    assert_eq!(device.load_tensor(&file, "b", &Placement::default()).unwrap().to_vec::<u8>().unwrap(), [9]);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn no_changed_byte_does_harm() {
         // Whatever it is now: an error, or tensors of the sizes that it states.
         if let Ok(file) = Safetensors::open(&path) {
             for name in file.names() {
-                if let Ok(tensor) = file.load(&name, &*device, &Placement::default()) {
+                if let Ok(tensor) = device.load_tensor(&file, &name, &Placement::default()) {
                     assert_eq!(tensor.bytes(), file.info(&name).unwrap().bytes);
                 }
             }

@@ -305,7 +305,7 @@ fn a_program_goes_on_with_another_opening_of_the_device() {
     let (completed, _) = polled(9, 0);
     assert_eq!(completed.unwrap_err().kind(), ErrorKind::DeviceLost);
     let device = open(backend(|_| {}));
-    let x = runtime_core::Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0]).unwrap();
+    let x = device.tensor([2], &[1.0f32, 2.0]).unwrap();
     // SAFETY: null's builtins check their arguments.
     let module = device.load(&unsafe { ModuleSource::native("null", "scale_f32") }).unwrap();
     let args = [Arg::read_write(&x), Arg::scalar(2.0f32)];

@@ -98,11 +98,10 @@ fn in_a_graph(device: &Device) -> Result<()> {
     let counts = Tensor::from_slice(&**device, &[2], &[0_u32; 2])?;
     let parts =
         |from: usize| -> Result<_> { Ok((x.slice(0, from..from + COUNT)?, y.slice(0, 3..3 + COUNT)?)) };
-    queue.begin_recording()?;
     let (part_x, part_y) = parts(1)?;
     let args = [Arg::read(&part_x), Arg::read_write(&part_y), Arg::write(&counts), Arg::scalar(1.0_f32)];
-    queue.launch(&add, &Geometry::cover(100, 32), &args)?;
-    let mut graph = queue.instantiate(&queue.end_recording()?)?;
+    let recorded = queue.record(|recorder| recorder.launch(&add, &Geometry::cover(100, 32), &args))?;
+    let mut graph = queue.instantiate(&recorded)?;
     let mut expected = data.clone();
     for from in [1, 5, 4, 7] {
         let (part_x, part_y) = parts(from)?;

@@ -119,6 +119,30 @@ impl Kernel {
         self.lowered().filter(|lowered| lowered.reports_on.is_some())
     }
 
+    /// Checks what can be checked of a launch without looking at where its tensors are.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another device, a wrong signature, or a geometry beyond the device's limits.
+    #[inline]
+    pub(crate) fn check_launch(
+        &self,
+        device: &Arc<OpenDevice>,
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+    ) -> Result<()> {
+        if !Arc::ptr_eq(self.device(), device) {
+            return Err(self.loaded_elsewhere(device));
+        }
+        self.check_signature(args)?;
+        self.check_geometry(geometry)
+    }
+
+    #[cold]
+    fn loaded_elsewhere(&self, device: &OpenDevice) -> Error {
+        let (name, own, other) = (self.name(), &self.device().name, &device.name);
+        Error::invalid(format!("kernel \"{name}\" was loaded on {own}, the queue is on {other}"))
+    }
+
     /// Checks the arguments of a launch, before anything is submitted.
     ///
     /// # Errors

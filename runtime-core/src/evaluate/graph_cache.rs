@@ -62,13 +62,10 @@ fn sizes(number: u64) -> impl Iterator<Item = u64> {
 }
 
 fn record(call: Call<'_>, nodes: u64) -> Result<ExecutableGraph> {
-    call.queue.begin_recording()?;
-    let recorded =
-        (0..nodes).try_for_each(|_| call.queue.launch(call.kernel, call.geometry, call.args).map(drop));
-    // The recording ends even when a launch was refused: the queue goes on.
-    let graph = call.queue.end_recording()?;
-    recorded?;
-    call.queue.instantiate(&graph)
+    let Call { queue, kernel, geometry, args } = call;
+    let graph = queue
+        .record(|recorder| (0..nodes).try_for_each(|_| recorder.launch(kernel, geometry, args).map(drop)))?;
+    queue.instantiate(&graph)
 }
 
 #[cfg(test)]

@@ -43,8 +43,8 @@ use crate::{DeviceInfo, Error, Geometry, HostArray, Kernel, Queue, QueueOptions,
 /// # tokio.block_on(async {
 /// use runtime_core::{Arg, Evaluation, Geometry, HostArray, Tensor};
 ///
-/// let x = Tensor::from_slice(&*device, &[3], &[1f32, 2.0, 3.0])?;
-/// let y = Tensor::from_slice(&*device, &[3], &[0f32; 3])?;
+/// let x = device.tensor(&[3], &[1f32, 2.0, 3.0])?;
+/// let y = device.tensor(&[3], &[0f32; 3])?;
 /// let args = [Arg::read(&x), Arg::read(&x), Arg::write(&y)]; // y = x + x
 /// let mut evaluation = Evaluation::new(&add, Geometry::single(), args.map(Into::into).to_vec());
 /// evaluation.reference = vec![(2, HostArray::from_slice(&[3], &[2f32, 4.0, 6.0])?)]; // what argument 2 should hold

@@ -13,7 +13,7 @@ use crate::{CodeFormat, DeviceInfo, OptionSpec, Options, Param, Result};
 ///
 /// # Safety
 /// Portable code is safe to load and to launch, whoever wrote it; an implementation vouches for what it makes of it.
-/// Whatever [`ModuleSource`] safe code can make, the lowered code touches no memory but that of the arguments of its
+/// Whatever [`ModuleSource`](crate::ModuleSource) safe code can make, the lowered code touches no memory but that of the arguments of its
 /// launch, with the access that its [`LoweredKernel`] states, and does not harm the process.
 #[allow(unsafe_code, reason = "decides what native code runs")]
 pub unsafe trait Lowering: fmt::Debug + Send + Sync {
@@ -21,14 +21,14 @@ pub unsafe trait Lowering: fmt::Debug + Send + Sync {
     fn format(&self) -> CodeFormat;
 
     /// The load options that it understands. Others, which only trusted code may have
-    /// ([`ModuleSource::unchecked`]), go to the backend with the lowered code.
+    /// ([`ModuleSource::unchecked`](crate::ModuleSource::unchecked)), go to the backend with the lowered code.
     fn options(&self) -> Vec<OptionSpec>;
 
     /// The format, of those that the device accepts, that it would lower to; `None` if it can make none of them.
     fn target(&self, device: &DeviceInfo) -> Option<CodeFormat>;
 
     /// Lowers code for a device that it has a target for. The code that it makes touches no memory but that of the
-    /// arguments, whatever they are, unless the option `unchecked` of [`ModuleSource::unchecked`] is set.
+    /// arguments, whatever they are, unless the option `unchecked` of [`ModuleSource::unchecked`](crate::ModuleSource::unchecked) is set.
     ///
     /// # Errors
     /// `CompileFailed` with the compiler's own words; `Unsupported` for what the device cannot do.

@@ -3,7 +3,6 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::abi::{self, Handle, Place, QueueCalls, Status};
 use crate::memory::blocking_copy::{PATTERN_BYTES, raw_rows};
@@ -12,11 +11,53 @@ use crate::model::pitched::Rows;
 use crate::queue::submit::{AccessSet, SubmitFlags, Submitted};
 use crate::tensor::pieces::Pieces;
 use crate::timeline::event::Event;
+use crate::timeline::open_device::OpenDevice;
 use crate::{Access, DeviceKind, Error, ErrorKind, Placement, Queue, Result, Tensor};
 
 /// Whether two contiguous tensors of one size and one buffer share bytes.
-fn overlap(a: &Tensor, b: &Tensor) -> bool {
+pub(crate) fn overlap(a: &Tensor, b: &Tensor) -> bool {
     a.byte_offset().abs_diff(b.byte_offset()) < a.bytes()
+}
+
+/// Refuses a copy between tensors of different types, shapes or runtimes.
+pub(crate) fn check_copy(destination: &Tensor, source: &Tensor) -> Result<()> {
+    if destination.dtype() != source.dtype() || destination.shape() != source.shape() {
+        return Err(Error::invalid(format!(
+            "destination is {destination:?}, source is {source:?}: types and shapes must be equal"
+        )));
+    }
+    if !Arc::ptr_eq(&destination.device().queues, &source.device().queues) {
+        return Err(Error::invalid("the tensors belong to two different Runtimes"));
+    }
+    destination.device().check()?;
+    source.device().check()
+}
+
+/// Refuses a fill that no device does.
+pub(crate) fn check_fill(tensor: &Tensor, pattern: &[u8]) -> Result<()> {
+    if !PATTERN_BYTES.contains(&pattern.len()) || !tensor.bytes().is_multiple_of(pattern.len()) {
+        let message = format!(
+            "a pattern of {} bytes for a tensor of {}; 1, 2, 4, 8 or 16 that divide it",
+            pattern.len(),
+            tensor.bytes()
+        );
+        return Err(Error::invalid(message));
+    }
+    if !tensor.is_contiguous() {
+        return Err(Error::unsupported("a tensor with gaps is not filled on the device; use Tensor::fill"));
+    }
+    Ok(())
+}
+
+/// Refuses a tensor of another device.
+pub(crate) fn check_placed_on(device: &Arc<OpenDevice>, tensor: &Tensor) -> Result<()> {
+    if Arc::ptr_eq(tensor.device(), device) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the tensor is on {}; use a queue of that device, or copy",
+        tensor.device_id()
+    )))
 }
 
 /// The rows of both, if their elements lie in equally many of one length.
@@ -79,8 +120,8 @@ impl Queue {
             .try_for_each(|(buffer, access)| uses.add(buffer, *access))
             .map_err(|error| self.annotate(error, operation))?;
         let flags = SubmitFlags { transfer: true, ..SubmitFlags::default() };
-        let (Submitted::Async(ticket) | Submitted::Inline(ticket)) =
-            self.submit(&uses, flags, call).map_err(|error| self.annotate(error, operation))?;
+        let submitted = self.submit(&uses, flags, call).map_err(|error| self.annotate(error, operation))?;
+        let ticket = submitted.ticket();
         let result = self.timeline.wait(ticket, None);
         if result.is_err() {
             // A failure may be known before the device has let go of the memory.
@@ -90,27 +131,13 @@ impl Queue {
     }
 
     fn check_transfer(&self, tensor: &Tensor, bytes: usize, operation: &str) -> Result<()> {
-        self.refuse_recording(operation)?;
         if bytes != tensor.bytes() {
             return Err(self.annotate(
                 Error::invalid(format!("{bytes} bytes for a tensor of {}", tensor.bytes())),
                 operation,
             ));
         }
-        self.check_own(tensor, operation)
-    }
-
-    fn check_own(&self, tensor: &Tensor, operation: &str) -> Result<()> {
-        if Arc::ptr_eq(tensor.device(), &self.device) {
-            return Ok(());
-        }
-        Err(self.annotate(
-            Error::invalid(format!(
-                "the tensor is on {}; use a queue of that device, or copy",
-                tensor.device_id()
-            )),
-            operation,
-        ))
+        check_placed_on(&self.device, tensor).map_err(|error| self.annotate(error, operation))
     }
 
     /// Copies all elements between two tensors of one type and shape; at least one is on this queue's device.
@@ -127,32 +154,8 @@ impl Queue {
     }
 
     fn copy_named(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
-        if destination.dtype() != source.dtype() || destination.shape() != source.shape() {
-            return Err(Error::invalid(format!(
-                "destination is {destination:?}, source is {source:?}: types and shapes must be equal"
-            )));
-        }
-        if !Arc::ptr_eq(&destination.device().queues, &source.device().queues) {
-            return Err(Error::invalid("the tensors belong to two different Runtimes"));
-        }
-        destination.device().check()?;
-        source.device().check()?;
+        check_copy(destination, source)?;
         let (to, from) = (destination.buffer("copy")?, source.buffer("copy")?);
-        if self.recording.load(Ordering::Relaxed) {
-            self.check_own(destination, "copy").and_then(|()| self.check_own(source, "copy"))?;
-            // A node copies bytes as they lie.
-            if !destination.is_contiguous() || !source.is_contiguous() {
-                return Err(Error::unsupported(
-                    "a copy of a tensor with gaps is not recorded: copy it outside a recording",
-                ));
-            }
-            if Arc::ptr_eq(to, from) && overlap(destination, source) {
-                return Err(Error::unsupported(
-                    "a copy between tensors that overlap is not recorded: copy it outside a recording",
-                ));
-            }
-            return self.record_copy(destination, source).map(|()| Event::recorded(&self.timeline));
-        }
         let dense = destination.is_contiguous() && source.is_contiguous();
         // The seam's copies exclude that both sides overlap.
         let one_buffer = Arc::ptr_eq(to, from);
@@ -267,7 +270,7 @@ impl Queue {
     /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
     /// # let device = runtime.open("null")?;
     /// # let queue = device.open_queue(&QueueOptions::default())?;
-    /// let matrix = Tensor::from_slice(&*device, &[2, 3], &[0i32, 1, 2, 3, 4, 5])?;
+    /// let matrix = device.tensor(&[2, 3], &[0i32, 1, 2, 3, 4, 5])?;
     /// let transposed = queue.contiguous(&matrix.permute(&[1, 0])?)?;
     /// assert_eq!((transposed.shape(), transposed.strides()), (&[3, 2][..], &[2, 1][..]));
     /// assert_eq!(transposed.to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]);
@@ -277,11 +280,10 @@ impl Queue {
     /// # Errors
     /// `OutOfMemory`; `InvalidArgument` for a tensor of another device; the failure of the queue, or of what wrote the tensor.
     pub fn contiguous(&self, tensor: &Tensor) -> Result<Tensor> {
-        self.check_own(tensor, "contiguous")?;
+        check_placed_on(&self.device, tensor).map_err(|error| self.annotate(error, "contiguous"))?;
         if tensor.is_contiguous() {
             return Ok(tensor.clone());
         }
-        self.refuse_recording("contiguous")?;
         let copy = self.allocate(tensor.dtype(), tensor.shape(), &Placement::space(tensor.space()))?;
         drop(self.copy_named(&copy, tensor).map_err(|error| self.annotate(error, "contiguous"))?);
         Ok(copy)
@@ -289,9 +291,7 @@ impl Queue {
 
     fn event_if_supported(&self, submitted: Result<Submitted>) -> Result<Option<Event>> {
         match submitted {
-            Ok(Submitted::Async(ticket) | Submitted::Inline(ticket)) => {
-                Ok(Some(Event::new(&self.timeline, ticket)))
-            }
+            Ok(submitted) => Ok(Some(Event::new(&self.timeline, submitted.ticket()))),
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
             Err(error) => Err(error),
         }
@@ -307,24 +307,9 @@ impl Queue {
     }
 
     fn fill_named(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
-        self.check_own(tensor, "fill")?;
+        check_placed_on(&self.device, tensor).map_err(|error| self.annotate(error, "fill"))?;
+        check_fill(tensor, pattern)?;
         let buffer = tensor.buffer("fill")?;
-        if !PATTERN_BYTES.contains(&pattern.len()) || !tensor.bytes().is_multiple_of(pattern.len()) {
-            let message = format!(
-                "a pattern of {} bytes for a tensor of {}; 1, 2, 4, 8 or 16 that divide it",
-                pattern.len(),
-                tensor.bytes()
-            );
-            return Err(Error::invalid(message));
-        }
-        if !tensor.is_contiguous() {
-            return Err(Error::unsupported(
-                "a tensor with gaps is not filled on the device; use Tensor::fill",
-            ));
-        }
-        if self.recording.load(Ordering::Relaxed) {
-            return self.record_fill(tensor, pattern).map(|()| Event::recorded(&self.timeline));
-        }
         let mut uses = AccessSet::default();
         uses.add(buffer, Access::Write)?;
         let (offset, bytes) = (tensor.byte_offset() as u64, tensor.bytes() as u64);
@@ -336,7 +321,6 @@ impl Queue {
                 (calls.fill)(queue, place, buffer.handle, offset, bytes, pattern.as_ptr(), pattern_bytes)
             }
         })?;
-        let (Submitted::Async(ticket) | Submitted::Inline(ticket)) = submitted;
-        Ok(Event::new(&self.timeline, ticket))
+        Ok(Event::new(&self.timeline, submitted.ticket()))
     }
 }

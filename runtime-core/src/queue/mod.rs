@@ -6,7 +6,6 @@ pub(crate) mod copy;
 pub(crate) mod submit;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
@@ -32,7 +31,7 @@ use crate::{Arg, DType, Error, Geometry, Kernel, LoweredKernel, Placement, Queue
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
 /// # let scale = device.load(&unsafe { ModuleSource::native("null", "scale_f32") })?.kernel("scale_f32")?;
-/// # let x = Tensor::from_slice(&*device, &[2], &[1.0f32, 2.0])?;
+/// # let x = device.tensor(&[2], &[1.0f32, 2.0])?;
 /// let queue = device.open_queue(&QueueOptions::default())?;
 /// let (args, plain) = ([Arg::read_write(&x), Arg::scalar(2.0f32)], Geometry::single());
 /// queue.launch(&scale, &plain, &args)?; // returns at once; nobody keeps the event
@@ -50,8 +49,6 @@ use crate::{Arg, DType, Error, Geometry, Kernel, LoweredKernel, Placement, Queue
 pub struct Queue {
     pub(crate) timeline: Arc<Timeline>,
     pub(crate) device: Arc<OpenDevice>,
-    /// Set while submissions are recorded; read before the lock is taken.
-    pub(crate) recording: AtomicBool,
     inline: bool,
 }
 
@@ -59,7 +56,7 @@ impl Queue {
     pub(crate) fn open(device: &Arc<OpenDevice>, options: &QueueOptions) -> Result<Self> {
         let timeline = device.open_timeline(options)?;
         let inline = device.info.capabilities.has(abi::CAP_INLINE) && device.serial.is_none();
-        Ok(Self { timeline, device: device.clone(), recording: AtomicBool::new(false), inline })
+        Ok(Self { timeline, device: device.clone(), inline })
     }
 
     /// Submits a kernel and returns at once.
@@ -69,13 +66,7 @@ impl Queue {
     /// wrote an argument. A refused launch takes no ticket and poisons nothing.
     #[inline]
     pub fn launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<Event> {
-        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
-        match self.start(kernel, geometry, args, flags, true)? {
-            Some(Submitted::Async(ticket) | Submitted::Inline(ticket)) => {
-                Ok(Event::new(&self.timeline, ticket))
-            }
-            None => Ok(Event::recorded(&self.timeline)),
-        }
+        self.launch_as(kernel, geometry, args, true)
     }
 
     /// Runs a kernel to its end: on this thread where the device is the host and the queue is idle.
@@ -86,8 +77,8 @@ impl Queue {
     pub fn call(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         match self.start(kernel, geometry, args, flags, true)? {
-            Some(Submitted::Async(ticket)) => Event::new(&self.timeline, ticket).wait(),
-            Some(Submitted::Inline(_)) | None => Ok(()),
+            Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
+            Submitted::Inline(_) => Ok(()),
         }
     }
 
@@ -104,13 +95,20 @@ impl Queue {
         geometry: &Geometry,
         args: &[Arg<'_>],
     ) -> Result<Event> {
+        self.launch_as(kernel, geometry, args, false)
+    }
+
+    #[inline]
+    fn launch_as(
+        &self,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        args: &[Arg<'_>],
+        tracked: bool,
+    ) -> Result<Event> {
         let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
-        match self.start(kernel, geometry, args, flags, false)? {
-            Some(Submitted::Async(ticket) | Submitted::Inline(ticket)) => {
-                Ok(Event::new(&self.timeline, ticket))
-            }
-            None => Ok(Event::recorded(&self.timeline)),
-        }
+        let submitted = self.start(kernel, geometry, args, flags, tracked)?;
+        Ok(Event::new(&self.timeline, submitted.ticket()))
     }
 
     #[inline]
@@ -121,8 +119,8 @@ impl Queue {
         args: &[Arg<'_>],
         flags: SubmitFlags,
         tracked: bool,
-    ) -> Result<Option<Submitted>> {
-        self.check_launch(kernel, geometry, args).map_err(|error| self.annotate(error, "launch"))?;
+    ) -> Result<Submitted> {
+        kernel.check_launch(&self.device, geometry, args).map_err(|error| self.annotate(error, "launch"))?;
         match kernel.reporting() {
             None => self.start_checked(kernel, geometry, args, flags, tracked),
             Some(lowered) => self.start_reporting((kernel, lowered), geometry, args),
@@ -136,8 +134,7 @@ impl Queue {
         (kernel, lowered): (&Kernel, &LoweredKernel),
         geometry: &Geometry,
         args: &[Arg<'_>],
-    ) -> Result<Option<Submitted>> {
-        self.refuse_recording("launch with assert_proofs")?;
+    ) -> Result<Submitted> {
         kernel.check_args(&self.device, args).map_err(|error| self.annotate(error, "launch"))?;
         let report = self.allocate(DType::U32, &[1], &Placement::default())?;
         self.fill(&report, &[0])?;
@@ -145,7 +142,7 @@ impl Queue {
             std::iter::once(Arg::read_write(&report)).chain(args.iter().copied()).collect();
         let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
         let submitted = self.start_checked(kernel, geometry, &args, flags, true)?;
-        if let Some(Submitted::Async(ticket)) = submitted {
+        if let Submitted::Async(ticket) = submitted {
             let mut line = [0; size_of::<u32>()];
             // Whoever waits for the launch is told of any other failure.
             if self.read(&report, &mut line).is_ok() && line != [0; size_of::<u32>()] {
@@ -164,11 +161,7 @@ impl Queue {
         args: &[Arg<'_>],
         flags: SubmitFlags,
         tracked: bool,
-    ) -> Result<Option<Submitted>> {
-        if self.recording.load(Ordering::Relaxed) {
-            kernel.check_args(&self.device, args).map_err(|error| self.annotate(error, "launch"))?;
-            return self.record_launch(kernel, geometry, args).map(|()| None);
-        }
+    ) -> Result<Submitted> {
         let (mut uses, mut raw) = (AccessSet::default(), RawLaunch::default());
         let mut local_bytes = 0u64;
         raw.fill(kernel, args, |index, arg| {
@@ -190,14 +183,15 @@ impl Queue {
             // SAFETY: the queue is open, the kernel is of its device, and `raw` lives during the call.
             unsafe { (calls.launch)(queue, place, kernel.handle(), launch) }
         });
-        match submitted.map_err(|error| self.annotate(error, "launch"))? {
+        let submitted = submitted.map_err(|error| self.annotate(error, "launch"))?;
+        match submitted {
             Submitted::Inline(ticket) if geometry.is_empty() => {
                 self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null())?;
             }
             Submitted::Inline(ticket) => self.run_claimed(ticket, kernel.handle(), launch)?,
-            Submitted::Async(ticket) => return Ok(Some(Submitted::Async(ticket))),
+            Submitted::Async(_) => {}
         }
-        Ok(Some(Submitted::Inline(self.timeline.last_submitted())))
+        Ok(submitted)
     }
 
     /// Checks where an argument is and how it lies there, and notes how it is used.
@@ -232,20 +226,6 @@ impl Queue {
         result.inspect_err(|error| timeline.fail_from(ticket, error))
     }
 
-    fn check_launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
-        if !Arc::ptr_eq(kernel.device(), &self.device) {
-            let message = format!(
-                "kernel \"{}\" was loaded on {}, the queue is on {}",
-                kernel.name(),
-                kernel.device().name,
-                self.device.name
-            );
-            return Err(Error::invalid(message));
-        }
-        kernel.check_signature(args)?;
-        kernel.check_geometry(geometry)
-    }
-
     #[cold]
     pub(crate) fn annotate(&self, error: Error, operation: &str) -> Error {
         error.in_operation(operation).on_device(&self.device.name)
@@ -257,7 +237,6 @@ impl Queue {
     /// # Errors
     /// `OutOfMemory`; `InvalidArgument` for a shape, space or alignment that cannot be; the failure of the queue.
     pub fn allocate(&self, dtype: DType, shape: &[usize], placement: &Placement) -> Result<Tensor> {
-        self.refuse_recording("allocate")?;
         Tensor::allocate_on((&self.device, &self.timeline), dtype, shape, placement)
             .map_err(|error| self.annotate(error, "allocate"))
     }
@@ -276,7 +255,6 @@ impl Queue {
     /// # Errors
     /// `Unsupported` where the device has none.
     pub fn call_empty(&self) -> Result<()> {
-        self.refuse_recording("call_empty")?;
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         // SAFETY: the queue is open.
         let submitted = self.submit(&AccessSet::default(), flags, |calls, queue, place| unsafe {
@@ -302,22 +280,10 @@ impl Queue {
         operation: &str,
         call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::Place) -> abi::Status,
     ) -> Result<Event> {
-        self.refuse_recording(operation)?;
         let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
-        match self
-            .submit(&AccessSet::default(), flags, call)
-            .map_err(|error| self.annotate(error, operation))?
-        {
-            Submitted::Async(ticket) | Submitted::Inline(ticket) => Ok(Event::new(&self.timeline, ticket)),
-        }
-    }
-
-    pub(crate) fn refuse_recording(&self, operation: &str) -> Result<()> {
-        if self.recording.load(Ordering::Relaxed) {
-            return Err(self
-                .annotate(Error::unsupported("it is not recorded: call it outside a recording"), operation));
-        }
-        Ok(())
+        let submitted = self.submit(&AccessSet::default(), flags, call);
+        let submitted = submitted.map_err(|error| self.annotate(error, operation))?;
+        Ok(Event::new(&self.timeline, submitted.ticket()))
     }
 
     /// Reads a timestamp in nanoseconds of the device's clock. The event must be done; it can be read once.
@@ -342,7 +308,6 @@ impl Queue {
     /// # Errors
     /// The failure behind the event, if it is known already; later it fails what was submitted after this call.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
-        event.check_submitted()?;
         self.wait_for_ticket(event.timeline(), event.ticket())
             .map_err(|error| self.annotate(error, "wait_for"))
     }
@@ -396,9 +361,6 @@ impl Drop for Queue {
         if self.device.must_leak() {
             return;
         }
-        // Recorded nodes hold tensors: they are dropped without the lock.
-        let recording = self.timeline.submission.lock().recording.take();
-        drop(recording);
         // A look, since inline calls leave their end to be observed; an error leaves it to the reaper.
         let _ = self.timeline.poll();
         let until = if self.timeline.has_ended(self.timeline.last_submitted()) {

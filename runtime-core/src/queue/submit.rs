@@ -139,6 +139,13 @@ pub(crate) enum Submitted {
     Inline(u64),
 }
 
+impl Submitted {
+    pub(crate) const fn ticket(self) -> u64 {
+        let (Self::Async(ticket) | Self::Inline(ticket)) = self;
+        ticket
+    }
+}
+
 /// A wait on the device for work of another queue.
 struct QueueWait {
     source: Arc<Timeline>,

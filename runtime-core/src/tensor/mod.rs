@@ -15,15 +15,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::abi;
-use crate::device::common_runtime::CommonRuntime;
 use crate::memory::buffer::Buffer;
 use crate::model::pitched::Rows;
 use crate::model::placement::Placement;
 use crate::tensor::host_array::HostArray;
-use crate::tensor::layout::{Extents, Layout, checked_bytes, checked_elements};
+use crate::tensor::layout::{Extents, Layout, checked_bytes};
 use crate::timeline::Timeline;
 use crate::timeline::open_device::OpenDevice;
-use crate::{DType, DeviceId, Element, Error, ErrorKind, Result};
+use crate::{DType, DeviceId, Error, ErrorKind, Result};
 
 /// A tensor on a device. Cloning shares the memory; so do views.
 ///
@@ -34,7 +33,7 @@ use crate::{DType, DeviceId, Element, Error, ErrorKind, Result};
 /// # use runtime_core::{Runtime, Tensor};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
-/// let matrix = Tensor::from_slice(&*device, &[2, 3], &[0i32, 1, 2, 3, 4, 5])?;
+/// let matrix = device.tensor(&[2, 3], &[0i32, 1, 2, 3, 4, 5])?;
 /// let transposed = matrix.permute(&[1, 0])?; // shares the memory
 /// assert_eq!((transposed.shape(), transposed.strides()), (&[3, 2][..], &[1, 3][..]));
 /// assert_eq!(transposed.to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]); // in row-major order of the view
@@ -136,42 +135,6 @@ impl Tensor {
             (raw.shape, raw.strides) = (layout.shape.as_ptr(), layout.strides.as_ptr());
         }
         Self(inner)
-    }
-
-    /// Makes a row-major tensor from a slice, in the device's default memory space.
-    ///
-    /// # Errors
-    /// `InvalidArgument` when the shape has another number of elements than `data`; `OutOfMemory`.
-    pub fn from_slice<T: Element>(device: &dyn CommonRuntime, shape: &[usize], data: &[T]) -> Result<Self> {
-        let elements = checked_elements(shape)?;
-        if elements != data.len() {
-            return Err(Error::invalid(format!(
-                "shape {shape:?} has {elements} elements, data has {}",
-                data.len()
-            ))
-            .in_operation("from_slice"));
-        }
-        let tensor = device.allocate(T::DTYPE, shape, &Placement::default())?;
-        tensor.write(data)?;
-        Ok(tensor)
-    }
-
-    /// Makes a tensor from host data.
-    ///
-    /// # Errors
-    /// `OutOfMemory`; `InvalidArgument` for a memory space that does not exist.
-    pub fn from_array(device: &dyn CommonRuntime, array: &HostArray, placement: &Placement) -> Result<Self> {
-        let tensor = device.allocate(array.dtype(), array.shape(), placement)?;
-        tensor.write_array(array)?;
-        Ok(tensor)
-    }
-
-    /// Copies to another device, or another memory space.
-    ///
-    /// # Errors
-    /// `OutOfMemory`; the failure of the work that wrote the tensor.
-    pub fn to_device(&self, device: &dyn CommonRuntime, placement: &Placement) -> Result<Self> {
-        Self::from_array(device, &self.to_array()?, placement)
     }
 
     /// Elements `range` of `axis`, sharing the memory.

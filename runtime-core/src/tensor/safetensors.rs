@@ -15,13 +15,13 @@ use std::sync::{Arc, OnceLock};
 use ::safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::device::common_runtime::CommonRuntime;
 use crate::memory::buffer::Buffer;
 use crate::model::placement::Placement;
 use crate::platform::read_at;
 use crate::tensor::layout::Layout;
 use crate::timeline::deferred_free::ExternalOwner;
-use crate::{DType, Error, ErrorKind, Host, Result, Tensor, suggest};
+use crate::timeline::open_device::OpenDevice;
+use crate::{DType, Error, ErrorKind, Result, Tensor, suggest};
 
 /// Bytes of the program's memory that a load needs besides the tensor's own.
 const PIECE_BYTES: usize = 8 << 20;
@@ -38,12 +38,12 @@ const LENGTH_BYTES: usize = size_of::<u64>();
 /// # let device = runtime.open("null:0")?;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("model.safetensors");
-/// let bias = Tensor::from_slice(&*device, &[3], &[1f32, 2.0, 3.0])?;
+/// let bias = device.tensor(&[3], &[1f32, 2.0, 3.0])?;
 /// Safetensors::save(&path, &[("layer.bias", &bias)])?;
 ///
 /// let file = Safetensors::open(&path)?;
 /// assert_eq!(file.info("layer.bias")?.shape, [3]);
-/// let bias = file.load("layer.bias", &*device, &Placement::default())?;
+/// let bias = device.load_tensor(&file, "layer.bias", &Placement::default())?;
 /// assert_eq!(bias.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
 /// # Ok::<(), runtime_core::Error>(())
 /// ```
@@ -131,45 +131,14 @@ impl Safetensors {
         Ok(StoredTensor { dtype, shape: info.shape.clone(), bytes: to - from })
     }
 
-    /// Loads a tensor to a device: straight into memory that the program can reach, else through a small buffer.
-    ///
-    /// # Errors
-    /// As [`Safetensors::info`]; `Io` for a file that was shortened since; whatever the device says.
-    pub fn load(&self, name: &str, device: &dyn CommonRuntime, placement: &Placement) -> Result<Tensor> {
-        self.load_through(name, device, placement, &mut Vec::new())
-    }
-
-    /// Loads all tensors, in the order of the file.
-    ///
-    /// # Errors
-    /// As [`Safetensors::load`].
-    pub fn load_all(
-        &self,
-        device: &dyn CommonRuntime,
-        placement: &Placement,
-    ) -> Result<Vec<(String, Tensor)>> {
-        let mut piece = Vec::new();
-        let load = |name: String| {
-            let tensor = self.load_through(&name, device, placement, &mut piece)?;
-            Ok((name, tensor))
-        };
-        self.names().into_iter().map(load).collect()
-    }
-
-    /// Maps a tensor of the file into the host's memory, frozen: nothing is read before it is used.
-    ///
-    /// The file stays mapped until the tensor, its views and the work on them are gone.
+    /// Maps a tensor of the file into the memory of the host `device`; see [`Host::map`](crate::Host::map).
     ///
     /// # Safety
-    /// Until then nobody writes or shortens the file.
-    ///
-    /// # Errors
-    /// As [`Safetensors::info`]; `InvalidArgument` for a tensor that is not aligned in the file, which [`Safetensors::load`]
-    /// takes; `Io`.
-    pub unsafe fn map(&self, name: &str, host: &Host) -> Result<Tensor> {
+    /// As there.
+    pub(crate) unsafe fn map(&self, name: &str, device: &Arc<OpenDevice>) -> Result<Tensor> {
         let (info, dtype) = self.find(name)?;
         if info.data_offsets.0 == info.data_offsets.1 {
-            let empty = self.load(name, host, &Placement::default())?;
+            let empty = Tensor::allocate(device, dtype, &info.shape, &Placement::default())?;
             return empty.freeze().map(|()| empty);
         }
         let map = || {
@@ -183,7 +152,7 @@ impl Safetensors {
             }
             let bytes = info.data_offsets.1 - info.data_offsets.0;
             // SAFETY: within the mapping, which the buffer will own; the caller keeps the file as it is.
-            let buffer = unsafe { Buffer::import(&host.0, 0, start, bytes) }?;
+            let buffer = unsafe { Buffer::import(device, 0, start, bytes) }?;
             let layout = Layout::contiguous(&info.shape)?;
             Ok(Tensor::adopt(buffer.owned_by(ExternalOwner::new(mapped), true), dtype, layout))
         };
@@ -198,17 +167,18 @@ impl Safetensors {
         Ok(self.mapped.get_or_init(|| mapped).clone())
     }
 
-    fn load_through(
+    /// Makes a tensor by `allocate`, which gets element type and shape, and reads its content: straight into memory that the
+    /// program can access, else through `piece`.
+    pub(crate) fn load_with(
         &self,
         name: &str,
-        device: &dyn CommonRuntime,
-        placement: &Placement,
         piece: &mut Vec<u8>,
+        allocate: impl FnOnce(DType, &[usize]) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let (info, dtype) = self.find(name)?;
         let at = self.data_at + info.data_offsets.0 as u64;
-        let mut load = || {
-            let tensor = device.allocate(dtype, &info.shape, placement)?;
+        let load = || {
+            let tensor = allocate(dtype, &info.shape)?;
             match tensor.map_mut() {
                 Ok(mut view) => self.read(&mut view, at)?,
                 Err(error) if error.kind() == ErrorKind::Unsupported => self.stage(&tensor, at, piece)?,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use crate::Result;
 use crate::timeline::Timeline;
-use crate::{Error, Result};
 
 /// A point on a queue's timeline: `(queue, ticket)`. Wait on it, poll it, `.await` it, or depend on it.
 ///
@@ -43,22 +43,14 @@ pub struct Event {
     registration: u64,
 }
 
-/// The ticket of what was recorded into a graph, not submitted.
-const RECORDED: u64 = u64::MAX;
-
 impl Event {
     #[inline]
     pub(crate) fn new(timeline: &Arc<Timeline>, ticket: u64) -> Self {
         Self { timeline: timeline.clone(), ticket, registration: 0 }
     }
 
-    /// The event of something that was recorded, not run.
-    pub(crate) fn recorded(timeline: &Arc<Timeline>) -> Self {
-        Self::new(timeline, RECORDED)
-    }
-
     /// Its ticket: its place among the submissions of its queue, which are counted from 1; 0 if there was nothing to
-    /// wait for. What was recorded into a graph has none, and answers `u64::MAX`.
+    /// wait for.
     #[must_use]
     pub fn ticket(&self) -> u64 {
         self.ticket
@@ -78,22 +70,11 @@ impl Event {
         &self.timeline
     }
 
-    pub(crate) fn check_submitted(&self) -> Result<()> {
-        if self.ticket == RECORDED {
-            return Err(Error::invalid(
-                "this event was recorded into a graph: wait on the event of its replay",
-            )
-            .in_operation("wait"));
-        }
-        Ok(())
-    }
-
     /// Blocks until the work has ended.
     ///
     /// # Errors
     /// The failure of the work, or of work that it depends on; `DeviceLost`.
     pub fn wait(&self) -> Result<()> {
-        self.check_submitted()?;
         self.timeline.wait(self.ticket, None)
     }
 
@@ -102,7 +83,6 @@ impl Event {
     /// # Errors
     /// `Timeout`, which cancels and poisons nothing; else as [`Event::wait`].
     pub fn wait_timeout(&self, timeout: Duration) -> Result<()> {
-        self.check_submitted()?;
         self.timeline.wait(self.ticket, Instant::now().checked_add(timeout))
     }
 
@@ -111,7 +91,6 @@ impl Event {
     /// # Errors
     /// As [`Event::wait`].
     pub fn is_done(&self) -> Result<bool> {
-        self.check_submitted()?;
         self.timeline.poll_ticket(self.ticket)?.map_or(Ok(false), |result| result.map(|()| true))
     }
 }
@@ -119,8 +98,7 @@ impl Event {
 impl Clone for Event {
     /// A clone outlives its original unseen by the queue, so the point is marked now.
     fn clone(&self) -> Self {
-        if self.ticket != RECORDED
-            && self.timeline.status(self.ticket).is_none()
+        if self.timeline.status(self.ticket).is_none()
             && let Some(open) = self.timeline.device.upgrade()
             && open.check().is_ok()
         {

@@ -26,7 +26,6 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::abi::{Handle, Place, Progress, QueueCalls, Status};
-use crate::graph::Recording;
 use crate::plugin::convert;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::word_lock::WordLock;
@@ -62,13 +61,6 @@ fn wrong_progress(progress: Progress, submitted: u64) -> Error {
     Error::new(ErrorKind::DeviceLost, message)
 }
 
-/// What the submission lock protects, besides the order of driver calls.
-#[derive(Debug, Default)]
-pub(crate) struct Submission {
-    /// Set while submissions are recorded instead of run.
-    pub(crate) recording: Option<Box<Recording>>,
-}
-
 /// `ticket` waited for `source_ticket` of `source`.
 #[derive(Debug)]
 struct Edge {
@@ -88,7 +80,8 @@ impl Edge {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    pub(crate) submission: WordLock<Submission>,
+    /// Held through every submitting driver call.
+    pub(crate) submission: WordLock<()>,
     pub(crate) id: u64,
     pub(crate) handle: Handle,
     serial: Option<Arc<Mutex<()>>>,

@@ -1,7 +1,7 @@
 //! Structures that no tensor can be made of: the error names the field, and the caller keeps the structure.
 
 use runtime_core::dlpack::{DLDevice, DLManagedTensorVersioned};
-use runtime_core::{DType, ErrorKind, Options, Placement, Tensor};
+use runtime_core::{DType, ErrorKind, Options, Placement};
 
 use crate::producer::{Recipe, device, device_with, give_back};
 
@@ -15,9 +15,9 @@ fn refused(field: &str, kind: ErrorKind, spoil: impl FnOnce(&mut DLManagedTensor
     // SAFETY: our own structure.
     spoil(unsafe { &mut *managed });
     // SAFETY: what is wrong with it is found before it is used.
-    let error = unsafe { Tensor::from_dlpack(&*device(), managed) }.unwrap_err();
+    let error = unsafe { device().import_dlpack(managed) }.unwrap_err();
     assert!(error.message().contains(field), "{field}: {error}");
-    assert_eq!((error.kind(), error.operation()), (kind, "from_dlpack"), "{error}");
+    assert_eq!((error.kind(), error.operation()), (kind, "import_dlpack"), "{error}");
     assert_eq!(watch.deletions(), 0, "{field}: the caller keeps it");
     give_back(managed);
     assert_eq!(watch.deletions(), 1);
@@ -38,10 +38,10 @@ fn a_null_or_misaligned_structure_is_refused() {
     let misaligned = std::ptr::without_provenance_mut(12345);
     for managed in [std::ptr::null_mut(), misaligned] {
         // SAFETY: it is not looked at.
-        let error = unsafe { Tensor::from_dlpack(&*device(), managed) }.unwrap_err();
+        let error = unsafe { device().import_dlpack(managed) }.unwrap_err();
         assert!(error.to_string().contains("managed is null or misaligned"), "{error}");
         // SAFETY: as above.
-        let error = unsafe { Tensor::from_dlpack_unversioned(&*device(), managed.cast()) }.unwrap_err();
+        let error = unsafe { device().import_dlpack_unversioned(managed.cast()) }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 }
@@ -56,7 +56,7 @@ fn another_major_version_is_not_looked_into() {
     // SAFETY: our own structure.
     unsafe { (*managed).version.minor = 99 };
     // SAFETY: a valid tensor; a later minor version is read like this one.
-    assert!(unsafe { Tensor::from_dlpack(&*device(), managed) }.is_ok());
+    assert!(unsafe { device().import_dlpack(managed) }.is_ok());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn every_element_type_of_whole_bytes_is_taken() {
         (tensor.dtype.code, tensor.dtype.bits, tensor.strides) = (dtype.0, dtype.1, std::ptr::null_mut());
         tensor.ndim = 0;
         // SAFETY: the memory holds at least one element of any type.
-        let tensor = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+        let tensor = unsafe { device.import_dlpack(managed) }.unwrap();
         assert_eq!(tensor.dtype().dlpack(), (dtype.0, dtype.1, 1));
         drop(tensor);
         assert_eq!(watch.deletions(), 1);
@@ -159,7 +159,7 @@ fn memory_of_another_device_is_refused() {
     let (managed, _watch) = recipe().make();
     let embedded = crate::producer::runtime().open("null:2").unwrap();
     // SAFETY: a valid tensor.
-    let error = unsafe { Tensor::from_dlpack(&*embedded, managed) }.unwrap_err();
+    let error = unsafe { embedded.import_dlpack(managed) }.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     give_back(managed);
 }
@@ -169,10 +169,10 @@ fn a_device_that_refuses_leaves_the_tensor_to_the_caller() {
     let device = device_with(&Options::new().with("fail_call", "adopt:1:out_of_resources"));
     let (managed, watch) = recipe().make();
     // SAFETY: a valid tensor.
-    let error = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap_err();
+    let error = unsafe { device.import_dlpack(managed) }.unwrap_err();
     assert_eq!((error.kind(), watch.deletions()), (ErrorKind::OutOfResources, 0));
     // SAFETY: still ours, and still valid.
-    let tensor = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+    let tensor = unsafe { device.import_dlpack(managed) }.unwrap();
     assert_eq!(tensor.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     drop(tensor);
     assert_eq!(watch.deletions(), 1);
@@ -184,7 +184,7 @@ fn memory_that_may_only_be_read_is_frozen() {
     let read_only = Recipe { flags: runtime_core::dlpack::FLAG_READ_ONLY, ..recipe() };
     let (managed, _watch) = read_only.make();
     // SAFETY: a valid tensor.
-    let tensor = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+    let tensor = unsafe { device.import_dlpack(managed) }.unwrap();
     assert!(tensor.is_frozen() && tensor.slice(0, 1..2).unwrap().is_frozen());
     assert!(tensor.write(&[0f32; 6]).unwrap_err().message().contains("frozen"));
     let writable = tensor.to_device(&*device, &Placement::default()).unwrap();

@@ -81,13 +81,13 @@ fn elements_are_found_whatever_the_strides() {
         let (shape, strides) = (recipe.shape.clone(), recipe.strides.clone().unwrap());
         let (managed, watch) = recipe.make();
         // SAFETY: the memory holds all that the strides reach.
-        let theirs = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+        let theirs = unsafe { device.import_dlpack(managed) }.unwrap();
         assert_eq!(bytes(&theirs), expected, "round {round}: {shape:?} {strides:?}");
         assert_eq!((theirs.strides(), theirs.shape().len()), (&strides[..], shape.len()));
         // Out and in again: the same elements.
         let again = theirs.to_dlpack().unwrap().into_raw();
         // SAFETY: our own structure; nothing is in flight.
-        let again = unsafe { Tensor::from_dlpack(&*device, again) }.unwrap();
+        let again = unsafe { device.import_dlpack(again) }.unwrap();
         drop(theirs);
         assert_eq!(bytes(&again), expected, "round {round}: {shape:?} {strides:?}");
         assert_eq!(watch.deletions(), 0, "round {round}");
@@ -107,7 +107,7 @@ fn writes_stay_within_the_elements() {
     let (managed, _watch) = recipe.make();
     let device = device();
     // SAFETY: the elements 5, 7, 1 and 3 are inside.
-    let tensor = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+    let tensor = unsafe { device.import_dlpack(managed) }.unwrap();
     assert_eq!(tensor.to_vec::<f32>().unwrap(), [5.0, 7.0, 1.0, 3.0]);
     tensor.write(&[50f32, 70.0, 10.0, 30.0]).unwrap();
     // SAFETY: alive until the deleter is called.
@@ -128,14 +128,14 @@ fn no_strides_are_row_major_and_nothing_needs_no_data() {
     let device = device();
     let (managed, _watch) = Recipe { shape: vec![2, 2], ..Recipe::f32(&[1.0, 2.0, 3.0, 4.0]) }.make();
     // SAFETY: four elements.
-    let tensor = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+    let tensor = unsafe { device.import_dlpack(managed) }.unwrap();
     assert_eq!((tensor.strides(), tensor.is_contiguous()), (&[2, 1][..], true));
 
     let (managed, watch) = Recipe { shape: vec![3, 0, 1 << 40], ..Recipe::f32(&[]) }.make();
     // SAFETY: our own structure.
     unsafe { (*managed).dl_tensor.data = std::ptr::null_mut() };
     // SAFETY: no element.
-    let empty = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+    let empty = unsafe { device.import_dlpack(managed) }.unwrap();
     assert_eq!((empty.element_count(), empty.to_vec::<f32>().unwrap()), (0, vec![]));
     let out = empty.to_dlpack().unwrap().into_raw();
     // SAFETY: just made.
@@ -146,6 +146,6 @@ fn no_strides_are_row_major_and_nothing_needs_no_data() {
 
     let (managed, _watch) = Recipe { shape: vec![], ..Recipe::f32(&[7.0]) }.make_unversioned();
     // SAFETY: one element.
-    let scalar = unsafe { Tensor::from_dlpack_unversioned(&*device, managed) }.unwrap();
+    let scalar = unsafe { device.import_dlpack_unversioned(managed) }.unwrap();
     assert_eq!((scalar.shape(), scalar.to_vec::<f32>().unwrap()), (&[][..], vec![7.0]));
 }

@@ -24,7 +24,7 @@ fn queue(device: &dyn CommonRuntime) -> Queue {
 fn import(device: &dyn CommonRuntime, recipe: Recipe) -> (Tensor, Arc<Watch>) {
     let (managed, watch) = recipe.make();
     // SAFETY: valid, and nobody else uses the memory.
-    (unsafe { Tensor::from_dlpack(device, managed) }.unwrap(), watch)
+    (unsafe { device.import_dlpack(managed) }.unwrap(), watch)
 }
 
 /// Lets the device look what it can give back.
@@ -206,7 +206,7 @@ fn no_deleter_is_no_problem() {
     // SAFETY: our own structure.
     let deleter = unsafe { (*managed).deleter.take() };
     // SAFETY: valid; it is given back below.
-    let tensor = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+    let tensor = unsafe { device.import_dlpack(managed) }.unwrap();
     drop(tensor);
     drop(device);
     assert_eq!(watch.deletions(), 0);

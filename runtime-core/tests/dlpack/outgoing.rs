@@ -1,7 +1,7 @@
 //! What another library gets.
 
 use runtime_core::dlpack::{DLDataType, DLDevice, DLManagedTensorVersioned, FLAG_READ_ONLY};
-use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Placement, QueueOptions, Tensor};
+use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Placement, QueueOptions};
 
 use crate::producer::{device, give_back};
 
@@ -13,7 +13,7 @@ fn used_bytes(device: &dyn runtime_core::CommonRuntime) -> u64 {
 #[test]
 fn the_structure_says_what_the_tensor_is() {
     let device = device();
-    let tensor = Tensor::from_slice(&*device, &[2, 3], &[0u16, 1, 2, 3, 4, 5]).unwrap();
+    let tensor = device.tensor([2, 3], &[0u16, 1, 2, 3, 4, 5]).unwrap();
     let lent = tensor.permute(&[1, 0]).unwrap().slice(0, 1..3).unwrap().to_dlpack().unwrap();
     assert_eq!(lent.device(), DLDevice { device_type: DLDevice::EXT_DEV, device_id: 0 });
     let managed = lent.into_raw();
@@ -40,7 +40,7 @@ fn the_structure_says_what_the_tensor_is() {
 fn the_memory_lives_until_the_deleter_is_called() {
     let device = device();
     let before = used_bytes(&*device);
-    let tensor = Tensor::from_slice(&*device, &[100], &[7u8; 100]).unwrap();
+    let tensor = device.tensor([100], &[7u8; 100]).unwrap();
     drop(tensor.to_dlpack().unwrap());
     let managed = tensor.to_dlpack().unwrap().into_raw().expose_provenance();
     drop(tensor);
@@ -61,7 +61,7 @@ fn the_memory_lives_until_the_deleter_is_called() {
 #[test]
 fn a_frozen_tensor_goes_out_read_only() {
     let device = device();
-    let tensor = Tensor::from_slice(&*device, &[1], &[1f32]).unwrap();
+    let tensor = device.tensor([1], &[1f32]).unwrap();
     tensor.freeze().unwrap();
     let error = tensor.to_dlpack().unwrap().into_raw_unversioned().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
@@ -69,7 +69,7 @@ fn a_frozen_tensor_goes_out_read_only() {
     // SAFETY: just made.
     assert_eq!(unsafe { (*managed).flags }, FLAG_READ_ONLY);
     // SAFETY: our own structure.
-    let again = unsafe { Tensor::from_dlpack(&*device, managed) }.unwrap();
+    let again = unsafe { device.import_dlpack(managed) }.unwrap();
     assert!(again.is_frozen());
 }
 

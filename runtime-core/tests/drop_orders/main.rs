@@ -82,10 +82,9 @@ fn the_rest(runtime: &Runtime, options: &Options) -> (Objects, bool) {
     weights.freeze().unwrap();
     let open_queue = || device.open_queue(&QueueOptions::default()).unwrap();
     let (first, second) = (open_queue(), open_queue());
-    first.begin_recording().unwrap();
     let args = [Arg::read(&weights), Arg::read_write(&result), Arg::scalar(2f32)];
-    first.launch(&saxpy, &Geometry::single(), &args).unwrap();
-    let graph = first.instantiate(&first.end_recording().unwrap()).unwrap();
+    let recorded = first.record(|recorder| recorder.launch(&saxpy, &Geometry::single(), &args)).unwrap();
+    let graph = first.instantiate(&recorded).unwrap();
     let event = first.replay(&graph).unwrap();
     second.wait_for(&event).unwrap();
     let mut future = second.launch(&saxpy, &Geometry::single(), &args).unwrap();

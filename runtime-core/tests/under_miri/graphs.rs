@@ -1,6 +1,6 @@
 //! Recording, native graphs and re-submission.
 
-use runtime_core::{Arg, Options};
+use runtime_core::{Arg, ErrorKind, Geometry, Options};
 
 use crate::{BUSY_US, floats, kernel, launch, open, queue};
 
@@ -11,12 +11,16 @@ fn a_graph_is_replayed_updated_and_dropped_while_busy() {
         let (scale, saxpy) = (kernel(&*device, "scale_f32"), kernel(&*device, "saxpy_f32"));
         let (x, y, z) = (floats(&*device, &[1.0]), floats(&*device, &[0.0]), floats(&*device, &[0.0]));
         let queue = queue(&*device);
-        queue.begin_recording().unwrap();
-        queue.fill(&y, &1f32.to_le_bytes()).unwrap();
-        launch(&queue, &scale, &[Arg::read_write(&x), Arg::scalar(2f32)]).unwrap();
-        launch(&queue, &saxpy, &[Arg::read(&x), Arg::read_write(&y), Arg::scalar(1f32)]).unwrap();
-        queue.copy(&z, &y).unwrap();
-        let graph = queue.end_recording().unwrap();
+        let one = Geometry::single();
+        let graph = queue
+            .record(|recorder| {
+                recorder.fill(&y, &1f32.to_le_bytes())?;
+                recorder.launch(&scale, &one, &[Arg::read_write(&x), Arg::scalar(2f32)])?;
+                let args = [Arg::read(&x), Arg::read_write(&y), Arg::scalar(1f32)];
+                recorder.launch(&saxpy, &one, &args)?;
+                recorder.copy(&z, &y)
+            })
+            .unwrap();
         assert_eq!(graph.dependencies(2), Some(&[0, 1][..]));
         let mut work = queue.instantiate(&graph).unwrap();
         assert_eq!(work.is_native(), native);
@@ -33,12 +37,14 @@ fn a_graph_is_replayed_updated_and_dropped_while_busy() {
 }
 
 #[test]
-fn a_recording_that_is_never_ended_holds_nothing_for_ever() {
+fn a_recording_that_fails_leaves_nothing_behind() {
     let device = open("null:1", &Options::new());
-    let (queue, x) = (queue(&*device), floats(&*device, &[1.0]));
-    queue.begin_recording().unwrap();
-    let noop = kernel(&*device, "noop");
-    let event = launch(&queue, &noop, &[Arg::read(&x)]).unwrap();
-    drop((queue, x, noop));
-    assert!(event.wait().is_err(), "it was recorded, not run");
+    let (queue, x, noop) = (queue(&*device), floats(&*device, &[1.0]), kernel(&*device, "noop"));
+    let recorded = queue.record(|recorder| {
+        assert_eq!(recorder.launch(&noop, &Geometry::single(), &[Arg::read(&x)])?, 0);
+        recorder.fill(&x, &[1; 3])
+    });
+    assert_eq!(recorded.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    launch(&queue, &noop, &[Arg::read(&x)]).unwrap().wait().unwrap();
+    assert_eq!(queue.submitted(), 1);
 }

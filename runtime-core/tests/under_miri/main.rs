@@ -59,5 +59,5 @@ fn calls(device: &dyn CommonRuntime, queue: &Queue, function: usize) -> u64 {
 }
 
 fn floats(device: &dyn CommonRuntime, values: &[f32]) -> Tensor {
-    Tensor::from_slice(device, &[values.len()], values).unwrap()
+    device.tensor([values.len()], values).unwrap()
 }

@@ -1,6 +1,6 @@
 //! Memory: allocation, transfers, views, mappings.
 
-use runtime_core::{DType, ErrorKind, HostArray, Options, Placement, Tensor};
+use runtime_core::{DType, ErrorKind, HostArray, Options, Placement};
 
 use crate::{floats, open, slow};
 
@@ -22,7 +22,7 @@ fn every_space_holds_what_was_written() {
 #[test]
 fn views_share_the_memory_whatever_their_strides() {
     let device = open("null:0", &Options::new());
-    let matrix = Tensor::from_slice(&*device, &[2, 3], &[0i32, 1, 2, 3, 4, 5]).unwrap();
+    let matrix = device.tensor([2, 3], &[0i32, 1, 2, 3, 4, 5]).unwrap();
     let transposed = matrix.permute(&[1, 0]).unwrap();
     assert_eq!(transposed.to_vec::<i32>().unwrap(), [0, 3, 1, 4, 2, 5]);
     let reversed = matrix.view(&[6], &[-1], 5).unwrap();
@@ -70,7 +70,7 @@ fn tensors_move_between_devices_of_one_runtime() {
 fn host_arrays_are_aligned_and_typed() {
     let device = open("null:0", &Options::new());
     let array = HostArray::from_slice(&[2, 2], &[1u16, 2, 3, 4]).unwrap();
-    let tensor = Tensor::from_array(&*device, &array, &Placement::default()).unwrap();
+    let tensor = device.tensor_from_array(&array, &Placement::default()).unwrap();
     tensor.fill(&9u16.to_le_bytes()).unwrap();
     assert_eq!(tensor.to_array().unwrap().as_slice::<u16>().unwrap(), [9; 4]);
     tensor.freeze().unwrap();

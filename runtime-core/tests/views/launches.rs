@@ -6,7 +6,7 @@ use crate::{kernel, open, queue};
 
 /// Four views with gaps, and the tensor that they are of.
 fn views(device: &dyn runtime_core::CommonRuntime) -> (Tensor, [Tensor; 4]) {
-    let x = Tensor::from_slice(device, &[2, 3], &[0f32, 1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+    let x = device.tensor([2, 3], &[0f32, 1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
     let views = [
         x.permute(&[1, 0]).unwrap(),
         x.slice(1, 0..2).unwrap(),
@@ -36,10 +36,11 @@ fn every_way_to_launch_refuses_gaps() {
             is_refused(queue.call(&noop, &one, &[arg]));
             // SAFETY: nothing is launched.
             is_refused(unsafe { queue.launch_untracked(&noop, &one, &[arg]) });
-            queue.begin_recording().unwrap();
-            is_refused(queue.launch(&noop, &one, &[arg]));
-            queue.launch(&noop, &one, &[Arg::read(&x)]).unwrap();
-            let mut graph = queue.instantiate(&queue.end_recording().unwrap()).unwrap();
+            let recorded = queue.record(|recorder| {
+                is_refused(recorder.launch(&noop, &one, &[arg]));
+                recorder.launch(&noop, &one, &[Arg::read(&x)])
+            });
+            let mut graph = queue.instantiate(&recorded.unwrap()).unwrap();
             is_refused(graph.update(0, &[arg]));
             graph.update(0, &[arg.strided()]).unwrap();
             queue.replay(&graph).unwrap().wait().unwrap();
@@ -54,7 +55,7 @@ fn every_way_to_launch_refuses_gaps() {
 fn strides_that_leave_no_gaps_are_none() {
     let device = open("null:0", &Options::new());
     let (queue, noop) = (queue(&*device), kernel(&*device, "noop"));
-    let x = Tensor::from_slice(&*device, &[4], &[0f32; 4]).unwrap();
+    let x = device.tensor([4], &[0f32; 4]).unwrap();
     for (shape, strides) in
         [(&[1][..], &[-9][..]), (&[1, 4], &[77, 1]), (&[0, 3], &[0, 0]), (&[], &[]), (&[2, 1, 2], &[2, 5, 1])]
     {

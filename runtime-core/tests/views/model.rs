@@ -179,7 +179,7 @@ impl Scene {
     fn exchange(&self, view: &View) {
         let managed = view.tensor.to_dlpack().unwrap().into_raw();
         // SAFETY: made by `to_dlpack`, given back once, and nothing uses the memory meanwhile.
-        let theirs = unsafe { Tensor::from_dlpack(&*self.device, managed) }.unwrap();
+        let theirs = unsafe { self.device.import_dlpack(managed) }.unwrap();
         assert_eq!((theirs.shape(), theirs.strides()), (view.tensor.shape(), view.tensor.strides()));
         assert_eq!(theirs.to_vec::<f32>().unwrap(), self.get(view));
     }

@@ -1,6 +1,6 @@
 //! Views with more elements than there is memory: an error, never an abort.
 
-use runtime_core::{DType, ErrorKind, Options, Placement, Tensor};
+use runtime_core::{DType, ErrorKind, Options, Placement};
 
 use crate::{open, queue};
 
@@ -44,14 +44,14 @@ fn a_fill_repeats_any_pattern_from_any_byte() {
             assert!(x.to_vec::<u8>().unwrap() == expected, "{space}: {units} times {unit} bytes from {from}");
         }
     }
-    let empty = Tensor::from_slice::<u32>(&*device, &[0], &[]).unwrap();
+    let empty = device.tensor::<u32>([0], &[]).unwrap();
     empty.fill(&[1, 2, 3]).unwrap();
 }
 
 #[test]
 fn shapes_at_the_edge_of_what_can_be_counted_are_refused() {
     let device = open("null:0", &Options::new());
-    let x = Tensor::from_slice(&*device, &[4], &[0u8; 4]).unwrap();
+    let x = device.tensor([4], &[0u8; 4]).unwrap();
     let max = usize::MAX;
     for (shape, strides, offset) in [
         (&[max][..], &[0][..], 0),

@@ -22,11 +22,9 @@ fn additions_of_many_threads_to_views_all_arrive() {
     ] {
         let device = open("null:0", &options);
         let add = kernel(&*device, "saxpy_f32");
-        let zeros = |_| Tensor::from_slice(&*device, &[ELEMENTS], &[0f32; ELEMENTS]).unwrap();
-        let (sums, ones): ([Tensor; 3], _) = (
-            std::array::from_fn(zeros),
-            Tensor::from_slice(&*device, &[ELEMENTS], &[1f32; ELEMENTS]).unwrap(),
-        );
+        let zeros = |_| device.tensor([ELEMENTS], &[0f32; ELEMENTS]).unwrap();
+        let (sums, ones): ([Tensor; 3], _) =
+            (std::array::from_fn(zeros), device.tensor([ELEMENTS], &[1f32; ELEMENTS]).unwrap());
         let counts: [[AtomicU16; ELEMENTS]; 3] =
             std::array::from_fn(|_| std::array::from_fn(|_| AtomicU16::new(0)));
         let queues: [_; 3] = std::array::from_fn(|_| queue(&*device));
@@ -47,7 +45,7 @@ fn additions_of_many_threads_to_views_all_arrive() {
                         match random.index(6) {
                             0 => drop(queue.contiguous(&view).unwrap()),
                             1 => assert!(view.to_vec::<f32>().unwrap().iter().all(|sum| *sum >= 0.0)),
-                            2 => drop(Tensor::from_slice(&**device, &[1], &[1f32]).unwrap()),
+                            2 => drop(device.tensor([1], &[1f32]).unwrap()),
                             _ => {
                                 let part = ones.slice(0, 0..count).unwrap();
                                 let args =

@@ -228,9 +228,7 @@ fn graph(
 ) -> Result<()> {
     let device = runtime.open("null:1")?;
     let (queue, noop) = (queue(&*device)?, kernel(&*device, "noop")?);
-    queue.begin_recording()?;
-    queue.launch(&noop, &Geometry::single(), &[])?;
-    let recorded = queue.end_recording()?;
+    let recorded = queue.record(|recorder| recorder.launch(&noop, &Geometry::single(), &[]))?;
     then(&queue, &mut queue.instantiate(&recorded)?)
 }
 

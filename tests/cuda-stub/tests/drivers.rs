@@ -346,11 +346,8 @@ fn graphs(device: &dyn CommonRuntime) -> Result<()> {
     let module = device.load(&unsafe { ModuleSource::native(CodeFormat::CUDA_C, CODE) })?;
     let (fill, queue) = (module.kernel("fill_f32")?, device.open_queue(&QueueOptions::default())?);
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
-    queue.begin_recording()?;
     let args = [Arg::write(&x), Arg::scalar(3.0f32), Arg::scalar(100i64)];
-    let launched = queue.launch(&fill, &Geometry::cover(100, 32), &args).map(drop);
-    let graph = queue.end_recording()?;
-    launched?;
+    let graph = queue.record(|recorder| recorder.launch(&fill, &Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;
     done(&queue.replay(&executable)?)
 }

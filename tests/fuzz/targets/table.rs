@@ -136,9 +136,8 @@ fn use_device(device: &dyn CommonRuntime) {
         let args = [Arg::read_write(tensor), Arg::scalar(2f32)];
         let _ = queue.launch(kernel, &Geometry::single(), &args).map(|event| event.is_done());
         let _ = (queue.empty().map(drop), queue.timestamp().map(drop), queue.fill(tensor, &[0; 4]).map(drop));
-        let _ = queue.begin_recording().and_then(|()| queue.launch(kernel, &Geometry::single(), &args));
         let _ = queue
-            .end_recording()
+            .record(|recorder| recorder.launch(kernel, &Geometry::single(), &args))
             .and_then(|graph| queue.instantiate(&graph))
             .map(|graph| queue.replay(&graph).map(drop));
         let _ = queue.wait_idle_timeout(Duration::from_millis(1));

@@ -122,10 +122,10 @@ fn exercise_graph(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()>
     let tensor = errors.keep(device.allocate(DType::F32, &[64], &Placement::default()))?;
     let queue = errors.keep(device.open_queue(&QueueOptions::default()))?;
     let args = |scale: f32| [Arg::tensor(&tensor, Access::ReadWrite), Arg::scalar(scale)];
-    errors.keep(queue.begin_recording())?;
-    errors.keep(queue.fill(&tensor, &1.0f32.to_le_bytes()));
-    errors.keep(queue.launch(&kernel, &Geometry::single(), &args(2.0)));
-    let graph = errors.keep(queue.end_recording())?;
+    let graph = errors.keep(queue.record(|recorder| {
+        recorder.fill(&tensor, &1.0f32.to_le_bytes())?;
+        recorder.launch(&kernel, &Geometry::single(), &args(2.0))
+    }))?;
     let mut graph = errors.keep(queue.instantiate(&graph))?;
     assert!(graph.is_native(), "null:1 has native graphs");
     errors.keep(graph.update(1, &args(3.0)))?;

@@ -201,11 +201,8 @@ fn transfers(device: &dyn CommonRuntime) -> Result<()> {
 fn graphs(device: &dyn CommonRuntime) -> Result<()> {
     let (fill, queue) = (kernel(device)?, device.open_queue(&QueueOptions::default())?);
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
-    queue.begin_recording()?;
     let args = [Arg::write(&x), Arg::scalar(3.0f32), Arg::scalar(100u64)];
-    let launched = queue.launch(&fill, &Geometry::cover(100, 32), &args).map(drop);
-    let graph = queue.end_recording()?;
-    launched?;
+    let graph = queue.record(|recorder| recorder.launch(&fill, &Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;
     done(&queue.replay(&executable)?)?;
     check("graphs", x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 3.0f32.to_bits()))

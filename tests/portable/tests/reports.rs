@@ -131,11 +131,8 @@ fn refuses(device: &Arc<dyn CommonRuntime>) -> Result<()> {
 fn records(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
     let queue = device.open_queue(&QueueOptions::default())?;
-    match queue.begin_recording() {
-        Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(()),
-        begun => begun?,
-    }
-    let error = queue.launch(&kernel, &all(), &[Arg::read_write(&y)]).expect_err("a failure");
+    let recorded = queue.record(|recorder| recorder.launch(&kernel, &all(), &[Arg::read_write(&y)]));
+    let error = recorded.expect_err("a failure");
     assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("assert_proofs"), "{error}");
     Ok(())
 }

@@ -445,11 +445,8 @@ fn transfers(device: &dyn CommonRuntime) -> Result<()> {
 fn graphs(device: &dyn CommonRuntime) -> Result<()> {
     let (fill, queue) = (fill(device)?, device.open_queue(&QueueOptions::default())?);
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
-    queue.begin_recording()?;
     let args = [Arg::write(&x), Arg::scalar(3.0f32)];
-    let launched = queue.launch(&fill, &Geometry::cover(100, 32), &args).map(drop);
-    let graph = queue.end_recording()?;
-    launched?;
+    let graph = queue.record(|recorder| recorder.launch(&fill, &Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;
     done(&queue.replay(&executable)?)?;
     all(&x, 3.0)

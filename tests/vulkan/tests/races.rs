@@ -247,14 +247,13 @@ impl Lab {
     fn replay(&mut self) -> Result<()> {
         let (queue, tensors) = (&self.queues[0], &self.tensors);
         let geometry = Geometry::cover(u32::try_from(ELEMENTS).unwrap_or(0), 32);
-        queue.begin_recording()?;
-        let recorded = (0..4).try_for_each(|_| {
-            queue.launch(&self.bump, &geometry, &[Arg::read_write(&tensors[0])])?;
-            let args = [Arg::read(&tensors[0]), Arg::read(&tensors[1]), Arg::write(&tensors[2])];
-            queue.launch(&self.blend, &geometry, &args).map(drop)
-        });
-        let graph = queue.end_recording()?;
-        recorded?;
+        let graph = queue.record(|recorder| {
+            (0..4).try_for_each(|_| {
+                recorder.launch(&self.bump, &geometry, &[Arg::read_write(&tensors[0])])?;
+                let args = [Arg::read(&tensors[0]), Arg::read(&tensors[1]), Arg::write(&tensors[2])];
+                recorder.launch(&self.blend, &geometry, &args).map(drop)
+            })
+        })?;
         let executable = queue.instantiate(&graph)?;
         for _ in 0..3 {
             queue.replay(&executable)?;

@@ -10,7 +10,6 @@ use super::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, FLAG_READ_ONLY,
     MAJOR_VERSION, dl_device, is_handle,
 };
-use crate::device::common_runtime::CommonRuntime;
 use crate::memory::buffer::Buffer;
 use crate::model::placement::Placement;
 use crate::tensor::layout::{Layout, checked_bytes};
@@ -22,36 +21,12 @@ use crate::{DType, DeviceKind, Error, ErrorKind, Result, Tensor};
 const MOST_DIMENSIONS: i32 = 64;
 
 impl Tensor {
-    /// Takes over a tensor of another library, without a copy.
-    ///
-    /// The deleter is called exactly once, on any thread, when neither the tensor, nor a view, nor work in flight uses
-    /// the memory any more. **On an error the caller keeps `managed`** and calls the deleter, if it is not needed any
-    /// more; nothing was called or kept. A tensor that may only be read ([`FLAG_READ_ONLY`](crate::tensor::dlpack::FLAG_READ_ONLY))
-    /// is frozen from the beginning.
-    ///
-    /// ```
-    /// # use runtime_core::{Runtime, Tensor};
-    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
-    /// # let device = runtime.open("null:0")?;
-    /// let ours = Tensor::from_slice(&*device, &[2, 2], &[1i32, 2, 3, 4])?;
-    /// let managed = ours.permute(&[1, 0])?.to_dlpack()?.into_raw(); // for another library; here it comes back
-    /// // SAFETY: the structure is ours and valid, and nobody else uses the memory.
-    /// let theirs = unsafe { Tensor::from_dlpack(&*device, managed) }?;
-    /// assert_eq!(theirs.to_vec::<i32>()?, [1, 3, 2, 4]);
-    /// # Ok::<(), runtime_core::Error>(())
-    /// ```
+    /// Takes over a tensor of another library; see `CommonRuntime::import_dlpack`.
     ///
     /// # Safety
-    /// `managed` is null, or a managed tensor that its producer made and nobody has consumed, as `dlpack.h` describes
-    /// it. Its memory holds every element that shape, strides and offset reach, lives until the deleter is called, and is
-    /// memory of the very driver and device that `device` is. Until then nobody else writes it, nor reads it while this
-    /// tensor writes; the work of the producer on it has ended. The deleter may be called on any thread.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, which names the field, for what cannot be; `Unsupported` for another major version, a type that
-    /// is no whole number of bytes, or a device that cannot wrap foreign memory.
-    pub unsafe fn from_dlpack(
-        device: &dyn CommonRuntime,
+    /// As there.
+    pub(crate) unsafe fn import_dlpack(
+        device: &Arc<OpenDevice>,
         managed: *mut DLManagedTensorVersioned,
     ) -> Result<Self> {
         let import = || {
@@ -68,20 +43,17 @@ impl Tensor {
             let DLManagedTensorVersioned { flags, dl_tensor, .. } = unsafe { &*managed };
             let (read_only, tensor) = (flags & FLAG_READ_ONLY != 0, *dl_tensor);
             // SAFETY: the caller's promise.
-            unsafe { take_over(device.opened().0, &tensor, Managed(pointer), read_only) }
+            unsafe { take_over(device, &tensor, Managed(pointer), read_only) }
         };
-        import().map_err(|error: Error| error.in_operation("from_dlpack"))
+        import().map_err(|error: Error| error.in_operation("import_dlpack"))
     }
 
-    /// Takes over a tensor that a library made before DLPack 1.0, where nothing says whether it may be written.
+    /// The same for a structure from before DLPack 1.0; see `CommonRuntime::import_dlpack_unversioned`.
     ///
     /// # Safety
-    /// As [`Tensor::from_dlpack`]; and the memory may be written, unless the tensor is only read.
-    ///
-    /// # Errors
-    /// As [`Tensor::from_dlpack`].
-    pub unsafe fn from_dlpack_unversioned(
-        device: &dyn CommonRuntime,
+    /// As there.
+    pub(crate) unsafe fn import_dlpack_unversioned(
+        device: &Arc<OpenDevice>,
         managed: *mut DLManagedTensor,
     ) -> Result<Self> {
         let import = || {
@@ -89,9 +61,9 @@ impl Tensor {
             // SAFETY: a managed tensor, says the caller.
             let tensor = unsafe { (*managed).dl_tensor };
             // SAFETY: the caller's promise.
-            unsafe { take_over(device.opened().0, &tensor, Managed(pointer), false) }
+            unsafe { take_over(device, &tensor, Managed(pointer), false) }
         };
-        import().map_err(|error: Error| error.in_operation("from_dlpack"))
+        import().map_err(|error: Error| error.in_operation("import_dlpack"))
     }
 }
 
@@ -141,7 +113,7 @@ fn checked<M>(managed: *mut M) -> Result<NonNull<M>> {
 /// Makes the tensor, which takes `managed` over; on an error it stays the caller's.
 ///
 /// # Safety
-/// As [`Tensor::from_dlpack`].
+/// As `CommonRuntime::import_dlpack`.
 unsafe fn take_over<M: Deletable + 'static>(
     device: &Arc<OpenDevice>,
     tensor: &DLTensor,

@@ -1,6 +1,6 @@
 //! DLPack: tensors from and for other libraries, without a copy.
 //!
-//! [`Tensor::from_dlpack`] takes over a tensor that another library produced; [`Tensor::to_dlpack`] lends one to
+//! [`import_dlpack`](crate::CommonRuntime#method.import_dlpack) takes over a tensor that another library produced; [`Tensor::to_dlpack`] lends one to
 //! another library. Both share the memory, so what is in flight on it matters:
 //!
 //! - **Coming in**, the producer's work on the memory has ended, or the caller has waited for it; the producer does not

@@ -263,10 +263,12 @@ fn wait(device: &Device, raw: &Raw) {
 fn graph(device: &Device, raw: &Raw) {
     let fixture = Fixture::open(device);
     let executable = raw.graph(NODES);
-    fixture.queue.begin_recording().expect("recording begins");
-    (0..NODES).for_each(|_| drop(fixture.launch()));
-    let recorded = fixture.queue.end_recording().expect("recording ends");
-    let replayed = fixture.queue.instantiate(&recorded).expect("the graph is built");
+    let recorded = fixture.queue.record(|recorder| {
+        let launch = |_| recorder.launch(&fixture.kernel, &Geometry::single(), &fixture.args()).map(drop);
+        (0..NODES).try_for_each(launch)
+    });
+    let replayed =
+        recorded.and_then(|graph| fixture.queue.instantiate(&graph)).expect("the graph is built");
     assert!(replayed.is_native(), "the graph is the driver's");
     let plain = || {
         time(|| {

@@ -172,10 +172,13 @@ impl Fixture {
     }
 
     #[inline]
-    pub(crate) fn launch(&self) -> Event {
+    pub(crate) fn args(&self) -> [Arg<'_>; 4] {
         let [a, b, c] = &self.tensors;
-        let args = [Arg::read(a), Arg::read(b), Arg::write(c), Arg::scalar(3.0f32)];
-        self.queue.launch(&self.kernel, &Geometry::single(), &args).expect("the queue takes it")
+        [Arg::read(a), Arg::read(b), Arg::write(c), Arg::scalar(3.0f32)]
+    }
+
+    pub(crate) fn launch(&self) -> Event {
+        self.queue.launch(&self.kernel, &Geometry::single(), &self.args()).expect("the queue takes it")
     }
 
     /// A burst to its last submission; then it is waited for, which does not count.

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use runtime_core::{ExecutableGraph, QueueOptions};
+use runtime_core::{ExecutableGraph, Geometry, QueueOptions};
 
 use crate::{BURST, Device, Fixture, ROUNDS, TOUCH, compare, rate, time};
 
@@ -49,10 +49,12 @@ pub(crate) fn compare_with(device: &Device) {
 impl Fixture {
     /// A burst, recorded.
     fn graph(&self) -> ExecutableGraph {
-        self.queue.begin_recording().expect("it records");
-        (0..BURST).for_each(|_| drop(self.launch()));
-        let graph = self.queue.end_recording().expect("it was recorded");
-        self.queue.instantiate(&graph).expect("the device takes it")
+        let recorded = self.queue.record(|recorder| {
+            let launch = |_| recorder.launch(&self.kernel, &Geometry::single(), &self.args()).map(drop);
+            (0..BURST).try_for_each(launch)
+        });
+        let graph = recorded.and_then(|graph| self.queue.instantiate(&graph));
+        graph.expect("the device takes it")
     }
 }
 
