@@ -14,7 +14,7 @@ use crate::timeline::deferred_free::{ExternalOwner, Resource};
 use crate::timeline::hazards::{HOST, Hazards, Use};
 use crate::timeline::host_access::with_host_access;
 use crate::timeline::open_device::OpenDevice;
-use crate::timeline::queue_table::Found;
+use crate::timeline::queue_table::QueueStatus;
 use crate::timeline::word_lock::WordLock;
 use crate::{Access, Error, MemorySpace, Placement, Result};
 
@@ -234,7 +234,7 @@ impl Buffer {
         if hazards.uses().any(|used| used.queue != first.queue) {
             return None;
         }
-        let Found::Live(timeline) = self.device.queues.find(first.queue) else { return None };
+        let QueueStatus::Live(timeline) = self.device.queues.find(first.queue) else { return None };
         // What is known to have ended need not wait for later work of the queue.
         let in_flight = !timeline.has_ended(first.ticket);
         if in_flight { self.free_after(&timeline) } else { None }

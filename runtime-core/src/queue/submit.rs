@@ -15,7 +15,7 @@ use crate::memory::buffer::Buffer;
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{Dependencies, Use};
 use crate::timeline::open_device::OpenDevice;
-use crate::timeline::queue_table::Found;
+use crate::timeline::queue_table::QueueStatus;
 use crate::{Access, Error, ErrorKind, Queue, Result};
 
 /// How long a submission blocks for work of a device that it cannot wait for on its own device.
@@ -237,9 +237,9 @@ impl Queue {
         for dependency in foreign {
             let (ticket, propagates_failure) = (dependency.on.ticket, dependency.propagates_failure);
             let source = match self.device.queues.find(dependency.on.queue) {
-                Found::Live(source) => source,
-                Found::Failed(failed, error) if propagates_failure && failed <= ticket => return Err(error),
-                Found::Failed(..) | Found::Gone => continue,
+                QueueStatus::Live(source) => source,
+                QueueStatus::Failed(failed, error) if propagates_failure && failed <= ticket => return Err(error),
+                QueueStatus::Failed(..) | QueueStatus::Gone => continue,
             };
             match source.status(ticket) {
                 Some(Err(error)) if propagates_failure => return Err(error),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{Dependencies, Dependency, Hazards};
 use crate::timeline::open_device::OpenDevice;
-use crate::timeline::queue_table::Found;
+use crate::timeline::queue_table::QueueStatus;
 use crate::timeline::word_lock::WordLock;
 use crate::{Access, Result};
 
@@ -44,13 +44,13 @@ fn conflicting_use(
         // A plain write replaces everything: it heals what a failed kernel left behind. A read must not see that.
         let propagates_failure = propagates_failure && access.reads();
         match device.queues.find(on.queue) {
-            Found::Live(timeline) => match timeline.status(on.ticket) {
+            QueueStatus::Live(timeline) => match timeline.status(on.ticket) {
                 Some(Err(error)) if propagates_failure => return Err(error),
                 Some(_) if !timeline.maybe_running(on.ticket) => {}
                 _ => found = Some((timeline, on.ticket)),
             },
-            Found::Failed(ticket, error) if propagates_failure && ticket <= on.ticket => return Err(error),
-            Found::Failed(..) | Found::Gone => {}
+            QueueStatus::Failed(ticket, error) if propagates_failure && ticket <= on.ticket => return Err(error),
+            QueueStatus::Failed(..) | QueueStatus::Gone => {}
         }
     }
     Ok(found)

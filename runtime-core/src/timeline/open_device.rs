@@ -15,7 +15,7 @@ use crate::plugin::negotiate::DispatchTable;
 use crate::process;
 use crate::timeline::deferred_free::{DeferredFree, Resource};
 use crate::timeline::hazards::Use;
-use crate::timeline::queue_table::{Found, QueueTable};
+use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::wait_thread::WaitThread;
 use crate::timeline::{LAST_PAUSE, LAST_TRIES, Timeline};
 use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result};
@@ -250,7 +250,7 @@ impl OpenDevice {
     /// The queues and tickets behind `uses` that may still be in flight.
     pub(crate) fn pending(&self, uses: impl Iterator<Item = Use>) -> Vec<(Arc<Timeline>, u64)> {
         uses.filter_map(|used| match self.queues.find(used.queue) {
-            Found::Live(timeline) if !ended(&timeline, used.ticket) => Some((timeline, used.ticket)),
+            QueueStatus::Live(timeline) if !ended(&timeline, used.ticket) => Some((timeline, used.ticket)),
             _ => None,
         })
         .collect()

@@ -38,7 +38,7 @@ pub(crate) struct QueueTable {
 }
 
 /// What became of a queue.
-pub(crate) enum Found {
+pub(crate) enum QueueStatus {
     /// It exists; its work may be in flight.
     Live(Arc<Timeline>),
     /// It is gone, and from the given ticket on its work had failed.
@@ -58,13 +58,13 @@ impl QueueTable {
         self.live.lock().insert(timeline.id, timeline.clone());
     }
 
-    pub(crate) fn find(&self, queue: u64) -> Found {
+    pub(crate) fn find(&self, queue: u64) -> QueueStatus {
         if let Some(timeline) = self.live.lock().get(&queue) {
-            return Found::Live(timeline.clone());
+            return QueueStatus::Live(timeline.clone());
         }
         match self.failed.lock().get(&queue) {
-            Some((ticket, error)) => Found::Failed(*ticket, error.clone()),
-            None => Found::Gone,
+            Some((ticket, error)) => QueueStatus::Failed(*ticket, error.clone()),
+            None => QueueStatus::Gone,
         }
     }
 
@@ -73,7 +73,7 @@ impl QueueTable {
         self.live.lock().values().cloned().collect()
     }
 
-    /// Removes a timeline that only the directory and `owned` further holders know; says whether it did.
+    /// Removes a timeline that only this table and `owned` further holders know; says whether it did.
     pub(crate) fn remove_unused(&self, timeline: &Arc<Timeline>, owned: usize) -> bool {
         let mut live = self.live.lock();
         // Under the lock nobody can find it, so a count that is low now stays low.
@@ -83,18 +83,18 @@ impl QueueTable {
         // What the last of the others did with the queue has happened before it is closed: the count is read relaxed,
         // and an upgrade acquires. (A fence would do, but the thread sanitizer knows none.)
         let _seen = Arc::downgrade(timeline).upgrade();
-        self.bury(timeline);
+        self.keep_failure(timeline);
         live.remove(&timeline.id);
         true
     }
 
     /// Removes a timeline whose device is gone.
     pub(crate) fn remove(&self, timeline: &Timeline) {
-        self.bury(timeline);
+        self.keep_failure(timeline);
         self.live.lock().remove(&timeline.id);
     }
 
-    fn bury(&self, timeline: &Timeline) {
+    fn keep_failure(&self, timeline: &Timeline) {
         if let Some(failure) = timeline.failure() {
             self.failed.lock().insert(timeline.id, failure);
         }
