@@ -1,17 +1,17 @@
-//! A backend of one vendor on this crate: its own name, a selection of devices, and what their driver does differently.
+//! A backend of one vendor on this crate: its own name, a filter of devices, and what their driver does differently.
 //!
 //! Here the vendor is PoCL, with as little as an old driver for accelerators has: one thread at a time, small groups, and no
 //! memory but buffers. `runtime conformance target/debug/examples/libvendor.so` tests the ways that only such a driver takes.
 
 use runtime_core::backend::{Backend, Log};
 use runtime_core::{DeviceInfo, OptionSpec, Options, Result};
-use runtime_opencl::{OpenCl, OpenClDevice, Partition, Quirks, Selection};
+use runtime_opencl::{DeviceFilter, OpenCl, OpenClDevice, Partition, Quirks};
 
 /// The vendor's devices.
 #[derive(Debug)]
 pub struct Vendor(OpenCl);
 
-// SAFETY: everything is made by `OpenCl`, for devices of which the selection and the quirks are true.
+// SAFETY: everything is made by `OpenCl`, for devices of which the filter and the quirks are true.
 #[allow(unsafe_code, reason = "vouches for the backend")]
 unsafe impl Backend for Vendor {
     const NAME: &'static str = "vendor";
@@ -19,7 +19,7 @@ unsafe impl Backend for Vendor {
     type Device = OpenClDevice;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        let selection = Selection { platform: Some("Portable".to_owned()), ..Selection::default() };
+        let filter = DeviceFilter { platform: Some("Portable".to_owned()), ..DeviceFilter::default() };
         let quirks = Quirks {
             serial: true,
             svm: false,
@@ -31,7 +31,7 @@ unsafe impl Backend for Vendor {
             ..Quirks::default()
         };
         // SAFETY: the system's loader of drivers, and quirks that PoCL bears; the rest is the caller's promise.
-        Ok(Self(unsafe { OpenCl::with(selection, quirks, log) }))
+        Ok(Self(unsafe { OpenCl::with(filter, quirks, log) }))
     }
 
     fn options() -> Vec<OptionSpec> {

@@ -5,41 +5,41 @@
 use parking_lot::Mutex;
 use runtime_core::Result;
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::Raw;
 use crate::driver::handle::{Function, Owned, Program};
 use crate::module;
 
-const CODE: &str = "kernel void empty(void) {}";
+const SOURCE: &str = "kernel void empty(void) {}";
 
-/// Programs of [`CODE`], by the device that they are built for.
+/// Programs of [`SOURCE`], by the device that they are built for.
 #[derive(Debug, Default)]
-pub(crate) struct Builtins(Mutex<Vec<(usize, Owned<Program>)>>);
+pub(crate) struct BuiltinKernels(Mutex<Vec<(usize, Owned<Program>)>>);
 
-impl Builtins {
+impl BuiltinKernels {
     /// A kernel that does nothing, for a device of the context.
-    pub(crate) fn empty(&self, primary: &Primary, device: Raw) -> Result<Owned<Function>> {
+    pub(crate) fn noop(&self, context: &SharedContext, device: Raw) -> Result<Owned<Function>> {
         let mut programs = self.0.lock();
         let known = programs.iter().position(|(known, _)| *known == device.addr());
         let at = match known {
             Some(at) => at,
             None => {
-                programs.push((device.addr(), build(primary, device)?));
+                programs.push((device.addr(), build(context, device)?));
                 programs.len() - 1
             }
         };
         let program = &programs[at].1;
-        let raw = primary.driver.make("clCreateKernel", |calls, code| {
+        let raw = context.driver.create("clCreateKernel", |cl, code| {
             // SAFETY: the program is built, and the name terminated.
-            Some(unsafe { (calls.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
+            Some(unsafe { (cl.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
         })?;
         // SAFETY: it was just made.
-        Ok(unsafe { Owned::new(primary.driver, raw) })
+        Ok(unsafe { Owned::new(context.driver, raw) })
     }
 }
 
-fn build(primary: &Primary, device: Raw) -> Result<Owned<Program>> {
-    let program = module::with_source(primary, CODE.as_bytes())?;
-    module::build(primary, &program, device, "")?;
+fn build(context: &SharedContext, device: Raw) -> Result<Owned<Program>> {
+    let program = module::create_with_source(context, SOURCE.as_bytes())?;
+    module::build(context, &program, device, "")?;
     Ok(program)
 }

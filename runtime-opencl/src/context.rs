@@ -11,24 +11,24 @@ use parking_lot::Mutex;
 use runtime_core::backend::QueueOptions;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::builtin::Builtins;
-use crate::catalog::Entry;
+use crate::builtin::BuiltinKernels;
 use crate::deferred_release::DeferredRelease;
+use crate::device_caps::DeviceCaps;
+use crate::device_filter::Quirks;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
-use crate::driver::{Calls, Driver, Raw, code_text, is_sticky};
-use crate::facts::Facts;
+use crate::driver::{DispatchTable, Driver, Raw, code_name, is_sticky};
+use crate::enumeration::ListedDevice;
 use crate::queue;
-use crate::select::Quirks;
 
 /// A context, with what its openings share.
 #[derive(Debug)]
-pub(crate) struct Primary {
+pub(crate) struct SharedContext {
     pub(crate) driver: &'static Driver,
-    pub(crate) context: Owned<Context>,
-    pub(crate) entry: Entry,
-    pub(crate) facts: Facts,
+    pub(crate) handle: Owned<Context>,
+    pub(crate) listed: ListedDevice,
+    pub(crate) caps: DeviceCaps,
     pub(crate) quirks: Quirks,
-    pub(crate) builtins: Builtins,
+    pub(crate) builtins: BuiltinKernels,
     ids: AtomicU64,
     slots: Mutex<Slots>,
     /// Maps memory.
@@ -44,31 +44,37 @@ struct Slots {
     next: u32,
 }
 
-impl Primary {
+impl SharedContext {
     /// Makes the context.
     ///
     /// # Errors
     /// Whatever the driver says.
-    pub(crate) fn open(driver: &'static Driver, entry: Entry, facts: Facts, quirks: &Quirks) -> Result<Self> {
-        let devices: Vec<_> = std::iter::once(entry.device).chain(entry.parts.iter().copied()).collect();
+    pub(crate) fn open(
+        driver: &'static Driver,
+        listed: ListedDevice,
+        caps: DeviceCaps,
+        quirks: &Quirks,
+    ) -> Result<Self> {
+        let devices: Vec<_> =
+            std::iter::once(listed.device).chain(listed.sub_devices.iter().copied()).collect();
         let properties: [cl_context_properties; 3] =
-            [CL_CONTEXT_PLATFORM, entry.platform.expose_provenance().cast_signed(), 0];
+            [CL_CONTEXT_PLATFORM, listed.platform.expose_provenance().cast_signed(), 0];
         let count = u32::try_from(devices.len()).unwrap_or(0);
         let none = std::ptr::null_mut();
-        let raw = driver.make("clCreateContext", |calls, code| {
+        let raw = driver.create("clCreateContext", |cl, code| {
             let (list, first) = (properties.as_ptr(), devices.as_ptr());
             // SAFETY: the list of properties ends with 0, and the devices are as many and of that platform.
-            Some(unsafe { (calls.clCreateContext?)(list, count, first, None, none, code) })
+            Some(unsafe { (cl.clCreateContext?)(list, count, first, None, none, code) })
         })?;
         // SAFETY: it was just made.
-        let context = unsafe { Owned::new(driver, raw) };
+        let handle = unsafe { Owned::new(driver, raw) };
         Ok(Self {
             driver,
-            context,
-            entry,
-            facts,
+            handle,
+            listed,
+            caps,
             quirks: quirks.clone(),
-            builtins: Builtins::default(),
+            builtins: BuiltinKernels::default(),
             ids: AtomicU64::new(1),
             slots: Mutex::default(),
             service: OnceLock::new(),
@@ -79,9 +85,9 @@ impl Primary {
 
     /// Frees shared virtual memory of this context that nothing uses any more.
     pub(crate) fn free_svm(&self, memory: *mut c_void) {
-        let _ = self.driver.call("clSVMFree", |calls| {
+        let _ = self.driver.call("clSVMFree", |cl| {
             // SAFETY: allocated in this context, freed once, and used by nobody any more.
-            unsafe { (calls.clSVMFree?)(self.context.raw(), memory) };
+            unsafe { (cl.clSVMFree?)(self.handle.raw(), memory) };
             Some(())
         });
     }
@@ -92,16 +98,16 @@ impl Primary {
     }
 
     /// A queue for what no queue of the program asks for.
-    pub(crate) fn service(&self) -> Result<Raw> {
+    pub(crate) fn internal_queue(&self) -> Result<Raw> {
         if let Some(service) = self.service.get() {
             return Ok(service.raw());
         }
-        let made = queue::command_queue(self, self.entry.device, &QueueOptions::default())?;
+        let made = queue::command_queue(self, self.listed.device, &QueueOptions::default())?;
         Ok(self.service.get_or_init(|| made).raw())
     }
 
     /// A small number that no other living kernel has.
-    pub(crate) fn take_slot(&self) -> u32 {
+    pub(crate) fn allocate_slot(&self) -> u32 {
         let mut slots = self.slots.lock();
         slots.free.pop().unwrap_or_else(|| {
             slots.next += 1;
@@ -110,7 +116,7 @@ impl Primary {
     }
 
     /// Takes a kernel's number back.
-    pub(crate) fn give_slot(&self, slot: u32) {
+    pub(crate) fn free_slot(&self, slot: u32) {
         self.slots.lock().free.push(slot);
     }
 
@@ -119,13 +125,13 @@ impl Primary {
     pub(crate) fn enqueue(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls, *mut Raw) -> Option<cl_int>,
+        call: impl FnOnce(&DispatchTable, *mut Raw) -> Option<cl_int>,
     ) -> Result<Owned<Event>> {
         let mut event = std::ptr::null_mut();
-        match self.driver.call(function, |calls| call(calls, &raw mut event))? {
+        match self.driver.call(function, |cl| call(cl, &raw mut event))? {
             // SAFETY: the driver has just made it.
             0 => Ok(unsafe { Owned::new(self.driver, event) }),
-            code => Err(self.fail(function, code)),
+            code => Err(self.error(function, code)),
         }
     }
 
@@ -134,11 +140,11 @@ impl Primary {
     pub(crate) fn check(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls) -> Option<cl_int>,
+        call: impl FnOnce(&DispatchTable) -> Option<cl_int>,
     ) -> Result<()> {
         match self.driver.call(function, call)? {
             0 => Ok(()),
-            code => Err(self.fail(function, code)),
+            code => Err(self.error(function, code)),
         }
     }
 
@@ -146,11 +152,11 @@ impl Primary {
     #[inline]
     pub(crate) fn status(&self, event: Raw) -> cl_int {
         let mut status: cl_int = 0;
-        let asked = self.driver.call("clGetEventInfo", |calls| {
+        let asked = self.driver.call("clGetEventInfo", |cl| {
             let (size, value) = (size_of::<cl_int>(), (&raw mut status).cast());
             let key = CL_EVENT_COMMAND_EXECUTION_STATUS;
             // SAFETY: the event is alive, and the status is of that size.
-            Some(unsafe { (calls.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
+            Some(unsafe { (cl.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
         });
         if matches!(asked, Ok(0)) {
             return status;
@@ -164,41 +170,41 @@ impl Primary {
     /// Makes what ended commands wrote visible: to ask for their status alone does not promise that.
     #[inline]
     pub(crate) fn synchronise(&self, ended: Raw) {
-        let _ = self.block(ended);
+        let _ = self.wait_event(ended);
     }
 
     /// Waits in the driver until a command has ended; says whether that went well.
     #[inline]
-    pub(crate) fn block(&self, event: Raw) -> bool {
-        let waited = self.driver.call("clWaitForEvents", |calls| {
+    pub(crate) fn wait_event(&self, event: Raw) -> bool {
+        let waited = self.driver.call("clWaitForEvents", |cl| {
             // SAFETY: the event is alive.
-            Some(unsafe { (calls.clWaitForEvents?)(1, &raw const event) })
+            Some(unsafe { (cl.clWaitForEvents?)(1, &raw const event) })
         });
         matches!(waited, Ok(0))
     }
 
     /// Waits in the driver until everything on a queue has ended; says whether that went well.
     #[inline]
-    pub(crate) fn block_all(&self, queue: Raw) -> bool {
+    pub(crate) fn finish_queue(&self, queue: Raw) -> bool {
         // SAFETY: the queue is alive.
-        let waited = self.driver.call("clFinish", |calls| Some(unsafe { (calls.clFinish?)(queue) }));
+        let waited = self.driver.call("clFinish", |cl| Some(unsafe { (cl.clFinish?)(queue) }));
         matches!(waited, Ok(0))
     }
 
     /// The error behind a code. After a sticky one every error is the first one.
     #[cold]
-    pub(crate) fn fail(&self, function: &str, code: cl_int) -> Error {
+    pub(crate) fn error(&self, function: &str, code: cl_int) -> Error {
         let error = self.driver.error(function, code);
         if is_sticky(code) { self.lost.get_or_init(|| error).clone() } else { error }
     }
 
     /// Loses the device to what a command has done.
     #[cold]
-    pub(crate) fn lose(&self, code: cl_int) -> Error {
+    pub(crate) fn declare_lost(&self, code: cl_int) -> Error {
         let message = "a command ended with an error, and the device does not work any more; open it again, or start \
                        another process";
         let error = Error::new(ErrorKind::DeviceLost, message);
-        let error = error.with_driver(code_text(code), i64::from(code));
+        let error = error.with_driver(code_name(code), i64::from(code));
         self.lost.get_or_init(|| error).clone()
     }
 

@@ -12,18 +12,18 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::handle::{Memory, Owned, Program};
 use crate::progress::Progress;
 
 /// Objects beyond which a release waits for the device.
 const MAX_OBJECTS: usize = 1024;
 /// Part of the device's memory beyond which a release waits for the device.
-const MAX_MEMORY_SHARE: u64 = 8;
+const MAX_MEMORY_FRACTION: u64 = 8;
 
 /// An object to release.
 #[derive(Debug)]
-pub(crate) enum Object {
+pub(crate) enum DeferredObject {
     /// A buffer, its shared virtual memory if it has any, and the size of both.
     Memory { object: Option<Owned<Memory>>, svm: *mut c_void, bytes: usize },
     /// A program without kernels.
@@ -31,9 +31,9 @@ pub(crate) enum Object {
 }
 
 // SAFETY: the pointer is the object's own memory, which any thread may free.
-unsafe impl Send for Object {}
+unsafe impl Send for DeferredObject {}
 
-impl Object {
+impl DeferredObject {
     const fn bytes(&self) -> u64 {
         match self {
             Self::Memory { bytes, .. } => *bytes as u64,
@@ -41,13 +41,13 @@ impl Object {
         }
     }
 
-    fn release(self, primary: &Primary) {
+    fn release(self, context: &SharedContext) {
         match self {
             Self::Memory { object, svm, .. } => {
                 // The buffer goes before the memory that it stands on.
                 drop(object);
                 if !svm.is_null() {
-                    primary.free_svm(svm);
+                    context.free_svm(svm);
                 }
             }
             Self::Program(program) => drop(program),
@@ -61,13 +61,13 @@ pub(crate) struct DeferredRelease {
     count: AtomicUsize,
     /// Bytes of the buffers in `objects`.
     bytes: AtomicU64,
-    objects: Mutex<Vec<Object>>,
+    objects: Mutex<Vec<DeferredObject>>,
     queues: Mutex<Vec<Weak<Progress>>>,
 }
 
 impl DeferredRelease {
     /// Adds a queue whose kernels a release would wait for.
-    pub(crate) fn watch(&self, queue: &Arc<Progress>) {
+    pub(crate) fn register_queue(&self, queue: &Arc<Progress>) {
         let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
@@ -83,14 +83,14 @@ impl DeferredRelease {
         queues.iter().all(|queue| queue.is_idle())
     }
 
-    fn push(&self, object: Object) {
+    fn push(&self, object: DeferredObject) {
         let mut objects = self.objects.lock();
         self.bytes.fetch_add(object.bytes(), Ordering::Relaxed);
         objects.push(object);
         self.count.store(objects.len(), Ordering::Relaxed);
     }
 
-    fn take(&self) -> Vec<Object> {
+    fn take(&self) -> Vec<DeferredObject> {
         let mut objects = self.objects.lock();
         self.count.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
@@ -98,17 +98,17 @@ impl DeferredRelease {
     }
 }
 
-impl Primary {
+impl SharedContext {
     /// Releases an object that no work uses any more: now, or on a driver that would wait, once the device is idle.
-    pub(crate) fn release(&self, object: Object) {
-        if !self.facts.releases_wait {
+    pub(crate) fn release(&self, object: DeferredObject) {
+        if !self.caps.releases_wait {
             return object.release(self);
         }
         let deferred = &self.deferred;
         deferred.push(object);
         let bytes = deferred.bytes.load(Ordering::Relaxed);
         let too_many = deferred.count.load(Ordering::Relaxed) > MAX_OBJECTS
-            || bytes > self.facts.memory_bytes / MAX_MEMORY_SHARE;
+            || bytes > self.caps.memory_bytes / MAX_MEMORY_FRACTION;
         if too_many {
             self.release_deferred();
         } else {
@@ -127,7 +127,8 @@ impl Primary {
     /// Makes room for an allocation of `bytes`: what waits for its release may be in its way.
     pub(crate) fn make_room(&self, bytes: usize) {
         let waiting = self.deferred.bytes.load(Ordering::Relaxed);
-        if waiting != 0 && bytes as u64 > (self.facts.memory_bytes / MAX_MEMORY_SHARE).saturating_sub(waiting)
+        if waiting != 0
+            && bytes as u64 > (self.caps.memory_bytes / MAX_MEMORY_FRACTION).saturating_sub(waiting)
         {
             self.release_deferred();
         }
@@ -139,7 +140,7 @@ impl Primary {
     }
 }
 
-impl Drop for Primary {
+impl Drop for SharedContext {
     fn drop(&mut self) {
         self.release_deferred();
     }

@@ -3,11 +3,11 @@
 
 #![allow(unsafe_code, reason = "loads and calls the driver")]
 
-mod calls;
+mod dispatch;
 pub(crate) mod extensions;
 pub(crate) mod handle;
+pub(crate) mod icd;
 mod status;
-pub(crate) mod vendors;
 
 use std::ffi::{CStr, c_void};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use parking_lot::{Mutex, MutexGuard};
 use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
-pub(crate) use calls::Calls;
-pub(crate) use status::{is_sticky, text as code_text};
+pub(crate) use dispatch::DispatchTable;
+pub(crate) use status::{is_sticky, name as code_name};
 
 /// An object of the driver.
 pub(crate) type Raw = *mut c_void;
@@ -35,14 +35,14 @@ const LOADER: &str = if cfg!(target_os = "macos") {
 const LOADER_VARIABLE: &str = "OPENCL_DYLIB_PATH";
 
 /// Libraries that are loaded; they stay for the life of the process, since drivers leave threads behind.
-static LOADED: Mutex<Vec<(Option<PathBuf>, &'static Calls)>> = Mutex::new(Vec::new());
+static LOADED: Mutex<Vec<(Option<PathBuf>, &'static DispatchTable)>> = Mutex::new(Vec::new());
 
 /// A loaded library.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    calls: &'static Calls,
+    dispatch: &'static DispatchTable,
     /// Held through every call to a library that bears one thread at a time.
-    owner: Option<Mutex<()>>,
+    call_lock: Option<Mutex<()>>,
 }
 
 impl Driver {
@@ -57,21 +57,21 @@ impl Driver {
         if let Some((_, _, driver)) = known {
             return Ok(driver);
         }
-        let calls = load_library(path)?;
-        let owner = serial.then(Mutex::default);
-        let driver: &'static Self = Box::leak(Box::new(Self { calls, owner }));
+        let dispatch = load_library(path)?;
+        let call_lock = serial.then(Mutex::default);
+        let driver: &'static Self = Box::leak(Box::new(Self { dispatch, call_lock }));
         open.push((path.map(Path::to_path_buf), serial, driver));
         Ok(driver)
     }
 
     /// Whether the library bears one thread at a time.
     pub(crate) const fn is_serial(&self) -> bool {
-        self.owner.is_some()
+        self.call_lock.is_some()
     }
 
     #[inline]
-    fn own(&self) -> Option<MutexGuard<'_, ()>> {
-        self.owner.as_ref().map(Mutex::lock)
+    fn lock_calls(&self) -> Option<MutexGuard<'_, ()>> {
+        self.call_lock.as_ref().map(Mutex::lock)
     }
 
     /// Makes a call; `None` is a function that the library does not have.
@@ -79,10 +79,10 @@ impl Driver {
     pub(crate) fn call<R>(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls) -> Option<R>,
+        call: impl FnOnce(&DispatchTable) -> Option<R>,
     ) -> Result<R> {
-        let _own = self.own();
-        call(self.calls).ok_or_else(|| missing(function))
+        let _guard = self.lock_calls();
+        call(self.dispatch).ok_or_else(|| missing(function))
     }
 
     /// Makes a call that answers with a code, and turns that into a result.
@@ -90,7 +90,7 @@ impl Driver {
     pub(crate) fn check(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls) -> Option<cl_int>,
+        call: impl FnOnce(&DispatchTable) -> Option<cl_int>,
     ) -> Result<()> {
         match self.call(function, call)? {
             0 => Ok(()),
@@ -100,13 +100,13 @@ impl Driver {
 
     /// Makes a call that answers with an object, and writes its code.
     #[inline]
-    pub(crate) fn make(
+    pub(crate) fn create(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls, *mut cl_int) -> Option<Raw>,
+        call: impl FnOnce(&DispatchTable, *mut cl_int) -> Option<Raw>,
     ) -> Result<Raw> {
         let mut code = 0;
-        let made = self.call(function, |calls| call(calls, &raw mut code))?;
+        let made = self.call(function, |cl| call(cl, &raw mut code))?;
         match code {
             0 if !made.is_null() => Ok(made),
             0 => Err(Error::new(ErrorKind::Driver, format!("{function} answered a null pointer"))),
@@ -117,7 +117,7 @@ impl Driver {
     /// Makes a call of an extension, whose function was found before.
     #[inline]
     pub(crate) fn extension(&self, function: &'static str, call: impl FnOnce() -> cl_int) -> Result<()> {
-        let _own = self.own();
+        let _guard = self.lock_calls();
         match call() {
             0 => Ok(()),
             code => Err(self.error(function, code)),
@@ -131,45 +131,45 @@ impl Driver {
             Some(remedy) => format!("{function}: {remedy}"),
             None => function.to_owned(),
         };
-        Error::new(status::kind(code), text).with_driver(status::text(code), i64::from(code))
+        Error::new(status::kind(code), text).with_driver(status::name(code), i64::from(code))
     }
 
     /// What a query with a size and a place for the answer tells, as bytes; `None` if the driver does not tell.
-    pub(crate) fn ask(
+    pub(crate) fn query_info(
         &self,
-        query: impl Fn(&Calls, usize, *mut c_void, *mut usize) -> Option<cl_int>,
+        query: impl Fn(&DispatchTable, usize, *mut c_void, *mut usize) -> Option<cl_int>,
     ) -> Option<Vec<u8>> {
         let none = std::ptr::null_mut();
         let mut size = 0;
-        let _own = self.own();
-        if query(self.calls, 0, none, &raw mut size) != Some(0) {
+        let _guard = self.lock_calls();
+        if query(self.dispatch, 0, none, &raw mut size) != Some(0) {
             return None;
         }
         let mut bytes = vec![0_u8; size];
-        let answered =
-            size == 0 || query(self.calls, size, bytes.as_mut_ptr().cast(), std::ptr::null_mut()) == Some(0);
+        let answered = size == 0
+            || query(self.dispatch, size, bytes.as_mut_ptr().cast(), std::ptr::null_mut()) == Some(0);
         answered.then_some(bytes)
     }
 }
 
 /// Text of an answer, without the zero at its end.
-pub(crate) fn written(bytes: &[u8]) -> String {
+pub(crate) fn decode_text(bytes: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
     String::from_utf8_lossy(text).trim().to_owned()
 }
 
 /// A number of an answer, whatever its size.
-pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn decode_u64(bytes: &[u8]) -> Option<u64> {
     let mut word = [0; 8];
     word.get_mut(..bytes.len())?.copy_from_slice(bytes);
     (!bytes.is_empty()).then(|| u64::from_le_bytes(word))
 }
 
 /// The numbers of the size of an address in an answer.
-pub(crate) fn numbers(bytes: &[u8]) -> Vec<usize> {
+pub(crate) fn decode_usizes(bytes: &[u8]) -> Vec<usize> {
     bytes
         .chunks_exact(size_of::<usize>())
-        .filter_map(|chunk| number(chunk).and_then(|word| usize::try_from(word).ok()))
+        .filter_map(|chunk| decode_u64(chunk).and_then(|word| usize::try_from(word).ok()))
         .collect()
 }
 
@@ -178,26 +178,26 @@ fn missing(function: &str) -> Error {
     Error::unsupported(format!("the OpenCL library has no {function}"))
 }
 
-fn load_library(path: Option<&Path>) -> Result<&'static Calls> {
+fn load_library(path: Option<&Path>) -> Result<&'static DispatchTable> {
     let mut loaded = LOADED.lock();
-    if let Some((_, calls)) = loaded.iter().find(|(known, _)| known.as_deref() == path) {
-        return Ok(calls);
+    if let Some((_, dispatch)) = loaded.iter().find(|(known, _)| known.as_deref() == path) {
+        return Ok(dispatch);
     }
     let mut reasons = Vec::new();
     for candidate in candidates(path) {
         // SAFETY: the library is the program's or the user's choice, or the system's loader; it stays loaded.
         match open_library(&candidate, |path| unsafe { Library::new(path) }) {
             Ok(library) => {
-                let bound = Calls::bind(&library);
+                let bound = DispatchTable::bind(&library);
                 // Others may have it loaded: it stays.
                 std::mem::forget(library);
                 if bound.clGetPlatformIDs.is_none() {
                     reasons.push(format!("{}: no OpenCL, it lacks clGetPlatformIDs", candidate.display()));
                     continue;
                 }
-                let calls: &'static Calls = Box::leak(Box::new(bound));
-                loaded.push((path.map(Path::to_path_buf), calls));
-                return Ok(calls);
+                let dispatch: &'static DispatchTable = Box::leak(Box::new(bound));
+                loaded.push((path.map(Path::to_path_buf), dispatch));
+                return Ok(dispatch);
             }
             Err(error) => reasons.push(error.message().to_owned()),
         }
@@ -234,12 +234,12 @@ mod tests {
 
     #[test]
     fn answers_are_read_whatever_their_size() {
-        assert_eq!(number(&7_u32.to_le_bytes()), Some(7));
-        assert_eq!(number(&u64::MAX.to_le_bytes()), Some(u64::MAX));
-        assert_eq!((number(&[]), number(&[0; 9])), (None, None));
-        assert_eq!(numbers(&[1_usize.to_le_bytes(), 2_usize.to_le_bytes()].concat()), [1, 2]);
-        assert_eq!(written(b" PoCL \0x"), "PoCL");
-        assert_eq!(written(b"no end"), "no end");
+        assert_eq!(decode_u64(&7_u32.to_le_bytes()), Some(7));
+        assert_eq!(decode_u64(&u64::MAX.to_le_bytes()), Some(u64::MAX));
+        assert_eq!((decode_u64(&[]), decode_u64(&[0; 9])), (None, None));
+        assert_eq!(decode_usizes(&[1_usize.to_le_bytes(), 2_usize.to_le_bytes()].concat()), [1, 2]);
+        assert_eq!(decode_text(b" PoCL \0x"), "PoCL");
+        assert_eq!(decode_text(b"no end"), "no end");
     }
 
     #[test]

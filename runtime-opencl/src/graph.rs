@@ -15,23 +15,23 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch, QueueOptions};
 use runtime_core::{Error, Result};
 
-use crate::catalog::Entry;
-use crate::context::Primary;
-use crate::convert::{self, Piece};
+use crate::context::SharedContext;
+use crate::convert::{self, FillPiece};
 use crate::driver::extensions::CommandBuffers;
 use crate::driver::handle::{CommandQueue, Event, Owned};
 use crate::driver::{Driver, Raw};
-use crate::kernel::{Bound, OpenClKernel};
+use crate::enumeration::ListedDevice;
+use crate::kernel::{KernelBinding, OpenClKernel};
 use crate::launch;
-use crate::memory::{OpenClBuffer, Reach};
+use crate::memory::{BufferAccess, OpenClBuffer};
 use crate::queue;
 
 /// Commands that are recorded in the same place.
 #[derive(Debug)]
 enum Command {
-    Launch { kernel: OpenClKernel, bound: Bound, shape: [[u32; 3]; 2] },
+    Launch { kernel: OpenClKernel, binding: KernelBinding, shape: [[u32; 3]; 2] },
     Copy { to: (Raw, usize), from: (Raw, usize), bytes: usize },
-    Fill { to: Raw, piece: Piece },
+    Fill { to: Raw, piece: FillPiece },
 }
 
 // SAFETY: the objects may be used by any thread; kernels are used under the graph's lock, or by its only owner.
@@ -46,7 +46,7 @@ struct Node(Vec<Command>);
 struct Recorded {
     options: QueueOptions,
     buffer: Raw,
-    calls: CommandBuffers,
+    functions: CommandBuffers,
     driver: &'static Driver,
     _queue: Owned<CommandQueue>,
 }
@@ -57,9 +57,9 @@ unsafe impl Send for Recorded {}
 /// An executable graph.
 #[derive(Debug)]
 pub struct OpenClGraph {
-    primary: Arc<Primary>,
+    context: Arc<SharedContext>,
     device: usize,
-    calls: CommandBuffers,
+    functions: CommandBuffers,
     state: Mutex<State>,
 }
 
@@ -70,25 +70,25 @@ struct State {
 }
 
 /// The functions of command buffers, where a device has such that can be replayed while they run.
-pub(crate) fn support(driver: &Driver, entry: &Entry) -> Option<CommandBuffers> {
-    let capabilities = driver.device_number(entry.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
+pub(crate) fn command_buffers(driver: &Driver, listed: &ListedDevice) -> Option<CommandBuffers> {
+    let capabilities = driver.device_number(listed.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
     let repeats = capabilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR != 0;
-    if repeats { driver.command_buffers(entry.platform) } else { None }
+    if repeats { driver.command_buffers(listed.platform) } else { None }
 }
 
 impl OpenClGraph {
     pub(crate) fn new(
-        primary: &Arc<Primary>,
+        context: &Arc<SharedContext>,
         device: Raw,
         nodes: &[GraphNode<'_, OpenClBuffer, OpenClKernel>],
     ) -> Result<Self> {
-        let calls =
-            primary.facts.command_buffers.ok_or_else(|| Error::unsupported("a graph is not supported"))?;
-        let nodes = nodes.iter().map(|node| Node::new(primary, node)).collect::<Result<Vec<_>>>()?;
+        let functions =
+            context.caps.command_buffers.ok_or_else(|| Error::unsupported("a graph is not supported"))?;
+        let nodes = nodes.iter().map(|node| Node::new(context, node)).collect::<Result<Vec<_>>>()?;
         let graph = Self {
-            primary: Arc::clone(primary),
+            context: Arc::clone(context),
             device: device.expose_provenance(),
-            calls,
+            functions,
             state: Mutex::new(State { nodes, recorded: Vec::new() }),
         };
         // What the driver refuses to record is known now.
@@ -98,26 +98,26 @@ impl OpenClGraph {
     }
 
     fn record(&self, nodes: &[Node], options: QueueOptions) -> Result<Recorded> {
-        let driver = self.primary.driver;
+        let driver = self.context.driver;
         let device = std::ptr::with_exposed_provenance_mut(self.device);
-        let own = queue::command_queue(&self.primary, device, &options)?;
+        let own = queue::command_queue(&self.context, device, &options)?;
         let (list, properties) =
             ([own.raw()], [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0]);
-        let buffer = driver.make("clCreateCommandBufferKHR", |_, code| {
+        let buffer = driver.create("clCreateCommandBufferKHR", |_, code| {
             let properties = properties.as_ptr();
             // SAFETY: one queue, and a list of properties that ends with 0.
-            Some(unsafe { (self.calls.clCreateCommandBufferKHR)(1, list.as_ptr(), properties, code) })
+            Some(unsafe { (self.functions.clCreateCommandBufferKHR)(1, list.as_ptr(), properties, code) })
         })?;
         // On an error the drop releases it.
-        let made = Recorded { options, buffer, calls: self.calls, driver, _queue: own };
+        let recorded = Recorded { options, buffer, functions: self.functions, driver, _queue: own };
         for command in nodes.iter().flat_map(|node| &node.0) {
-            made.add(command)?;
+            recorded.record(command)?;
         }
         driver.extension("clFinalizeCommandBufferKHR", || {
             // SAFETY: the command buffer is complete.
-            unsafe { (self.calls.clFinalizeCommandBufferKHR)(buffer) }
+            unsafe { (self.functions.clFinalizeCommandBufferKHR)(buffer) }
         })?;
-        Ok(made)
+        Ok(recorded)
     }
 
     /// Submits everything as one command.
@@ -130,40 +130,41 @@ impl OpenClGraph {
         let fitting = state.recorded.iter().find(|recorded| recorded.options == options);
         let buffer = fitting.map_or(std::ptr::null_mut(), |recorded| recorded.buffer);
         let mut queues = [queue];
-        self.primary.enqueue("clEnqueueCommandBufferKHR", |_, event| {
+        self.context.enqueue("clEnqueueCommandBufferKHR", |_, event| {
             let none = std::ptr::null();
             // SAFETY: the command buffer is finalized, and was recorded on a queue like this one.
             Some(unsafe {
-                (self.calls.clEnqueueCommandBufferKHR)(1, queues.as_mut_ptr(), buffer, 0, none, event)
+                (self.functions.clEnqueueCommandBufferKHR)(1, queues.as_mut_ptr(), buffer, 0, none, event)
             })
         })
     }
 }
 
 impl Node {
-    fn new(primary: &Arc<Primary>, node: &GraphNode<'_, OpenClBuffer, OpenClKernel>) -> Result<Self> {
+    fn new(context: &Arc<SharedContext>, node: &GraphNode<'_, OpenClBuffer, OpenClKernel>) -> Result<Self> {
         Ok(Self(match &node.work {
             GraphWork::Launch { kernel, launch } => {
-                launch::check(launch)?;
+                launch::check_supported(launch)?;
                 let shape = [launch.groups(), launch.group_size()];
-                let kernel = kernel.share()?;
-                let mut bound = Bound::new(&kernel)?;
-                set(&mut bound, &kernel, launch)?;
+                let kernel = kernel.reload()?;
+                let mut binding = KernelBinding::new(&kernel)?;
+                set_args(&mut binding, &kernel, launch)?;
                 if shape[0].contains(&0) {
                     Vec::new()
                 } else {
-                    vec![Command::Launch { kernel, bound, shape }]
+                    vec![Command::Launch { kernel, binding, shape }]
                 }
             }
             GraphWork::Copy { destination, source, bytes } => {
-                let (to, to_offset, bytes) = object(primary, "copy: destination", *destination, *bytes)?;
-                let (from, from_offset, _) = object(primary, "copy: source", *source, bytes as u64)?;
+                let (to, to_offset, bytes) =
+                    buffer_range(context, "copy: destination", *destination, *bytes)?;
+                let (from, from_offset, _) = buffer_range(context, "copy: source", *source, bytes as u64)?;
                 let copy = Command::Copy { to: (to, to_offset), from: (from, from_offset), bytes };
                 if bytes == 0 { Vec::new() } else { vec![copy] }
             }
             GraphWork::Fill { destination, bytes, pattern } => {
-                let (to, offset, bytes) = object(primary, "fill", *destination, *bytes)?;
-                let pieces = convert::pieces(offset, bytes, pattern)
+                let (to, offset, bytes) = buffer_range(context, "fill", *destination, *bytes)?;
+                let pieces = convert::split_fill(offset, bytes, pattern)
                     .ok_or_else(|| Error::invalid(format!("fill: a pattern of {} bytes", pattern.len())))?;
                 pieces.map(|piece| Command::Fill { to, piece }).collect()
             }
@@ -172,23 +173,29 @@ impl Node {
 }
 
 /// The memory object of a range.
-fn object(
-    primary: &Arc<Primary>,
+fn buffer_range(
+    context: &Arc<SharedContext>,
     what: &str,
     (buffer, offset): (&OpenClBuffer, u64),
     bytes: u64,
 ) -> Result<(Raw, usize, usize)> {
     let (offset, bytes) = buffer.range(what, offset, bytes)?;
-    match buffer.reach() {
-        Reach::Object(object) if Arc::ptr_eq(buffer.primary(), primary) && primary.facts.records_copies => {
+    match buffer.access() {
+        BufferAccess::Object(object)
+            if Arc::ptr_eq(buffer.context(), context) && context.caps.can_record_copies =>
+        {
             Ok((object, offset, bytes))
         }
         _ => Err(Error::unsupported("a copy or fill of this memory in a command buffer is not supported")),
     }
 }
 
-fn set(bound: &mut Bound, kernel: &OpenClKernel, launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
-    if bound.set_all(kernel, launch.args())? {
+fn set_args(
+    binding: &mut KernelBinding,
+    kernel: &OpenClKernel,
+    launch: &Launch<'_, OpenClBuffer>,
+) -> Result<()> {
+    if binding.set_args(kernel, launch.args())? {
         Ok(())
     } else {
         Err(Error::unsupported("a graph takes no view that must be copied"))
@@ -197,21 +204,21 @@ fn set(bound: &mut Bound, kernel: &OpenClKernel, launch: &Launch<'_, OpenClBuffe
 
 impl Recorded {
     /// Adds a command, which runs after those before it.
-    fn add(&self, command: &Command) -> Result<()> {
+    fn record(&self, command: &Command) -> Result<()> {
         // Commands on an in-order queue need no points to wait for.
         let (buffer, queue, none) = (self.buffer, std::ptr::null_mut(), std::ptr::null_mut::<u32>());
         let (properties, handle) = (std::ptr::null(), std::ptr::null_mut());
         match command {
-            Command::Launch { bound, shape, .. } => {
-                let (dimensions, global, local) = launch::shape(*shape);
+            Command::Launch { binding, shape, .. } => {
+                let (dimensions, global, local) = launch::nd_range(*shape);
                 self.driver.extension("clCommandNDRangeKernelKHR", || {
                     // SAFETY: the arguments are set, and core keeps what they refer to as long as the graph.
                     unsafe {
-                        (self.calls.clCommandNDRangeKernelKHR)(
+                        (self.functions.clCommandNDRangeKernelKHR)(
                             buffer,
                             queue,
                             properties,
-                            bound.function(),
+                            binding.function(),
                             dimensions,
                             std::ptr::null(),
                             global.as_ptr(),
@@ -227,7 +234,7 @@ impl Recorded {
             Command::Copy { to, from, bytes } => self.driver.extension("clCommandCopyBufferKHR", || {
                 // SAFETY: both ranges were checked, and core keeps the buffers as long as the graph.
                 unsafe {
-                    (self.calls.clCommandCopyBufferKHR)(
+                    (self.functions.clCommandCopyBufferKHR)(
                         buffer, queue, properties, from.0, to.0, from.1, to.1, *bytes, 0, none, none, handle,
                     )
                 }
@@ -237,7 +244,7 @@ impl Recorded {
                 let (offset, bytes) = (piece.offset, piece.bytes);
                 // SAFETY: as above, and the pattern is copied.
                 unsafe {
-                    (self.calls.clCommandFillBufferKHR)(
+                    (self.functions.clCommandFillBufferKHR)(
                         buffer, queue, properties, *to, pattern, unit, offset, bytes, 0, none, none, handle,
                     )
                 }
@@ -250,7 +257,7 @@ impl Drop for Recorded {
     fn drop(&mut self) {
         let _ = self.driver.extension("clReleaseCommandBufferKHR", || {
             // SAFETY: made once, and given up here; the driver keeps it while it runs.
-            unsafe { (self.calls.clReleaseCommandBufferKHR)(self.buffer) }
+            unsafe { (self.functions.clReleaseCommandBufferKHR)(self.buffer) }
         });
     }
 }
@@ -262,11 +269,11 @@ impl Graph for OpenClGraph {
         let state = self.state.get_mut();
         let command = state.nodes.get_mut(node as usize).and_then(|node| node.0.first_mut());
         match command {
-            Some(Command::Launch { kernel, bound, .. }) => {
+            Some(Command::Launch { kernel, binding, .. }) => {
                 // What is refused leaves the node as it was.
-                let mut fresh = Bound::new(kernel)?;
-                set(&mut fresh, kernel, launch)?;
-                *bound = fresh;
+                let mut fresh = KernelBinding::new(kernel)?;
+                set_args(&mut fresh, kernel, launch)?;
+                *binding = fresh;
             }
             // A launch of no groups, which core does not tell from others.
             None if launch.groups().contains(&0) => {}

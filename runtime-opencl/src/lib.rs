@@ -42,40 +42,40 @@
 //!
 //! # As a library
 //!
-//! A backend of one vendor stands on [`OpenCl::with`]: a [`Selection`] of its devices, and the [`Quirks`] of its driver.
+//! A backend of one vendor stands on [`OpenCl::with`]: a [`DeviceFilter`] of its devices, and the [`Quirks`] of its driver.
 
 mod builtin;
-mod catalog;
-mod compiler;
+mod compile_lock;
 mod context;
 mod convert;
 mod deferred_release;
 mod describe;
 mod device;
+mod device_caps;
+mod device_filter;
 mod driver;
-mod facts;
+mod enqueuer;
+mod enumeration;
 mod graph;
 mod kernel;
 mod launch;
 mod memory;
 mod module;
-mod params;
+mod parallel_copy;
 mod progress;
 mod queue;
-mod select;
-mod spread;
+mod signature;
 mod staging;
+mod sub_buffers;
 mod timer;
-mod transfer;
-mod views;
 
 pub use device::OpenClDevice;
+pub use device_filter::{DeviceFilter, Partition, Quirks};
 pub use graph::OpenClGraph;
 pub use kernel::OpenClKernel;
 pub use memory::OpenClBuffer;
 pub use module::OpenClModule;
 pub use queue::OpenClQueue;
-pub use select::{Partition, Quirks, Selection};
 
 use std::sync::{Arc, Weak};
 
@@ -83,72 +83,76 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
-use catalog::Entry;
-use context::Primary;
+use context::SharedContext;
+use device_caps::DeviceCaps;
 use driver::Driver;
-use facts::Facts;
+use enumeration::ListedDevice;
 
 /// The backend's state: the devices of a library, and the contexts of those that are open.
 #[derive(Debug)]
 pub struct OpenCl {
     log: Log,
-    selection: Selection,
+    filter: DeviceFilter,
     quirks: Quirks,
-    entries: Mutex<Option<Arc<[Entry]>>>,
+    devices: Mutex<Option<Arc<[ListedDevice]>>>,
     /// By index of the device, and the quirks that it was opened with.
-    primaries: Mutex<Vec<(u32, Quirks, Weak<Primary>)>>,
+    contexts: Mutex<Vec<(u32, Quirks, Weak<SharedContext>)>>,
 }
 
 impl OpenCl {
     /// Offers the selected devices of a library. Nothing is loaded yet.
     ///
     /// # Safety
-    /// The library of the selection is an implementation of OpenCL, and the quirks are true of its devices. The caller
+    /// The library of the filter is an implementation of OpenCL, and the quirks are true of its devices. The caller
     /// keeps to what [`Backend::open`] asks for.
     #[allow(unsafe_code, reason = "names a library to load")]
     #[must_use]
-    pub unsafe fn with(selection: Selection, quirks: Quirks, log: Log) -> Self {
-        Self { log, selection, quirks, entries: Mutex::default(), primaries: Mutex::default() }
+    pub unsafe fn with(filter: DeviceFilter, quirks: Quirks, log: Log) -> Self {
+        Self { log, filter, quirks, devices: Mutex::default(), contexts: Mutex::default() }
     }
 
     fn driver(&self) -> Result<&'static Driver> {
-        Driver::load(self.selection.library.as_deref(), self.quirks.serial)
+        Driver::load(self.filter.library.as_deref(), self.quirks.serial)
     }
 
     /// The devices, listed once: their order stays.
-    fn entries(&self, driver: &Driver) -> Result<Arc<[Entry]>> {
-        let mut entries = self.entries.lock();
-        match &*entries {
+    fn devices(&self, driver: &Driver) -> Result<Arc<[ListedDevice]>> {
+        let mut devices = self.devices.lock();
+        match &*devices {
             Some(known) => Ok(Arc::clone(known)),
             None => {
-                let listed: Arc<[Entry]> = catalog::list(driver, &self.selection, &self.quirks)?.into();
-                Ok(Arc::clone(entries.insert(listed)))
+                let listed: Arc<[ListedDevice]> =
+                    enumeration::list_devices(driver, &self.filter, &self.quirks)?.into();
+                Ok(Arc::clone(devices.insert(listed)))
             }
         }
     }
 
     /// The context of a device, one for all its openings and those of its sub-devices.
-    fn primary(
+    fn context(
         &self,
         driver: &'static Driver,
         index: u32,
-        entry: &Entry,
+        listed: &ListedDevice,
         quirks: Quirks,
-    ) -> Result<Arc<Primary>> {
-        let mut primaries = self.primaries.lock();
-        primaries.retain(|(_, _, primary)| primary.strong_count() > 0);
-        let mut open = primaries.iter().filter(|(known, with, _)| *known == index && *with == quirks);
-        if let Some(primary) = open.find_map(|(_, _, primary)| primary.upgrade())
-            && primary.check_alive().is_ok()
+    ) -> Result<Arc<SharedContext>> {
+        let mut contexts = self.contexts.lock();
+        contexts.retain(|(_, _, context)| context.strong_count() > 0);
+        let mut open = contexts.iter().filter(|(known, with, _)| *known == index && *with == quirks);
+        if let Some(context) = open.find_map(|(_, _, context)| context.upgrade())
+            && context.check_alive().is_ok()
         {
-            return Ok(primary);
+            return Ok(context);
         }
-        let driver =
-            if entry.is_serial() { Driver::load(self.selection.library.as_deref(), true)? } else { driver };
-        let facts = Facts::of(driver, entry, &quirks);
-        let primary = Arc::new(Primary::open(driver, entry.clone(), facts, &quirks)?);
-        primaries.push((index, quirks, Arc::downgrade(&primary)));
-        Ok(primary)
+        let driver = if listed.needs_serial_calls() {
+            Driver::load(self.filter.library.as_deref(), true)?
+        } else {
+            driver
+        };
+        let caps = DeviceCaps::query(driver, listed, &quirks);
+        let context = Arc::new(SharedContext::open(driver, listed.clone(), caps, &quirks)?);
+        contexts.push((index, quirks, Arc::downgrade(&context)));
+        Ok(context)
     }
 }
 
@@ -161,7 +165,7 @@ unsafe impl Backend for OpenCl {
 
     unsafe fn open(log: Log) -> Result<Self> {
         // SAFETY: the system's loader of drivers; the rest is the caller's promise.
-        Ok(unsafe { Self::with(Selection::default(), Quirks::default(), log) })
+        Ok(unsafe { Self::with(DeviceFilter::default(), Quirks::default(), log) })
     }
 
     fn options() -> Vec<OptionSpec> {
@@ -175,21 +179,21 @@ unsafe impl Backend for OpenCl {
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let driver = self.driver()?;
-        Ok(describe::list(driver, &self.entries(driver)?, &self.quirks))
+        Ok(describe::describe_all(driver, &self.devices(driver)?, &self.quirks))
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<OpenClDevice> {
         let driver = self.driver()?;
-        let entries = self.entries(driver)?;
-        let entry = entries.get(index as usize).ok_or_else(|| {
-            let message = format!("there are devices 0 to {}, not {index}", entries.len().saturating_sub(1));
+        let devices = self.devices(driver)?;
+        let listed = devices.get(index as usize).ok_or_else(|| {
+            let message = format!("there are devices 0 to {}, not {index}", devices.len().saturating_sub(1));
             Error::new(ErrorKind::NotFound, message)
         })?;
         let device = match sub {
-            None => entry.device,
-            Some(sub) => *entry.parts.get(sub as usize).ok_or_else(|| {
+            None => listed.device,
+            Some(sub) => *listed.sub_devices.get(sub as usize).ok_or_else(|| {
                 let message =
-                    format!("device {index} has {} sub-devices, no number {sub}", entry.parts.len());
+                    format!("device {index} has {} sub-devices, no number {sub}", listed.sub_devices.len());
                 Error::new(ErrorKind::NotFound, message)
             })?,
         };
@@ -197,9 +201,9 @@ unsafe impl Backend for OpenCl {
         if options.value("pointers").is_some() && !options.flag("pointers") {
             (quirks.svm, quirks.usm) = (false, false);
         }
-        let primary = self.primary(driver, index, entry, quirks)?;
+        let context = self.context(driver, index, listed, quirks)?;
         self.log.write(Level::Debug, "opencl", &format!("opened device {index}"));
-        Ok(OpenClDevice::new(primary, device))
+        Ok(OpenClDevice::new(context, device))
     }
 }
 

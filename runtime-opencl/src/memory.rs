@@ -13,16 +13,16 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Buffer, HostBytesMut};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::context::Primary;
-use crate::deferred_release::Object;
+use crate::context::SharedContext;
+use crate::deferred_release::DeferredObject;
+use crate::device_caps::MIN_ALIGNMENT;
 use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
-use crate::facts::LEAST_ALIGNMENT;
-use crate::transfer::End;
-use crate::views::Part;
+use crate::enqueuer::Location;
+use crate::sub_buffers::SubBuffer;
 
 /// `CL_INVALID_BUFFER_SIZE`.
-const TOO_LARGE: i64 = -61;
+const INVALID_BUFFER_SIZE: i64 = -61;
 
 /// A memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +57,9 @@ impl Space {
 
 /// Who gave the memory behind a pointer, and so who takes it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+enum Backing {
     /// The driver, with the buffer; or the program.
-    Nobody,
+    Object,
     Svm,
     Usm,
     /// The driver, with the buffer that it has mapped.
@@ -68,7 +68,7 @@ enum Origin {
 
 /// How kernels and the driver's functions take a buffer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum BufferAccess {
     /// As a memory object.
     Object(Raw),
     /// As a pointer to shared virtual memory.
@@ -82,7 +82,7 @@ pub(crate) enum Reach {
 /// An allocation, or memory of the program.
 #[derive(Debug)]
 pub struct OpenClBuffer {
-    primary: Arc<Primary>,
+    context: Arc<SharedContext>,
     id: u64,
     /// None where kernels take a pointer.
     object: Option<Owned<Memory>>,
@@ -90,9 +90,9 @@ pub struct OpenClBuffer {
     base: *mut u8,
     start: *mut u8,
     bytes: usize,
-    origin: Origin,
+    backing: Backing,
     host_visible: bool,
-    parts: Mutex<Vec<Arc<Part>>>,
+    sub_buffers: Mutex<Vec<Arc<SubBuffer>>>,
 }
 
 // SAFETY: the pointers are to memory that is ordered by core's hazards, whatever the thread.
@@ -103,75 +103,82 @@ unsafe impl Sync for OpenClBuffer {}
 impl OpenClBuffer {
     /// Allocates.
     pub(crate) fn allocate(
-        primary: &Arc<Primary>,
+        context: &Arc<SharedContext>,
         space: Space,
         bytes: usize,
         alignment: usize,
     ) -> Result<Self> {
-        let most = primary.facts.allocation_bytes;
-        if most != 0 && bytes as u64 > most {
-            return Err(out_of_memory(bytes, most));
+        let limit = context.caps.allocation_bytes;
+        if limit != 0 && bytes as u64 > limit {
+            return Err(out_of_memory(bytes, limit));
         }
-        primary.make_room(bytes);
-        let mut buffer = Self::empty(primary, bytes, space.host_visible());
+        context.make_room(bytes);
+        let mut buffer = Self::unallocated(context, bytes, space.host_visible());
         // Something is there even in an allocation of nothing.
-        let wanted = bytes.max(1);
+        let size = bytes.max(1);
         match space {
-            Space::Device if !primary.facts.svm => {
-                if alignment > primary.facts.alignment_bytes {
+            Space::Device if !context.caps.svm => {
+                if alignment > context.caps.alignment_bytes {
                     return Err(Error::unsupported(format!(
                         "memory without addresses has no alignment of {alignment} bytes; use space `shared`"
                     )));
                 }
-                buffer.object = Some(object(primary, 0, wanted, std::ptr::null_mut())?);
+                buffer.object = Some(create_buffer(context, 0, size, std::ptr::null_mut())?);
             }
             Space::Device => {
                 // With a pointer beside the object, kernels can take views at any offset.
-                buffer.take_pointer(Origin::Svm, space, wanted, alignment)?;
+                buffer.allocate_pointer(Backing::Svm, space, size, alignment)?;
                 let memory = buffer.start.cast();
-                buffer.object = Some(object(primary, CL_MEM_USE_HOST_PTR, wanted, memory)?);
+                buffer.object = Some(create_buffer(context, CL_MEM_USE_HOST_PTR, size, memory)?);
             }
-            Space::Svm | Space::SvmHost => buffer.take_pointer(Origin::Svm, space, wanted, alignment)?,
+            Space::Svm | Space::SvmHost => buffer.allocate_pointer(Backing::Svm, space, size, alignment)?,
             Space::UsmHost | Space::UsmShared => {
-                buffer.take_pointer(Origin::Usm, space, wanted, alignment)?;
+                buffer.allocate_pointer(Backing::Usm, space, size, alignment)?;
             }
-            Space::Mapped => buffer.take_pointer(Origin::Map, space, wanted, alignment)?,
+            Space::Mapped => buffer.allocate_pointer(Backing::Map, space, size, alignment)?,
         }
         Ok(buffer)
     }
 
     /// Wraps memory of the program, which the device uses in place.
-    pub(crate) fn import(primary: &Arc<Primary>, memory: &HostBytesMut) -> Result<Self> {
-        let mut buffer = Self::empty(primary, memory.len(), true);
+    pub(crate) fn import(context: &Arc<SharedContext>, memory: &HostBytesMut) -> Result<Self> {
+        let mut buffer = Self::unallocated(context, memory.len(), true);
         buffer.start = memory.as_ptr();
         if memory.is_empty() {
-            buffer.object = Some(object(primary, 0, 1, std::ptr::null_mut())?);
+            buffer.object = Some(create_buffer(context, 0, 1, std::ptr::null_mut())?);
         } else {
-            buffer.object = Some(object(primary, CL_MEM_USE_HOST_PTR, memory.len(), memory.as_ptr().cast())?);
+            buffer.object =
+                Some(create_buffer(context, CL_MEM_USE_HOST_PTR, memory.len(), memory.as_ptr().cast())?);
         }
         Ok(buffer)
     }
 
-    fn empty(primary: &Arc<Primary>, bytes: usize, host_visible: bool) -> Self {
+    fn unallocated(context: &Arc<SharedContext>, bytes: usize, host_visible: bool) -> Self {
         Self {
-            primary: Arc::clone(primary),
-            id: primary.next_id(),
+            context: Arc::clone(context),
+            id: context.next_id(),
             object: None,
             base: std::ptr::null_mut(),
             start: std::ptr::null_mut(),
             bytes,
-            origin: Origin::Nobody,
+            backing: Backing::Object,
             host_visible,
-            parts: Mutex::default(),
+            sub_buffers: Mutex::default(),
         }
     }
 
     /// Allocates memory with an address.
-    fn take_pointer(&mut self, origin: Origin, space: Space, bytes: usize, alignment: usize) -> Result<()> {
+    fn allocate_pointer(
+        &mut self,
+        backing: Backing,
+        space: Space,
+        bytes: usize,
+        alignment: usize,
+    ) -> Result<()> {
         // What the driver promises to align to is enough; but some align what they share and what they map as `malloc` does.
-        let promised = origin == Origin::Usm && alignment <= LEAST_ALIGNMENT;
-        let most = self.primary.facts.allocation_bytes;
-        let fits = most == 0 || bytes.checked_add(alignment).is_some_and(|size| size as u64 <= most);
+        let promised = backing == Backing::Usm && alignment <= MIN_ALIGNMENT;
+        let limit = self.context.caps.allocation_bytes;
+        let fits = limit == 0 || bytes.checked_add(alignment).is_some_and(|size| size as u64 <= limit);
         let slacks: &[usize] = match (promised, fits) {
             (true, _) => &[0],
             (false, true) => &[alignment],
@@ -179,11 +186,11 @@ impl OpenClBuffer {
             (false, false) => &[0, alignment],
         };
         for slack in slacks {
-            self.release();
+            self.free();
             let size = bytes.checked_add(*slack).ok_or_else(|| out_of_memory(bytes, 0))?;
-            let memory = self.take(origin, space, size)?;
+            let memory = self.allocate_backing(backing, space, size)?;
             self.base = memory.cast();
-            self.origin = origin;
+            self.backing = backing;
             let skipped = memory.addr().next_multiple_of(alignment.max(1)) - memory.addr();
             if skipped <= *slack {
                 self.start = self.base.wrapping_add(skipped);
@@ -195,41 +202,41 @@ impl OpenClBuffer {
         Err(Error::new(ErrorKind::Driver, message))
     }
 
-    fn take(&mut self, origin: Origin, space: Space, size: usize) -> Result<*mut c_void> {
-        match origin {
-            Origin::Usm => usm(&self.primary, space, size),
-            Origin::Map => {
-                let object = object(&self.primary, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
-                map(&self.primary, self.object.insert(object), size)
+    fn allocate_backing(&mut self, backing: Backing, space: Space, size: usize) -> Result<*mut c_void> {
+        match backing {
+            Backing::Usm => allocate_usm(&self.context, space, size),
+            Backing::Map => {
+                let object = create_buffer(&self.context, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
+                map(&self.context, self.object.insert(object), size)
             }
-            _ => svm(&self.primary, size),
+            _ => allocate_svm(&self.context, size),
         }
     }
 
     /// Gives back what the driver gave.
-    fn release(&mut self) {
-        let (origin, memory) =
-            (std::mem::replace(&mut self.origin, Origin::Nobody), self.base.cast::<c_void>());
-        if let (Some(object), Origin::Map) = (&self.object, origin) {
-            unmap(&self.primary, object, memory);
+    fn free(&mut self) {
+        let (backing, memory) =
+            (std::mem::replace(&mut self.backing, Backing::Object), self.base.cast::<c_void>());
+        if let (Some(object), Backing::Map) = (&self.object, backing) {
+            unmap(&self.context, object, memory);
         }
-        let primary = &self.primary;
-        let svm = if origin == Origin::Svm { memory } else { std::ptr::null_mut() };
+        let context = &self.context;
+        let svm = if backing == Backing::Svm { memory } else { std::ptr::null_mut() };
         let object = self.object.take();
         if object.is_some() || !svm.is_null() {
-            primary.release(Object::Memory { object, svm, bytes: self.bytes });
+            context.release(DeferredObject::Memory { object, svm, bytes: self.bytes });
         }
-        if let (Origin::Usm, Some(usm)) = (origin, &primary.facts.usm) {
-            let _ = primary.driver.extension("clMemFreeINTEL", || {
+        if let (Backing::Usm, Some(usm)) = (backing, &context.caps.usm) {
+            let _ = context.driver.extension("clMemFreeINTEL", || {
                 // SAFETY: as above.
-                unsafe { (usm.clMemFreeINTEL)(primary.context.raw(), memory) }
+                unsafe { (usm.clMemFreeINTEL)(context.handle.raw(), memory) }
             });
         }
     }
 
     #[inline]
-    pub(crate) fn primary(&self) -> &Arc<Primary> {
-        &self.primary
+    pub(crate) fn context(&self) -> &Arc<SharedContext> {
+        &self.context
     }
 
     /// A number that no other buffer of the context has, or had.
@@ -239,49 +246,49 @@ impl OpenClBuffer {
     }
 
     #[inline]
-    pub(crate) fn parts(&self) -> &Mutex<Vec<Arc<Part>>> {
-        &self.parts
+    pub(crate) fn sub_buffers(&self) -> &Mutex<Vec<Arc<SubBuffer>>> {
+        &self.sub_buffers
     }
 
     /// How the whole is taken.
     #[inline]
-    pub(crate) fn reach(&self) -> Reach {
-        match (&self.object, self.origin) {
-            (_, Origin::Map) => Reach::Mapped,
-            (Some(object), _) => Reach::Object(object.raw()),
-            (None, Origin::Usm) => Reach::Usm(self.start),
-            (None, _) => Reach::Svm(self.start),
+    pub(crate) fn access(&self) -> BufferAccess {
+        match (&self.object, self.backing) {
+            (_, Backing::Map) => BufferAccess::Mapped,
+            (Some(object), _) => BufferAccess::Object(object.raw()),
+            (None, Backing::Usm) => BufferAccess::Usm(self.start),
+            (None, _) => BufferAccess::Svm(self.start),
         }
     }
 
     /// Where the bytes from `offset` on are, for moves.
-    pub(crate) fn end(&self, offset: usize) -> End {
-        match self.reach() {
-            Reach::Object(object) => End::Object(object, offset),
-            Reach::Svm(start) => End::Svm(start.wrapping_add(offset)),
-            Reach::Usm(start) => End::Usm(start.wrapping_add(offset)),
-            Reach::Mapped => End::Host(self.start.wrapping_add(offset)),
+    pub(crate) fn location(&self, offset: usize) -> Location {
+        match self.access() {
+            BufferAccess::Object(object) => Location::Object(object, offset),
+            BufferAccess::Svm(start) => Location::Svm(start.wrapping_add(offset)),
+            BufferAccess::Usm(start) => Location::Usm(start.wrapping_add(offset)),
+            BufferAccess::Mapped => Location::Host(self.start.wrapping_add(offset)),
         }
     }
 
     /// Whether it is a buffer that is mapped for good.
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
-        self.origin == Origin::Map
+        self.backing == Backing::Map
     }
 
     /// Where the memory is, for a processor that is the device; null where it has no address.
     #[inline]
-    pub(crate) fn memory(&self) -> *mut u8 {
+    pub(crate) fn start(&self) -> *mut u8 {
         self.start
     }
 
     /// Where the memory is in the address space of kernels; null where they take an object only.
     #[inline]
-    pub(crate) fn pointer(&self) -> *mut u8 {
-        match self.origin {
-            Origin::Nobody | Origin::Map => std::ptr::null_mut(),
-            Origin::Svm | Origin::Usm => self.start,
+    pub(crate) fn kernel_pointer(&self) -> *mut u8 {
+        match self.backing {
+            Backing::Object | Backing::Map => std::ptr::null_mut(),
+            Backing::Svm | Backing::Usm => self.start,
         }
     }
 
@@ -306,7 +313,7 @@ impl OpenClBuffer {
 
 impl Buffer for OpenClBuffer {
     fn kernel_address(&self) -> u64 {
-        self.pointer().expose_provenance() as u64
+        self.kernel_pointer().expose_provenance() as u64
     }
 
     fn host_pointer(&self) -> *mut u8 {
@@ -316,102 +323,90 @@ impl Buffer for OpenClBuffer {
 
 impl Drop for OpenClBuffer {
     fn drop(&mut self) {
-        self.parts.get_mut().clear();
-        self.release();
+        self.sub_buffers.get_mut().clear();
+        self.free();
     }
 }
 
 /// A buffer of the driver, in its own memory or at `memory`.
-pub(crate) fn object(
-    primary: &Primary,
+pub(crate) fn create_buffer(
+    context: &SharedContext,
     flags: cl_mem_flags,
     bytes: usize,
     memory: *mut c_void,
 ) -> Result<Owned<Memory>> {
-    let made = primary.driver.make("clCreateBuffer", |calls, code| {
-        let context = primary.context.raw();
+    let made = context.driver.create("clCreateBuffer", |cl, code| {
+        let context = context.handle.raw();
         // SAFETY: the context is alive, and memory that is passed lives as long as the buffer.
-        Some(unsafe { (calls.clCreateBuffer?)(context, CL_MEM_READ_WRITE | flags, bytes, memory, code) })
+        Some(unsafe { (cl.clCreateBuffer?)(context, CL_MEM_READ_WRITE | flags, bytes, memory, code) })
     });
     let raw = made.map_err(|error| match error.driver() {
-        Some((_, TOO_LARGE)) => out_of_memory(bytes, primary.facts.allocation_bytes),
+        Some((_, INVALID_BUFFER_SIZE)) => out_of_memory(bytes, context.caps.allocation_bytes),
         _ => error,
     })?;
     // SAFETY: it was just made.
-    Ok(unsafe { Owned::new(primary.driver, raw) })
+    Ok(unsafe { Owned::new(context.driver, raw) })
 }
 
 /// Shared virtual memory, which program and kernels use at a time.
-fn svm(primary: &Primary, bytes: usize) -> Result<*mut c_void> {
+fn allocate_svm(context: &SharedContext, bytes: usize) -> Result<*mut c_void> {
     let flags = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER;
-    let memory = primary.driver.call("clSVMAlloc", |calls| {
+    let memory = context.driver.call("clSVMAlloc", |cl| {
         // SAFETY: the context is alive; 0 is the driver's greatest alignment.
-        Some(unsafe { (calls.clSVMAlloc?)(primary.context.raw(), flags, bytes, 0) })
+        Some(unsafe { (cl.clSVMAlloc?)(context.handle.raw(), flags, bytes, 0) })
     })?;
-    if memory.is_null() { Err(out_of_memory(bytes, primary.facts.allocation_bytes)) } else { Ok(memory) }
+    if memory.is_null() { Err(out_of_memory(bytes, context.caps.allocation_bytes)) } else { Ok(memory) }
 }
 
-fn usm(primary: &Primary, space: Space, bytes: usize) -> Result<*mut c_void> {
-    let usm =
-        primary.facts.usm.ok_or_else(|| Error::unsupported("unified shared memory is not supported"))?;
-    let (context, none) = (primary.context.raw(), std::ptr::null());
-    let alignment = u32::try_from(LEAST_ALIGNMENT).unwrap_or(0);
+fn allocate_usm(context: &SharedContext, space: Space, bytes: usize) -> Result<*mut c_void> {
+    let usm = context.caps.usm.ok_or_else(|| Error::unsupported("unified shared memory is not supported"))?;
+    let (handle, none) = (context.handle.raw(), std::ptr::null());
+    let alignment = u32::try_from(MIN_ALIGNMENT).unwrap_or(0);
     let mut memory = std::ptr::null_mut();
     let mut code = 0;
     let function = if space == Space::UsmHost { "clHostMemAllocINTEL" } else { "clSharedMemAllocINTEL" };
-    primary.driver.extension(function, || {
+    context.driver.extension(function, || {
         memory = if space == Space::UsmHost {
             // SAFETY: the context is alive, and there are no properties.
-            unsafe { (usm.clHostMemAllocINTEL)(context, none, bytes, alignment, &raw mut code) }
+            unsafe { (usm.clHostMemAllocINTEL)(handle, none, bytes, alignment, &raw mut code) }
         } else {
-            let device = primary.entry.device;
+            let device = context.listed.device;
             // SAFETY: as above, and the device is the context's.
-            unsafe { (usm.clSharedMemAllocINTEL)(context, device, none, bytes, alignment, &raw mut code) }
+            unsafe { (usm.clSharedMemAllocINTEL)(handle, device, none, bytes, alignment, &raw mut code) }
         };
         code
     })?;
-    if memory.is_null() { Err(out_of_memory(bytes, primary.facts.allocation_bytes)) } else { Ok(memory) }
+    if memory.is_null() { Err(out_of_memory(bytes, context.caps.allocation_bytes)) } else { Ok(memory) }
 }
 
 /// Maps a whole buffer.
-fn map(primary: &Primary, object: &Owned<Memory>, bytes: usize) -> Result<*mut c_void> {
-    let (queue, flags) = (primary.service()?, CL_MAP_READ | CL_MAP_WRITE);
+fn map(context: &SharedContext, object: &Owned<Memory>, bytes: usize) -> Result<*mut c_void> {
+    let (queue, flags) = (context.internal_queue()?, CL_MAP_READ | CL_MAP_WRITE);
     let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
-    primary.driver.make("clEnqueueMapBuffer", |calls, code| {
+    context.driver.create("clEnqueueMapBuffer", |cl, code| {
         // SAFETY: queue and buffer are of one context, the range is the whole, and the call waits.
         Some(unsafe {
-            (calls.clEnqueueMapBuffer?)(
-                queue,
-                object.raw(),
-                CL_TRUE,
-                flags,
-                0,
-                bytes,
-                0,
-                none,
-                no_event,
-                code,
-            )
+            (cl.clEnqueueMapBuffer?)(queue, object.raw(), CL_TRUE, flags, 0, bytes, 0, none, no_event, code)
         })
     })
 }
 
-fn unmap(primary: &Primary, object: &Owned<Memory>, memory: *mut c_void) {
-    let Ok(queue) = primary.service() else { return };
+fn unmap(context: &SharedContext, object: &Owned<Memory>, memory: *mut c_void) {
+    let Ok(queue) = context.internal_queue() else { return };
     let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
-    let _ = primary.driver.call("clEnqueueUnmapMemObject", |calls| {
+    let _ = context.driver.call("clEnqueueUnmapMemObject", |cl| {
         // SAFETY: mapped once, and used by nobody any more.
-        Some(unsafe { (calls.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
+        Some(unsafe { (cl.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
     });
     // Nobody waits for it, and the memory is freed behind it.
     // SAFETY: the queue is alive.
-    let _ = primary.driver.call("clFlush", |calls| Some(unsafe { (calls.clFlush?)(queue) }));
+    let _ = context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }));
 }
 
 #[cold]
-fn out_of_memory(bytes: usize, most: u64) -> Error {
+fn out_of_memory(bytes: usize, limit: u64) -> Error {
     Error::new(
         ErrorKind::OutOfMemory,
-        format!("{bytes} bytes, of at most {most} in one allocation; free tensors, or use smaller ones"),
+        format!("{bytes} bytes, of at most {limit} in one allocation; free tensors, or use smaller ones"),
     )
 }

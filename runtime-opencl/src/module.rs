@@ -1,4 +1,4 @@
-//! Loaded code: programs of the driver, built for one device.
+//! BuiltProgram code: programs of the driver, built for one device.
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
@@ -13,22 +13,22 @@ use cl3::ext::{
 use runtime_core::backend::{Module, Source};
 use runtime_core::{Error, ErrorKind, OptionSpec, Result, suggest};
 
-use crate::context::Primary;
-use crate::deferred_release::Object;
+use crate::context::SharedContext;
+use crate::deferred_release::DeferredObject;
+use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{Owned, Program};
-use crate::driver::{Raw, code_text, numbers, written};
-use crate::facts::Facts;
+use crate::driver::{Raw, code_name, decode_text, decode_usizes};
 use crate::kernel::OpenClKernel;
 
 /// Makes the driver tell the parameters of kernels.
-const ARG_INFO: &str = "-cl-kernel-arg-info";
+const KERNEL_ARG_INFO: &str = "-cl-kernel-arg-info";
 /// First word of SPIR-V.
 const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
 /// The formats that a device takes, preferred first.
-pub(crate) fn formats(facts: &Facts) -> Vec<String> {
+pub(crate) fn formats(caps: &DeviceCaps) -> Vec<String> {
     let known =
-        [("opencl-binary", true), ("spirv-kernel", facts.takes_spirv), ("opencl-c", facts.has_compiler)];
+        [("opencl-binary", true), ("spirv-kernel", caps.accepts_spirv), ("opencl-c", caps.has_compiler)];
     known.iter().filter(|(_, taken)| *taken).map(|(format, _)| (*format).to_owned()).collect()
 }
 
@@ -55,14 +55,14 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 
 /// A built program, and the device that it is built for.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    pub(crate) primary: Arc<Primary>,
+pub(crate) struct BuiltProgram {
+    pub(crate) context: Arc<SharedContext>,
     /// Always there until the drop.
     program: Option<Owned<Program>>,
     device: usize,
 }
 
-impl Loaded {
+impl BuiltProgram {
     pub(crate) fn program(&self) -> Raw {
         self.program.as_ref().map_or(std::ptr::null_mut(), Owned::raw)
     }
@@ -72,25 +72,25 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for BuiltProgram {
     fn drop(&mut self) {
         if let Some(program) = self.program.take() {
-            self.primary.release(Object::Program(program));
+            self.context.release(DeferredObject::Program(program));
         }
     }
 }
 
-/// Loaded code.
+/// BuiltProgram code.
 #[derive(Debug)]
 pub struct OpenClModule {
-    loaded: Arc<Loaded>,
+    loaded: Arc<BuiltProgram>,
     symbols: Vec<String>,
 }
 
 impl OpenClModule {
-    pub(crate) fn load(primary: &Arc<Primary>, device: Raw, source: &Source<'_>) -> Result<Self> {
-        primary.check_alive()?;
-        let known = formats(&primary.facts);
+    pub(crate) fn load(context: &Arc<SharedContext>, device: Raw, source: &Source<'_>) -> Result<Self> {
+        context.check_alive()?;
+        let known = formats(&context.caps);
         if !known.iter().any(|format| format == source.format) {
             let names: Vec<_> = known.iter().map(String::as_str).collect();
             let message =
@@ -101,7 +101,7 @@ impl OpenClModule {
         let code = match source.code {
             Some(code) => code,
             None => {
-                read = self::read(Path::new(source.path))?;
+                read = read_file(Path::new(source.path))?;
                 &read
             }
         };
@@ -111,21 +111,21 @@ impl OpenClModule {
             return Err(Error::new(ErrorKind::CompileFailed, message));
         }
         let program = match source.format {
-            "opencl-binary" => with_binary(primary, device, code)?,
-            "spirv-kernel" => with_il(primary, code)?,
-            _ => with_source(primary, code)?,
+            "opencl-binary" => create_with_binary(context, device, code)?,
+            "spirv-kernel" => create_with_il(context, code)?,
+            _ => create_with_source(context, code)?,
         };
-        let options = build_options(primary, source);
+        let options = build_options(context, source);
         // With it NVIDIA's compiler makes wrong code of a kernel without parameters.
         let told = source.format == "opencl-c"
-            && build(primary, &program, device, &format!("{ARG_INFO} {options}")).is_ok();
+            && build(context, &program, device, &format!("{KERNEL_ARG_INFO} {options}")).is_ok();
         if !told {
-            build(primary, &program, device, &options)?;
+            build(context, &program, device, &options)?;
         }
         let module = Self {
-            symbols: symbols(primary, &program),
-            loaded: Arc::new(Loaded {
-                primary: Arc::clone(primary),
+            symbols: symbols(context, &program),
+            loaded: Arc::new(BuiltProgram {
+                context: Arc::clone(context),
                 program: Some(program),
                 device: device.expose_provenance(),
             }),
@@ -145,23 +145,26 @@ impl OpenClModule {
     /// # Errors
     /// `Unsupported` if the driver does not give it.
     pub fn binary(&self) -> Result<Vec<u8>> {
-        let (driver, program) = (self.loaded.primary.driver, self.loaded.program());
-        let devices = tell(&self.loaded.primary, program, CL_PROGRAM_DEVICES);
-        let sizes = tell(&self.loaded.primary, program, CL_PROGRAM_BINARY_SIZES);
-        let mut binaries: Vec<Vec<u8>> = numbers(&sizes).into_iter().map(|size| vec![0; size]).collect();
+        let (driver, program) = (self.loaded.context.driver, self.loaded.program());
+        let devices = program_info(&self.loaded.context, program, CL_PROGRAM_DEVICES);
+        let sizes = program_info(&self.loaded.context, program, CL_PROGRAM_BINARY_SIZES);
+        let mut binaries: Vec<Vec<u8>> =
+            decode_usizes(&sizes).into_iter().map(|size| vec![0; size]).collect();
         let places: Vec<*mut u8> = binaries
             .iter_mut()
             .map(|bytes| if bytes.is_empty() { std::ptr::null_mut() } else { bytes.as_mut_ptr() })
             .collect();
-        driver.check("clGetProgramInfo", |calls| {
+        driver.check("clGetProgramInfo", |cl| {
             let (size, value) = (size_of_val(places.as_slice()), places.as_ptr().cast_mut().cast());
             // SAFETY: a place for each device's binary, of the size that the driver has told.
             Some(unsafe {
-                (calls.clGetProgramInfo?)(program, CL_PROGRAM_BINARIES, size, value, std::ptr::null_mut())
+                (cl.clGetProgramInfo?)(program, CL_PROGRAM_BINARIES, size, value, std::ptr::null_mut())
             })
         })?;
-        let own =
-            numbers(&devices).into_iter().zip(binaries).find(|(device, _)| *device == self.loaded.device);
+        let own = decode_usizes(&devices)
+            .into_iter()
+            .zip(binaries)
+            .find(|(device, _)| *device == self.loaded.device);
         own.map(|(_, binary)| binary)
             .filter(|binary| !binary.is_empty())
             .ok_or_else(|| Error::unsupported("the driver gives no binary of this code"))
@@ -184,77 +187,75 @@ impl Module for OpenClModule {
 }
 
 /// What the driver tells of a program; empty if it does not.
-fn tell(primary: &Primary, program: Raw, key: u32) -> Vec<u8> {
-    let told = primary.driver.ask(|calls, size, value, needed| {
+fn program_info(context: &SharedContext, program: Raw, key: u32) -> Vec<u8> {
+    let info = context.driver.query_info(|cl, size, value, needed| {
         // SAFETY: the program is alive, and there is room as told.
-        Some(unsafe { (calls.clGetProgramInfo?)(program, key, size, value, needed) })
+        Some(unsafe { (cl.clGetProgramInfo?)(program, key, size, value, needed) })
     });
-    told.unwrap_or_default()
+    info.unwrap_or_default()
 }
 
-fn symbols(primary: &Primary, program: &Owned<Program>) -> Vec<String> {
-    let names = written(&tell(primary, program.raw(), CL_PROGRAM_KERNEL_NAMES));
+fn symbols(context: &SharedContext, program: &Owned<Program>) -> Vec<String> {
+    let names = decode_text(&program_info(context, program.raw(), CL_PROGRAM_KERNEL_NAMES));
     let mut names: Vec<_> = names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     names.sort_unstable();
     names
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+fn read_file(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| {
         let message = format!("\"{}\": {error}; check the path", path.display());
         Error::new(ErrorKind::Io, message).with_source(error)
     })
 }
 
-pub(crate) fn with_source(primary: &Primary, code: &[u8]) -> Result<Owned<Program>> {
+pub(crate) fn create_with_source(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {
     if std::str::from_utf8(code).is_err() {
         let message = "the code is not UTF-8; is it really OpenCL C?";
         return Err(Error::new(ErrorKind::CompileFailed, message));
     }
     let (mut text, length) = (code.as_ptr().cast(), code.len());
-    let raw = primary.driver.make("clCreateProgramWithSource", |calls, code| {
-        let context = primary.context.raw();
+    let raw = context.driver.create("clCreateProgramWithSource", |cl, code| {
+        let context = context.handle.raw();
         // SAFETY: one text of that length, which the driver copies.
-        Some(unsafe {
-            (calls.clCreateProgramWithSource?)(context, 1, &raw mut text, &raw const length, code)
-        })
+        Some(unsafe { (cl.clCreateProgramWithSource?)(context, 1, &raw mut text, &raw const length, code) })
     })?;
     // SAFETY: it was just made.
-    Ok(unsafe { Owned::new(primary.driver, raw) })
+    Ok(unsafe { Owned::new(context.driver, raw) })
 }
 
-fn with_il(primary: &Primary, code: &[u8]) -> Result<Owned<Program>> {
+fn create_with_il(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {
     if !code.starts_with(&SPIRV) || !code.len().is_multiple_of(4) {
         let message = "the code is not SPIR-V of this machine's byte order; pass the bytes of a .spv file";
         return Err(Error::new(ErrorKind::CompileFailed, message));
     }
-    let (driver, context, il) = (primary.driver, primary.context.raw(), code.as_ptr().cast::<c_void>());
-    let raw = if primary.facts.version >= (2, 1) {
-        driver.make("clCreateProgramWithIL", |calls, status| {
+    let (driver, handle, il) = (context.driver, context.handle.raw(), code.as_ptr().cast::<c_void>());
+    let raw = if context.caps.version >= (2, 1) {
+        driver.create("clCreateProgramWithIL", |cl, status| {
             // SAFETY: so many bytes, which the driver copies.
-            Some(unsafe { (calls.clCreateProgramWithIL?)(context, il, code.len(), status) })
+            Some(unsafe { (cl.clCreateProgramWithIL?)(handle, il, code.len(), status) })
         })?
     } else {
         let create = driver
-            .il_program(primary.entry.platform)
+            .il_program(context.listed.platform)
             .ok_or_else(|| Error::unsupported("this driver takes no SPIR-V"))?;
-        driver.make("clCreateProgramWithILKHR", |_, status| {
+        driver.create("clCreateProgramWithILKHR", |_, status| {
             // SAFETY: as above.
-            Some(unsafe { create(context, il, code.len(), status) })
+            Some(unsafe { create(handle, il, code.len(), status) })
         })?
     };
     // SAFETY: it was just made.
     Ok(unsafe { Owned::new(driver, raw) })
 }
 
-fn with_binary(primary: &Primary, device: Raw, code: &[u8]) -> Result<Owned<Program>> {
+fn create_with_binary(context: &SharedContext, device: Raw, code: &[u8]) -> Result<Owned<Program>> {
     let (length, mut bytes) = (code.len(), code.as_ptr());
     let mut status: cl_int = 0;
-    let made = primary.driver.make("clCreateProgramWithBinary", |calls, code| {
-        let context = primary.context.raw();
+    let made = context.driver.create("clCreateProgramWithBinary", |cl, code| {
+        let context = context.handle.raw();
         // SAFETY: one device of the context, and one binary of that length, which the driver copies.
         Some(unsafe {
-            (calls.clCreateProgramWithBinary?)(
+            (cl.clCreateProgramWithBinary?)(
                 context,
                 1,
                 &raw const device,
@@ -267,64 +268,69 @@ fn with_binary(primary: &Primary, device: Raw, code: &[u8]) -> Result<Owned<Prog
     });
     let raw = made.map_err(|error| match error.driver() {
         // The driver's answer to bytes that it makes nothing of.
-        Some((_, -30)) => primary.driver.error("clCreateProgramWithBinary", -42),
+        Some((_, -30)) => context.driver.error("clCreateProgramWithBinary", -42),
         _ => error,
     })?;
     // SAFETY: it was just made.
-    let program = unsafe { Owned::new(primary.driver, raw) };
+    let program = unsafe { Owned::new(context.driver, raw) };
     if status != 0 {
-        return Err(primary.driver.error("clCreateProgramWithBinary", status));
+        return Err(context.driver.error("clCreateProgramWithBinary", status));
     }
     Ok(program)
 }
 
 /// What the driver's compiler is told.
-fn build_options(primary: &Primary, source: &Source<'_>) -> String {
-    let mut words = vec![primary.quirks.build_options.clone()];
+fn build_options(context: &SharedContext, source: &Source<'_>) -> String {
+    let mut words = vec![context.quirks.build_options.clone()];
     if source.format == "opencl-c" {
         let folder = Path::new(source.path).parent().unwrap_or(Path::new("")).to_path_buf();
         let own = (!source.path.is_empty() && !folder.as_os_str().is_empty()).then(|| folder.clone());
         let given = source.options.texts("include").filter(|path| !path.is_empty());
         let folders = given.map(|path| folder.join(path)).chain(own);
-        words.extend(folders.map(|folder| include(&folder.to_string_lossy())));
+        words.extend(folders.map(|folder| include_option(&folder.to_string_lossy())));
     }
     words.extend(source.options.texts("build_options").map(str::to_owned));
     words.retain(|word| !word.is_empty());
     words.join(" ")
 }
 
-fn include(folder: &str) -> String {
+fn include_option(folder: &str) -> String {
     if folder.contains(char::is_whitespace) { format!("-I \"{folder}\"") } else { format!("-I {folder}") }
 }
 
-pub(crate) fn build(primary: &Primary, program: &Owned<Program>, device: Raw, options: &str) -> Result<()> {
+pub(crate) fn build(
+    context: &SharedContext,
+    program: &Owned<Program>,
+    device: Raw,
+    options: &str,
+) -> Result<()> {
     let terminated = CString::new(options)
         .map_err(|_| Error::invalid("build_options has a zero byte in it; remove it"))?;
     let none = std::ptr::null_mut();
-    let alone = primary.compiler();
-    let code = primary.driver.call("clBuildProgram", |calls| {
+    let guard = context.lock_compiler();
+    let code = context.driver.call("clBuildProgram", |cl| {
         // SAFETY: program and device are of one context, the options are terminated, and nobody is called back.
         Some(unsafe {
-            (calls.clBuildProgram?)(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
+            (cl.clBuildProgram?)(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
         })
     })?;
-    drop(alone);
+    drop(guard);
     if code == 0 {
         return Ok(());
     }
-    let log = primary.driver.ask(|calls, size, value, needed| {
+    let log = context.driver.query_info(|cl, size, value, needed| {
         // SAFETY: the program is alive, and there is room as told.
         Some(unsafe {
-            (calls.clGetProgramBuildInfo?)(program.raw(), device, CL_PROGRAM_BUILD_LOG, size, value, needed)
+            (cl.clGetProgramBuildInfo?)(program.raw(), device, CL_PROGRAM_BUILD_LOG, size, value, needed)
         })
     });
-    let error = primary.fail("clBuildProgram", code);
-    let log = log.map_or_else(String::new, |log| written(&log));
+    let error = context.error("clBuildProgram", code);
+    let log = log.map_or_else(String::new, |log| decode_text(&log));
     if log.is_empty() {
         return Err(error.with_note(format_args!("options: {options}")));
     }
     let kind = if error.kind() == ErrorKind::Driver { ErrorKind::CompileFailed } else { error.kind() };
-    Err(Error::new(kind, format!("clBuildProgram: {log}")).with_driver(code_text(code), i64::from(code)))
+    Err(Error::new(kind, format!("clBuildProgram: {log}")).with_driver(code_name(code), i64::from(code)))
 }
 
 #[cfg(test)]
@@ -333,7 +339,7 @@ mod tests {
 
     #[test]
     fn folders_with_spaces_are_quoted() {
-        assert_eq!(include("/a/b"), "-I /a/b");
-        assert_eq!(include("/a b"), "-I \"/a b\"");
+        assert_eq!(include_option("/a/b"), "-I /a/b");
+        assert_eq!(include_option("/a b"), "-I \"/a b\"");
     }
 }

@@ -13,9 +13,9 @@ use cl3::ext::cl_int;
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::handle::{Event, Owned};
-use crate::driver::{Raw, code_text, is_sticky};
+use crate::driver::{Raw, code_name, is_sticky};
 
 /// Commands in flight from which on a submission looks whether some have ended, and how often it does.
 const MANY: usize = 1024;
@@ -63,7 +63,7 @@ impl State {
 /// The progress of a queue.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    primary: Arc<Primary>,
+    context: Arc<SharedContext>,
     tail: AtomicU64,
     completed: AtomicU64,
     /// The first failed ticket; 0: none.
@@ -72,9 +72,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(primary: Arc<Primary>) -> Self {
+    pub(crate) fn new(context: Arc<SharedContext>) -> Self {
         Self {
-            primary,
+            context,
             tail: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -84,7 +84,7 @@ impl Progress {
 
     /// Notes that the driver has taken the only command of `ticket`; says whether the queue was idle.
     #[inline]
-    pub(crate) fn took(&self, ticket: u64, event: Owned<Event>) -> bool {
+    pub(crate) fn note_submitted(&self, ticket: u64, event: Owned<Event>) -> bool {
         let mut state = self.state.lock();
         let idle = state.pending.is_empty();
         if state.pending.len() >= MANY && ticket.is_multiple_of(OFTEN) {
@@ -98,7 +98,7 @@ impl Progress {
     }
 
     /// Notes that the driver has taken all commands of `ticket`, however many.
-    pub(crate) fn took_all(&self, ticket: u64, events: impl IntoIterator<Item = Owned<Event>>) {
+    pub(crate) fn note_submitted_all(&self, ticket: u64, events: impl IntoIterator<Item = Owned<Event>>) {
         let mut state = self.state.lock();
         let (after, before) = (state.covered, state.pending.len());
         state.pending.extend(events.into_iter().map(|event| Pending { event, after, waits: false }));
@@ -111,25 +111,25 @@ impl Progress {
 
     /// Notes that the driver has taken a command of `ticket` that has no event.
     #[inline]
-    pub(crate) fn took_unseen(&self, ticket: u64) {
+    pub(crate) fn note_without_event(&self, ticket: u64) {
         self.tail.store(ticket, Ordering::Release);
     }
 
     /// Whether the end of `ticket` shows by itself.
     #[inline]
-    pub(crate) fn is_covered(&self, ticket: u64) -> bool {
+    pub(crate) fn has_event(&self, ticket: u64) -> bool {
         self.state.lock().covered >= ticket
     }
 
     /// The last ticket, if nothing pending tells of its end.
-    pub(crate) fn uncovered(&self) -> Option<u64> {
+    pub(crate) fn last_without_event(&self) -> Option<u64> {
         let tail = self.tail.load(Ordering::Acquire);
         let state = self.state.lock();
         (state.pending.is_empty() && state.covered < tail).then_some(tail)
     }
 
     /// Notes a marker that was submitted behind `ticket`.
-    pub(crate) fn cover(&self, ticket: u64, event: Owned<Event>) {
+    pub(crate) fn add_marker(&self, ticket: u64, event: Owned<Event>) {
         let mut state = self.state.lock();
         let after = state.covered;
         if after < ticket {
@@ -139,7 +139,7 @@ impl Progress {
     }
 
     /// Notes that the next ticket waits for another queue.
-    pub(crate) fn waits(&self, event: Owned<Event>) {
+    pub(crate) fn add_barrier(&self, event: Owned<Event>) {
         let mut state = self.state.lock();
         let after = state.covered;
         state.pending.push_back(Pending { event, after, waits: true });
@@ -172,15 +172,15 @@ impl Progress {
         if self.completed() >= tail {
             return Ok(tail);
         }
-        self.primary.check_alive()?;
+        self.context.check_alive()?;
         let mut state = self.state.lock();
         self.reap(&mut state, None);
         // What is submitted meanwhile is not part of the answer.
         let ended = state.ended().min(tail);
         drop(state);
-        self.primary.check_alive()?;
+        self.context.check_alive()?;
         self.completed.fetch_max(ended, Ordering::AcqRel);
-        self.primary.release_deferred_if_idle();
+        self.context.release_deferred_if_idle();
         Ok(self.completed())
     }
 
@@ -188,7 +188,7 @@ impl Progress {
     fn reap(&self, state: &mut State, waited: Option<&Owned<Event>>) {
         let mut last = None;
         while let Some(first) = state.pending.front() {
-            let status = self.primary.status(first.event.raw());
+            let status = self.context.status(first.event.raw());
             if status > 0 {
                 break;
             }
@@ -202,17 +202,17 @@ impl Progress {
         if let Some(last) = last
             && waited.is_none_or(|waited| waited.raw() != last.raw())
         {
-            self.primary.synchronise(last.raw());
+            self.context.synchronise(last.raw());
         }
     }
 
     #[cold]
     fn note_failure(&self, state: &mut State, ticket: u64, status: cl_int) {
-        let error = if is_sticky(status) || self.primary.facts.fails_for_good {
-            self.primary.lose(status)
+        let error = if is_sticky(status) || self.context.caps.fails_for_good {
+            self.context.declare_lost(status)
         } else {
             let message = "the command ended with an error; open another queue to go on";
-            Error::new(ErrorKind::Failed, message).with_driver(code_text(status), i64::from(status))
+            Error::new(ErrorKind::Failed, message).with_driver(code_name(status), i64::from(status))
         };
         self.set_failure(state, ticket, error);
     }
@@ -243,7 +243,7 @@ impl Progress {
             if elapsed >= slice {
                 break;
             }
-            pause(elapsed, self.primary.facts.is_processor);
+            pause(elapsed, self.context.caps.is_processor);
         }
         Ok(())
     }
@@ -251,28 +251,28 @@ impl Progress {
     /// Blocks in the driver, without a lock, until `ticket` has ended; comes back at once if the driver has nothing to wait
     /// for that ends with it.
     pub(crate) fn finish(&self, ticket: u64, queue: Raw) -> Result<()> {
-        self.primary.check_alive()?;
+        self.context.check_alive()?;
         let tail = self.tail.load(Ordering::Acquire);
         if self.completed() >= ticket {
             return Ok(());
         }
         let mut waited = None;
-        let is_covered = self.is_covered(ticket);
-        if is_covered {
-            waited = self.event(ticket)?.filter(|event| self.primary.block(event.raw()));
-        } else if ticket != tail || !self.primary.block_all(queue) {
+        let has_event = self.has_event(ticket);
+        if has_event {
+            waited = self.event(ticket)?.filter(|event| self.context.wait_event(event.raw()));
+        } else if ticket != tail || !self.context.finish_queue(queue) {
             // Only the last: some drivers wait for what is submitted meanwhile, too.
             return Ok(());
         }
         let mut state = self.state.lock();
         // First, so that a failure in front of the last command is of its own ticket.
         self.reap(&mut state, waited.as_ref());
-        if !is_covered {
+        if !has_event {
             state.end(tail);
         }
         self.completed.fetch_max(state.ended().min(tail), Ordering::AcqRel);
         drop(state);
-        self.primary.release_deferred_if_idle();
+        self.context.release_deferred_if_idle();
         Ok(())
     }
 

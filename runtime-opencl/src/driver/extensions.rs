@@ -69,9 +69,9 @@ macro_rules! find {
 impl Driver {
     /// Address of a function of an extension of a platform.
     fn extension_function(&self, platform: Raw, name: &CStr) -> Option<*mut c_void> {
-        let found = self.call("clGetExtensionFunctionAddressForPlatform", |calls| {
+        let found = self.call("clGetExtensionFunctionAddressForPlatform", |cl| {
             // SAFETY: the platform is one of the driver's, and the name is terminated.
-            Some(unsafe { (calls.clGetExtensionFunctionAddressForPlatform?)(platform, name.as_ptr()) })
+            Some(unsafe { (cl.clGetExtensionFunctionAddressForPlatform?)(platform, name.as_ptr()) })
         });
         found.ok().filter(|address| !address.is_null())
     }

@@ -19,7 +19,7 @@ pub(crate) fn is_sticky(code: cl_int) -> bool {
 }
 
 /// The driver's name of a code.
-pub(crate) fn text(code: cl_int) -> &'static str {
+pub(crate) fn name(code: cl_int) -> &'static str {
     match code {
         -9999 => "NVIDIA: illegal read or write of a buffer",
         -1001 => "CL_PLATFORM_NOT_FOUND_KHR",

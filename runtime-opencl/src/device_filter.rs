@@ -6,7 +6,7 @@ use std::path::PathBuf;
 ///
 /// A name is matched by a part of it, in any case. The default takes every device of the system's loader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct DeviceFilter {
     /// The library; `None`: the system's loader of drivers.
     pub library: Option<PathBuf>,
     /// Part of the platform's name.
@@ -21,7 +21,7 @@ pub struct Selection {
 
 /// What the driver says of a device that selection and order look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct DeviceIdentity {
     pub(crate) platform: String,
     pub(crate) vendor: String,
     pub(crate) name: String,
@@ -35,11 +35,11 @@ pub(crate) const GPU: u64 = 1 << 2;
 /// `CL_DEVICE_TYPE_ACCELERATOR`.
 pub(crate) const ACCELERATOR: u64 = 1 << 3;
 /// The bits that say what a device is; others say that it is the platform's default.
-pub(crate) const SORTS: u64 = CPU | GPU | ACCELERATOR;
+pub(crate) const KIND_BITS: u64 = CPU | GPU | ACCELERATOR;
 
-impl Selection {
+impl DeviceFilter {
     /// Whether a device is offered.
-    pub(crate) fn takes(&self, device: &Identity) -> bool {
+    pub(crate) fn matches(&self, device: &DeviceIdentity) -> bool {
         let has = |part: &Option<String>, name: &str| {
             part.as_ref().is_none_or(|part| name.to_lowercase().contains(&part.to_lowercase()))
         };
@@ -50,11 +50,11 @@ impl Selection {
     }
 }
 
-impl Identity {
+impl DeviceIdentity {
     /// What devices are ordered by, those of one platform and type staying as the driver has them: GPUs, accelerators,
     /// processors, and what claims to be several of these.
     pub(crate) fn rank(&self) -> (u8, &str) {
-        let sort = match self.types & SORTS {
+        let sort = match self.types & KIND_BITS {
             GPU => 0,
             ACCELERATOR => 1,
             CPU => 2,
@@ -123,31 +123,36 @@ impl Default for Quirks {
 mod tests {
     use super::*;
 
-    fn identity(platform: &str, types: u64) -> Identity {
-        Identity { platform: platform.into(), vendor: "A Vendor".into(), name: "Device X".into(), types }
+    fn identity(platform: &str, types: u64) -> DeviceIdentity {
+        DeviceIdentity {
+            platform: platform.into(),
+            vendor: "A Vendor".into(),
+            name: "Device X".into(),
+            types,
+        }
     }
 
     #[test]
     fn a_part_of_a_name_selects_in_any_case() {
         let device = identity("Portable Computing Language", CPU | 1);
-        assert!(Selection::default().takes(&device));
-        let selection = |platform: &str, types| Selection {
+        assert!(DeviceFilter::default().matches(&device));
+        let selection = |platform: &str, types| DeviceFilter {
             platform: Some(platform.to_owned()),
             types,
-            ..Selection::default()
+            ..DeviceFilter::default()
         };
-        assert!(selection("portable", 0).takes(&device));
-        assert!(selection("portable", CPU | GPU).takes(&device));
-        assert!(!selection("portable", GPU).takes(&device));
-        assert!(!selection("intel", 0).takes(&device));
-        let vendor = Selection { vendor: Some("kalray".into()), ..Selection::default() };
-        assert!(!vendor.takes(&device));
+        assert!(selection("portable", 0).matches(&device));
+        assert!(selection("portable", CPU | GPU).matches(&device));
+        assert!(!selection("portable", GPU).matches(&device));
+        assert!(!selection("intel", 0).matches(&device));
+        let vendor = DeviceFilter { vendor: Some("kalray".into()), ..DeviceFilter::default() };
+        assert!(!vendor.matches(&device));
     }
 
     #[test]
     fn gpus_come_first_and_what_claims_to_be_everything_last() {
         let mut devices = [
-            identity("Oclgrind", SORTS | 1),
+            identity("Oclgrind", KIND_BITS | 1),
             identity("PoCL", CPU),
             identity("Intel", CPU),
             identity("Z", GPU),

@@ -10,15 +10,15 @@ use cl3::ext::cl_function_types as types;
 use libloading::Library;
 
 /// Declares the table.
-macro_rules! calls {
+macro_rules! dispatch_table {
     ($($function:ident: $ty:ident,)*) => {
         /// The functions; `None`: the library does not have it.
         #[derive(Debug)]
-        pub(crate) struct Calls {
+        pub(crate) struct DispatchTable {
             $(pub(crate) $function: types::$ty,)*
         }
 
-        impl Calls {
+        impl DispatchTable {
             /// Binds what the library has.
             pub(super) fn bind(library: &Library) -> Self {
                 Self {$(
@@ -33,7 +33,7 @@ macro_rules! calls {
     };
 }
 
-calls! {
+dispatch_table! {
     clBuildProgram: clBuildProgram_t,
     clCreateBuffer: clCreateBuffer_t,
     clCreateCommandQueue: clCreateCommandQueue_t,

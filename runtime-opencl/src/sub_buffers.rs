@@ -13,14 +13,14 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
-use crate::memory::{OpenClBuffer, Reach};
+use crate::memory::{BufferAccess, OpenClBuffer};
 
-/// Sub-buffers of a buffer that are kept for the next launch.
-const KEPT: usize = 64;
+/// Sub-buffers of a buffer that are cached for the next launch.
+const MAX_CACHED: usize = 64;
 
 /// A sub-buffer.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SubBuffer {
     origin: usize,
     bytes: usize,
     id: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Part {
 
 /// What a kernel's argument is set to, and a number that tells it from every other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum View {
+pub(crate) enum ViewAccess {
     /// A memory object.
     Object(Raw, u64),
     /// A pointer to shared virtual memory.
@@ -37,76 +37,79 @@ pub(crate) enum View {
     /// A pointer to unified shared memory.
     Usm(*mut u8, u64),
     /// None of these: it must be copied.
-    Apart,
+    NeedsCopy,
 }
 
 // SAFETY: it is only compared, or passed to the driver, which any thread may call.
-unsafe impl Send for View {}
+unsafe impl Send for ViewAccess {}
 
-impl View {
+impl ViewAccess {
     /// How a kernel takes a tensor. A sub-buffer is added to `parts`: an argument that is set to it does not keep it.
     ///
     /// # Errors
     /// `InvalidArgument` for a range outside of the buffer; whatever the driver says of a sub-buffer.
     #[inline]
-    pub(crate) fn of(tensor: &TensorArg<'_, OpenClBuffer>, parts: &mut Vec<Arc<Part>>) -> Result<Self> {
+    pub(crate) fn of(
+        tensor: &TensorArg<'_, OpenClBuffer>,
+        sub_buffers: &mut Vec<Arc<SubBuffer>>,
+    ) -> Result<Self> {
         let buffer = tensor.buffer();
         let (offset, bytes) = buffer.range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
-        Ok(match buffer.reach() {
+        Ok(match buffer.access() {
             // A kernel touches nothing of a tensor of 0 bytes.
-            Reach::Object(raw) if offset == 0 || bytes == 0 => Self::Object(raw, buffer.id()),
-            Reach::Object(raw) => Self::within(buffer, raw, (offset, bytes), parts)?,
-            Reach::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id()),
-            Reach::Usm(start) => Self::Usm(start.wrapping_add(offset), buffer.id()),
-            Reach::Mapped => Self::Apart,
+            BufferAccess::Object(raw) if offset == 0 || bytes == 0 => Self::Object(raw, buffer.id()),
+            BufferAccess::Object(raw) => Self::sub_buffer(buffer, raw, (offset, bytes), sub_buffers)?,
+            BufferAccess::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id()),
+            BufferAccess::Usm(start) => Self::Usm(start.wrapping_add(offset), buffer.id()),
+            BufferAccess::Mapped => Self::NeedsCopy,
         })
     }
 
-    fn within(
+    fn sub_buffer(
         buffer: &OpenClBuffer,
         raw: Raw,
         (offset, bytes): (usize, usize),
-        parts: &mut Vec<Arc<Part>>,
+        sub_buffers: &mut Vec<Arc<SubBuffer>>,
     ) -> Result<Self> {
-        if !buffer.pointer().is_null() {
-            return Ok(Self::Svm(buffer.pointer().wrapping_add(offset), buffer.id()));
+        if !buffer.kernel_pointer().is_null() {
+            return Ok(Self::Svm(buffer.kernel_pointer().wrapping_add(offset), buffer.id()));
         }
-        if !offset.is_multiple_of(buffer.primary().facts.alignment_bytes) {
-            return Ok(Self::Apart);
+        if !offset.is_multiple_of(buffer.context().caps.alignment_bytes) {
+            return Ok(Self::NeedsCopy);
         }
-        let mut kept = buffer.parts().lock();
-        let part = match kept.iter().find(|part| part.origin == offset && part.bytes == bytes) {
-            Some(part) => Arc::clone(part),
+        let mut cached = buffer.sub_buffers().lock();
+        let sub_buffer = match cached.iter().find(|cached| cached.origin == offset && cached.bytes == bytes) {
+            Some(sub_buffer) => Arc::clone(sub_buffer),
             None => {
-                let part = Arc::new(Part::new(buffer, raw, offset, bytes)?);
-                if kept.len() == KEPT {
+                let sub_buffer = Arc::new(SubBuffer::new(buffer, raw, offset, bytes)?);
+                if cached.len() == MAX_CACHED {
                     // Who is about to use it has it, and work that uses it keeps it.
-                    kept.remove(0);
+                    cached.remove(0);
                 }
-                kept.push(Arc::clone(&part));
-                part
+                cached.push(Arc::clone(&sub_buffer));
+                sub_buffer
             }
         };
-        let view = Self::Object(part.object.raw(), part.id);
-        parts.push(part);
+        let view = Self::Object(sub_buffer.object.raw(), sub_buffer.id);
+        sub_buffers.push(sub_buffer);
         Ok(view)
     }
 }
 
-impl Part {
+impl SubBuffer {
     fn new(buffer: &OpenClBuffer, raw: Raw, origin: usize, bytes: usize) -> Result<Self> {
-        let primary = buffer.primary();
+        let context = buffer.context();
         let region = cl_buffer_region { origin, size: bytes };
-        let made = primary.driver.make("clCreateSubBuffer", |calls, code| {
+        let made = context.driver.create("clCreateSubBuffer", |cl, code| {
             let region = (&raw const region).cast();
             // SAFETY: the buffer is alive, the region within it, and of the structure that the type asks for.
             Some(unsafe {
-                (calls.clCreateSubBuffer?)(raw, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, code)
+                (cl.clCreateSubBuffer?)(raw, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, code)
             })
         })?;
         // SAFETY: it was just made.
-        let object = unsafe { Owned::new(primary.driver, made) };
-        Ok(Self { origin, bytes, id: primary.next_id(), object })
+        let object = unsafe { Owned::new(context.driver, made) };
+        Ok(Self { origin, bytes, id: context.next_id(), object })
     }
 }
 
@@ -115,15 +118,15 @@ impl Part {
 ///
 /// # Errors
 /// `Unsupported`, with the remedy.
-pub(crate) fn check_apart(
+pub(crate) fn check_no_alias(
     copied: (usize, &TensorArg<'_, OpenClBuffer>),
     other: (usize, &TensorArg<'_, OpenClBuffer>),
 ) -> Result<()> {
     let (a, b) = (copied.1, other.1);
-    let share = std::ptr::eq(a.buffer(), b.buffer())
+    let overlap = std::ptr::eq(a.buffer(), b.buffer())
         && a.byte_offset() < b.byte_offset() + b.span_bytes()
         && b.byte_offset() < a.byte_offset() + a.span_bytes();
-    if !share || !(a.access().writes() || b.access().writes()) {
+    if !overlap || !(a.access().writes() || b.access().writes()) {
         return Ok(());
     }
     let message = format!(

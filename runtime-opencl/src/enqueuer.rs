@@ -1,4 +1,4 @@
-//! Moves and fills between whatever ends memory has: objects of the driver, and addresses of three sorts.
+//! Moves and fills temporary whatever ends memory has: objects of the driver, and addresses of three sorts.
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 
@@ -8,15 +8,15 @@ use cl3::ext::CL_FALSE;
 use runtime_core::Result;
 use runtime_core::backend::RowCopy;
 
-use crate::context::Primary;
-use crate::convert::Piece;
+use crate::context::SharedContext;
+use crate::convert::FillPiece;
 use crate::driver::Raw;
 use crate::driver::handle::{Event, Owned};
-use crate::memory::{OpenClBuffer, object};
+use crate::memory::{OpenClBuffer, create_buffer};
 
 /// Where bytes come from or go to, from its first byte on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum End {
+pub(crate) enum Location {
     /// A memory object, from a byte on.
     Object(Raw, usize),
     /// Shared virtual memory.
@@ -32,36 +32,39 @@ pub(crate) type Events = Vec<Owned<Event>>;
 
 /// A queue of the driver, and what it is of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lane<'a> {
-    pub(crate) primary: &'a Primary,
+pub(crate) struct Enqueuer<'a> {
+    pub(crate) context: &'a SharedContext,
     pub(crate) queue: Raw,
 }
 
-impl Lane<'_> {
+impl Enqueuer<'_> {
     /// Submits a move of `bytes` bytes, more than 0; both ends live until it has ended.
-    pub(crate) fn copy(self, to: End, from: End, bytes: usize) -> Result<Events> {
+    pub(crate) fn copy(self, to: Location, from: Location, bytes: usize) -> Result<Events> {
         let event = match (to, from) {
-            (End::Object(to, at), End::Object(from, of)) => self.copy_objects((to, at), (from, of), bytes)?,
-            (End::Object(to, at), End::Svm(from) | End::Usm(from) | End::Host(from)) => {
+            (Location::Object(to, at), Location::Object(from, of)) => {
+                self.copy_objects((to, at), (from, of), bytes)?
+            }
+            (Location::Object(to, at), Location::Svm(from) | Location::Usm(from) | Location::Host(from)) => {
                 self.write((to, at), from, bytes)?
             }
-            (End::Svm(to) | End::Usm(to) | End::Host(to), End::Object(from, of)) => {
+            (Location::Svm(to) | Location::Usm(to) | Location::Host(to), Location::Object(from, of)) => {
                 self.read(to, (from, of), bytes)?
             }
-            (End::Usm(to), End::Svm(from) | End::Usm(from) | End::Host(from))
-            | (End::Svm(to) | End::Host(to), End::Usm(from)) => self.copy_usm(to, from, bytes)?,
-            (End::Svm(to), End::Svm(from) | End::Host(from)) | (End::Host(to), End::Svm(from)) => {
-                self.copy_svm(to, from, bytes)?
+            (Location::Usm(to), Location::Svm(from) | Location::Usm(from) | Location::Host(from))
+            | (Location::Svm(to) | Location::Host(to), Location::Usm(from)) => {
+                self.copy_usm(to, from, bytes)?
             }
-            (End::Host(to), End::Host(from)) => {
+            (Location::Svm(to), Location::Svm(from) | Location::Host(from))
+            | (Location::Host(to), Location::Svm(from)) => self.copy_svm(to, from, bytes)?,
+            (Location::Host(to), Location::Host(from)) => {
                 // The driver has no command for it: by way of the device. It keeps the object until that has ended.
-                let between = object(self.primary, 0, bytes, std::ptr::null_mut())?;
-                let written = self.write((between.raw(), 0), from, bytes)?;
-                return match self.read(to, (between.raw(), 0), bytes) {
+                let temporary = create_buffer(self.context, 0, bytes, std::ptr::null_mut())?;
+                let written = self.write((temporary.raw(), 0), from, bytes)?;
+                return match self.read(to, (temporary.raw(), 0), bytes) {
                     Ok(read) => Ok(vec![written, read]),
                     Err(error) => {
                         // Core may free what a refused copy uses.
-                        self.primary.synchronise(written.raw());
+                        self.context.synchronise(written.raw());
                         Err(error)
                     }
                 };
@@ -72,21 +75,19 @@ impl Lane<'_> {
 
     fn write(self, (to, at): (Raw, usize), from: *const u8, bytes: usize) -> Result<Owned<Event>> {
         let (queue, from) = (self.queue, from.cast());
-        self.primary.enqueue("clEnqueueWriteBuffer", |calls, event| {
+        self.context.enqueue("clEnqueueWriteBuffer", |cl, event| {
             // SAFETY: the ranges were checked, and both ends live until the command has ended.
             Some(unsafe {
-                (calls.clEnqueueWriteBuffer?)(queue, to, CL_FALSE, at, bytes, from, 0, null(), event)
+                (cl.clEnqueueWriteBuffer?)(queue, to, CL_FALSE, at, bytes, from, 0, null(), event)
             })
         })
     }
 
     fn read(self, to: *mut u8, (from, of): (Raw, usize), bytes: usize) -> Result<Owned<Event>> {
         let (queue, to) = (self.queue, to.cast());
-        self.primary.enqueue("clEnqueueReadBuffer", |calls, event| {
+        self.context.enqueue("clEnqueueReadBuffer", |cl, event| {
             // SAFETY: the ranges were checked, and both ends live until the command has ended.
-            Some(unsafe {
-                (calls.clEnqueueReadBuffer?)(queue, from, CL_FALSE, of, bytes, to, 0, null(), event)
-            })
+            Some(unsafe { (cl.clEnqueueReadBuffer?)(queue, from, CL_FALSE, of, bytes, to, 0, null(), event) })
         })
     }
 
@@ -96,18 +97,16 @@ impl Lane<'_> {
         (from, of): (Raw, usize),
         bytes: usize,
     ) -> Result<Owned<Event>> {
-        self.primary.enqueue("clEnqueueCopyBuffer", |calls, event| {
+        self.context.enqueue("clEnqueueCopyBuffer", |cl, event| {
             // SAFETY: the ranges were checked, and both ends live until the command has ended.
-            Some(unsafe {
-                (calls.clEnqueueCopyBuffer?)(self.queue, from, to, of, at, bytes, 0, null(), event)
-            })
+            Some(unsafe { (cl.clEnqueueCopyBuffer?)(self.queue, from, to, of, at, bytes, 0, null(), event) })
         })
     }
 
     fn copy_usm(self, to: *mut u8, from: *const u8, bytes: usize) -> Result<Owned<Event>> {
         let (queue, to, from) = (self.queue, to.cast(), from.cast());
-        self.primary.enqueue("clEnqueueMemcpyINTEL", |_, event| {
-            let copy = self.primary.facts.usm?.clEnqueueMemcpyINTEL;
+        self.context.enqueue("clEnqueueMemcpyINTEL", |_, event| {
+            let copy = self.context.caps.usm?.clEnqueueMemcpyINTEL;
             // SAFETY: the ranges were checked, and both ends live until the command has ended.
             Some(unsafe { copy(queue, CL_FALSE, to, from, bytes, 0, null(), event) })
         })
@@ -115,46 +114,44 @@ impl Lane<'_> {
 
     fn copy_svm(self, to: *mut u8, from: *const u8, bytes: usize) -> Result<Owned<Event>> {
         let (queue, to, from) = (self.queue, to.cast(), from.cast());
-        self.primary.enqueue("clEnqueueSVMMemcpy", |calls, event| {
+        self.context.enqueue("clEnqueueSVMMemcpy", |cl, event| {
             // SAFETY: the ranges were checked, and both ends live until the command has ended.
-            Some(unsafe { (calls.clEnqueueSVMMemcpy?)(queue, CL_FALSE, to, from, bytes, 0, null(), event) })
+            Some(unsafe { (cl.clEnqueueSVMMemcpy?)(queue, CL_FALSE, to, from, bytes, 0, null(), event) })
         })
     }
 
     /// Submits a fill of a piece that begins where `to` does.
-    pub(crate) fn fill(self, to: End, piece: &Piece) -> Result<Events> {
+    pub(crate) fn fill(self, to: Location, piece: &FillPiece) -> Result<Events> {
         let (queue, pattern, unit, bytes) =
             (self.queue, piece.pattern.as_ptr().cast(), piece.unit, piece.bytes);
         let event = match to {
-            End::Object(object, at) => self.primary.enqueue("clEnqueueFillBuffer", |calls, event| {
+            Location::Object(object, at) => self.context.enqueue("clEnqueueFillBuffer", |cl, event| {
                 // SAFETY: the range was checked and lives until the command has ended, and the pattern is copied.
                 Some(unsafe {
-                    (calls.clEnqueueFillBuffer?)(queue, object, pattern, unit, at, bytes, 0, null(), event)
+                    (cl.clEnqueueFillBuffer?)(queue, object, pattern, unit, at, bytes, 0, null(), event)
                 })
             })?,
-            End::Usm(to) => self.primary.enqueue("clEnqueueMemFillINTEL", |_, event| {
-                let fill = self.primary.facts.usm?.clEnqueueMemFillINTEL;
+            Location::Usm(to) => self.context.enqueue("clEnqueueMemFillINTEL", |_, event| {
+                let fill = self.context.caps.usm?.clEnqueueMemFillINTEL;
                 // SAFETY: as above.
                 Some(unsafe { fill(queue, to.cast(), pattern, unit, bytes, 0, null(), event) })
             })?,
-            End::Svm(to) => self.primary.enqueue("clEnqueueSVMMemFill", |calls, event| {
+            Location::Svm(to) => self.context.enqueue("clEnqueueSVMMemFill", |cl, event| {
                 let to = to.cast();
                 // SAFETY: as above.
-                Some(unsafe {
-                    (calls.clEnqueueSVMMemFill?)(queue, to, pattern, unit, bytes, 0, null(), event)
-                })
+                Some(unsafe { (cl.clEnqueueSVMMemFill?)(queue, to, pattern, unit, bytes, 0, null(), event) })
             })?,
-            End::Host(to) => {
-                let between = object(self.primary, 0, bytes, std::ptr::null_mut())?;
-                let mut events = self.fill(End::Object(between.raw(), 0), piece)?;
-                events.push(self.read(to, (between.raw(), 0), bytes)?);
+            Location::Host(to) => {
+                let temporary = create_buffer(self.context, 0, bytes, std::ptr::null_mut())?;
+                let mut events = self.fill(Location::Object(temporary.raw(), 0), piece)?;
+                events.push(self.read(to, (temporary.raw(), 0), bytes)?);
                 return Ok(events);
             }
         };
         Ok(vec![event])
     }
 
-    /// Submits a copy of rows between memory objects.
+    /// Submits a copy of rows temporary memory objects.
     pub(crate) fn copy_rows(
         self,
         (to, at): (Raw, usize),
@@ -166,12 +163,12 @@ impl Lane<'_> {
         let region = [size(rows.row_bytes), size(rows.rows), 1];
         let (to_pitch, from_pitch) = (size(rows.destination_pitch), size(rows.source_pitch));
         let (to_origin, from_origin) = (origin(at, to_pitch), origin(of, from_pitch));
-        self.primary.enqueue("clEnqueueCopyBufferRect", |calls, event| {
+        self.context.enqueue("clEnqueueCopyBufferRect", |cl, event| {
             let (from_origin, to_origin, region) =
                 (from_origin.as_ptr(), to_origin.as_ptr(), region.as_ptr());
             // SAFETY: both rectangles lie within their buffers, which live until the command has ended.
             Some(unsafe {
-                (calls.clEnqueueCopyBufferRect?)(
+                (cl.clEnqueueCopyBufferRect?)(
                     self.queue,
                     from,
                     to,

@@ -10,19 +10,19 @@ use cl3::ext::{
 use runtime_core::backend::Param;
 use runtime_core::{Access, ArgKind, DType, Error, ErrorKind, Result};
 
-use crate::driver::{Driver, Raw, number, written};
+use crate::driver::{Driver, Raw, decode_text, decode_u64};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parameter {
     name: String,
     type_name: String,
-    pub(crate) sort: Sort,
+    pub(crate) kind: ParamKind,
 }
 
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum ParamKind {
     /// A pointer to memory of the device; the type of its elements is told where those are floating-point numbers: others
     /// are often looked at by another type.
     Tensor { constant: bool, dtype: Option<DType> },
@@ -33,11 +33,11 @@ pub(crate) enum Sort {
     /// A value of a type that is unknown here: a structure, a vector, a name of the program.
     Value,
     /// An image, a sampler, a pipe, a queue.
-    Foreign,
+    Unpassable,
 }
 
 /// Types of scalars, by their names in OpenCL C.
-const SCALARS: [(&str, DType); 15] = [
+const SCALAR_TYPES: [(&str, DType); 15] = [
     ("char", DType::I8),
     ("uchar", DType::U8),
     ("unsigned char", DType::U8),
@@ -56,37 +56,37 @@ const SCALARS: [(&str, DType); 15] = [
 ];
 
 impl Parameter {
-    /// The parameters of a kernel; `None` where the driver does not tell.
-    pub(crate) fn all(driver: &Driver, kernel: Raw, count: u32) -> Option<Vec<Self>> {
-        (0..count).map(|index| Self::ask(driver, kernel, index)).collect()
+    /// The parameters of a kernel; `None` where the driver does not arg_info.
+    pub(crate) fn query_all(driver: &Driver, kernel: Raw, count: u32) -> Option<Vec<Self>> {
+        (0..count).map(|index| Self::query(driver, kernel, index)).collect()
     }
 
-    fn ask(driver: &Driver, kernel: Raw, index: u32) -> Option<Self> {
-        let tell = |key| {
-            driver.ask(|calls, size, value, needed| {
+    fn query(driver: &Driver, kernel: Raw, index: u32) -> Option<Self> {
+        let arg_info = |key| {
+            driver.query_info(|cl, size, value, needed| {
                 // SAFETY: the kernel is alive, and there is room as told.
-                Some(unsafe { (calls.clGetKernelArgInfo?)(kernel, index, key, size, value, needed) })
+                Some(unsafe { (cl.clGetKernelArgInfo?)(kernel, index, key, size, value, needed) })
             })
         };
-        let figure = |key| number(&tell(key)?);
-        let address = u32::try_from(figure(CL_KERNEL_ARG_ADDRESS_QUALIFIER)?).ok()?;
-        let access = u32::try_from(figure(CL_KERNEL_ARG_ACCESS_QUALIFIER)?).ok()?;
-        let constant = figure(CL_KERNEL_ARG_TYPE_QUALIFIER)? & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0;
-        let type_name = written(&tell(CL_KERNEL_ARG_TYPE_NAME)?);
-        let sort = sort(address, access, constant, &type_name);
-        let name = tell(CL_KERNEL_ARG_NAME).map_or_else(String::new, |name| written(&name));
-        Some(Self { name, type_name, sort })
+        let arg_u64 = |key| decode_u64(&arg_info(key)?);
+        let address = u32::try_from(arg_u64(CL_KERNEL_ARG_ADDRESS_QUALIFIER)?).ok()?;
+        let access = u32::try_from(arg_u64(CL_KERNEL_ARG_ACCESS_QUALIFIER)?).ok()?;
+        let constant = arg_u64(CL_KERNEL_ARG_TYPE_QUALIFIER)? & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0;
+        let type_name = decode_text(&arg_info(CL_KERNEL_ARG_TYPE_NAME)?);
+        let kind = classify(address, access, constant, &type_name);
+        let name = arg_info(CL_KERNEL_ARG_NAME).map_or_else(String::new, |name| decode_text(&name));
+        Some(Self { name, type_name, kind })
     }
 
     /// The parameter as core has it; `None` if it is not known what it takes. What is not constant counts as written.
-    pub(crate) fn told(&self) -> Option<Param> {
-        let (kind, dtype) = match self.sort {
-            Sort::Tensor { dtype, .. } => (ArgKind::Tensor, dtype),
-            Sort::Local => (ArgKind::Local, None),
-            Sort::Scalar(dtype) => (ArgKind::Scalar, Some(dtype)),
-            Sort::Value | Sort::Foreign => return None,
+    pub(crate) fn to_param(&self) -> Option<Param> {
+        let (kind, dtype) = match self.kind {
+            ParamKind::Tensor { dtype, .. } => (ArgKind::Tensor, dtype),
+            ParamKind::Local => (ArgKind::Local, None),
+            ParamKind::Scalar(dtype) => (ArgKind::Scalar, Some(dtype)),
+            ParamKind::Value | ParamKind::Unpassable => return None,
         };
-        let written = matches!(self.sort, Sort::Tensor { constant: false, .. });
+        let written = matches!(self.kind, ParamKind::Tensor { constant: false, .. });
         let access = if written { Access::Write } else { Access::Read };
         Some(Param { kind, access, strided: false, dtype })
     }
@@ -95,46 +95,46 @@ impl Parameter {
     ///
     /// # Errors
     /// `Unsupported`.
-    pub(crate) fn check(&self, index: usize, kernel: &str) -> Result<()> {
-        if self.sort != Sort::Foreign {
+    pub(crate) fn check_passable(&self, index: usize, kernel: &str) -> Result<()> {
+        if self.kind != ParamKind::Unpassable {
             return Ok(());
         }
         let message = format!(
             "parameter {index} of kernel `{kernel}` is `{}`; images, samplers, pipes and queues cannot be passed: use a \
              pointer to global memory",
-            self.named()
+            self.declaration()
         );
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 
     /// Type and name, as in the code.
-    pub(crate) fn named(&self) -> String {
+    pub(crate) fn declaration(&self) -> String {
         format!("{} {}", self.type_name, self.name).trim().to_owned()
     }
 }
 
-fn sort(address: u32, access: u32, constant: bool, type_name: &str) -> Sort {
+fn classify(address: u32, access: u32, constant: bool, type_name: &str) -> ParamKind {
     // The driver may leave the qualifiers in the type.
     let plain = type_name.trim_start_matches("const ").trim();
     let handles =
         ["image", "sampler_t", "queue_t", "pipe", "event_t", "ndrange_t", "reserve_id_t", "clk_event_t"];
-    let foreign = access != CL_KERNEL_ARG_ACCESS_NONE
+    let unpassable = access != CL_KERNEL_ARG_ACCESS_NONE
         || !plain.ends_with('*') && handles.iter().any(|name| plain.starts_with(name));
     match address {
-        _ if foreign => Sort::Foreign,
-        CL_KERNEL_ARG_ADDRESS_GLOBAL => Sort::Tensor { constant, dtype: floats(plain) },
-        CL_KERNEL_ARG_ADDRESS_CONSTANT => Sort::Tensor { constant: true, dtype: floats(plain) },
-        CL_KERNEL_ARG_ADDRESS_LOCAL => Sort::Local,
-        _ => scalar(plain).map_or(Sort::Value, Sort::Scalar),
+        _ if unpassable => ParamKind::Unpassable,
+        CL_KERNEL_ARG_ADDRESS_GLOBAL => ParamKind::Tensor { constant, dtype: float_element(plain) },
+        CL_KERNEL_ARG_ADDRESS_CONSTANT => ParamKind::Tensor { constant: true, dtype: float_element(plain) },
+        CL_KERNEL_ARG_ADDRESS_LOCAL => ParamKind::Local,
+        _ => scalar(plain).map_or(ParamKind::Value, ParamKind::Scalar),
     }
 }
 
 fn scalar(name: &str) -> Option<DType> {
-    SCALARS.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+    SCALAR_TYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
 }
 
 /// The type of the elements behind a pointer to floating-point numbers.
-fn floats(pointer: &str) -> Option<DType> {
+fn float_element(pointer: &str) -> Option<DType> {
     let element = scalar(pointer.strip_suffix('*')?.trim())?;
     [DType::F16, DType::F32, DType::F64].contains(&element).then_some(element)
 }
@@ -149,26 +149,28 @@ mod tests {
 
     #[test]
     fn qualifiers_say_what_a_parameter_takes() {
-        let of = |address, constant, name| sort(address, NONE, constant, name);
-        let tensor = |constant, dtype| Sort::Tensor { constant, dtype };
+        let of = |address, constant, name| classify(address, NONE, constant, name);
+        let tensor = |constant, dtype| ParamKind::Tensor { constant, dtype };
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, false, "float*"), tensor(false, Some(DType::F32)));
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "double *"), tensor(true, Some(DType::F64)));
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "float4*"), tensor(true, None));
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "uint*"), tensor(true, None));
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_CONSTANT, false, "image*"), tensor(true, None));
-        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_LOCAL, false, "float*"), Sort::Local);
-        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "const int"), Sort::Scalar(DType::I32));
-        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "unsigned long"), Sort::Scalar(DType::U64));
-        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "float4"), Sort::Value);
-        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "sampler_t"), Sort::Foreign);
-        let image = sort(CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_READ_ONLY, false, "image2d_t");
-        assert_eq!(image, Sort::Foreign);
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_LOCAL, false, "float*"), ParamKind::Local);
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "const int"), ParamKind::Scalar(DType::I32));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "unsigned long"), ParamKind::Scalar(DType::U64));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "float4"), ParamKind::Value);
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "sampler_t"), ParamKind::Unpassable);
+        let image =
+            classify(CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_READ_ONLY, false, "image2d_t");
+        assert_eq!(image, ParamKind::Unpassable);
     }
 
     #[test]
     fn an_image_is_refused_by_its_name() {
-        let parameter = Parameter { name: "in".into(), type_name: "image2d_t".into(), sort: Sort::Foreign };
-        let error = parameter.check(2, "blur").unwrap_err();
+        let parameter =
+            Parameter { name: "in".into(), type_name: "image2d_t".into(), kind: ParamKind::Unpassable };
+        let error = parameter.check_passable(2, "blur").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         for words in ["parameter 2", "blur", "image2d_t in"] {
             assert!(error.message().contains(words), "{error}");
@@ -180,9 +182,9 @@ mod tests {
         let tensor = |constant| Parameter {
             name: "a".into(),
             type_name: "float*".into(),
-            sort: Sort::Tensor { constant, dtype: None },
+            kind: ParamKind::Tensor { constant, dtype: None },
         };
-        assert_eq!(tensor(false).told().map(|param| param.access), Some(Access::Write));
-        assert_eq!(tensor(true).told().map(|param| param.access), Some(Access::Read));
+        assert_eq!(tensor(false).to_param().map(|param| param.access), Some(Access::Write));
+        assert_eq!(tensor(true).to_param().map(|param| param.access), Some(Access::Read));
     }
 }

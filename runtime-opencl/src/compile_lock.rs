@@ -13,61 +13,71 @@ use std::time::Duration;
 use cl3::ext::CL_RUNNING;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::Raw;
 
 /// How long a first launch sleeps between two looks.
-const LOOK: Duration = Duration::from_micros(20);
+const POLL_INTERVAL: Duration = Duration::from_micros(20);
 
 /// Held by whoever compiles: the compiler is the process's.
-static COMPILER: Mutex<()> = Mutex::new(());
+static COMPILER_LOCK: Mutex<()> = Mutex::new(());
 
 /// What was launched before, and need not be alone again.
 #[derive(Debug, Default)]
-pub(crate) struct Launched(AtomicBool);
+pub(crate) struct LaunchedFlag(AtomicBool);
 
 /// The first launch of a kernel, which is compiled when this is gone.
 #[derive(Debug)]
-pub(crate) struct FirstLaunch<'a> {
-    primary: &'a Primary,
+pub(crate) struct FirstLaunchGuard<'a> {
+    context: &'a SharedContext,
     queue: Raw,
-    launched: &'a Launched,
+    launched: &'a LaunchedFlag,
     is_compiled: bool,
-    _alone: MutexGuard<'static, ()>,
+    _guard: MutexGuard<'static, ()>,
 }
 
-impl Primary {
+impl SharedContext {
     /// Waits for the compiler, where it bears one caller at a time.
-    pub(crate) fn compiler(&self) -> Option<MutexGuard<'static, ()>> {
-        self.facts.compiles_at_launch.then(|| COMPILER.lock())
+    pub(crate) fn lock_compiler(&self) -> Option<MutexGuard<'static, ()>> {
+        self.caps.compiles_at_launch.then(|| COMPILER_LOCK.lock())
     }
 
     /// To be held over a launch.
     #[inline]
-    pub(crate) fn first_launch<'a>(&'a self, queue: Raw, launched: &'a Launched) -> Option<FirstLaunch<'a>> {
-        if !self.facts.compiles_at_launch || launched.0.load(Ordering::Acquire) {
+    pub(crate) fn lock_first_launch<'a>(
+        &'a self,
+        queue: Raw,
+        launched: &'a LaunchedFlag,
+    ) -> Option<FirstLaunchGuard<'a>> {
+        if !self.caps.compiles_at_launch || launched.0.load(Ordering::Acquire) {
             return None;
         }
-        Some(FirstLaunch { primary: self, queue, launched, is_compiled: false, _alone: COMPILER.lock() })
+        Some(FirstLaunchGuard {
+            context: self,
+            queue,
+            launched,
+            is_compiled: false,
+            _guard: COMPILER_LOCK.lock(),
+        })
     }
 }
 
-impl FirstLaunch<'_> {
+impl FirstLaunchGuard<'_> {
     /// Waits until the kernel runs: it is compiled then, and its end need not be waited for.
     pub(crate) fn wait_until_running(mut self, event: Raw) {
         // SAFETY: the queue is alive.
-        let _ = self.primary.driver.call("clFlush", |calls| Some(unsafe { (calls.clFlush?)(self.queue) }));
-        while self.primary.status(event) > CL_RUNNING {
-            std::thread::sleep(LOOK);
+        let _ = self.context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(self.queue) }));
+        while self.context.status(event) > CL_RUNNING {
+            std::thread::sleep(POLL_INTERVAL);
         }
         self.is_compiled = true;
     }
 }
 
-impl Drop for FirstLaunch<'_> {
+impl Drop for FirstLaunchGuard<'_> {
     fn drop(&mut self) {
         if !self.is_compiled {
-            self.primary.block_all(self.queue);
+            self.context.finish_queue(self.queue);
         }
         self.launched.0.store(true, Ordering::Release);
     }

@@ -6,9 +6,9 @@ use std::num::NonZero;
 use std::sync::OnceLock;
 
 /// Bytes that are worth a thread.
-const PIECE_BYTES: usize = 4 << 20;
+const MIN_BYTES_PER_THREAD: usize = 4 << 20;
 /// Most threads: no more make memory faster.
-const THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// One thread's part.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ impl Piece {
 /// # Safety
 /// Both have so many, they do not overlap, and until this returns nobody writes `from` or touches `to`.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
-    let threads = threads(bytes);
+    let threads = thread_count(bytes);
     if threads == 1 {
         return Piece { to, from, bytes }.copy();
     }
@@ -55,13 +55,14 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 }
 
 /// How many threads copy so many bytes, this one among them.
-fn threads(bytes: usize) -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    if bytes < 2 * PIECE_BYTES {
+fn thread_count(bytes: usize) -> usize {
+    static AVAILABLE: OnceLock<usize> = OnceLock::new();
+    if bytes < 2 * MIN_BYTES_PER_THREAD {
         return 1;
     }
-    let most = MOST.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS));
-    (bytes / PIECE_BYTES).min(*most)
+    let available = AVAILABLE
+        .get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS));
+    (bytes / MIN_BYTES_PER_THREAD).min(*available)
 }
 
 #[cfg(test)]
@@ -70,7 +71,15 @@ mod tests {
 
     #[test]
     fn every_byte_is_copied_whatever_the_size() {
-        for bytes in [0, 1, 4095, 4097, 2 * PIECE_BYTES - 1, 2 * PIECE_BYTES + 1, 5 * PIECE_BYTES + 4097] {
+        for bytes in [
+            0,
+            1,
+            4095,
+            4097,
+            2 * MIN_BYTES_PER_THREAD - 1,
+            2 * MIN_BYTES_PER_THREAD + 1,
+            5 * MIN_BYTES_PER_THREAD + 4097,
+        ] {
             let from: Vec<u8> = (0..=250).cycle().take(bytes).collect();
             let mut to = vec![0; bytes + 1];
             // SAFETY: two vectors of this frame, both as large.

@@ -6,47 +6,47 @@ use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION};
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::driver::{Driver, Raw, number, numbers, vendors, written};
-use crate::select::{Identity, Partition, Quirks, Selection};
+use crate::device_filter::{DeviceFilter, DeviceIdentity, Partition, Quirks};
+use crate::driver::{Driver, Raw, decode_text, decode_u64, decode_usizes, icd};
 
 /// `CL_DEVICE_TYPE_ALL`.
-const EVERY_TYPE: u64 = 0xFFFF_FFFF;
+const ALL_TYPES: u64 = 0xFFFF_FFFF;
 /// `CL_DEVICE_PARTITION_EQUALLY`.
 const EQUALLY: usize = 0x1086;
 /// `CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN`.
-const BY_DOMAIN: usize = 0x1088;
+const BY_AFFINITY_DOMAIN: usize = 0x1088;
 /// `CL_DEVICE_AFFINITY_DOMAIN_NUMA`.
 const NUMA: usize = 1;
 /// Most platforms, or devices of one, that are believed.
-const MOST_HANDLES: u32 = 4096;
+const MAX_HANDLES: u32 = 4096;
 /// Most sub-devices that a device is cut into by itself.
-const MOST_PARTS: u32 = 16;
+const MAX_SUB_DEVICES: u32 = 16;
 
 /// A device of a platform.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ListedDevice {
     pub(crate) platform: Raw,
     pub(crate) platform_version: String,
-    pub(crate) identity: Identity,
+    pub(crate) identity: DeviceIdentity,
     pub(crate) device: Raw,
-    pub(crate) parts: Vec<Raw>,
+    pub(crate) sub_devices: Vec<Raw>,
 }
 
 // SAFETY: platforms and devices may be asked by any thread, and live as long as the process.
-unsafe impl Send for Entry {}
+unsafe impl Send for ListedDevice {}
 // SAFETY: as above.
-unsafe impl Sync for Entry {}
+unsafe impl Sync for ListedDevice {}
 
-impl Entry {
+impl ListedDevice {
     /// Whether its driver must be called by one thread at a time: Oclgrind takes commands off its queues without a lock, and
     /// PoCL 5 ends the process (`pocl_release_dlhandle_cache: Assertion`) when threads load modules while others launch. It
     /// does so more seldom when called by one thread; its own threads race, too.
-    pub(crate) fn is_serial(&self) -> bool {
-        is_serial(&self.identity.platform, &self.platform_version)
+    pub(crate) fn needs_serial_calls(&self) -> bool {
+        needs_serial_calls(&self.identity.platform, &self.platform_version)
     }
 }
 
-fn is_serial(platform: &str, version: &str) -> bool {
+fn needs_serial_calls(platform: &str, version: &str) -> bool {
     match platform {
         "Oclgrind" => true,
         "Portable Computing Language" => version.contains("PoCL 5."),
@@ -55,54 +55,65 @@ fn is_serial(platform: &str, version: &str) -> bool {
 }
 
 /// The sub-devices of a device, made once: they live as long as the process.
-struct Parts {
+struct SubDevices {
     device: Raw,
     partition: Partition,
-    parts: Vec<Raw>,
+    sub_devices: Vec<Raw>,
 }
 
 // SAFETY: as for entries.
-unsafe impl Send for Parts {}
+unsafe impl Send for SubDevices {}
 
-static PARTS: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
+static SUB_DEVICES: Mutex<Vec<SubDevices>> = Mutex::new(Vec::new());
 
 /// Held while devices are listed: PoCL 3.1 shows a second thread devices that the first one is still setting up, and ends
 /// the process where that asks for their names.
-static LISTING: Mutex<()> = Mutex::new(());
+static ENUMERATION_LOCK: Mutex<()> = Mutex::new(());
 
 /// Lists the selected devices of a library.
 ///
 /// # Errors
 /// `Unavailable`, with what the loader was told of drivers; whatever the driver says.
-pub(crate) fn list(driver: &Driver, selection: &Selection, quirks: &Quirks) -> Result<Vec<Entry>> {
-    let _listing = LISTING.lock();
-    let mut entries = Vec::new();
-    for platform in platforms(driver)? {
-        let text = |key| driver.platform_info(platform, key).map_or_else(String::new, |text| written(&text));
+pub(crate) fn list_devices(
+    driver: &Driver,
+    filter: &DeviceFilter,
+    quirks: &Quirks,
+) -> Result<Vec<ListedDevice>> {
+    let _guard = ENUMERATION_LOCK.lock();
+    let mut devices = Vec::new();
+    for platform in platform_ids(driver)? {
+        let text =
+            |key| driver.platform_info(platform, key).map_or_else(String::new, |text| decode_text(&text));
         let (name, version) = (text(CL_PLATFORM_NAME), text(CL_PLATFORM_VERSION));
         // A platform without devices, or one that fails, takes nothing from the others.
-        for device in devices(driver, platform).unwrap_or_default() {
-            let identity = identity(driver, device, &name);
-            if selection.takes(&identity) {
+        for device in device_ids(driver, platform).unwrap_or_default() {
+            let identity = identify(driver, device, &name);
+            if filter.matches(&identity) {
                 let platform_version = version.clone();
-                entries.push(Entry { platform, platform_version, identity, device, parts: Vec::new() });
+                devices.push(ListedDevice {
+                    platform,
+                    platform_version,
+                    identity,
+                    device,
+                    sub_devices: Vec::new(),
+                });
             }
         }
     }
-    if entries.is_empty() {
-        let message = format!("no OpenCL driver has a device that is selected here; {}", vendors::explain());
+    if devices.is_empty() {
+        let message = format!("no OpenCL driver has a device that is selected here; {}", icd::explain());
         return Err(Error::new(ErrorKind::Unavailable, message));
     }
-    entries.sort_by(|a, b| a.identity.rank().cmp(&b.identity.rank()));
-    for entry in &mut entries {
-        entry.parts = parts(driver, entry.device, quirks.partition);
+    devices.sort_by(|a, b| a.identity.rank().cmp(&b.identity.rank()));
+    for listed in &mut devices {
+        listed.sub_devices = sub_devices(driver, listed.device, quirks.partition);
     }
-    Ok(entries)
+    Ok(devices)
 }
 
-fn identity(driver: &Driver, device: Raw, platform: &str) -> Identity {
+fn identify(driver: &Driver, device: Raw, platform: &str) -> DeviceIdentity {
     use cl3::device::{CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_VENDOR};
-    Identity {
+    DeviceIdentity {
         platform: platform.to_owned(),
         vendor: driver.device_text(device, CL_DEVICE_VENDOR),
         name: driver.device_text(device, CL_DEVICE_NAME),
@@ -110,15 +121,15 @@ fn identity(driver: &Driver, device: Raw, platform: &str) -> Identity {
     }
 }
 
-fn platforms(driver: &Driver) -> Result<Vec<Raw>> {
+fn platform_ids(driver: &Driver) -> Result<Vec<Raw>> {
     let none = || {
-        let message = format!("the OpenCL loader finds no driver; {}", vendors::explain());
+        let message = format!("the OpenCL loader finds no driver; {}", icd::explain());
         Error::new(ErrorKind::Unavailable, message)
     };
     let mut count = 0;
-    let counted = driver.check("clGetPlatformIDs", |calls| {
+    let counted = driver.check("clGetPlatformIDs", |cl| {
         // SAFETY: only the count is asked for.
-        Some(unsafe { (calls.clGetPlatformIDs?)(0, std::ptr::null_mut(), &raw mut count) })
+        Some(unsafe { (cl.clGetPlatformIDs?)(0, std::ptr::null_mut(), &raw mut count) })
     });
     match counted {
         Err(error) if error.kind() == ErrorKind::Unavailable => return Err(none()),
@@ -127,35 +138,31 @@ fn platforms(driver: &Driver) -> Result<Vec<Raw>> {
     if count == 0 {
         return Err(none());
     }
-    handles(count, |count, platforms| {
-        driver.check("clGetPlatformIDs", |calls| {
+    read_handles(count, |count, platforms| {
+        driver.check("clGetPlatformIDs", |cl| {
             // SAFETY: there is room for as many.
-            Some(unsafe { (calls.clGetPlatformIDs?)(count, platforms, std::ptr::null_mut()) })
+            Some(unsafe { (cl.clGetPlatformIDs?)(count, platforms, std::ptr::null_mut()) })
         })
     })
 }
 
-fn devices(driver: &Driver, platform: Raw) -> Result<Vec<Raw>> {
+fn device_ids(driver: &Driver, platform: Raw) -> Result<Vec<Raw>> {
     let mut count = 0;
-    driver.check("clGetDeviceIDs", |calls| {
+    driver.check("clGetDeviceIDs", |cl| {
         // SAFETY: only the count is asked for.
-        Some(unsafe {
-            (calls.clGetDeviceIDs?)(platform, EVERY_TYPE, 0, std::ptr::null_mut(), &raw mut count)
-        })
+        Some(unsafe { (cl.clGetDeviceIDs?)(platform, ALL_TYPES, 0, std::ptr::null_mut(), &raw mut count) })
     })?;
-    handles(count, |count, devices| {
-        driver.check("clGetDeviceIDs", |calls| {
+    read_handles(count, |count, devices| {
+        driver.check("clGetDeviceIDs", |cl| {
             // SAFETY: there is room for as many.
-            Some(unsafe {
-                (calls.clGetDeviceIDs?)(platform, EVERY_TYPE, count, devices, std::ptr::null_mut())
-            })
+            Some(unsafe { (cl.clGetDeviceIDs?)(platform, ALL_TYPES, count, devices, std::ptr::null_mut()) })
         })
     })
 }
 
 /// What a driver writes of `count` handles, which it said there are: it may write fewer.
-fn handles(count: u32, write: impl FnOnce(u32, *mut Raw) -> Result<()>) -> Result<Vec<Raw>> {
-    let count = count.min(MOST_HANDLES);
+fn read_handles(count: u32, write: impl FnOnce(u32, *mut Raw) -> Result<()>) -> Result<Vec<Raw>> {
+    let count = count.min(MAX_HANDLES);
     let mut handles = vec![std::ptr::null_mut(); count as usize];
     write(count, handles.as_mut_ptr())?;
     handles.retain(|handle| !handle.is_null());
@@ -163,27 +170,27 @@ fn handles(count: u32, write: impl FnOnce(u32, *mut Raw) -> Result<()>) -> Resul
 }
 
 /// The sub-devices of a device, in the driver's order.
-fn parts(driver: &Driver, device: Raw, partition: Partition) -> Vec<Raw> {
-    let mut known = PARTS.lock();
+fn sub_devices(driver: &Driver, device: Raw, partition: Partition) -> Vec<Raw> {
+    let mut known = SUB_DEVICES.lock();
     let found = known.iter().find(|known| known.device == device && known.partition == partition);
     if let Some(found) = found {
-        return found.parts.clone();
+        return found.sub_devices.clone();
     }
-    let parts = cuts(driver, device, partition)
+    let sub_devices = partition_schemes(driver, device, partition)
         .iter()
-        .map(|properties| cut(driver, device, properties))
-        .find(|parts| parts.len() > 1)
+        .map(|properties| create_sub_devices(driver, device, properties))
+        .find(|sub_devices| sub_devices.len() > 1)
         .unwrap_or_default();
-    known.push(Parts { device, partition, parts: parts.clone() });
-    parts
+    known.push(SubDevices { device, partition, sub_devices: sub_devices.clone() });
+    sub_devices
 }
 
 /// The ways to cut a device that it has, preferred first.
-fn cuts(driver: &Driver, device: Raw, partition: Partition) -> Vec<Vec<isize>> {
+fn partition_schemes(driver: &Driver, device: Raw, partition: Partition) -> Vec<Vec<isize>> {
     use cl3::device::{
         CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_PARTITION_AFFINITY_DOMAIN, CL_DEVICE_PARTITION_PROPERTIES,
     };
-    let ways = numbers(&driver.device_info(device, CL_DEVICE_PARTITION_PROPERTIES).unwrap_or_default());
+    let ways = decode_usizes(&driver.device_info(device, CL_DEVICE_PARTITION_PROPERTIES).unwrap_or_default());
     let units = u32::try_from(driver.device_number(device, CL_DEVICE_MAX_COMPUTE_UNITS)).unwrap_or(0);
     let numa = driver.device_number(device, CL_DEVICE_PARTITION_AFFINITY_DOMAIN) & NUMA as u64 != 0;
     let equally = |units: u32| {
@@ -194,30 +201,36 @@ fn cuts(driver: &Driver, device: Raw, partition: Partition) -> Vec<Vec<isize>> {
         Partition::Whole => Vec::new(),
         Partition::Equally(units) => equally(units.max(1)).into_iter().collect(),
         Partition::Automatic => {
-            let by_node = [BY_DOMAIN, NUMA, 0].map(usize::cast_signed).to_vec();
-            let by_node = (numa && ways.contains(&BY_DOMAIN)).then_some(by_node);
-            let equally = if units > 1 { equally(units.div_ceil(MOST_PARTS)) } else { None };
+            let by_node = [BY_AFFINITY_DOMAIN, NUMA, 0].map(usize::cast_signed).to_vec();
+            let by_node = (numa && ways.contains(&BY_AFFINITY_DOMAIN)).then_some(by_node);
+            let equally = if units > 1 { equally(units.div_ceil(MAX_SUB_DEVICES)) } else { None };
             by_node.into_iter().chain(equally).collect()
         }
     }
 }
 
-fn cut(driver: &Driver, device: Raw, properties: &[isize]) -> Vec<Raw> {
+fn create_sub_devices(driver: &Driver, device: Raw, properties: &[isize]) -> Vec<Raw> {
     let mut count = 0;
-    let counted = driver.check("clCreateSubDevices", |calls| {
+    let counted = driver.check("clCreateSubDevices", |cl| {
         // SAFETY: the list of properties ends with 0; only the count is asked for.
         Some(unsafe {
-            (calls.clCreateSubDevices?)(device, properties.as_ptr(), 0, std::ptr::null_mut(), &raw mut count)
+            (cl.clCreateSubDevices?)(device, properties.as_ptr(), 0, std::ptr::null_mut(), &raw mut count)
         })
     });
     if counted.is_err() || count < 2 {
         return Vec::new();
     }
-    let made = handles(count, |count, parts| {
-        driver.check("clCreateSubDevices", |calls| {
+    let made = read_handles(count, |count, sub_devices| {
+        driver.check("clCreateSubDevices", |cl| {
             // SAFETY: as above, and there is room for as many.
             Some(unsafe {
-                (calls.clCreateSubDevices?)(device, properties.as_ptr(), count, parts, std::ptr::null_mut())
+                (cl.clCreateSubDevices?)(
+                    device,
+                    properties.as_ptr(),
+                    count,
+                    sub_devices,
+                    std::ptr::null_mut(),
+                )
             })
         })
     });
@@ -226,27 +239,27 @@ fn cut(driver: &Driver, device: Raw, properties: &[isize]) -> Vec<Raw> {
 
 impl Driver {
     pub(crate) fn platform_info(&self, platform: Raw, key: u32) -> Option<Vec<u8>> {
-        self.ask(|calls, size, value, needed| {
+        self.query_info(|cl, size, value, needed| {
             // SAFETY: the platform is one of the driver's, and there is room as told.
-            Some(unsafe { (calls.clGetPlatformInfo?)(platform, key, size, value, needed) })
+            Some(unsafe { (cl.clGetPlatformInfo?)(platform, key, size, value, needed) })
         })
     }
 
     pub(crate) fn device_info(&self, device: Raw, key: u32) -> Option<Vec<u8>> {
-        self.ask(|calls, size, value, needed| {
+        self.query_info(|cl, size, value, needed| {
             // SAFETY: the device is one of the driver's, and there is room as told.
-            Some(unsafe { (calls.clGetDeviceInfo?)(device, key, size, value, needed) })
+            Some(unsafe { (cl.clGetDeviceInfo?)(device, key, size, value, needed) })
         })
     }
 
     /// Text that the driver tells of a device; empty if it does not.
     pub(crate) fn device_text(&self, device: Raw, key: u32) -> String {
-        self.device_info(device, key).map_or_else(String::new, |text| written(&text))
+        self.device_info(device, key).map_or_else(String::new, |text| decode_text(&text))
     }
 
     /// A number that the driver tells of a device; 0 if it does not.
     pub(crate) fn device_number(&self, device: Raw, key: u32) -> u64 {
-        self.device_info(device, key).and_then(|bytes| number(&bytes)).unwrap_or(0)
+        self.device_info(device, key).and_then(|bytes| decode_u64(&bytes)).unwrap_or(0)
     }
 }
 
@@ -264,7 +277,7 @@ mod tests {
             ("Oclgrind", "OpenCL 1.2 (Oclgrind 21.10)", true),
             ("NVIDIA CUDA", "OpenCL 3.0 CUDA 13.0.84", false),
         ] {
-            assert_eq!(is_serial(platform, version), expected, "{platform} {version}");
+            assert_eq!(needs_serial_calls(platform, version), expected, "{platform} {version}");
         }
     }
 }
