@@ -440,7 +440,7 @@ impl Queue for OpenClQueue {
     }
 
     fn mark(&self, ticket: u64) -> Result<()> {
-        if !self.progress.has_event(ticket) {
+        if !self.progress.is_watched(ticket) {
             self.progress.add_marker(ticket, self.enqueue_marker()?);
         }
         Ok(())
@@ -461,10 +461,10 @@ impl Queue for OpenClQueue {
 
     fn poll(&self) -> Result<Reached> {
         if self.context.caps.fails_for_good
-            && let Some(tail) = self.progress.last_without_event()
+            && let Some(last) = self.progress.last_unwatched()
         {
             // Nobody marks it, and memory waits for its end.
-            self.progress.add_marker(tail, self.enqueue_marker()?);
+            self.progress.add_marker(last, self.enqueue_marker()?);
             self.flush()?;
         }
         let completed = self.progress.poll()?;
@@ -479,7 +479,7 @@ impl Queue for OpenClQueue {
         if self.context.quirks.polls || self.context.driver.is_serial() {
             return Err(Error::unsupported("a wait that blocks in this driver is not supported"));
         }
-        self.progress.finish(ticket, self.raw())
+        self.progress.wait_blocking(ticket, self.raw())
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
