@@ -7,7 +7,7 @@ use runtime_core::Result;
 
 use crate::context::SharedContext;
 use crate::driver::Raw;
-use crate::driver::handle::{Function, Owned, Program};
+use crate::driver::handle::{self, Owned, Program};
 use crate::module;
 
 const SOURCE: &str = "kernel void empty(void) {}";
@@ -18,7 +18,7 @@ pub(crate) struct BuiltinKernels(Mutex<Vec<(usize, Owned<Program>)>>);
 
 impl BuiltinKernels {
     /// A kernel that does nothing, for a device of the context.
-    pub(crate) fn noop(&self, context: &SharedContext, device: Raw) -> Result<Owned<Function>> {
+    pub(crate) fn noop(&self, context: &SharedContext, device: Raw) -> Result<Owned<handle::Kernel>> {
         let mut programs = self.0.lock();
         let known = programs.iter().position(|(known, _)| *known == device.addr());
         let at = match known {

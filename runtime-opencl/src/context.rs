@@ -14,11 +14,11 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::builtin::BuiltinKernels;
 use crate::deferred_release::DeferredRelease;
 use crate::device_caps::DeviceCaps;
-use crate::device_filter::Quirks;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
 use crate::driver::{DispatchTable, Driver, Raw, code_name, is_sticky};
 use crate::enumeration::ListedDevice;
 use crate::queue;
+use crate::quirks::Quirks;
 
 /// A context, with what its openings share.
 #[derive(Debug)]

@@ -11,11 +11,13 @@ use cl3::ext::{
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
 use crate::device_caps::DeviceCaps;
-use crate::device_filter::{ACCELERATOR, CPU, GPU, Quirks};
-use crate::driver::{Driver, Raw, decode_usizes};
+use crate::device_filter::{ACCELERATOR, CPU, GPU};
+use crate::driver::info::decode_usizes;
+use crate::driver::{Driver, Raw};
 use crate::enumeration::ListedDevice;
 use crate::memory::Space;
 use crate::module;
+use crate::quirks::Quirks;
 
 /// `DLDeviceType` of memory of OpenCL devices.
 const DLPACK_OPENCL: i32 = 4;

@@ -7,12 +7,14 @@ use cl3::ext::{
     CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION,
 };
 
-use crate::device_filter::{CPU, KIND_BITS, Quirks};
+use crate::device_filter::{CPU, KIND_BITS};
 use crate::driver::extensions::{CommandBuffers, Usm};
-use crate::driver::{Driver, Raw, decode_text, decode_u64};
+use crate::driver::info::{decode_text, decode_u64};
+use crate::driver::{Driver, Raw};
 use crate::enumeration::ListedDevice;
 use crate::graph;
 use crate::memory::Space;
+use crate::quirks::Quirks;
 
 /// `CL_DEVICE_SVM_FINE_GRAIN_BUFFER`.
 const FINE_GRAIN: u64 = 1 << 1;

@@ -1,5 +1,4 @@
-//! The library behind a device, usually the system's loader of drivers, loaded when it is first needed. Several can live side
-//! by side.
+//! The OpenCL library behind a device, usually the system's ICD loader. Loaded on first use; several can be loaded at once.
 
 #![allow(unsafe_code, reason = "loads and calls the driver")]
 
@@ -7,9 +6,10 @@ mod dispatch;
 pub(crate) mod extensions;
 pub(crate) mod handle;
 pub(crate) mod icd;
+pub(crate) mod info;
 mod status;
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -22,38 +22,39 @@ use runtime_core::{Error, ErrorKind, Result};
 pub(crate) use dispatch::DispatchTable;
 pub(crate) use status::{is_sticky, name as code_name};
 
-/// An object of the driver.
+/// A handle of an OpenCL object (`cl_context`, `cl_mem`, …).
 pub(crate) type Raw = *mut c_void;
 
-/// What the loader is called.
+/// File name of the ICD loader.
 const LOADER: &str = if cfg!(target_os = "macos") {
     "/System/Library/Frameworks/OpenCL.framework/OpenCL"
 } else {
     "libOpenCL.so.1"
 };
-/// Paths of other loaders, as other OpenCL programs take them.
+/// Environment variable with paths of other loaders, as other OpenCL programs use it.
 const LOADER_VARIABLE: &str = "OPENCL_DYLIB_PATH";
 
-/// Libraries that are loaded; they stay for the life of the process, since drivers leave threads behind.
+/// Loaded libraries. They are never unloaded, because drivers leave threads behind.
 static LOADED: Mutex<Vec<(Option<PathBuf>, &'static DispatchTable)>> = Mutex::new(Vec::new());
 
 /// A loaded library.
 #[derive(Debug)]
 pub(crate) struct Driver {
     dispatch: &'static DispatchTable,
-    /// Held through every call to a library that bears one thread at a time.
+    /// Held during every call to a library that is not thread-safe.
     call_lock: Option<Mutex<()>>,
 }
 
 impl Driver {
-    /// Loads the library at `path`, or the system's loader.
+    /// Loads the library at `path`, or the system's ICD loader.
     ///
     /// # Errors
     /// `Unavailable`, with the remedy.
     pub(crate) fn load(path: Option<&Path>, serial: bool) -> Result<&'static Self> {
         static OPEN: Mutex<Vec<(Option<PathBuf>, bool, &'static Driver)>> = Mutex::new(Vec::new());
         let mut open = OPEN.lock();
-        let known = open.iter().find(|(known, calm, _)| known.as_deref() == path && *calm == serial);
+        let known =
+            open.iter().find(|(known, is_serial, _)| known.as_deref() == path && *is_serial == serial);
         if let Some((_, _, driver)) = known {
             return Ok(driver);
         }
@@ -64,7 +65,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Whether the library bears one thread at a time.
+    /// Whether calls are serialised by a lock.
     pub(crate) const fn is_serial(&self) -> bool {
         self.call_lock.is_some()
     }
@@ -74,7 +75,7 @@ impl Driver {
         self.call_lock.as_ref().map(Mutex::lock)
     }
 
-    /// Makes a call; `None` is a function that the library does not have.
+    /// Makes a call. `None` from `call` means that the library lacks the function.
     #[inline]
     pub(crate) fn call<R>(
         &self,
@@ -85,7 +86,7 @@ impl Driver {
         call(self.dispatch).ok_or_else(|| missing(function))
     }
 
-    /// Makes a call that answers with a code, and turns that into a result.
+    /// Makes a call that returns an error code.
     #[inline]
     pub(crate) fn check(
         &self,
@@ -98,7 +99,7 @@ impl Driver {
         }
     }
 
-    /// Makes a call that answers with an object, and writes its code.
+    /// Makes a call that returns an object and writes an error code.
     #[inline]
     pub(crate) fn create(
         &self,
@@ -106,15 +107,15 @@ impl Driver {
         call: impl FnOnce(&DispatchTable, *mut cl_int) -> Option<Raw>,
     ) -> Result<Raw> {
         let mut code = 0;
-        let made = self.call(function, |cl| call(cl, &raw mut code))?;
+        let object = self.call(function, |cl| call(cl, &raw mut code))?;
         match code {
-            0 if !made.is_null() => Ok(made),
-            0 => Err(Error::new(ErrorKind::Driver, format!("{function} answered a null pointer"))),
+            0 if !object.is_null() => Ok(object),
+            0 => Err(Error::new(ErrorKind::Driver, format!("{function} returned a null pointer"))),
             code => Err(self.error(function, code)),
         }
     }
 
-    /// Makes a call of an extension, whose function was found before.
+    /// Makes a call to an extension function that was loaded earlier.
     #[inline]
     pub(crate) fn extension(&self, function: &'static str, call: impl FnOnce() -> cl_int) -> Result<()> {
         let _guard = self.lock_calls();
@@ -124,7 +125,7 @@ impl Driver {
         }
     }
 
-    /// The error behind a code.
+    /// The error for a code.
     #[cold]
     pub(crate) fn error(&self, function: &str, code: cl_int) -> Error {
         let text = match status::remedy(code) {
@@ -133,44 +134,6 @@ impl Driver {
         };
         Error::new(status::kind(code), text).with_driver(status::name(code), i64::from(code))
     }
-
-    /// What a query with a size and a place for the answer tells, as bytes; `None` if the driver does not tell.
-    pub(crate) fn query_info(
-        &self,
-        query: impl Fn(&DispatchTable, usize, *mut c_void, *mut usize) -> Option<cl_int>,
-    ) -> Option<Vec<u8>> {
-        let none = std::ptr::null_mut();
-        let mut size = 0;
-        let _guard = self.lock_calls();
-        if query(self.dispatch, 0, none, &raw mut size) != Some(0) {
-            return None;
-        }
-        let mut bytes = vec![0_u8; size];
-        let answered = size == 0
-            || query(self.dispatch, size, bytes.as_mut_ptr().cast(), std::ptr::null_mut()) == Some(0);
-        answered.then_some(bytes)
-    }
-}
-
-/// Text of an answer, without the zero at its end.
-pub(crate) fn decode_text(bytes: &[u8]) -> String {
-    let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
-    String::from_utf8_lossy(text).trim().to_owned()
-}
-
-/// A number of an answer, whatever its size.
-pub(crate) fn decode_u64(bytes: &[u8]) -> Option<u64> {
-    let mut word = [0; 8];
-    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    (!bytes.is_empty()).then(|| u64::from_le_bytes(word))
-}
-
-/// The numbers of the size of an address in an answer.
-pub(crate) fn decode_usizes(bytes: &[u8]) -> Vec<usize> {
-    bytes
-        .chunks_exact(size_of::<usize>())
-        .filter_map(|chunk| decode_u64(chunk).and_then(|word| usize::try_from(word).ok()))
-        .collect()
 }
 
 #[cold]
@@ -185,14 +148,17 @@ fn load_library(path: Option<&Path>) -> Result<&'static DispatchTable> {
     }
     let mut reasons = Vec::new();
     for candidate in candidates(path) {
-        // SAFETY: the library is the program's or the user's choice, or the system's loader; it stays loaded.
+        // SAFETY: the library was chosen by the host program or the user, or is the system's ICD loader; it stays loaded.
         match open_library(&candidate, |path| unsafe { Library::new(path) }) {
             Ok(library) => {
                 let bound = DispatchTable::bind(&library);
-                // Others may have it loaded: it stays.
+                // Never unloaded: drivers leave threads behind.
                 std::mem::forget(library);
                 if bound.clGetPlatformIDs.is_none() {
-                    reasons.push(format!("{}: no OpenCL, it lacks clGetPlatformIDs", candidate.display()));
+                    reasons.push(format!(
+                        "{}: not an OpenCL library, clGetPlatformIDs is missing",
+                        candidate.display()
+                    ));
                     continue;
                 }
                 let dispatch: &'static DispatchTable = Box::leak(Box::new(bound));
@@ -203,17 +169,17 @@ fn load_library(path: Option<&Path>) -> Result<&'static DispatchTable> {
         }
     }
     let remedy = match path {
-        Some(_) => "install it, or correct its path",
+        Some(_) => "install it or correct the path",
         None => {
-            "install a loader and a driver (Debian: ocl-icd-libopencl1 and, for the processor, pocl-opencl-icd), or \
-             name a loader in OPENCL_DYLIB_PATH"
+            "install an ICD loader and a driver (Debian: ocl-icd-libopencl1 and, for CPUs, pocl-opencl-icd), or set \
+             OPENCL_DYLIB_PATH to another loader"
         }
     };
     let message = format!("no OpenCL library ({}); {remedy}", reasons.join("; "));
     Err(Error::new(ErrorKind::Unavailable, message))
 }
 
-/// Libraries to try. A privileged program loads nothing that its environment names.
+/// Libraries to try. A privileged process ignores paths from the environment.
 fn candidates(path: Option<&Path>) -> Vec<PathBuf> {
     static NAMED: OnceLock<Vec<PathBuf>> = OnceLock::new();
     if let Some(path) = path {
@@ -233,17 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_whatever_their_size() {
-        assert_eq!(decode_u64(&7_u32.to_le_bytes()), Some(7));
-        assert_eq!(decode_u64(&u64::MAX.to_le_bytes()), Some(u64::MAX));
-        assert_eq!((decode_u64(&[]), decode_u64(&[0; 9])), (None, None));
-        assert_eq!(decode_usizes(&[1_usize.to_le_bytes(), 2_usize.to_le_bytes()].concat()), [1, 2]);
-        assert_eq!(decode_text(b" PoCL \0x"), "PoCL");
-        assert_eq!(decode_text(b"no end"), "no end");
-    }
-
-    #[test]
-    fn a_library_that_is_not_there_is_unavailable_with_the_remedy() {
+    fn a_missing_library_is_unavailable_with_the_remedy() {
         let error = Driver::load(Some(Path::new("/no/such/libOpenCL.so")), false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(

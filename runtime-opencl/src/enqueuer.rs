@@ -14,23 +14,23 @@ use crate::driver::Raw;
 use crate::driver::handle::{Event, Owned};
 use crate::memory::{OpenClBuffer, create_buffer};
 
-/// Where bytes come from or go to, from its first byte on.
+/// The source or destination of a copy, at its first byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Location {
-    /// A memory object, from a byte on.
+    /// A `cl_mem`, and an offset into it.
     Object(Raw, usize),
     /// Shared virtual memory.
     Svm(*mut u8),
     /// Unified shared memory.
     Usm(*mut u8),
-    /// Memory of the program, or memory that is mapped.
+    /// Host memory, or a mapped buffer.
     Host(*mut u8),
 }
 
 /// The commands of one submission.
 pub(crate) type Events = Vec<Owned<Event>>;
 
-/// A queue of the driver, and what it is of.
+/// A command queue of a context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Enqueuer<'a> {
     pub(crate) context: &'a SharedContext,
@@ -38,7 +38,7 @@ pub(crate) struct Enqueuer<'a> {
 }
 
 impl Enqueuer<'_> {
-    /// Submits a move of `bytes` bytes, more than 0; both ends live until it has ended.
+    /// Enqueues a copy of `bytes` bytes, more than 0. The caller keeps both sides alive until it has ended.
     pub(crate) fn copy(self, to: Location, from: Location, bytes: usize) -> Result<Events> {
         let event = match (to, from) {
             (Location::Object(to, at), Location::Object(from, of)) => {
@@ -57,13 +57,13 @@ impl Enqueuer<'_> {
             (Location::Svm(to), Location::Svm(from) | Location::Host(from))
             | (Location::Host(to), Location::Svm(from)) => self.copy_svm(to, from, bytes)?,
             (Location::Host(to), Location::Host(from)) => {
-                // The driver has no command for it: by way of the device. It keeps the object until that has ended.
+                // OpenCL has no command for it: by way of a temporary buffer, which the driver retains until both have ended.
                 let temporary = create_buffer(self.context, 0, bytes, std::ptr::null_mut())?;
                 let written = self.write((temporary.raw(), 0), from, bytes)?;
                 return match self.read(to, (temporary.raw(), 0), bytes) {
                     Ok(read) => Ok(vec![written, read]),
                     Err(error) => {
-                        // Core may free what a refused copy uses.
+                        // Core may free the memory of a refused copy.
                         self.context.synchronise(written.raw());
                         Err(error)
                     }
@@ -76,7 +76,7 @@ impl Enqueuer<'_> {
     fn write(self, (to, at): (Raw, usize), from: *const u8, bytes: usize) -> Result<Owned<Event>> {
         let (queue, from) = (self.queue, from.cast());
         self.context.enqueue("clEnqueueWriteBuffer", |cl, event| {
-            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            // SAFETY: the ranges were checked, and both sides live until the command has ended.
             Some(unsafe {
                 (cl.clEnqueueWriteBuffer?)(queue, to, CL_FALSE, at, bytes, from, 0, null(), event)
             })
@@ -86,7 +86,7 @@ impl Enqueuer<'_> {
     fn read(self, to: *mut u8, (from, of): (Raw, usize), bytes: usize) -> Result<Owned<Event>> {
         let (queue, to) = (self.queue, to.cast());
         self.context.enqueue("clEnqueueReadBuffer", |cl, event| {
-            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            // SAFETY: the ranges were checked, and both sides live until the command has ended.
             Some(unsafe { (cl.clEnqueueReadBuffer?)(queue, from, CL_FALSE, of, bytes, to, 0, null(), event) })
         })
     }
@@ -98,7 +98,7 @@ impl Enqueuer<'_> {
         bytes: usize,
     ) -> Result<Owned<Event>> {
         self.context.enqueue("clEnqueueCopyBuffer", |cl, event| {
-            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            // SAFETY: the ranges were checked, and both sides live until the command has ended.
             Some(unsafe { (cl.clEnqueueCopyBuffer?)(self.queue, from, to, of, at, bytes, 0, null(), event) })
         })
     }
@@ -107,7 +107,7 @@ impl Enqueuer<'_> {
         let (queue, to, from) = (self.queue, to.cast(), from.cast());
         self.context.enqueue("clEnqueueMemcpyINTEL", |_, event| {
             let copy = self.context.caps.usm?.clEnqueueMemcpyINTEL;
-            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            // SAFETY: the ranges were checked, and both sides live until the command has ended.
             Some(unsafe { copy(queue, CL_FALSE, to, from, bytes, 0, null(), event) })
         })
     }
@@ -115,18 +115,18 @@ impl Enqueuer<'_> {
     fn copy_svm(self, to: *mut u8, from: *const u8, bytes: usize) -> Result<Owned<Event>> {
         let (queue, to, from) = (self.queue, to.cast(), from.cast());
         self.context.enqueue("clEnqueueSVMMemcpy", |cl, event| {
-            // SAFETY: the ranges were checked, and both ends live until the command has ended.
+            // SAFETY: the ranges were checked, and both sides live until the command has ended.
             Some(unsafe { (cl.clEnqueueSVMMemcpy?)(queue, CL_FALSE, to, from, bytes, 0, null(), event) })
         })
     }
 
-    /// Submits a fill of a piece that begins where `to` does.
+    /// Enqueues a fill of a piece that begins at `to`.
     pub(crate) fn fill(self, to: Location, piece: &FillPiece) -> Result<Events> {
         let (queue, pattern, unit, bytes) =
             (self.queue, piece.pattern.as_ptr().cast(), piece.unit, piece.bytes);
         let event = match to {
             Location::Object(object, at) => self.context.enqueue("clEnqueueFillBuffer", |cl, event| {
-                // SAFETY: the range was checked and lives until the command has ended, and the pattern is copied.
+                // SAFETY: the range was checked, it lives until the command has ended, and the pattern is copied.
                 Some(unsafe {
                     (cl.clEnqueueFillBuffer?)(queue, object, pattern, unit, at, bytes, 0, null(), event)
                 })
@@ -158,7 +158,7 @@ impl Enqueuer<'_> {
         (from, of): (Raw, usize),
         rows: &RowCopy<'_, OpenClBuffer>,
     ) -> Result<Owned<Event>> {
-        // Within the buffers, so all fit the address space.
+        // Within the buffers, so all fit a `usize`.
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let region = [size(rows.row_bytes), size(rows.rows), 1];
         let (to_pitch, from_pitch) = (size(rows.destination_pitch), size(rows.source_pitch));
@@ -188,7 +188,7 @@ impl Enqueuer<'_> {
     }
 }
 
-/// Column, row and slice of an offset.
+/// The origin `[x, y, z]` of an offset, for a row pitch.
 fn origin(offset: usize, pitch: usize) -> [usize; 3] {
     [offset % pitch, offset / pitch, 0]
 }

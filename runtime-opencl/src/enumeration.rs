@@ -6,8 +6,10 @@ use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION};
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::device_filter::{DeviceFilter, DeviceIdentity, Partition, Quirks};
-use crate::driver::{Driver, Raw, decode_text, decode_u64, decode_usizes, icd};
+use crate::device_filter::{DeviceFilter, DeviceIdentity};
+use crate::driver::info::{decode_text, decode_usizes};
+use crate::driver::{Driver, Raw, icd};
+use crate::quirks::{Partition, Quirks};
 
 /// `CL_DEVICE_TYPE_ALL`.
 const ALL_TYPES: u64 = 0xFFFF_FFFF;
@@ -235,32 +237,6 @@ fn create_sub_devices(driver: &Driver, device: Raw, properties: &[isize]) -> Vec
         })
     });
     made.unwrap_or_default()
-}
-
-impl Driver {
-    pub(crate) fn platform_info(&self, platform: Raw, key: u32) -> Option<Vec<u8>> {
-        self.query_info(|cl, size, value, needed| {
-            // SAFETY: the platform is one of the driver's, and there is room as told.
-            Some(unsafe { (cl.clGetPlatformInfo?)(platform, key, size, value, needed) })
-        })
-    }
-
-    pub(crate) fn device_info(&self, device: Raw, key: u32) -> Option<Vec<u8>> {
-        self.query_info(|cl, size, value, needed| {
-            // SAFETY: the device is one of the driver's, and there is room as told.
-            Some(unsafe { (cl.clGetDeviceInfo?)(device, key, size, value, needed) })
-        })
-    }
-
-    /// Text that the driver tells of a device; empty if it does not.
-    pub(crate) fn device_text(&self, device: Raw, key: u32) -> String {
-        self.device_info(device, key).map_or_else(String::new, |text| decode_text(&text))
-    }
-
-    /// A number that the driver tells of a device; 0 if it does not.
-    pub(crate) fn device_number(&self, device: Raw, key: u32) -> u64 {
-        self.device_info(device, key).and_then(|bytes| decode_u64(&bytes)).unwrap_or(0)
-    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ use crate::driver::extensions::CommandBuffers;
 use crate::driver::handle::{CommandQueue, Event, Owned};
 use crate::driver::{Driver, Raw};
 use crate::enumeration::ListedDevice;
-use crate::kernel::{KernelBinding, OpenClKernel};
+use crate::kernel::OpenClKernel;
+use crate::kernel_binding::KernelBinding;
 use crate::launch;
 use crate::memory::{BufferAccess, OpenClBuffer};
 use crate::queue;
@@ -218,7 +219,7 @@ impl Recorded {
                             buffer,
                             queue,
                             properties,
-                            binding.function(),
+                            binding.raw(),
                             dimensions,
                             std::ptr::null(),
                             global.as_ptr(),

@@ -1,4 +1,4 @@
-//! Launches: the geometry in the driver's form, and views that must be copied.
+//! Kernel launches: the NDRange of a geometry, and copies of views that a kernel cannot access.
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 
@@ -11,14 +11,15 @@ use crate::context::SharedContext;
 use crate::driver::handle::{Event, Memory, Owned};
 use crate::driver::{DispatchTable, Raw};
 use crate::enqueuer::{Events, Location};
-use crate::kernel::{KernelBinding, OpenClKernel};
+use crate::kernel::OpenClKernel;
+use crate::kernel_binding::KernelBinding;
 use crate::memory::{OpenClBuffer, create_buffer};
 use crate::queue::OpenClQueue;
 use crate::sub_buffers::{ViewAccess, check_no_alias};
 
 const ENQUEUE_KERNEL: &str = "clEnqueueNDRangeKernel";
 
-/// Refuses what OpenCL has no launch for.
+/// Refuses launches that OpenCL cannot express.
 ///
 /// # Errors
 /// `Unsupported`.
@@ -31,20 +32,20 @@ pub(crate) fn check_supported(launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
 #[cold]
 fn unsupported(launch: &Launch<'_, OpenClBuffer>) -> Error {
     Error::unsupported(if launch.cooperative() {
-        "a cooperative launch is not supported"
+        "cooperative launches are not supported"
     } else if launch.range().is_some() {
-        "a range is not supported"
+        "index ranges are not supported"
     } else {
-        "a cluster of groups is not supported"
+        "clusters of groups are not supported"
     })
 }
 
-/// Dimensions, work-items in all and work-items of a group.
+/// Number of dimensions, global size and local size.
 #[inline]
 pub(crate) fn nd_range([groups, group_size]: [[u32; 3]; 2]) -> (u32, [usize; 3], [usize; 3]) {
     let local = group_size.map(|size| size as usize);
     let global: [usize; 3] = std::array::from_fn(|axis| groups[axis] as usize * local[axis]);
-    // As many dimensions as are used: `get_work_dim` tells the kernel.
+    // No more dimensions than are used: kernels see the number through `get_work_dim`.
     let dimensions = match global {
         [_, 1, 1] => 1,
         [_, _, 1] => 2,
@@ -53,47 +54,47 @@ pub(crate) fn nd_range([groups, group_size]: [[u32; 3]; 2]) -> (u32, [usize; 3],
     (dimensions, global, local)
 }
 
-/// Submits a kernel whose arguments are set.
+/// Enqueues a kernel whose arguments are set.
 #[inline]
 pub(crate) fn enqueue(
     context: &SharedContext,
     queue: Raw,
-    function: Raw,
+    kernel: Raw,
     geometry: [[u32; 3]; 2],
 ) -> Result<Owned<Event>> {
-    context.enqueue(ENQUEUE_KERNEL, |cl, event| enqueue_nd_range(cl, queue, function, geometry, event))
+    context.enqueue(ENQUEUE_KERNEL, |cl, event| enqueue_nd_range(cl, queue, kernel, geometry, event))
 }
 
-/// Submits a kernel whose arguments are set, without an event.
+/// Enqueues a kernel whose arguments are set, without an event.
 #[inline]
 pub(crate) fn enqueue_without_event(
     context: &SharedContext,
     queue: Raw,
-    function: Raw,
+    kernel: Raw,
     geometry: [[u32; 3]; 2],
 ) -> Result<()> {
-    context.check(ENQUEUE_KERNEL, |cl| enqueue_nd_range(cl, queue, function, geometry, std::ptr::null_mut()))
+    context.check(ENQUEUE_KERNEL, |cl| enqueue_nd_range(cl, queue, kernel, geometry, std::ptr::null_mut()))
 }
 
 #[inline]
 fn enqueue_nd_range(
     cl: &DispatchTable,
     queue: Raw,
-    function: Raw,
+    kernel: Raw,
     geometry: [[u32; 3]; 2],
     event: *mut Raw,
 ) -> Option<cl_int> {
     let (dimensions, global, local) = nd_range(geometry);
     let (none, global, local) = (std::ptr::null(), global.as_ptr(), local.as_ptr());
     let no_events = std::ptr::null();
-    // SAFETY: the arguments are set, and core keeps what they refer to until the ticket has ended; what the code does with
-    // them is vouched for by whoever loaded it.
+    // SAFETY: the arguments are set, and core keeps what they refer to alive until the ticket ends; the loader of the code
+    // vouched for what it does with them.
     Some(unsafe {
-        (cl.clEnqueueNDRangeKernel?)(queue, function, dimensions, none, global, local, 0, no_events, event)
+        (cl.clEnqueueNDRangeKernel?)(queue, kernel, dimensions, none, global, local, 0, no_events, event)
     })
 }
 
-/// A view that the kernel gets a copy of.
+/// A view of which the kernel gets a copy.
 struct CopiedView<'a> {
     tensor: TensorArg<'a, OpenClBuffer>,
     location: Location,
@@ -101,7 +102,7 @@ struct CopiedView<'a> {
     copy: Owned<Memory>,
 }
 
-/// Submits a kernel with copies of the views that the device does not take: in before the launch, back behind it.
+/// Enqueues a kernel with copies of the views that it cannot access: copied in before the launch, and back after it.
 #[cold]
 pub(crate) fn launch_with_copies(
     queue: &OpenClQueue,
@@ -114,13 +115,13 @@ pub(crate) fn launch_with_copies(
     let mut events = Vec::with_capacity(2 * copies.len() + 1);
     let shape = [launch.groups(), launch.group_size()];
     let launched = copy_in(queue, &copies, &mut events).and_then(|()| {
-        let event = enqueue(&queue.context, queue.raw(), binding.function(), shape);
+        let event = enqueue(&queue.context, queue.raw(), binding.raw(), shape);
         event.map_err(|error| kernel.with_name(error))
     });
     match launched {
         Ok(event) => events.push(event),
         Err(error) => {
-            // Core may free what a refused launch uses.
+            // Core may free the memory of a refused launch.
             events.iter().for_each(|event| queue.context.synchronise(event.raw()));
             return Err(error);
         }
@@ -138,7 +139,7 @@ pub(crate) fn launch_with_copies(
     Ok(())
 }
 
-/// Submits the copies in. What is only written, too: the kernel need not write all of it.
+/// Enqueues the copies in. Includes views that are only written: the kernel need not write all of them.
 fn copy_in(queue: &OpenClQueue, copies: &[CopiedView<'_>], events: &mut Events) -> Result<()> {
     for copied in copies.iter().filter(|copied| copied.bytes > 0) {
         events.extend(queue.enqueuer().copy(
@@ -150,7 +151,7 @@ fn copy_in(queue: &OpenClQueue, copies: &[CopiedView<'_>], events: &mut Events) 
     Ok(())
 }
 
-/// Makes the copies, and sets the arguments to them. The driver keeps them until the work on them has ended.
+/// Creates the copies and sets them as arguments. The driver retains them until the commands on them have ended.
 fn create_copies<'a>(
     queue: &OpenClQueue,
     kernel: &OpenClKernel,
@@ -165,7 +166,7 @@ fn create_copies<'a>(
         }
         if let Some(known) = copies.iter_mut().find(|known| is_same_range(&known.tensor, &tensor)) {
             binding.set_copy(kernel, index, known.copy.raw())?;
-            // It is copied back if any of them is written.
+            // Copied back if any of its arguments is written.
             if tensor.access().writes() {
                 known.tensor = tensor;
             }
@@ -181,7 +182,7 @@ fn create_copies<'a>(
     Ok(copies)
 }
 
-/// Whether two arguments are the same bytes.
+/// Whether two arguments are the same range of the same buffer.
 fn is_same_range(a: &TensorArg<'_, OpenClBuffer>, b: &TensorArg<'_, OpenClBuffer>) -> bool {
     std::ptr::eq(a.buffer(), b.buffer())
         && (a.byte_offset(), a.span_bytes()) == (b.byte_offset(), b.span_bytes())

@@ -1,48 +1,49 @@
-//! OpenCL devices, `opencl:0`, `opencl:1`, …, through the system's loader or a vendor's library.
+//! OpenCL devices, `opencl:0`, `opencl:1`, …, through the system's ICD loader or a vendor's library.
 //!
-//! The library is loaded when devices are listed or opened for the first time. Where there is none, or it has no device, the
-//! device list says so and what to do about it. Every device of every platform is listed, GPUs first, then accelerators, then
-//! processors, and those of one sort by the name of their platform; a device that two platforms offer is listed twice. Where a
-//! device can be cut, its sub-devices follow it: `opencl:0.0`, `opencl:0.1`, …, by NUMA node, else equally. A device and its
-//! sub-devices share a context, so they wait for each other, and copy, on the device; others do by way of the program.
+//! The library is loaded when devices are first listed or opened. If it is missing or has no devices, the device list gives the
+//! reason and the remedy. Every device of every platform is listed: GPUs first, then accelerators, then processors, and by
+//! platform name within a kind. A device that two platforms offer is listed twice. The sub-devices of a device follow it:
+//! `opencl:0.0`, `opencl:0.1`, …, partitioned by NUMA node, else equally. A device and its sub-devices share a context, so
+//! waits and copies between them stay on the device; between other devices they go through the host.
 //!
 //! # Memory
 //!
 //! | space | what it is |
 //! | --- | --- |
-//! | `device` | buffers of the driver |
-//! | `pinned` | host memory that the device reads in place; where it cannot, mapped buffers, which kernels get copies of |
-//! | `shared` | memory that both use: unified shared memory, or fine-grained shared virtual memory |
+//! | `device` | `cl_mem` buffers |
+//! | `pinned` | host memory that the device reads in place; where it cannot, mapped buffers, of which kernels get copies |
+//! | `shared` | memory for host and device: unified shared memory, or fine-grained shared virtual memory |
 //!
-//! Where `pinned` is mapped buffers, threads copy large pieces of the program's own memory through others of that sort.
+//! Where `pinned` is mapped buffers, large transfers of pageable memory are staged through such buffers by several threads.
 //!
-//! A tensor that does not begin where its buffer does is passed as a pointer where the memory has one, else as a sub-buffer
-//! where its offset is aligned (`view_alignment_bytes`), else as a copy, made in front of the launch and written back behind it.
+//! A tensor with an offset into its buffer is passed as a pointer where the memory has one, else as a sub-buffer where the offset
+//! is aligned (`view_alignment_bytes`), else as a copy, made before the launch and written back after it.
 //!
 //! # Code
 //!
-//! `opencl-binary` (what the driver made of other code: option `save_binary`), `spirv-kernel` and `opencl-c`, as far as a
-//! device takes them. Options of the driver's compiler pass through, e.g. `-cl-intel-256-GRF-per-thread`.
+//! Formats, as far as the device accepts them: `opencl-binary` (what the driver compiled from other code, see option
+//! `save_binary`), `spirv-kernel` and `opencl-c`. Compiler options pass through, e.g. `-cl-intel-256-GRF-per-thread`.
 //!
-//! | argument | what the kernel takes |
+//! | argument | kernel parameter |
 //! | --- | --- |
 //! | tensor | a pointer to global or constant memory |
 //! | scalar | the value, in its own type |
 //! | by-value bytes | a structure or vector of exactly that size |
 //! | work-group memory | a pointer to local memory |
 //!
-//! Images, samplers and pipes are refused when the kernel is looked up. Where the driver tells the parameters, a pointer that is
-//! not `const` counts as written: name such an argument written, or read and written. `Geometry::shared_bytes` gives a kernel
-//! nothing: it sees what its arguments name.
+//! Kernels with images, samplers or pipes are refused when they are looked up. Where the driver reports the parameters, a pointer
+//! without `const` counts as written: pass such an argument as written, or as read and written. `Geometry::shared_bytes` has no
+//! effect: a kernel's work-group memory comes from its arguments.
 //!
 //! # Failure
 //!
-//! OpenCL goes on behind a command that has failed; here it fails its queue for good, so every command is watched by an event of
-//! its own. On NVIDIA's platform a fault ends the whole context: there launches go without, and a fault loses the device.
+//! OpenCL continues after a failed command. This backend fails the queue permanently instead, so every command is watched through
+//! an event of its own. On NVIDIA's platform a fault ends the whole context: launches there have no events, and a fault loses the
+//! device.
 //!
 //! # As a library
 //!
-//! A backend of one vendor stands on [`OpenCl::with`]: a [`DeviceFilter`] of its devices, and the [`Quirks`] of its driver.
+//! A vendor's backend builds on [`OpenCl::with`]: a [`DeviceFilter`], and the [`Quirks`] of its driver.
 
 mod builtin;
 mod compile_lock;
@@ -58,24 +59,27 @@ mod enqueuer;
 mod enumeration;
 mod graph;
 mod kernel;
+mod kernel_binding;
 mod launch;
 mod memory;
 mod module;
 mod parallel_copy;
 mod progress;
 mod queue;
+mod quirks;
 mod signature;
 mod staging;
 mod sub_buffers;
 mod timer;
 
 pub use device::OpenClDevice;
-pub use device_filter::{DeviceFilter, Partition, Quirks};
+pub use device_filter::DeviceFilter;
 pub use graph::OpenClGraph;
 pub use kernel::OpenClKernel;
 pub use memory::OpenClBuffer;
 pub use module::OpenClModule;
 pub use queue::OpenClQueue;
+pub use quirks::{Partition, Quirks};
 
 use std::sync::{Arc, Weak};
 
@@ -88,23 +92,23 @@ use device_caps::DeviceCaps;
 use driver::Driver;
 use enumeration::ListedDevice;
 
-/// The backend's state: the devices of a library, and the contexts of those that are open.
+/// The backend's state: the devices of a library, and the contexts of the open ones.
 #[derive(Debug)]
 pub struct OpenCl {
     log: Log,
     filter: DeviceFilter,
     quirks: Quirks,
     devices: Mutex<Option<Arc<[ListedDevice]>>>,
-    /// By index of the device, and the quirks that it was opened with.
+    /// By device index and the quirks that the device was opened with.
     contexts: Mutex<Vec<(u32, Quirks, Weak<SharedContext>)>>,
 }
 
 impl OpenCl {
-    /// Offers the selected devices of a library. Nothing is loaded yet.
+    /// Offers the devices of a library that match `filter`. Loads nothing yet.
     ///
     /// # Safety
-    /// The library of the filter is an implementation of OpenCL, and the quirks are true of its devices. The caller
-    /// keeps to what [`Backend::open`] asks for.
+    /// The filter's library is an implementation of OpenCL, and the quirks are true of its devices. The caller upholds the
+    /// contract of [`Backend::open`].
     #[allow(unsafe_code, reason = "names a library to load")]
     #[must_use]
     pub unsafe fn with(filter: DeviceFilter, quirks: Quirks, log: Log) -> Self {
@@ -115,7 +119,7 @@ impl OpenCl {
         Driver::load(self.filter.library.as_deref(), self.quirks.serial)
     }
 
-    /// The devices, listed once: their order stays.
+    /// The devices, enumerated once, so that their indices are stable.
     fn devices(&self, driver: &Driver) -> Result<Arc<[ListedDevice]>> {
         let mut devices = self.devices.lock();
         match &*devices {
@@ -128,7 +132,7 @@ impl OpenCl {
         }
     }
 
-    /// The context of a device, one for all its openings and those of its sub-devices.
+    /// The context of a device, shared by all open handles of the device and its sub-devices.
     fn context(
         &self,
         driver: &'static Driver,
@@ -156,7 +160,7 @@ impl OpenCl {
     }
 }
 
-// SAFETY: buffers are objects of the driver, queues are its command queues, and progress is what its events say.
+// SAFETY: buffers are driver objects, queues are its command queues, and progress is read from its events.
 #[allow(unsafe_code, reason = "vouches for the backend")]
 unsafe impl Backend for OpenCl {
     const NAME: &'static str = "opencl";
@@ -164,7 +168,7 @@ unsafe impl Backend for OpenCl {
     type Device = OpenClDevice;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        // SAFETY: the system's loader of drivers; the rest is the caller's promise.
+        // SAFETY: the system's ICD loader; the rest is the caller's promise.
         Ok(unsafe { Self::with(DeviceFilter::default(), Quirks::default(), log) })
     }
 
@@ -172,7 +176,7 @@ unsafe impl Backend for OpenCl {
         let pointers = OptionSpec::device(
             "pointers",
             true,
-            "Use shared virtual memory and unified shared memory where the device has them; else buffers alone.",
+            "Use shared virtual memory and unified shared memory where available; false: buffers only.",
         );
         std::iter::once(pointers).chain(module::options()).collect()
     }
@@ -186,14 +190,13 @@ unsafe impl Backend for OpenCl {
         let driver = self.driver()?;
         let devices = self.devices(driver)?;
         let listed = devices.get(index as usize).ok_or_else(|| {
-            let message = format!("there are devices 0 to {}, not {index}", devices.len().saturating_sub(1));
+            let message = format!("no device {index}; valid: 0 to {}", devices.len().saturating_sub(1));
             Error::new(ErrorKind::NotFound, message)
         })?;
         let device = match sub {
             None => listed.device,
             Some(sub) => *listed.sub_devices.get(sub as usize).ok_or_else(|| {
-                let message =
-                    format!("device {index} has {} sub-devices, no number {sub}", listed.sub_devices.len());
+                let message = format!("no sub-device {sub}; device {index} has {}", listed.sub_devices.len());
                 Error::new(ErrorKind::NotFound, message)
             })?,
         };
@@ -207,7 +210,7 @@ unsafe impl Backend for OpenCl {
     }
 }
 
-/// This backend, to register it in a program that links it in.
+/// This backend, for a program that links it in and registers it.
 #[must_use]
 pub const fn backend() -> LinkedBackend {
     LinkedBackend::of::<OpenCl>()

@@ -1,4 +1,4 @@
-//! Memory: buffers of the driver, shared virtual memory, unified shared memory, and what the program lends.
+//! Memory: `cl_mem` buffers, shared virtual memory, unified shared memory, and imported host memory.
 
 #![allow(unsafe_code, reason = "allocates and frees through the driver")]
 
@@ -27,17 +27,17 @@ const INVALID_BUFFER_SIZE: i64 = -61;
 /// A memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// Buffers of the driver.
+    /// `cl_mem` buffers.
     Device,
-    /// Memory of the host that the device reads in place: unified shared memory.
+    /// Host memory that the device reads in place: unified shared memory.
     UsmHost,
-    /// The same: shared virtual memory of a device whose memory is the host's.
+    /// Likewise: shared virtual memory of a device that uses the host's memory.
     SvmHost,
-    /// A buffer that the driver has mapped for good: fast to copy, and kernels get a copy.
+    /// A permanently mapped buffer: fast to transfer, but kernels get a copy.
     Mapped,
-    /// Memory that moves to whoever touches it: unified shared memory.
+    /// Memory that migrates to the side that accesses it: unified shared memory.
     UsmShared,
-    /// The same: shared virtual memory.
+    /// Likewise: shared virtual memory.
     Svm,
 }
 
@@ -55,39 +55,40 @@ impl Space {
     }
 }
 
-/// Who gave the memory behind a pointer, and so who takes it back.
+/// What allocated the memory behind `base`, and so how it is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backing {
-    /// The driver, with the buffer; or the program.
+    /// No pointer of ours: the memory belongs to the `cl_mem`, or to the host program (imported).
     Object,
     Svm,
     Usm,
-    /// The driver, with the buffer that it has mapped.
+    /// A mapping of the `cl_mem`.
     Map,
 }
 
-/// How kernels and the driver's functions take a buffer's memory.
+/// How kernels and commands access a whole buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BufferAccess {
-    /// As a memory object.
+    /// As a `cl_mem`.
     Object(Raw),
     /// As a pointer to shared virtual memory.
     Svm(*mut u8),
     /// As a pointer to unified shared memory.
     Usm(*mut u8),
-    /// Not: it is mapped.
+    /// Kernels cannot: it is mapped.
     Mapped,
 }
 
-/// An allocation, or memory of the program.
+/// An allocation, or imported host memory.
 #[derive(Debug)]
 pub struct OpenClBuffer {
     context: Arc<SharedContext>,
     id: u64,
-    /// None where kernels take a pointer.
+    /// `None` where kernels get a pointer.
     object: Option<Owned<Memory>>,
-    /// What the driver answered, and the first byte, aligned as asked; null where there are no pointers.
+    /// What the driver returned; null if the memory has no address.
     base: *mut u8,
+    /// The first byte, aligned as requested; null if the memory has no address.
     start: *mut u8,
     bytes: usize,
     backing: Backing,
@@ -95,13 +96,13 @@ pub struct OpenClBuffer {
     sub_buffers: Mutex<Vec<Arc<SubBuffer>>>,
 }
 
-// SAFETY: the pointers are to memory that is ordered by core's hazards, whatever the thread.
+// SAFETY: core's hazard tracking orders all accesses to the memory, on every thread.
 unsafe impl Send for OpenClBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for OpenClBuffer {}
 
 impl OpenClBuffer {
-    /// Allocates.
+    /// Allocates `bytes` bytes in a space.
     pub(crate) fn allocate(
         context: &Arc<SharedContext>,
         space: Space,
@@ -114,19 +115,19 @@ impl OpenClBuffer {
         }
         context.make_room(bytes);
         let mut buffer = Self::unallocated(context, bytes, space.host_visible());
-        // Something is there even in an allocation of nothing.
+        // Drivers refuse allocations of 0 bytes.
         let size = bytes.max(1);
         match space {
             Space::Device if !context.caps.svm => {
                 if alignment > context.caps.alignment_bytes {
                     return Err(Error::unsupported(format!(
-                        "memory without addresses has no alignment of {alignment} bytes; use space `shared`"
+                        "an alignment of {alignment} bytes needs memory with addresses; use space `shared`"
                     )));
                 }
                 buffer.object = Some(create_buffer(context, 0, size, std::ptr::null_mut())?);
             }
             Space::Device => {
-                // With a pointer beside the object, kernels can take views at any offset.
+                // With a pointer besides the `cl_mem`, kernels can access views at any offset.
                 buffer.allocate_pointer(Backing::Svm, space, size, alignment)?;
                 let memory = buffer.start.cast();
                 buffer.object = Some(create_buffer(context, CL_MEM_USE_HOST_PTR, size, memory)?);
@@ -140,7 +141,7 @@ impl OpenClBuffer {
         Ok(buffer)
     }
 
-    /// Wraps memory of the program, which the device uses in place.
+    /// Wraps host memory, which the device uses in place.
     pub(crate) fn import(context: &Arc<SharedContext>, memory: &HostBytesMut) -> Result<Self> {
         let mut buffer = Self::unallocated(context, memory.len(), true);
         buffer.start = memory.as_ptr();
@@ -167,7 +168,7 @@ impl OpenClBuffer {
         }
     }
 
-    /// Allocates memory with an address.
+    /// Allocates memory with an address, aligned as requested.
     fn allocate_pointer(
         &mut self,
         backing: Backing,
@@ -175,14 +176,14 @@ impl OpenClBuffer {
         bytes: usize,
         alignment: usize,
     ) -> Result<()> {
-        // What the driver promises to align to is enough; but some align what they share and what they map as `malloc` does.
-        let promised = backing == Backing::Usm && alignment <= MIN_ALIGNMENT;
+        // USM is aligned as requested. Some drivers align SVM and mappings only as `malloc` does.
+        let is_aligned = backing == Backing::Usm && alignment <= MIN_ALIGNMENT;
         let limit = self.context.caps.allocation_bytes;
         let fits = limit == 0 || bytes.checked_add(alignment).is_some_and(|size| size as u64 <= limit);
-        let slacks: &[usize] = match (promised, fits) {
+        let slacks: &[usize] = match (is_aligned, fits) {
             (true, _) => &[0],
             (false, true) => &[alignment],
-            // At the driver's limit there is no room for slack, and often no need.
+            // At the driver's size limit there is no room for slack, and often no need.
             (false, false) => &[0, alignment],
         };
         for slack in slacks {
@@ -198,7 +199,7 @@ impl OpenClBuffer {
             }
         }
         let message =
-            format!("the driver's memory is not aligned to {alignment} bytes; ask for a smaller alignment");
+            format!("the driver's memory is not aligned to {alignment} bytes; use a smaller alignment");
         Err(Error::new(ErrorKind::Driver, message))
     }
 
@@ -213,7 +214,7 @@ impl OpenClBuffer {
         }
     }
 
-    /// Gives back what the driver gave.
+    /// Frees the memory, unless it is imported.
     fn free(&mut self) {
         let (backing, memory) =
             (std::mem::replace(&mut self.backing, Backing::Object), self.base.cast::<c_void>());
@@ -228,7 +229,7 @@ impl OpenClBuffer {
         }
         if let (Backing::Usm, Some(usm)) = (backing, &context.caps.usm) {
             let _ = context.driver.extension("clMemFreeINTEL", || {
-                // SAFETY: as above.
+                // SAFETY: allocated in this context, freed once, and no longer in use.
                 unsafe { (usm.clMemFreeINTEL)(context.handle.raw(), memory) }
             });
         }
@@ -239,7 +240,7 @@ impl OpenClBuffer {
         &self.context
     }
 
-    /// A number that no other buffer of the context has, or had.
+    /// A number that no other buffer of the context has or had.
     #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id
@@ -250,7 +251,7 @@ impl OpenClBuffer {
         &self.sub_buffers
     }
 
-    /// How the whole is taken.
+    /// How kernels and commands access the whole buffer.
     #[inline]
     pub(crate) fn access(&self) -> BufferAccess {
         match (&self.object, self.backing) {
@@ -261,7 +262,7 @@ impl OpenClBuffer {
         }
     }
 
-    /// Where the bytes from `offset` on are, for moves.
+    /// The location of byte `offset`, for copies and fills.
     pub(crate) fn location(&self, offset: usize) -> Location {
         match self.access() {
             BufferAccess::Object(object) => Location::Object(object, offset),
@@ -271,19 +272,19 @@ impl OpenClBuffer {
         }
     }
 
-    /// Whether it is a buffer that is mapped for good.
+    /// Whether it is a permanently mapped buffer.
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
         self.backing == Backing::Map
     }
 
-    /// Where the memory is, for a processor that is the device; null where it has no address.
+    /// The first byte, for the host; null if the memory has no address.
     #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
         self.start
     }
 
-    /// Where the memory is in the address space of kernels; null where they take an object only.
+    /// The first byte, for kernels; null if they access it as a `cl_mem` only.
     #[inline]
     pub(crate) fn kernel_pointer(&self) -> *mut u8 {
         match self.backing {
@@ -292,14 +293,14 @@ impl OpenClBuffer {
         }
     }
 
-    /// Checks a range.
+    /// Checks that a range lies within the buffer.
     ///
     /// # Errors
-    /// `InvalidArgument` if it lies outside.
+    /// `InvalidArgument` if it does not.
     #[inline]
     pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<(usize, usize)> {
         match offset.checked_add(bytes) {
-            // Within the buffer, so both fit the address space.
+            // Within the buffer, so both fit a `usize`.
             Some(end) if end <= self.bytes as u64 => {
                 Ok((usize::try_from(offset).unwrap_or(0), usize::try_from(bytes).unwrap_or(0)))
             }
@@ -328,7 +329,7 @@ impl Drop for OpenClBuffer {
     }
 }
 
-/// A buffer of the driver, in its own memory or at `memory`.
+/// Creates a `cl_mem` buffer, in memory of its own or at `memory`.
 pub(crate) fn create_buffer(
     context: &SharedContext,
     flags: cl_mem_flags,
@@ -337,22 +338,22 @@ pub(crate) fn create_buffer(
 ) -> Result<Owned<Memory>> {
     let made = context.driver.create("clCreateBuffer", |cl, code| {
         let context = context.handle.raw();
-        // SAFETY: the context is alive, and memory that is passed lives as long as the buffer.
+        // SAFETY: the context is alive, and `memory`, if passed, outlives the buffer.
         Some(unsafe { (cl.clCreateBuffer?)(context, CL_MEM_READ_WRITE | flags, bytes, memory, code) })
     });
     let raw = made.map_err(|error| match error.driver() {
         Some((_, INVALID_BUFFER_SIZE)) => out_of_memory(bytes, context.caps.allocation_bytes),
         _ => error,
     })?;
-    // SAFETY: it was just made.
+    // SAFETY: it was just created.
     Ok(unsafe { Owned::new(context.driver, raw) })
 }
 
-/// Shared virtual memory, which program and kernels use at a time.
+/// Fine-grained shared virtual memory, which host and kernels use concurrently.
 fn allocate_svm(context: &SharedContext, bytes: usize) -> Result<*mut c_void> {
     let flags = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER;
     let memory = context.driver.call("clSVMAlloc", |cl| {
-        // SAFETY: the context is alive; 0 is the driver's greatest alignment.
+        // SAFETY: the context is alive; 0 requests the driver's largest alignment.
         Some(unsafe { (cl.clSVMAlloc?)(context.handle.raw(), flags, bytes, 0) })
     })?;
     if memory.is_null() { Err(out_of_memory(bytes, context.caps.allocation_bytes)) } else { Ok(memory) }
@@ -371,7 +372,7 @@ fn allocate_usm(context: &SharedContext, space: Space, bytes: usize) -> Result<*
             unsafe { (usm.clHostMemAllocINTEL)(handle, none, bytes, alignment, &raw mut code) }
         } else {
             let device = context.listed.device;
-            // SAFETY: as above, and the device is the context's.
+            // SAFETY: as above, and the device belongs to the context.
             unsafe { (usm.clSharedMemAllocINTEL)(handle, device, none, bytes, alignment, &raw mut code) }
         };
         code
@@ -384,7 +385,7 @@ fn map(context: &SharedContext, object: &Owned<Memory>, bytes: usize) -> Result<
     let (queue, flags) = (context.internal_queue()?, CL_MAP_READ | CL_MAP_WRITE);
     let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
     context.driver.create("clEnqueueMapBuffer", |cl, code| {
-        // SAFETY: queue and buffer are of one context, the range is the whole, and the call waits.
+        // SAFETY: queue and buffer are in one context, the range is the whole buffer, and the call blocks.
         Some(unsafe {
             (cl.clEnqueueMapBuffer?)(queue, object.raw(), CL_TRUE, flags, 0, bytes, 0, none, no_event, code)
         })
@@ -395,10 +396,10 @@ fn unmap(context: &SharedContext, object: &Owned<Memory>, memory: *mut c_void) {
     let Ok(queue) = context.internal_queue() else { return };
     let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
     let _ = context.driver.call("clEnqueueUnmapMemObject", |cl| {
-        // SAFETY: mapped once, and used by nobody any more.
+        // SAFETY: mapped once, and no longer in use.
         Some(unsafe { (cl.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
     });
-    // Nobody waits for it, and the memory is freed behind it.
+    // No wait: the driver frees the memory after the command.
     // SAFETY: the queue is alive.
     let _ = context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }));
 }
@@ -407,6 +408,8 @@ fn unmap(context: &SharedContext, object: &Owned<Memory>, memory: *mut c_void) {
 fn out_of_memory(bytes: usize, limit: u64) -> Error {
     Error::new(
         ErrorKind::OutOfMemory,
-        format!("{bytes} bytes, of at most {limit} in one allocation; free tensors, or use smaller ones"),
+        format!(
+            "cannot allocate {bytes} bytes (at most {limit} in one allocation); free tensors or use smaller ones"
+        ),
     )
 }

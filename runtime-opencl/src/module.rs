@@ -1,4 +1,4 @@
-//! BuiltProgram code: programs of the driver, built for one device.
+//! Loaded code: programs of the driver, built for one device.
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
@@ -17,7 +17,8 @@ use crate::context::SharedContext;
 use crate::deferred_release::DeferredObject;
 use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{Owned, Program};
-use crate::driver::{Raw, code_name, decode_text, decode_usizes};
+use crate::driver::info::{decode_text, decode_usizes};
+use crate::driver::{Raw, code_name};
 use crate::kernel::OpenClKernel;
 
 /// Makes the driver tell the parameters of kernels.
@@ -63,7 +64,7 @@ pub(crate) struct BuiltProgram {
 }
 
 impl BuiltProgram {
-    pub(crate) fn program(&self) -> Raw {
+    pub(crate) fn raw(&self) -> Raw {
         self.program.as_ref().map_or(std::ptr::null_mut(), Owned::raw)
     }
 
@@ -80,10 +81,10 @@ impl Drop for BuiltProgram {
     }
 }
 
-/// BuiltProgram code.
+/// Loaded code.
 #[derive(Debug)]
 pub struct OpenClModule {
-    loaded: Arc<BuiltProgram>,
+    program: Arc<BuiltProgram>,
     symbols: Vec<String>,
 }
 
@@ -124,7 +125,7 @@ impl OpenClModule {
         }
         let module = Self {
             symbols: symbols(context, &program),
-            loaded: Arc::new(BuiltProgram {
+            program: Arc::new(BuiltProgram {
                 context: Arc::clone(context),
                 program: Some(program),
                 device: device.expose_provenance(),
@@ -145,9 +146,9 @@ impl OpenClModule {
     /// # Errors
     /// `Unsupported` if the driver does not give it.
     pub fn binary(&self) -> Result<Vec<u8>> {
-        let (driver, program) = (self.loaded.context.driver, self.loaded.program());
-        let devices = program_info(&self.loaded.context, program, CL_PROGRAM_DEVICES);
-        let sizes = program_info(&self.loaded.context, program, CL_PROGRAM_BINARY_SIZES);
+        let (driver, program) = (self.program.context.driver, self.program.raw());
+        let devices = program_info(&self.program.context, program, CL_PROGRAM_DEVICES);
+        let sizes = program_info(&self.program.context, program, CL_PROGRAM_BINARY_SIZES);
         let mut binaries: Vec<Vec<u8>> =
             decode_usizes(&sizes).into_iter().map(|size| vec![0; size]).collect();
         let places: Vec<*mut u8> = binaries
@@ -164,7 +165,7 @@ impl OpenClModule {
         let own = decode_usizes(&devices)
             .into_iter()
             .zip(binaries)
-            .find(|(device, _)| *device == self.loaded.device);
+            .find(|(device, _)| *device == self.program.device);
         own.map(|(_, binary)| binary)
             .filter(|binary| !binary.is_empty())
             .ok_or_else(|| Error::unsupported("the driver gives no binary of this code"))
@@ -182,7 +183,7 @@ impl Module for OpenClModule {
         let missing = || Error::new(ErrorKind::NotFound, format!("no kernel \"{name}\""));
         let known = self.symbols.is_empty() || self.symbols.iter().any(|symbol| symbol == name);
         let terminated = CString::new(name).ok().filter(|_| known && !name.is_empty()).ok_or_else(missing)?;
-        OpenClKernel::find(&self.loaded, terminated)
+        OpenClKernel::find(&self.program, terminated)
     }
 }
 
@@ -237,7 +238,7 @@ fn create_with_il(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>
         })?
     } else {
         let create = driver
-            .il_program(context.listed.platform)
+            .create_program_with_il(context.listed.platform)
             .ok_or_else(|| Error::unsupported("this driver takes no SPIR-V"))?;
         driver.create("clCreateProgramWithILKHR", |_, status| {
             // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! Queues: an in-order command queue of the driver each.
+//! Queues: one in-order OpenCL command queue each.
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cl3::ext::{CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES};
 use parking_lot::Mutex;
-use runtime_core::abi::{Place, Progress as Reached};
+use runtime_core::abi::{Place, Progress as CompletedPrefix};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -16,10 +16,11 @@ use crate::compile_lock::LaunchedFlag;
 use crate::context::SharedContext;
 use crate::convert;
 use crate::driver::Raw;
-use crate::driver::handle::{CommandQueue, Event, Function, Owned};
+use crate::driver::handle::{self, CommandQueue, Event, Owned};
 use crate::enqueuer::{Enqueuer, Location};
 use crate::graph::OpenClGraph;
-use crate::kernel::{KernelBinding, OpenClKernel};
+use crate::kernel::OpenClKernel;
+use crate::kernel_binding::KernelBinding;
 use crate::launch;
 use crate::memory::OpenClBuffer;
 use crate::parallel_copy;
@@ -27,7 +28,7 @@ use crate::progress::Progress;
 use crate::staging::{Direction, STAGED_MIN_BYTES, StagedCopy, Staging};
 use crate::timer::{self, Timestamps};
 
-/// Submissions after which the driver is told to begin, if nobody has asked for that.
+/// Submissions after which the queue is flushed, if it was not flushed before.
 const FLUSH_INTERVAL: u32 = 32;
 /// `CL_OUT_OF_RESOURCES`.
 const OUT_OF_RESOURCES: i64 = -5;
@@ -35,12 +36,12 @@ const OUT_OF_RESOURCES: i64 = -5;
 const HIGH: u64 = 1 << 0;
 const LOW: u64 = 1 << 2;
 
-/// What only submissions use, which never overlap.
+/// State that only submissions use. They never overlap.
 #[derive(Debug, Default)]
 pub(crate) struct SubmitState {
-    /// By the slots of kernels.
+    /// By kernel slot.
     bindings: Vec<Option<KernelBinding>>,
-    empty: Option<Owned<Function>>,
+    noop: Option<Owned<handle::Kernel>>,
 }
 
 /// An in-order queue of a device.
@@ -86,14 +87,14 @@ impl OpenClQueue {
         &self.progress
     }
 
-    /// Notes a submission of one command, and lets a queue that was idle begin.
+    /// Records a submission of one command, and flushes a queue that was idle.
     #[inline]
     fn note_submitted(&self, place: Place, event: Owned<Event>) {
         let idle = self.progress.note_submitted(place.ticket, event);
         self.flush_if_needed(idle);
     }
 
-    /// Notes a submission of several commands, or of none.
+    /// Records a submission of several commands, or of none.
     pub(crate) fn note_submitted_all(&self, place: Place, events: impl IntoIterator<Item = Owned<Event>>) {
         self.progress.note_submitted_all(place.ticket, events);
         self.flush_if_needed(true);
@@ -103,7 +104,7 @@ impl OpenClQueue {
     fn flush_if_needed(&self, idle: bool) {
         let unflushed = self.unflushed.fetch_add(1, Ordering::Relaxed) + 1;
         if idle || unflushed >= FLUSH_INTERVAL {
-            // What it refuses is refused again to whoever waits.
+            // If the flush fails, the next wait flushes again and returns the error.
             let _ = self.flush();
         }
     }
@@ -113,14 +114,15 @@ impl OpenClQueue {
         Enqueuer { context: &self.context, queue: self.raw() }
     }
 
-    /// Where memory that the processor sees is, if it can be copied here, now: on a device that is the processor, the driver
-    /// does nothing else, later and on fewer threads.
-    fn inline_copy_pointer(&self, buffer: &OpenClBuffer, offset: usize) -> Option<*mut u8> {
-        let here = (self.context.caps.is_processor || buffer.is_mapped()) && !buffer.start().is_null();
-        (here && self.progress.is_idle()).then(|| buffer.start().wrapping_add(offset))
+    /// The address of host-visible memory, if the calling thread can copy it right now. On a CPU device the driver would do the
+    /// same, only later and on fewer threads.
+    fn inline_copy_address(&self, buffer: &OpenClBuffer, offset: usize) -> Option<*mut u8> {
+        let is_reachable =
+            (self.context.caps.is_processor || buffer.is_mapped()) && !buffer.start().is_null();
+        (is_reachable && self.progress.is_idle()).then(|| buffer.start().wrapping_add(offset))
     }
 
-    /// DispatchTable `submit` with the kernel binding to this queue.
+    /// Calls `submit` with the binding of the kernel to this queue.
     #[inline]
     fn with_binding<R>(
         &self,
@@ -133,7 +135,7 @@ impl OpenClQueue {
             _ => create_binding(&mut submit_state.bindings, kernel)?,
         };
         let outcome = submit(binding);
-        // What was submitted keeps them; kept here, they would keep their memory from being freed.
+        // The submitted command retains them. Held here, they would keep their buffers from being freed.
         binding.release_sub_buffers();
         outcome
     }
@@ -142,19 +144,19 @@ impl OpenClQueue {
         let mut submit_state = self.submit_state.lock();
         let first = LaunchedFlag::default();
         let mut _guard = None;
-        let function = match &submit_state.empty {
-            Some(function) => function.raw(),
+        let kernel = match &submit_state.noop {
+            Some(kernel) => kernel.raw(),
             None => {
                 let device = std::ptr::with_exposed_provenance_mut(self.device);
-                let function = self.context.builtins.noop(&self.context, device)?;
+                let noop = self.context.builtins.noop(&self.context, device)?;
                 _guard = self.context.lock_first_launch(self.raw(), &first);
-                submit_state.empty.insert(function).raw()
+                submit_state.noop.insert(noop).raw()
             }
         };
-        launch::enqueue(&self.context, self.raw(), function, [[1; 3], [1; 3]])
+        launch::enqueue(&self.context, self.raw(), kernel, [[1; 3], [1; 3]])
     }
 
-    /// Carries a large transfer of pageable memory out by threads, if that is faster; says whether it did.
+    /// Makes a large transfer of pageable memory through staging buffers, where that is faster. Returns whether it did.
     fn copy_staged(
         &self,
         place: Place,
@@ -170,12 +172,12 @@ impl OpenClQueue {
         let copy = StagedCopy { queue: self.raw(), direction, host, object: (object, at), bytes };
         let (mut events, outcome) = self.staging.run(&self.context, copy);
         match outcome {
-            // Nothing was begun; but what a thread that panicked had begun is unknown.
+            // Nothing was submitted. (After a panic of a thread, that is unknown.)
             Err(error) if events.is_empty() && error.kind() != ErrorKind::Internal => return false,
             Err(error) => self.progress.fail(place.ticket, error),
             Ok(()) => {}
         }
-        // The threads' commands are in no order: the last event must be that of the end.
+        // The threads submit in no order, so a marker is the event that ends last.
         match self.enqueue_marker() {
             Ok(marker) => events.push(marker),
             Err(_) => events.iter().for_each(|event| self.context.synchronise(event.raw())),
@@ -188,17 +190,17 @@ impl OpenClQueue {
         if buffers.iter().all(|buffer| Arc::ptr_eq(buffer.context(), &self.context)) {
             return Ok(());
         }
-        Err(Error::unsupported("devices that share no context do not copy between each other"))
+        Err(Error::unsupported("copies between devices need a shared context"))
     }
 
     fn enqueue_marker(&self) -> Result<Owned<Event>> {
         let marked = self.context.enqueue("clEnqueueMarkerWithWaitList", |cl, event| {
-            // SAFETY: the queue is alive; an empty list waits for everything before.
+            // SAFETY: the queue is alive; an empty list waits for all earlier commands.
             Some(unsafe { (cl.clEnqueueMarkerWithWaitList?)(self.raw(), 0, std::ptr::null(), event) })
         });
         self.unflushed.fetch_add(1, Ordering::Relaxed);
         marked.map_err(|error| match error.driver() {
-            // A marker takes nothing: this is what is left after a fault.
+            // A marker needs no resources: this is the aftermath of a fault.
             Some((_, code @ OUT_OF_RESOURCES)) if self.context.caps.fails_for_good => {
                 self.context.declare_lost(i32::try_from(code).unwrap_or(0))
             }
@@ -239,16 +241,16 @@ pub(crate) fn command_queue(
         }
         driver.create("clCreateCommandQueueWithProperties", |cl, code| {
             let list = properties.as_ptr();
-            // SAFETY: the device is the context's, and the list ends with 0.
+            // SAFETY: the device belongs to the context, and the list ends with 0.
             Some(unsafe { (cl.clCreateCommandQueueWithProperties?)(handle, device, list, code) })
         })?
     } else {
         driver.create("clCreateCommandQueue", |cl, code| {
-            // SAFETY: the device is the context's.
+            // SAFETY: the device belongs to the context.
             Some(unsafe { (cl.clCreateCommandQueue?)(handle, device, flags, code) })
         })?
     };
-    // SAFETY: it was just made.
+    // SAFETY: it was just created.
     Ok(unsafe { Owned::new(driver, raw) })
 }
 
@@ -271,14 +273,14 @@ impl Queue for OpenClQueue {
                 return launch::launch_with_copies(self, place, kernel, binding, launch);
             }
             if self.context.caps.fails_for_good {
-                let taken =
-                    launch::enqueue_without_event(&self.context, self.raw(), binding.function(), shape);
-                taken.map_err(|error| kernel.with_name(error))?;
+                let submitted =
+                    launch::enqueue_without_event(&self.context, self.raw(), binding.raw(), shape);
+                submitted.map_err(|error| kernel.with_name(error))?;
                 self.progress.note_without_event(place.ticket);
                 self.flush_if_needed(false);
                 return Ok(());
             }
-            let event = launch::enqueue(&self.context, self.raw(), binding.function(), shape);
+            let event = launch::enqueue(&self.context, self.raw(), binding.raw(), shape);
             let event = event.map_err(|error| kernel.with_name(error))?;
             if let Some(first) = first.take() {
                 first.wait_until_running(event.raw());
@@ -291,10 +293,10 @@ impl Queue for OpenClQueue {
     fn write(&self, place: Place, destination: &OpenClBuffer, offset: u64, source: HostBytes) -> Result<()> {
         let (offset, bytes) = destination.range("write", offset, source.len() as u64)?;
         let from = source.as_ptr();
-        let events = match self.inline_copy_pointer(destination, offset) {
+        let events = match self.inline_copy_address(destination, offset) {
             _ if bytes == 0 => Vec::new(),
             Some(to) => {
-                // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
+                // SAFETY: the range was checked, nothing is in flight, and core keeps both sides alive until the ticket ends.
                 unsafe { parallel_copy::copy(to, from, bytes) };
                 Vec::new()
             }
@@ -319,10 +321,10 @@ impl Queue for OpenClQueue {
     ) -> Result<()> {
         let (offset, bytes) = source.range("read", offset, destination.len() as u64)?;
         let to = destination.as_ptr();
-        let events = match self.inline_copy_pointer(source, offset) {
+        let events = match self.inline_copy_address(source, offset) {
             _ if bytes == 0 => Vec::new(),
             Some(from) => {
-                // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
+                // SAFETY: the range was checked, nothing is in flight, and core keeps both sides alive until the ticket ends.
                 unsafe { parallel_copy::copy(to, from, bytes) };
                 Vec::new()
             }
@@ -364,14 +366,10 @@ impl Queue for OpenClQueue {
         self.check_same_context([to, from])?;
         let (Location::Object(to, at), Location::Object(from, of)) = (to.location(at), from.location(of))
         else {
-            return Err(Error::unsupported(
-                "a copy of rows of memory that is no buffer of the driver is not supported",
-            ));
+            return Err(Error::unsupported("pitched copies need `cl_mem` buffers on both sides"));
         };
         if to == from && rows.destination_pitch != rows.source_pitch {
-            return Err(Error::unsupported(
-                "rows within a buffer are not copied between pitches that differ",
-            ));
+            return Err(Error::unsupported("pitched copies within one buffer need equal pitches"));
         }
         self.note_submitted(place, self.enqueuer().copy_rows((to, at), (from, of), rows)?);
         Ok(())
@@ -388,7 +386,7 @@ impl Queue for OpenClQueue {
         let pieces = convert::split_fill(offset, bytes, pattern).ok_or_else(|| {
             let unit = pattern.len();
             Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit}; 1, 2, 4, 8 or 16 that divide it"
+                "fill: {bytes} bytes with a pattern of {unit} bytes; the pattern must have 1, 2, 4, 8 or 16 bytes and divide the size"
             ))
         })?;
         let mut events = Vec::new();
@@ -413,9 +411,7 @@ impl Queue for OpenClQueue {
 
     fn timestamp(&self, place: Place) -> Result<()> {
         if !self.options.timestamps {
-            return Err(Error::unsupported(
-                "a timestamp of a queue opened without `timestamps` is not supported",
-            ));
+            return Err(Error::unsupported("timestamps need a queue that was opened with `timestamps`"));
         }
         let event = self.enqueue_marker()?;
         self.timestamps.lock().add(place.ticket, event.share()?);
@@ -428,7 +424,7 @@ impl Queue for OpenClQueue {
         let event = timestamps.take(ticket)?;
         if self.progress.poll()? < ticket {
             timestamps.add(ticket, event);
-            return Err(Error::invalid(format!("ticket {ticket} has not ended; wait for its event first")));
+            return Err(Error::invalid(format!("ticket {ticket} is not complete; wait for its event first")));
         }
         drop(timestamps);
         timer::end_time_ns(&self.context, &event)
@@ -453,22 +449,22 @@ impl Queue for OpenClQueue {
         // SAFETY: the queue is alive.
         let flushed = self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(self.raw()) }));
         if flushed.is_err() {
-            // Whoever asks next tries again.
+            // The next flush tries again.
             self.unflushed.fetch_add(1, Ordering::Relaxed);
         }
         flushed
     }
 
-    fn poll(&self) -> Result<Reached> {
+    fn poll(&self) -> Result<CompletedPrefix> {
         if self.context.caps.fails_for_good
             && let Some(last) = self.progress.last_unwatched()
         {
-            // Nobody marks it, and memory waits for its end.
+            // Core marks no ticket here, and memory in use waits for this one.
             self.progress.add_marker(last, self.enqueue_marker()?);
             self.flush()?;
         }
         let completed = self.progress.poll()?;
-        Ok(Reached { completed, first_failed: self.progress.first_failed() })
+        Ok(CompletedPrefix { completed, first_failed: self.progress.first_failed() })
     }
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
@@ -477,14 +473,14 @@ impl Queue for OpenClQueue {
 
     fn finish(&self, ticket: u64) -> Result<()> {
         if self.context.quirks.polls || self.context.driver.is_serial() {
-            return Err(Error::unsupported("a wait that blocks in this driver is not supported"));
+            return Err(Error::unsupported("blocking waits are not supported by this driver; poll instead"));
         }
         self.progress.wait_blocking(ticket, self.raw())
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
         if !Arc::ptr_eq(&self.context, &other.context) {
-            return Err(Error::unsupported("the device cannot wait for one that shares no context with it"));
+            return Err(Error::unsupported("waits between devices need a shared context"));
         }
         if std::ptr::eq(self, other) {
             return Ok(());
@@ -492,7 +488,7 @@ impl Queue for OpenClQueue {
         let Some(event) = other.progress.event(ticket)? else { return Ok(()) };
         let raw = event.raw();
         let barrier = self.context.enqueue("clEnqueueBarrierWithWaitList", |cl, barrier| {
-            // SAFETY: queue and event are alive and of one context.
+            // SAFETY: queue and event are alive and in one context.
             Some(unsafe { (cl.clEnqueueBarrierWithWaitList?)(self.raw(), 1, &raw const raw, barrier) })
         })?;
         self.unflushed.fetch_add(1, Ordering::Relaxed);

@@ -10,7 +10,8 @@ use cl3::ext::{
 use runtime_core::backend::Param;
 use runtime_core::{Access, ArgKind, DType, Error, ErrorKind, Result};
 
-use crate::driver::{Driver, Raw, decode_text, decode_u64};
+use crate::driver::info::{decode_text, decode_u64};
+use crate::driver::{Driver, Raw};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Objects of the driver, released when they are dropped.
+//! OpenCL objects, released on drop.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,12 +8,12 @@ use runtime_core::Result;
 
 use super::{DispatchTable, Driver, Raw};
 
-/// A sort of object, and how it is released.
+/// A kind of object, and how it is released.
 pub(crate) trait ObjectKind {
     const RELEASE: &'static str;
 
     /// # Safety
-    /// `object` is of this sort, and its owner uses it no more.
+    /// `object` is of this kind, and its owner no longer uses it.
     unsafe fn release(cl: &DispatchTable, object: Raw) -> Option<cl_int>;
 }
 
@@ -37,33 +37,33 @@ object_kinds! {
     Context "A context." clReleaseContext,
     CommandQueue "A command queue." clReleaseCommandQueue,
     Event "An event." clReleaseEvent,
-    Function "A kernel." clReleaseKernel,
+    Kernel "A kernel." clReleaseKernel,
     Memory "A memory object." clReleaseMemObject,
     Program "A program." clReleaseProgram,
 }
 
-/// One reference to an object of the driver.
+/// One reference to an OpenCL object.
 pub(crate) struct Owned<K: ObjectKind> {
     driver: &'static Driver,
     raw: Raw,
     kind: PhantomData<K>,
 }
 
-// SAFETY: OpenCL's objects may be used by any thread, but for the arguments of a kernel, which their owner guards.
+// SAFETY: OpenCL objects may be used by any thread, except for kernel arguments, which the kernel's owner guards.
 unsafe impl<K: ObjectKind> Send for Owned<K> {}
 // SAFETY: as above.
 unsafe impl<K: ObjectKind> Sync for Owned<K> {}
 
 impl<K: ObjectKind> Owned<K> {
-    /// Takes over an object that the driver has just made.
+    /// Takes ownership of an object that the driver just created.
     ///
     /// # Safety
-    /// `raw` is alive, of this sort, and nobody else releases this reference.
+    /// `raw` is alive and of this kind, and nothing else releases this reference.
     pub(crate) const unsafe fn new(driver: &'static Driver, raw: Raw) -> Self {
         Self { driver, raw, kind: PhantomData }
     }
 
-    /// The object.
+    /// The raw handle.
     #[inline]
     pub(crate) const fn raw(&self) -> Raw {
         self.raw
@@ -71,13 +71,13 @@ impl<K: ObjectKind> Owned<K> {
 }
 
 impl Owned<Event> {
-    /// Another reference to the event.
+    /// Retains the event.
     pub(crate) fn share(&self) -> Result<Self> {
         self.driver.check("clRetainEvent", |cl| {
             // SAFETY: the event is alive, since this is a reference to it.
             Some(unsafe { (cl.clRetainEvent?)(self.raw) })
         })?;
-        // SAFETY: the reference that was just made.
+        // SAFETY: the reference that was just retained.
         Ok(unsafe { Self::new(self.driver, self.raw) })
     }
 }
@@ -85,8 +85,8 @@ impl Owned<Event> {
 impl<K: ObjectKind> Drop for Owned<K> {
     #[inline]
     fn drop(&mut self) {
-        // What cannot be released leaks: there is nobody to tell.
-        // SAFETY: the reference is this one's own, and is given up here.
+        // What cannot be released leaks: a drop cannot return an error.
+        // SAFETY: `self` owns the reference and gives it up here.
         let _ = self.driver.call(K::RELEASE, |cl| unsafe { K::release(cl, self.raw) });
     }
 }
