@@ -1,4 +1,4 @@
-//! The kernel of the backend itself, which does nothing.
+//! The backend's own kernel, which does nothing: for launches that measure overhead.
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
@@ -12,7 +12,7 @@ use crate::module;
 
 const SOURCE: &str = "kernel void empty(void) {}";
 
-/// Programs of [`SOURCE`], by the device that they are built for.
+/// Programs built from [`SOURCE`], by device.
 #[derive(Debug, Default)]
 pub(crate) struct BuiltinKernels(Mutex<Vec<(usize, Owned<Program>)>>);
 
@@ -21,19 +21,19 @@ impl BuiltinKernels {
     pub(crate) fn noop(&self, context: &SharedContext, device: Raw) -> Result<Owned<handle::Kernel>> {
         let mut programs = self.0.lock();
         let known = programs.iter().position(|(known, _)| *known == device.addr());
-        let at = match known {
-            Some(at) => at,
+        let index = match known {
+            Some(index) => index,
             None => {
                 programs.push((device.addr(), build(context, device)?));
                 programs.len() - 1
             }
         };
-        let program = &programs[at].1;
+        let program = &programs[index].1;
         let raw = context.driver.create("clCreateKernel", |cl, code| {
-            // SAFETY: the program is built, and the name terminated.
+            // SAFETY: the program is built, and the name is NUL-terminated.
             Some(unsafe { (cl.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
         })?;
-        // SAFETY: it was just made.
+        // SAFETY: it was just created.
         Ok(unsafe { Owned::new(context.driver, raw) })
     }
 }

@@ -1,9 +1,9 @@
-//! One compilation at a time, on a driver that compiles a kernel again when it is launched first.
+//! Serialises compilation on drivers that compile a kernel again at its first launch.
 //!
-//! Intel's driver for processors does (intel-opencl-rt 2026.2): it hangs or crashes in its compiler if one thread builds while
-//! another one launches a kernel for the first time. The second compilation is on a thread of the driver's own, after
-//! `clEnqueueNDRangeKernel` has returned: a lock around the calls does not help. So the first launch of a kernel holds the
-//! lock that builds take, until the kernel runs.
+//! Intel's CPU driver does (intel-opencl-rt 2026.2): it hangs or crashes in its compiler if one thread builds while another
+//! launches a kernel for the first time. The second compilation runs on a thread of the driver after `clEnqueueNDRangeKernel` has
+//! returned, so a lock around the calls does not help. Instead, the first launch of a kernel holds the lock that builds take until
+//! the kernel runs.
 
 #![allow(unsafe_code, reason = "flushes a queue of the driver")]
 
@@ -16,17 +16,17 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::context::SharedContext;
 use crate::driver::Raw;
 
-/// How long a first launch sleeps between two looks.
+/// Sleep between two polls of a first launch.
 const POLL_INTERVAL: Duration = Duration::from_micros(20);
 
-/// Held by whoever compiles: the compiler is the process's.
+/// Held during every compilation. There is one compiler per process.
 static COMPILER_LOCK: Mutex<()> = Mutex::new(());
 
-/// What was launched before, and need not be alone again.
+/// Whether a kernel was launched before, and so is compiled.
 #[derive(Debug, Default)]
 pub(crate) struct LaunchedFlag(AtomicBool);
 
-/// The first launch of a kernel, which is compiled when this is gone.
+/// Holds the compiler lock during the first launch of a kernel. The kernel is compiled when this is dropped.
 #[derive(Debug)]
 pub(crate) struct FirstLaunchGuard<'a> {
     context: &'a SharedContext,
@@ -37,12 +37,12 @@ pub(crate) struct FirstLaunchGuard<'a> {
 }
 
 impl SharedContext {
-    /// Waits for the compiler, where it bears one caller at a time.
+    /// Locks the compiler, if it is not thread-safe.
     pub(crate) fn lock_compiler(&self) -> Option<MutexGuard<'static, ()>> {
         self.caps.compiles_at_launch.then(|| COMPILER_LOCK.lock())
     }
 
-    /// To be held over a launch.
+    /// Locks the compiler for the first launch of a kernel, if that compiles. Held during the launch.
     #[inline]
     pub(crate) fn lock_first_launch<'a>(
         &'a self,
@@ -63,7 +63,7 @@ impl SharedContext {
 }
 
 impl FirstLaunchGuard<'_> {
-    /// Waits until the kernel runs: it is compiled then, and its end need not be waited for.
+    /// Waits until the kernel runs. It is compiled by then, so there is no need to wait for its end.
     pub(crate) fn wait_until_running(mut self, event: Raw) {
         // SAFETY: the queue is alive.
         let _ = self.context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(self.queue) }));

@@ -1,4 +1,4 @@
-//! The context of a device and its sub-devices, which all openings of a `Runtime` share.
+//! The OpenCL context of a device and its sub-devices, shared by all their open handles.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
@@ -20,7 +20,7 @@ use crate::enumeration::ListedDevice;
 use crate::queue;
 use crate::quirks::Quirks;
 
-/// A context, with what its openings share.
+/// An OpenCL context, and the state that its devices share.
 #[derive(Debug)]
 pub(crate) struct SharedContext {
     pub(crate) driver: &'static Driver,
@@ -31,13 +31,13 @@ pub(crate) struct SharedContext {
     pub(crate) builtins: BuiltinKernels,
     ids: AtomicU64,
     slots: Mutex<Slots>,
-    /// Maps memory.
-    service: OnceLock<Owned<CommandQueue>>,
+    /// The queue for mapping memory, opened on first use.
+    internal_queue: OnceLock<Owned<CommandQueue>>,
     lost: OnceLock<Error>,
     pub(crate) deferred: DeferredRelease,
 }
 
-/// Small numbers for kernels, used again when a kernel is gone.
+/// Small numbers for kernels, reused after a kernel is dropped.
 #[derive(Debug, Default)]
 struct Slots {
     free: Vec<u32>,
@@ -45,10 +45,10 @@ struct Slots {
 }
 
 impl SharedContext {
-    /// Makes the context.
+    /// Creates the context.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// The driver's error.
     pub(crate) fn open(
         driver: &'static Driver,
         listed: ListedDevice,
@@ -63,10 +63,10 @@ impl SharedContext {
         let none = std::ptr::null_mut();
         let raw = driver.create("clCreateContext", |cl, code| {
             let (list, first) = (properties.as_ptr(), devices.as_ptr());
-            // SAFETY: the list of properties ends with 0, and the devices are as many and of that platform.
+            // SAFETY: the list of properties ends with 0, and there are `count` devices, all of that platform.
             Some(unsafe { (cl.clCreateContext?)(list, count, first, None, none, code) })
         })?;
-        // SAFETY: it was just made.
+        // SAFETY: it was just created.
         let handle = unsafe { Owned::new(driver, raw) };
         Ok(Self {
             driver,
@@ -77,36 +77,36 @@ impl SharedContext {
             builtins: BuiltinKernels::default(),
             ids: AtomicU64::new(1),
             slots: Mutex::default(),
-            service: OnceLock::new(),
+            internal_queue: OnceLock::new(),
             lost: OnceLock::new(),
             deferred: DeferredRelease::default(),
         })
     }
 
-    /// Frees shared virtual memory of this context that nothing uses any more.
+    /// Frees shared virtual memory of this context that is no longer in use.
     pub(crate) fn free_svm(&self, memory: *mut c_void) {
         let _ = self.driver.call("clSVMFree", |cl| {
-            // SAFETY: allocated in this context, freed once, and used by nobody any more.
+            // SAFETY: allocated in this context, freed once, and no longer in use.
             unsafe { (cl.clSVMFree?)(self.handle.raw(), memory) };
             Some(())
         });
     }
 
-    /// A number that nothing else of this context has.
+    /// A number that is unique in this context.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A queue for what no queue of the program asks for.
+    /// The backend's own queue, for mapping memory.
     pub(crate) fn internal_queue(&self) -> Result<Raw> {
-        if let Some(service) = self.service.get() {
-            return Ok(service.raw());
+        if let Some(queue) = self.internal_queue.get() {
+            return Ok(queue.raw());
         }
         let made = queue::command_queue(self, self.listed.device, &QueueOptions::default())?;
-        Ok(self.service.get_or_init(|| made).raw())
+        Ok(self.internal_queue.get_or_init(|| made).raw())
     }
 
-    /// A small number that no other living kernel has.
+    /// A small number that no other live kernel has.
     pub(crate) fn allocate_slot(&self) -> u32 {
         let mut slots = self.slots.lock();
         slots.free.pop().unwrap_or_else(|| {
@@ -115,12 +115,12 @@ impl SharedContext {
         })
     }
 
-    /// Takes a kernel's number back.
+    /// Returns a kernel's number for reuse.
     pub(crate) fn free_slot(&self, slot: u32) {
         self.slots.lock().free.push(slot);
     }
 
-    /// Submits a command that answers with an event.
+    /// Enqueues a command and returns its event.
     #[inline]
     pub(crate) fn enqueue(
         &self,
@@ -129,13 +129,13 @@ impl SharedContext {
     ) -> Result<Owned<Event>> {
         let mut event = std::ptr::null_mut();
         match self.driver.call(function, |cl| call(cl, &raw mut event))? {
-            // SAFETY: the driver has just made it.
+            // SAFETY: the driver has just created it.
             0 => Ok(unsafe { Owned::new(self.driver, event) }),
             code => Err(self.error(function, code)),
         }
     }
 
-    /// Turns a code into a result; a sticky one loses the device.
+    /// Makes a call that returns an error code; a sticky one loses the device.
     #[inline]
     pub(crate) fn check(
         &self,
@@ -148,32 +148,32 @@ impl SharedContext {
         }
     }
 
-    /// Status of a command: 0 if it has ended, positive before, negative if it failed.
+    /// The execution status of a command: positive while in flight, 0 when complete, negative if it failed.
     #[inline]
     pub(crate) fn status(&self, event: Raw) -> cl_int {
         let mut status: cl_int = 0;
-        let asked = self.driver.call("clGetEventInfo", |cl| {
+        let queried = self.driver.call("clGetEventInfo", |cl| {
             let (size, value) = (size_of::<cl_int>(), (&raw mut status).cast());
             let key = CL_EVENT_COMMAND_EXECUTION_STATUS;
-            // SAFETY: the event is alive, and the status is of that size.
+            // SAFETY: the event is alive, and the status has that size.
             Some(unsafe { (cl.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
         });
-        if matches!(asked, Ok(0)) {
+        if matches!(queried, Ok(0)) {
             return status;
         }
-        // A driver that cannot say what became of its command has lost it; but what the command uses is freed once it counts
-        // as ended, so it must not run any more.
+        // A driver that cannot report the status has lost the command, which then counts as failed. Its memory is freed next, so
+        // wait until it surely no longer runs.
         self.synchronise(event);
-        asked.ok().filter(|code| *code < 0).unwrap_or(-1)
+        queried.ok().filter(|code| *code < 0).unwrap_or(-1)
     }
 
-    /// Makes what ended commands wrote visible: to ask for their status alone does not promise that.
+    /// Makes the writes of completed commands visible, which a status query does not guarantee.
     #[inline]
     pub(crate) fn synchronise(&self, ended: Raw) {
         let _ = self.wait_event(ended);
     }
 
-    /// Waits in the driver until a command has ended; says whether that went well.
+    /// Blocks in the driver until a command has ended. Returns whether that succeeded.
     #[inline]
     pub(crate) fn wait_event(&self, event: Raw) -> bool {
         let waited = self.driver.call("clWaitForEvents", |cl| {
@@ -183,7 +183,7 @@ impl SharedContext {
         matches!(waited, Ok(0))
     }
 
-    /// Waits in the driver until everything on a queue has ended; says whether that went well.
+    /// Blocks in the driver until everything on a queue has ended. Returns whether that succeeded.
     #[inline]
     pub(crate) fn finish_queue(&self, queue: Raw) -> bool {
         // SAFETY: the queue is alive.
@@ -191,24 +191,23 @@ impl SharedContext {
         matches!(waited, Ok(0))
     }
 
-    /// The error behind a code. After a sticky one every error is the first one.
+    /// The error for a code. The first sticky error is kept and returned for every later one.
     #[cold]
     pub(crate) fn error(&self, function: &str, code: cl_int) -> Error {
         let error = self.driver.error(function, code);
         if is_sticky(code) { self.lost.get_or_init(|| error).clone() } else { error }
     }
 
-    /// Loses the device to what a command has done.
+    /// Declares the device lost because of a failed command.
     #[cold]
     pub(crate) fn declare_lost(&self, code: cl_int) -> Error {
-        let message = "a command ended with an error, and the device does not work any more; open it again, or start \
-                       another process";
+        let message = "a command failed and the device is lost; open it again or start another process";
         let error = Error::new(ErrorKind::DeviceLost, message);
         let error = error.with_driver(code_name(code), i64::from(code));
         self.lost.get_or_init(|| error).clone()
     }
 
-    /// Says at once that the device is lost, if it is.
+    /// Fails if the device is lost, without a driver call.
     #[inline]
     pub(crate) fn check_alive(&self) -> Result<()> {
         self.lost.get().map_or(Ok(()), |error| Err(error.clone()))

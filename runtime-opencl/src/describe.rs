@@ -1,4 +1,4 @@
-//! What the driver tells of its devices.
+//! Describes the devices of a library: identity, limits, memory spaces, capabilities.
 
 use cl3::ext::{
     CL_DEVICE_AVAILABLE, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV,
@@ -19,14 +19,14 @@ use crate::memory::Space;
 use crate::module;
 use crate::quirks::Quirks;
 
-/// `DLDeviceType` of memory of OpenCL devices.
+/// `DLDeviceType` of OpenCL memory.
 const DLPACK_OPENCL: i32 = 4;
-/// `CL_LOCAL`: work-group memory that is not a part of the global one.
+/// `CL_LOCAL`: work-group memory that is separate from global memory.
 const LOCAL: u64 = 1;
-/// The oldest OpenCL that has what is called here.
+/// The oldest OpenCL version with all functions that this backend needs.
 const MIN_VERSION: (u32, u32) = (1, 2);
 
-/// All devices, unusable ones included, each followed by its sub-devices.
+/// All devices, including unavailable ones, each followed by its sub-devices.
 pub(crate) fn describe_all(driver: &Driver, devices: &[ListedDevice], quirks: &Quirks) -> Vec<DeviceInfo> {
     let of = |(index, listed): (usize, &ListedDevice)| {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -78,17 +78,17 @@ fn device_u32(driver: &Driver, device: Raw, key: u32) -> u32 {
 /// Why a device cannot be opened.
 fn unavailable_reason(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Option<String> {
     if driver.device_number(device, CL_DEVICE_AVAILABLE) == 0 {
-        return Some("its driver says that it is not available; see the system's log".to_owned());
+        return Some("the driver reports it as unavailable; see the system's log".to_owned());
     }
     if caps.version < MIN_VERSION {
         let (major, minor) = caps.version;
-        return Some(format!("it has OpenCL {major}.{minor}, older than 1.2; update its driver"));
+        return Some(format!("OpenCL {major}.{minor} is older than 1.2; update the driver"));
     }
     let little = driver.device_number(device, CL_DEVICE_ENDIAN_LITTLE) != 0;
-    (!little).then(|| "its byte order is not this machine's; use another device".to_owned())
+    (!little).then(|| "its byte order differs from the host's; use another device".to_owned())
 }
 
-/// Where the driver tells one: CUDA's name on NVIDIA, that of the machine on its processor.
+/// The architecture, if known: CUDA's name on NVIDIA, the host's on a CPU device.
 fn arch(driver: &Driver, listed: &ListedDevice, caps: &DeviceCaps) -> String {
     let number = |key| driver.device_number(listed.device, key);
     if caps.has("cl_nv_device_attribute_query") {
@@ -180,7 +180,7 @@ fn uuid(driver: &Driver, device: Raw, caps: &DeviceCaps) -> [u8; 16] {
     info.flatten().and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 16])
 }
 
-/// As `dddd:bb:dd.f`; empty if the driver does not tell.
+/// As `dddd:bb:dd.f`; empty if the driver does not report it.
 fn pci_address(driver: &Driver, device: Raw, caps: &DeviceCaps) -> String {
     let info =
         caps.has("cl_khr_pci_bus_info").then(|| driver.device_info(device, CL_DEVICE_PCI_BUS_INFO_KHR));

@@ -1,4 +1,4 @@
-//! An opened device.
+//! Opened devices and sub-devices.
 
 use std::sync::Arc;
 
@@ -31,9 +31,10 @@ impl OpenClDevice {
 
     fn space(&self, index: u32) -> Result<Space> {
         let spaces = &self.context.caps.spaces;
-        spaces.get(index as usize).copied().ok_or_else(|| {
-            Error::invalid(format!("space {index} does not exist; valid: 0 to {}", spaces.len() - 1))
-        })
+        spaces
+            .get(index as usize)
+            .copied()
+            .ok_or_else(|| Error::invalid(format!("no space {index}; valid: 0 to {}", spaces.len() - 1)))
     }
 }
 
@@ -50,7 +51,7 @@ impl Device for OpenClDevice {
         }
         let alignment = request.alignment_bytes.max(1);
         if !alignment.is_power_of_two() {
-            return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
+            return Err(Error::invalid(format!("an alignment of {alignment} bytes is not a power of two")));
         }
         OpenClBuffer::allocate(&self.context, self.space(request.space)?, request.bytes, alignment)
     }
@@ -58,10 +59,10 @@ impl Device for OpenClDevice {
     fn import(&self, space: u32, memory: HostBytesMut) -> Result<OpenClBuffer> {
         self.context.check_alive()?;
         if !self.context.caps.is_processor {
-            return Err(Error::unsupported("only a device that is the processor imports host memory"));
+            return Err(Error::unsupported("only CPU devices can import host memory"));
         }
         if !self.space(space)?.host_visible() {
-            return Err(Error::invalid("memory of the program is in no space that the program does not see"));
+            return Err(Error::invalid("host memory can only be imported into a host-visible space"));
         }
         OpenClBuffer::import(&self.context, &memory)
     }

@@ -1,4 +1,4 @@
-//! Moves and fills temporary whatever ends memory has: objects of the driver, and addresses of three sorts.
+//! Copies and fills between all kinds of memory: `cl_mem` objects, SVM, USM and host memory.
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 
@@ -151,7 +151,7 @@ impl Enqueuer<'_> {
         Ok(vec![event])
     }
 
-    /// Submits a copy of rows temporary memory objects.
+    /// Enqueues a pitched copy between `cl_mem` objects.
     pub(crate) fn copy_rows(
         self,
         (to, at): (Raw, usize),

@@ -1,6 +1,6 @@
-//! The devices of a library: every one of every platform that is selected, in a stable order, with its sub-devices.
+//! Enumerates the devices of a library: the matching ones of every platform, in a stable order, with their sub-devices.
 
-#![allow(unsafe_code, reason = "asks the driver")]
+#![allow(unsafe_code, reason = "queries the driver")]
 
 use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION};
 use parking_lot::Mutex;
@@ -19,9 +19,9 @@ const EQUALLY: usize = 0x1086;
 const BY_AFFINITY_DOMAIN: usize = 0x1088;
 /// `CL_DEVICE_AFFINITY_DOMAIN_NUMA`.
 const NUMA: usize = 1;
-/// Most platforms, or devices of one, that are believed.
+/// Maximum number of platforms, or devices of a platform, that is trusted.
 const MAX_HANDLES: u32 = 4096;
-/// Most sub-devices that a device is cut into by itself.
+/// Maximum number of sub-devices in automatic partitions.
 const MAX_SUB_DEVICES: u32 = 16;
 
 /// A device of a platform.
@@ -34,15 +34,15 @@ pub(crate) struct ListedDevice {
     pub(crate) sub_devices: Vec<Raw>,
 }
 
-// SAFETY: platforms and devices may be asked by any thread, and live as long as the process.
+// SAFETY: any thread may query platforms and devices, which live as long as the process.
 unsafe impl Send for ListedDevice {}
 // SAFETY: as above.
 unsafe impl Sync for ListedDevice {}
 
 impl ListedDevice {
-    /// Whether its driver must be called by one thread at a time: Oclgrind takes commands off its queues without a lock, and
-    /// PoCL 5 ends the process (`pocl_release_dlhandle_cache: Assertion`) when threads load modules while others launch. It
-    /// does so more seldom when called by one thread; its own threads race, too.
+    /// Whether calls to its driver must be serialised. Oclgrind dequeues commands without a lock. PoCL 5 aborts
+    /// (`pocl_release_dlhandle_cache: Assertion`) when threads load modules while others launch; serialised calls make that
+    /// rarer, but its own threads race, too.
     pub(crate) fn needs_serial_calls(&self) -> bool {
         needs_serial_calls(&self.identity.platform, &self.platform_version)
     }
@@ -56,26 +56,26 @@ fn needs_serial_calls(platform: &str, version: &str) -> bool {
     }
 }
 
-/// The sub-devices of a device, made once: they live as long as the process.
+/// The sub-devices of a device. They are created once and live as long as the process.
 struct SubDevices {
     device: Raw,
     partition: Partition,
     sub_devices: Vec<Raw>,
 }
 
-// SAFETY: as for entries.
+// SAFETY: as for `ListedDevice`.
 unsafe impl Send for SubDevices {}
 
 static SUB_DEVICES: Mutex<Vec<SubDevices>> = Mutex::new(Vec::new());
 
-/// Held while devices are listed: PoCL 3.1 shows a second thread devices that the first one is still setting up, and ends
-/// the process where that asks for their names.
+/// Held during enumeration: PoCL 3.1 returns devices to a second thread while the first one is still initialising them, and
+/// crashes when their names are queried.
 static ENUMERATION_LOCK: Mutex<()> = Mutex::new(());
 
-/// Lists the selected devices of a library.
+/// Lists the devices of a library that match the filter.
 ///
 /// # Errors
-/// `Unavailable`, with what the loader was told of drivers; whatever the driver says.
+/// `Unavailable`, with the drivers that are registered; the driver's error.
 pub(crate) fn list_devices(
     driver: &Driver,
     filter: &DeviceFilter,
@@ -87,7 +87,7 @@ pub(crate) fn list_devices(
         let text =
             |key| driver.platform_info(platform, key).map_or_else(String::new, |text| decode_text(&text));
         let (name, version) = (text(CL_PLATFORM_NAME), text(CL_PLATFORM_VERSION));
-        // A platform without devices, or one that fails, takes nothing from the others.
+        // A platform that fails or has no devices does not affect the others.
         for device in device_ids(driver, platform).unwrap_or_default() {
             let identity = identify(driver, device, &name);
             if filter.matches(&identity) {
@@ -103,7 +103,7 @@ pub(crate) fn list_devices(
         }
     }
     if devices.is_empty() {
-        let message = format!("no OpenCL driver has a device that is selected here; {}", icd::explain());
+        let message = format!("no OpenCL driver has a matching device; {}", icd::explain());
         return Err(Error::new(ErrorKind::Unavailable, message));
     }
     devices.sort_by(|a, b| a.identity.rank().cmp(&b.identity.rank()));
@@ -125,12 +125,12 @@ fn identify(driver: &Driver, device: Raw, platform: &str) -> DeviceIdentity {
 
 fn platform_ids(driver: &Driver) -> Result<Vec<Raw>> {
     let none = || {
-        let message = format!("the OpenCL loader finds no driver; {}", icd::explain());
+        let message = format!("the OpenCL loader found no driver; {}", icd::explain());
         Error::new(ErrorKind::Unavailable, message)
     };
     let mut count = 0;
     let counted = driver.check("clGetPlatformIDs", |cl| {
-        // SAFETY: only the count is asked for.
+        // SAFETY: only the count is queried.
         Some(unsafe { (cl.clGetPlatformIDs?)(0, std::ptr::null_mut(), &raw mut count) })
     });
     match counted {
@@ -142,7 +142,7 @@ fn platform_ids(driver: &Driver) -> Result<Vec<Raw>> {
     }
     read_handles(count, |count, platforms| {
         driver.check("clGetPlatformIDs", |cl| {
-            // SAFETY: there is room for as many.
+            // SAFETY: there is room for `count` handles.
             Some(unsafe { (cl.clGetPlatformIDs?)(count, platforms, std::ptr::null_mut()) })
         })
     })
@@ -151,18 +151,18 @@ fn platform_ids(driver: &Driver) -> Result<Vec<Raw>> {
 fn device_ids(driver: &Driver, platform: Raw) -> Result<Vec<Raw>> {
     let mut count = 0;
     driver.check("clGetDeviceIDs", |cl| {
-        // SAFETY: only the count is asked for.
+        // SAFETY: only the count is queried.
         Some(unsafe { (cl.clGetDeviceIDs?)(platform, ALL_TYPES, 0, std::ptr::null_mut(), &raw mut count) })
     })?;
     read_handles(count, |count, devices| {
         driver.check("clGetDeviceIDs", |cl| {
-            // SAFETY: there is room for as many.
+            // SAFETY: there is room for `count` handles.
             Some(unsafe { (cl.clGetDeviceIDs?)(platform, ALL_TYPES, count, devices, std::ptr::null_mut()) })
         })
     })
 }
 
-/// What a driver writes of `count` handles, which it said there are: it may write fewer.
+/// Reads the `count` handles that a driver announced. It may write fewer.
 fn read_handles(count: u32, write: impl FnOnce(u32, *mut Raw) -> Result<()>) -> Result<Vec<Raw>> {
     let count = count.min(MAX_HANDLES);
     let mut handles = vec![std::ptr::null_mut(); count as usize];
@@ -187,26 +187,27 @@ fn sub_devices(driver: &Driver, device: Raw, partition: Partition) -> Vec<Raw> {
     sub_devices
 }
 
-/// The ways to cut a device that it has, preferred first.
+/// The property lists by which a device can be partitioned, preferred first.
 fn partition_schemes(driver: &Driver, device: Raw, partition: Partition) -> Vec<Vec<isize>> {
     use cl3::device::{
         CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_PARTITION_AFFINITY_DOMAIN, CL_DEVICE_PARTITION_PROPERTIES,
     };
-    let ways = decode_usizes(&driver.device_info(device, CL_DEVICE_PARTITION_PROPERTIES).unwrap_or_default());
+    let supported =
+        decode_usizes(&driver.device_info(device, CL_DEVICE_PARTITION_PROPERTIES).unwrap_or_default());
     let units = u32::try_from(driver.device_number(device, CL_DEVICE_MAX_COMPUTE_UNITS)).unwrap_or(0);
     let numa = driver.device_number(device, CL_DEVICE_PARTITION_AFFINITY_DOMAIN) & NUMA as u64 != 0;
     let equally = |units: u32| {
         let properties = [EQUALLY, units as usize, 0].map(usize::cast_signed).to_vec();
-        ways.contains(&EQUALLY).then_some(properties)
+        supported.contains(&EQUALLY).then_some(properties)
     };
     match partition {
         Partition::Whole => Vec::new(),
         Partition::Equally(units) => equally(units.max(1)).into_iter().collect(),
         Partition::Automatic => {
-            let by_node = [BY_AFFINITY_DOMAIN, NUMA, 0].map(usize::cast_signed).to_vec();
-            let by_node = (numa && ways.contains(&BY_AFFINITY_DOMAIN)).then_some(by_node);
+            let by_numa_node = [BY_AFFINITY_DOMAIN, NUMA, 0].map(usize::cast_signed).to_vec();
+            let by_numa_node = (numa && supported.contains(&BY_AFFINITY_DOMAIN)).then_some(by_numa_node);
             let equally = if units > 1 { equally(units.div_ceil(MAX_SUB_DEVICES)) } else { None };
-            by_node.into_iter().chain(equally).collect()
+            by_numa_node.into_iter().chain(equally).collect()
         }
     }
 }
@@ -214,7 +215,7 @@ fn partition_schemes(driver: &Driver, device: Raw, partition: Partition) -> Vec<
 fn create_sub_devices(driver: &Driver, device: Raw, properties: &[isize]) -> Vec<Raw> {
     let mut count = 0;
     let counted = driver.check("clCreateSubDevices", |cl| {
-        // SAFETY: the list of properties ends with 0; only the count is asked for.
+        // SAFETY: the list of properties ends with 0; only the count is queried.
         Some(unsafe {
             (cl.clCreateSubDevices?)(device, properties.as_ptr(), 0, std::ptr::null_mut(), &raw mut count)
         })
@@ -224,7 +225,7 @@ fn create_sub_devices(driver: &Driver, device: Raw, properties: &[isize]) -> Vec
     }
     let made = read_handles(count, |count, sub_devices| {
         driver.check("clCreateSubDevices", |cl| {
-            // SAFETY: as above, and there is room for as many.
+            // SAFETY: as above, and there is room for `count` handles.
             Some(unsafe {
                 (cl.clCreateSubDevices?)(
                     device,
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drivers_with_races_are_called_by_one_thread() {
+    fn calls_to_drivers_with_races_are_serialised() {
         const POCL: &str = "Portable Computing Language";
         for (platform, version, expected) in [
             (POCL, "OpenCL 3.0 PoCL 5.0+debian  Linux, None+Asserts, RELOC, SPIR, LLVM 16.0.6", true),

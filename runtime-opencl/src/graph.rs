@@ -1,7 +1,7 @@
 //! Native graphs: command buffers (`cl_khr_command_buffer`), recorded in order on a queue of their own.
 //!
-//! A command buffer keeps the arguments that it was recorded with, and fits queues of the same properties: it is recorded once
-//! per sort of queue that replays it, and again when arguments change.
+//! A command buffer has fixed arguments and runs on queues with the properties of the one it was recorded on. So it is recorded
+//! once per combination of queue properties, and again after arguments change.
 
 #![allow(unsafe_code, reason = "records through the driver")]
 
@@ -27,7 +27,7 @@ use crate::launch;
 use crate::memory::{BufferAccess, OpenClBuffer};
 use crate::queue;
 
-/// Commands that are recorded in the same place.
+/// A command of a node.
 #[derive(Debug)]
 enum Command {
     Launch { kernel: OpenClKernel, binding: KernelBinding, shape: [[u32; 3]; 2] },
@@ -35,10 +35,10 @@ enum Command {
     Fill { to: Raw, piece: FillPiece },
 }
 
-// SAFETY: the objects may be used by any thread; kernels are used under the graph's lock, or by its only owner.
+// SAFETY: any thread may use the objects; kernels are used under the graph's lock or through its unique owner.
 unsafe impl Send for Command {}
 
-/// The commands of a node.
+/// The commands of a graph node.
 #[derive(Debug, Default)]
 struct Node(Vec<Command>);
 
@@ -52,7 +52,7 @@ struct Recorded {
     _queue: Owned<CommandQueue>,
 }
 
-// SAFETY: a command buffer may be used by any thread; it is, under the graph's lock.
+// SAFETY: any thread may use a command buffer, here under the graph's lock.
 unsafe impl Send for Recorded {}
 
 /// An executable graph.
@@ -70,7 +70,7 @@ struct State {
     recorded: Vec<Recorded>,
 }
 
-/// The functions of command buffers, where a device has such that can be replayed while they run.
+/// The command buffer functions, if the device can replay a command buffer that is still running.
 pub(crate) fn command_buffers(driver: &Driver, listed: &ListedDevice) -> Option<CommandBuffers> {
     let capabilities = driver.device_number(listed.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
     let repeats = capabilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR != 0;
@@ -83,8 +83,10 @@ impl OpenClGraph {
         device: Raw,
         nodes: &[GraphNode<'_, OpenClBuffer, OpenClKernel>],
     ) -> Result<Self> {
-        let functions =
-            context.caps.command_buffers.ok_or_else(|| Error::unsupported("a graph is not supported"))?;
+        let functions = context
+            .caps
+            .command_buffers
+            .ok_or_else(|| Error::unsupported("graphs are not supported by this device"))?;
         let nodes = nodes.iter().map(|node| Node::new(context, node)).collect::<Result<Vec<_>>>()?;
         let graph = Self {
             context: Arc::clone(context),
@@ -92,7 +94,7 @@ impl OpenClGraph {
             functions,
             state: Mutex::new(State { nodes, recorded: Vec::new() }),
         };
-        // What the driver refuses to record is known now.
+        // Record once now, so that the driver refuses here and not at the first replay.
         let first = graph.record(&graph.state.lock().nodes, QueueOptions::default())?;
         graph.state.lock().recorded.push(first);
         Ok(graph)
@@ -101,16 +103,16 @@ impl OpenClGraph {
     fn record(&self, nodes: &[Node], options: QueueOptions) -> Result<Recorded> {
         let driver = self.context.driver;
         let device = std::ptr::with_exposed_provenance_mut(self.device);
-        let own = queue::command_queue(&self.context, device, &options)?;
+        let queue = queue::command_queue(&self.context, device, &options)?;
         let (list, properties) =
-            ([own.raw()], [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0]);
+            ([queue.raw()], [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0]);
         let buffer = driver.create("clCreateCommandBufferKHR", |_, code| {
             let properties = properties.as_ptr();
             // SAFETY: one queue, and a list of properties that ends with 0.
             Some(unsafe { (self.functions.clCreateCommandBufferKHR)(1, list.as_ptr(), properties, code) })
         })?;
-        // On an error the drop releases it.
-        let recorded = Recorded { options, buffer, functions: self.functions, driver, _queue: own };
+        // On error, the drop releases it.
+        let recorded = Recorded { options, buffer, functions: self.functions, driver, _queue: queue };
         for command in nodes.iter().flat_map(|node| &node.0) {
             recorded.record(command)?;
         }
@@ -121,19 +123,19 @@ impl OpenClGraph {
         Ok(recorded)
     }
 
-    /// Submits everything as one command.
+    /// Enqueues the whole graph as one command.
     pub(crate) fn enqueue(&self, queue: Raw, options: QueueOptions) -> Result<Owned<Event>> {
         let mut state = self.state.lock();
         if !state.recorded.iter().any(|recorded| recorded.options == options) {
-            let more = self.record(&state.nodes, options)?;
-            state.recorded.push(more);
+            let recorded = self.record(&state.nodes, options)?;
+            state.recorded.push(recorded);
         }
-        let fitting = state.recorded.iter().find(|recorded| recorded.options == options);
-        let buffer = fitting.map_or(std::ptr::null_mut(), |recorded| recorded.buffer);
+        let matching = state.recorded.iter().find(|recorded| recorded.options == options);
+        let buffer = matching.map_or(std::ptr::null_mut(), |recorded| recorded.buffer);
         let mut queues = [queue];
         self.context.enqueue("clEnqueueCommandBufferKHR", |_, event| {
             let none = std::ptr::null();
-            // SAFETY: the command buffer is finalized, and was recorded on a queue like this one.
+            // SAFETY: the command buffer is finalized and was recorded on a queue with the same properties.
             Some(unsafe {
                 (self.functions.clEnqueueCommandBufferKHR)(1, queues.as_mut_ptr(), buffer, 0, none, event)
             })
@@ -173,7 +175,7 @@ impl Node {
     }
 }
 
-/// The memory object of a range.
+/// The `cl_mem`, offset and size of a range that can be recorded.
 fn buffer_range(
     context: &Arc<SharedContext>,
     what: &str,
@@ -187,7 +189,7 @@ fn buffer_range(
         {
             Ok((object, offset, bytes))
         }
-        _ => Err(Error::unsupported("a copy or fill of this memory in a command buffer is not supported")),
+        _ => Err(Error::unsupported("command buffers cannot copy or fill this memory")),
     }
 }
 
@@ -199,21 +201,21 @@ fn set_args(
     if binding.set_args(kernel, launch.args())? {
         Ok(())
     } else {
-        Err(Error::unsupported("a graph takes no view that must be copied"))
+        Err(Error::unsupported("graphs cannot use views that must be copied for the kernel"))
     }
 }
 
 impl Recorded {
-    /// Adds a command, which runs after those before it.
+    /// Records a command, which runs after the earlier ones.
     fn record(&self, command: &Command) -> Result<()> {
-        // Commands on an in-order queue need no points to wait for.
+        // Commands on an in-order queue need no sync points.
         let (buffer, queue, none) = (self.buffer, std::ptr::null_mut(), std::ptr::null_mut::<u32>());
         let (properties, handle) = (std::ptr::null(), std::ptr::null_mut());
         match command {
             Command::Launch { binding, shape, .. } => {
                 let (dimensions, global, local) = launch::nd_range(*shape);
                 self.driver.extension("clCommandNDRangeKernelKHR", || {
-                    // SAFETY: the arguments are set, and core keeps what they refer to as long as the graph.
+                    // SAFETY: the arguments are set, and core keeps what they refer to alive as long as the graph.
                     unsafe {
                         (self.functions.clCommandNDRangeKernelKHR)(
                             buffer,
@@ -233,7 +235,7 @@ impl Recorded {
                 })
             }
             Command::Copy { to, from, bytes } => self.driver.extension("clCommandCopyBufferKHR", || {
-                // SAFETY: both ranges were checked, and core keeps the buffers as long as the graph.
+                // SAFETY: both ranges were checked, and core keeps the buffers alive as long as the graph.
                 unsafe {
                     (self.functions.clCommandCopyBufferKHR)(
                         buffer, queue, properties, from.0, to.0, from.1, to.1, *bytes, 0, none, none, handle,
@@ -257,7 +259,7 @@ impl Recorded {
 impl Drop for Recorded {
     fn drop(&mut self) {
         let _ = self.driver.extension("clReleaseCommandBufferKHR", || {
-            // SAFETY: made once, and given up here; the driver keeps it while it runs.
+            // SAFETY: created once and given up here; the driver retains it while it runs.
             unsafe { (self.functions.clReleaseCommandBufferKHR)(self.buffer) }
         });
     }
@@ -271,16 +273,16 @@ impl Graph for OpenClGraph {
         let command = state.nodes.get_mut(node as usize).and_then(|node| node.0.first_mut());
         match command {
             Some(Command::Launch { kernel, binding, .. }) => {
-                // What is refused leaves the node as it was.
+                // If the driver refuses the arguments, the node stays as it was.
                 let mut fresh = KernelBinding::new(kernel)?;
                 set_args(&mut fresh, kernel, launch)?;
                 *binding = fresh;
             }
-            // A launch of no groups, which core does not tell from others.
+            // A launch without groups has no command; core does not distinguish it from other launches.
             None if launch.groups().contains(&0) => {}
-            _ => return Err(Error::invalid(format!("node {node} is no launch"))),
+            _ => return Err(Error::invalid(format!("node {node} is not a launch"))),
         }
-        // What is in flight goes on with what it was recorded with.
+        // Replays in flight keep the arguments that they were recorded with.
         state.recorded.clear();
         Ok(())
     }

@@ -399,7 +399,7 @@ fn unmap(context: &SharedContext, object: &Owned<Memory>, memory: *mut c_void) {
         // SAFETY: mapped once, and no longer in use.
         Some(unsafe { (cl.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
     });
-    // No wait: the driver frees the memory after the command.
+    // Nothing waits for the unmap, and the buffer is released next: start it now.
     // SAFETY: the queue is alive.
     let _ = context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }));
 }

@@ -1,4 +1,4 @@
-//! Loaded code: programs of the driver, built for one device.
+//! Loaded code: OpenCL programs, built for one device.
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
@@ -21,12 +21,12 @@ use crate::driver::info::{decode_text, decode_usizes};
 use crate::driver::{Raw, code_name};
 use crate::kernel::OpenClKernel;
 
-/// Makes the driver tell the parameters of kernels.
+/// Makes the driver keep the parameters of kernels for queries.
 const KERNEL_ARG_INFO: &str = "-cl-kernel-arg-info";
-/// First word of SPIR-V.
-const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
+/// Magic number of SPIR-V.
+const SPIRV_MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
-/// The formats that a device takes, preferred first.
+/// The code formats that a device accepts, preferred first.
 pub(crate) fn formats(caps: &DeviceCaps) -> Vec<String> {
     let known =
         [("opencl-binary", true), ("spirv-kernel", caps.accepts_spirv), ("opencl-c", caps.has_compiler)];
@@ -39,26 +39,22 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::module(
             "build_options",
             "",
-            "Options of the driver's compiler, e.g. -cl-std=CL3.0 or -cl-intel-256-GRF-per-thread; a list.",
+            "Options for the driver's compiler, e.g. -cl-std=CL3.0 or -cl-intel-256-GRF-per-thread; a list.",
         ),
         OptionSpec::module(
             "include",
             "",
-            "Folder of header files of OpenCL C, relative to the source file's; a list.",
+            "Folder with OpenCL C headers, relative to the source file's folder; a list.",
         ),
-        OptionSpec::module(
-            "save_binary",
-            "",
-            "File that what the driver made of the code is written to, as \"opencl-binary\".",
-        ),
+        OptionSpec::module("save_binary", "", "Write the compiled code to this file, as \"opencl-binary\"."),
     ]
 }
 
-/// A built program, and the device that it is built for.
+/// A built program and its device.
 #[derive(Debug)]
 pub(crate) struct BuiltProgram {
     pub(crate) context: Arc<SharedContext>,
-    /// Always there until the drop.
+    /// `None` only during drop.
     program: Option<Owned<Program>>,
     device: usize,
 }
@@ -94,8 +90,11 @@ impl OpenClModule {
         let known = formats(&context.caps);
         if !known.iter().any(|format| format == source.format) {
             let names: Vec<_> = known.iter().map(String::as_str).collect();
-            let message =
-                format!("format \"{}\" on this device; {}", source.format, suggest(source.format, &names));
+            let message = format!(
+                "this device does not accept format \"{}\"; {}",
+                source.format,
+                suggest(source.format, &names)
+            );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let read;
@@ -107,7 +106,7 @@ impl OpenClModule {
             }
         };
         if code.is_empty() {
-            // A driver takes a length of 0 for a text that ends with a zero byte.
+            // To a driver, a length of 0 means a NUL-terminated text.
             let message = "the code is empty; check the path";
             return Err(Error::new(ErrorKind::CompileFailed, message));
         }
@@ -117,10 +116,10 @@ impl OpenClModule {
             _ => create_with_source(context, code)?,
         };
         let options = build_options(context, source);
-        // With it NVIDIA's compiler makes wrong code of a kernel without parameters.
-        let told = source.format == "opencl-c"
+        // With the option, NVIDIA's compiler miscompiles kernels without parameters.
+        let has_arg_info = source.format == "opencl-c"
             && build(context, &program, device, &format!("{KERNEL_ARG_INFO} {options}")).is_ok();
-        if !told {
+        if !has_arg_info {
             build(context, &program, device, &options)?;
         }
         let module = Self {
@@ -141,23 +140,23 @@ impl OpenClModule {
         Ok(module)
     }
 
-    /// What the driver made of the code, for format `opencl-binary`.
+    /// The compiled code, in format `opencl-binary`.
     ///
     /// # Errors
-    /// `Unsupported` if the driver does not give it.
+    /// `Unsupported` if the driver does not provide it.
     pub fn binary(&self) -> Result<Vec<u8>> {
         let (driver, program) = (self.program.context.driver, self.program.raw());
         let devices = program_info(&self.program.context, program, CL_PROGRAM_DEVICES);
         let sizes = program_info(&self.program.context, program, CL_PROGRAM_BINARY_SIZES);
         let mut binaries: Vec<Vec<u8>> =
             decode_usizes(&sizes).into_iter().map(|size| vec![0; size]).collect();
-        let places: Vec<*mut u8> = binaries
+        let pointers: Vec<*mut u8> = binaries
             .iter_mut()
             .map(|bytes| if bytes.is_empty() { std::ptr::null_mut() } else { bytes.as_mut_ptr() })
             .collect();
         driver.check("clGetProgramInfo", |cl| {
-            let (size, value) = (size_of_val(places.as_slice()), places.as_ptr().cast_mut().cast());
-            // SAFETY: a place for each device's binary, of the size that the driver has told.
+            let (size, value) = (size_of_val(pointers.as_slice()), pointers.as_ptr().cast_mut().cast());
+            // SAFETY: one buffer per device, of the size that the driver reported.
             Some(unsafe {
                 (cl.clGetProgramInfo?)(program, CL_PROGRAM_BINARIES, size, value, std::ptr::null_mut())
             })
@@ -168,7 +167,7 @@ impl OpenClModule {
             .find(|(device, _)| *device == self.program.device);
         own.map(|(_, binary)| binary)
             .filter(|binary| !binary.is_empty())
-            .ok_or_else(|| Error::unsupported("the driver gives no binary of this code"))
+            .ok_or_else(|| Error::unsupported("the driver provides no binary of this code"))
     }
 }
 
@@ -187,10 +186,10 @@ impl Module for OpenClModule {
     }
 }
 
-/// What the driver tells of a program; empty if it does not.
+/// A property of a program; empty if the query fails.
 fn program_info(context: &SharedContext, program: Raw, key: u32) -> Vec<u8> {
     let info = context.driver.query_info(|cl, size, value, needed| {
-        // SAFETY: the program is alive, and there is room as told.
+        // SAFETY: the program is alive, and `value` has room for `size` bytes.
         Some(unsafe { (cl.clGetProgramInfo?)(program, key, size, value, needed) })
     });
     info.unwrap_or_default()
@@ -212,7 +211,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>> {
 
 pub(crate) fn create_with_source(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {
     if std::str::from_utf8(code).is_err() {
-        let message = "the code is not UTF-8; is it really OpenCL C?";
+        let message = "the code is not UTF-8; is it OpenCL C?";
         return Err(Error::new(ErrorKind::CompileFailed, message));
     }
     let (mut text, length) = (code.as_ptr().cast(), code.len());
@@ -221,31 +220,31 @@ pub(crate) fn create_with_source(context: &SharedContext, code: &[u8]) -> Result
         // SAFETY: one text of that length, which the driver copies.
         Some(unsafe { (cl.clCreateProgramWithSource?)(context, 1, &raw mut text, &raw const length, code) })
     })?;
-    // SAFETY: it was just made.
+    // SAFETY: it was just created.
     Ok(unsafe { Owned::new(context.driver, raw) })
 }
 
 fn create_with_il(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {
-    if !code.starts_with(&SPIRV) || !code.len().is_multiple_of(4) {
-        let message = "the code is not SPIR-V of this machine's byte order; pass the bytes of a .spv file";
+    if !code.starts_with(&SPIRV_MAGIC) || !code.len().is_multiple_of(4) {
+        let message = "the code is not SPIR-V in this machine's byte order; pass the bytes of a .spv file";
         return Err(Error::new(ErrorKind::CompileFailed, message));
     }
     let (driver, handle, il) = (context.driver, context.handle.raw(), code.as_ptr().cast::<c_void>());
     let raw = if context.caps.version >= (2, 1) {
         driver.create("clCreateProgramWithIL", |cl, status| {
-            // SAFETY: so many bytes, which the driver copies.
+            // SAFETY: `il` has that many bytes, which the driver copies.
             Some(unsafe { (cl.clCreateProgramWithIL?)(handle, il, code.len(), status) })
         })?
     } else {
         let create = driver
             .create_program_with_il(context.listed.platform)
-            .ok_or_else(|| Error::unsupported("this driver takes no SPIR-V"))?;
+            .ok_or_else(|| Error::unsupported("this driver does not accept SPIR-V"))?;
         driver.create("clCreateProgramWithILKHR", |_, status| {
             // SAFETY: as above.
             Some(unsafe { create(handle, il, code.len(), status) })
         })?
     };
-    // SAFETY: it was just made.
+    // SAFETY: it was just created.
     Ok(unsafe { Owned::new(driver, raw) })
 }
 
@@ -268,11 +267,11 @@ fn create_with_binary(context: &SharedContext, device: Raw, code: &[u8]) -> Resu
         })
     });
     let raw = made.map_err(|error| match error.driver() {
-        // The driver's answer to bytes that it makes nothing of.
+        // Some drivers return INVALID_VALUE for bytes that are not a binary: report INVALID_BINARY.
         Some((_, -30)) => context.driver.error("clCreateProgramWithBinary", -42),
         _ => error,
     })?;
-    // SAFETY: it was just made.
+    // SAFETY: it was just created.
     let program = unsafe { Owned::new(context.driver, raw) };
     if status != 0 {
         return Err(context.driver.error("clCreateProgramWithBinary", status));
@@ -280,7 +279,7 @@ fn create_with_binary(context: &SharedContext, device: Raw, code: &[u8]) -> Resu
     Ok(program)
 }
 
-/// What the driver's compiler is told.
+/// The compiler options of a load.
 fn build_options(context: &SharedContext, source: &Source<'_>) -> String {
     let mut words = vec![context.quirks.build_options.clone()];
     if source.format == "opencl-c" {
@@ -305,12 +304,12 @@ pub(crate) fn build(
     device: Raw,
     options: &str,
 ) -> Result<()> {
-    let terminated = CString::new(options)
-        .map_err(|_| Error::invalid("build_options has a zero byte in it; remove it"))?;
+    let terminated =
+        CString::new(options).map_err(|_| Error::invalid("build_options contains a NUL byte; remove it"))?;
     let none = std::ptr::null_mut();
     let guard = context.lock_compiler();
     let code = context.driver.call("clBuildProgram", |cl| {
-        // SAFETY: program and device are of one context, the options are terminated, and nobody is called back.
+        // SAFETY: program and device are in one context, the options are NUL-terminated, and there is no callback.
         Some(unsafe {
             (cl.clBuildProgram?)(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
         })
@@ -320,7 +319,7 @@ pub(crate) fn build(
         return Ok(());
     }
     let log = context.driver.query_info(|cl, size, value, needed| {
-        // SAFETY: the program is alive, and there is room as told.
+        // SAFETY: the program is alive, and `value` has room for `size` bytes.
         Some(unsafe {
             (cl.clGetProgramBuildInfo?)(program.raw(), device, CL_PROGRAM_BUILD_LOG, size, value, needed)
         })

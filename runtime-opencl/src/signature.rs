@@ -1,6 +1,6 @@
-//! What a kernel takes, as far as the driver tells.
+//! The signature of a kernel: its parameters, as far as the driver reports them.
 
-#![allow(unsafe_code, reason = "asks the driver")]
+#![allow(unsafe_code, reason = "queries the driver")]
 
 use cl3::ext::{
     CL_KERNEL_ARG_ACCESS_NONE, CL_KERNEL_ARG_ACCESS_QUALIFIER, CL_KERNEL_ARG_ADDRESS_CONSTANT,
@@ -21,23 +21,23 @@ pub(crate) struct Parameter {
     pub(crate) kind: ParamKind,
 }
 
-/// What a parameter takes.
+/// What can be passed for a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParamKind {
-    /// A pointer to memory of the device; the type of its elements is told where those are floating-point numbers: others
-    /// are often looked at by another type.
+    /// A pointer to global or constant memory. The element type is given for floating-point numbers only: kernels often access
+    /// other memory through another type.
     Tensor { constant: bool, dtype: Option<DType> },
     /// A pointer to work-group memory.
     Local,
     /// A scalar of this type.
     Scalar(DType),
-    /// A value of a type that is unknown here: a structure, a vector, a name of the program.
+    /// A value of another type: a structure, a vector, a `typedef`.
     Value,
-    /// An image, a sampler, a pipe, a queue.
+    /// An image, sampler, pipe or queue, which no launch can pass.
     Unpassable,
 }
 
-/// Types of scalars, by their names in OpenCL C.
+/// Scalar types by their OpenCL C names.
 const SCALAR_TYPES: [(&str, DType); 15] = [
     ("char", DType::I8),
     ("uchar", DType::U8),
@@ -57,7 +57,7 @@ const SCALAR_TYPES: [(&str, DType); 15] = [
 ];
 
 impl Parameter {
-    /// The parameters of a kernel; `None` where the driver does not arg_info.
+    /// The parameters of a kernel; `None` if the driver does not report them.
     pub(crate) fn query_all(driver: &Driver, kernel: Raw, count: u32) -> Option<Vec<Self>> {
         (0..count).map(|index| Self::query(driver, kernel, index)).collect()
     }
@@ -65,7 +65,7 @@ impl Parameter {
     fn query(driver: &Driver, kernel: Raw, index: u32) -> Option<Self> {
         let arg_info = |key| {
             driver.query_info(|cl, size, value, needed| {
-                // SAFETY: the kernel is alive, and there is room as told.
+                // SAFETY: the kernel is alive, and `value` has room for `size` bytes.
                 Some(unsafe { (cl.clGetKernelArgInfo?)(kernel, index, key, size, value, needed) })
             })
         };
@@ -79,7 +79,7 @@ impl Parameter {
         Some(Self { name, type_name, kind })
     }
 
-    /// The parameter as core has it; `None` if it is not known what it takes. What is not constant counts as written.
+    /// The parameter in core's form; `None` if its kind is unknown. A pointer without `const` counts as written.
     pub(crate) fn to_param(&self) -> Option<Param> {
         let (kind, dtype) = match self.kind {
             ParamKind::Tensor { dtype, .. } => (ArgKind::Tensor, dtype),
@@ -92,7 +92,7 @@ impl Parameter {
         Some(Param { kind, access, strided: false, dtype })
     }
 
-    /// Refuses what no argument of a launch can be.
+    /// Refuses a parameter for which no launch can pass an argument.
     ///
     /// # Errors
     /// `Unsupported`.
@@ -101,21 +101,21 @@ impl Parameter {
             return Ok(());
         }
         let message = format!(
-            "parameter {index} of kernel `{kernel}` is `{}`; images, samplers, pipes and queues cannot be passed: use a \
-             pointer to global memory",
+            "parameter {index} of kernel `{kernel}` is `{}`; images, samplers, pipes and queues cannot be kernel \
+             arguments: use a pointer to global memory",
             self.declaration()
         );
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 
-    /// Type and name, as in the code.
+    /// Type and name, as in the source.
     pub(crate) fn declaration(&self) -> String {
         format!("{} {}", self.type_name, self.name).trim().to_owned()
     }
 }
 
 fn classify(address: u32, access: u32, constant: bool, type_name: &str) -> ParamKind {
-    // The driver may leave the qualifiers in the type.
+    // Some drivers leave qualifiers in the type name.
     let plain = type_name.trim_start_matches("const ").trim();
     let handles =
         ["image", "sampler_t", "queue_t", "pipe", "event_t", "ndrange_t", "reserve_id_t", "clk_event_t"];
@@ -134,7 +134,7 @@ fn scalar(name: &str) -> Option<DType> {
     SCALAR_TYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
 }
 
-/// The type of the elements behind a pointer to floating-point numbers.
+/// The element type of a pointer to floating-point numbers.
 fn float_element(pointer: &str) -> Option<DType> {
     let element = scalar(pointer.strip_suffix('*')?.trim())?;
     [DType::F16, DType::F32, DType::F64].contains(&element).then_some(element)
@@ -149,7 +149,7 @@ mod tests {
     const NONE: u32 = CL_KERNEL_ARG_ACCESS_NONE;
 
     #[test]
-    fn qualifiers_say_what_a_parameter_takes() {
+    fn parameters_are_classified_by_qualifiers_and_type() {
         let of = |address, constant, name| classify(address, NONE, constant, name);
         let tensor = |constant, dtype| ParamKind::Tensor { constant, dtype };
         assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, false, "float*"), tensor(false, Some(DType::F32)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_refused_by_its_name() {
+    fn an_image_parameter_is_refused_by_name() {
         let parameter =
             Parameter { name: "in".into(), type_name: "image2d_t".into(), kind: ParamKind::Unpassable };
         let error = parameter.check_passable(2, "blur").unwrap_err();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_constant_counts_as_written() {
+    fn pointers_without_const_count_as_written() {
         let tensor = |constant| Parameter {
             name: "a".into(),
             type_name: "float*".into(),

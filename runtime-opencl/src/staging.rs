@@ -1,5 +1,6 @@
-//! Large transfers of pageable memory: threads copy it through mapped buffers, which the device reaches at full speed, while the
-//! device copies. Only on an idle queue, and until the last byte is copied here: the driver's own direction blocks as long.
+//! Large transfers of pageable memory, staged through mapped buffers, which the device accesses at full speed: threads fill or
+//! empty some slots while the device copies others. Only on an idle queue. The call blocks until the last byte is copied here; the
+//! driver's own transfer blocks as long.
 
 #![allow(unsafe_code, reason = "copies to and from memory that core keeps until the ticket ends")]
 
@@ -15,21 +16,21 @@ use crate::driver::handle::{Event, Owned};
 use crate::enqueuer::{Enqueuer, Events, Location};
 use crate::memory::{OpenClBuffer, Space};
 
-/// Bytes of a slot.
+/// Size of a slot.
 const SLOT_BYTES: usize = 4 << 20;
-/// Threads, each with two slots in turn.
+/// Number of threads. Each alternates between two slots.
 const THREADS: usize = 4;
-/// Bytes from which on threads are worth it.
+/// Smallest transfer that is worth the threads.
 pub(crate) const STAGED_MIN_BYTES: usize = 4 * SLOT_BYTES;
 
-/// Which direction bytes go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     ToDevice,
     ToHost,
 }
 
-/// A copy between memory of the program and an object, on a queue of the driver.
+/// A copy between host memory and a `cl_mem`, on a command queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StagedCopy {
     pub(crate) queue: Raw,
@@ -39,18 +40,19 @@ pub(crate) struct StagedCopy {
     pub(crate) bytes: usize,
 }
 
-// SAFETY: any thread may use the driver's objects; the threads touch disjoint pieces of the program's memory, which core keeps,
-// and end before the call does.
+// SAFETY: any thread may use OpenCL objects. The threads access disjoint pieces of the host memory, which core keeps alive, and
+// are joined before the call returns.
 unsafe impl Send for StagedCopy {}
 // SAFETY: as above.
 unsafe impl Sync for StagedCopy {}
 
-/// The slots of a queue, made when they are first used.
+/// The slots of a queue, allocated on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Staging(Mutex<Vec<[OpenClBuffer; 2]>>);
 
 impl Staging {
-    /// Carries a copy out on an idle queue; answers the commands that may still run, in no order, and what went wrong.
+    /// Makes a copy on an idle queue. Returns the events of its commands, in no order, some of which may still run, and the first
+    /// error.
     pub(crate) fn run(&self, context: &Arc<SharedContext>, copy: StagedCopy) -> (Events, Result<()>) {
         let mut pairs = self.0.lock();
         while pairs.len() < THREADS {
@@ -70,10 +72,10 @@ impl Staging {
                 })
                 .collect();
             for (worker, thread) in spawned {
-                let panicked = || Err(Error::new(ErrorKind::Internal, "a thread of a copy panicked"));
+                let panicked = || Err(Error::new(ErrorKind::Internal, "a transfer thread panicked"));
                 let (more, result) = match thread {
                     Ok(thread) => thread.join().unwrap_or_else(|_| (Events::new(), panicked())),
-                    // The system has no thread left: this one does the work.
+                    // No thread could be spawned: this one does the work.
                     Err(_) => worker.run(copy),
                 };
                 events.extend(more);
@@ -84,7 +86,7 @@ impl Staging {
     }
 }
 
-/// A thread of a copy: every piece of its number modulo [`THREADS`], through two slots in turn.
+/// One thread of a copy. It handles every [`THREADS`]th piece, alternating between two slots.
 #[derive(Clone, Copy)]
 struct Worker<'a> {
     context: &'a Arc<SharedContext>,
@@ -102,14 +104,14 @@ impl Worker<'_> {
         (events, outcome)
     }
 
-    /// Offsets and lengths of the pieces of this thread.
+    /// Offsets and lengths of this thread's pieces.
     fn pieces(&self, bytes: usize) -> impl Iterator<Item = (usize, usize)> {
         let first = self.thread * SLOT_BYTES;
         let step = THREADS * SLOT_BYTES;
         (first..bytes).step_by(step).map(move |offset| (offset, SLOT_BYTES.min(bytes - offset)))
     }
 
-    /// Begins the device's part of a piece; what has spawned is among the events whatever the answer.
+    /// Enqueues the device's copy of a piece. Commands that were enqueued are in `events` even if this fails.
     fn flush_if_needed(
         &self,
         copy: StagedCopy,
@@ -130,21 +132,21 @@ impl Worker<'_> {
         self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }))
     }
 
-    /// Copies piece after piece into a slot that the device has read.
+    /// Copies pieces into slots that the device has finished reading, and enqueues their copies to the device.
     fn upload(&self, copy: StagedCopy, events: &mut Events) -> Result<()> {
         for (number, piece) in self.pieces(copy.bytes).enumerate() {
             if let Some(before) = number.checked_sub(2) {
                 self.wait(&events[before])?;
             }
             let (from, to) = (copy.host.wrapping_add(piece.0), self.slots[number % 2].start());
-            // SAFETY: the piece lies within the program's memory, the slot is as large, and the device has let go of it.
+            // SAFETY: the piece lies within the host memory, fits the slot, and the device no longer reads the slot.
             unsafe { std::ptr::copy_nonoverlapping(from, to, piece.1) };
             self.flush_if_needed(copy, number, piece, events)?;
         }
         Ok(())
     }
 
-    /// Copies piece after piece from a slot that the device has written; the next two are on their direction meanwhile.
+    /// Copies pieces out of slots that the device has written, with the next two copies in flight.
     fn download(&self, copy: StagedCopy, events: &mut Events) -> Result<()> {
         let pieces: Vec<_> = self.pieces(copy.bytes).collect();
         for (number, piece) in pieces.iter().enumerate().take(2) {
@@ -153,7 +155,7 @@ impl Worker<'_> {
         for (number, (offset, bytes)) in pieces.iter().enumerate() {
             self.wait(&events[number])?;
             let (from, to) = (self.slots[number % 2].start(), copy.host.wrapping_add(*offset));
-            // SAFETY: the piece lies within the program's memory, and the device has written the slot.
+            // SAFETY: the piece lies within the host memory, and the device has finished writing the slot.
             unsafe { std::ptr::copy_nonoverlapping(from, to, *bytes) };
             if let Some(next) = pieces.get(number + 2) {
                 self.flush_if_needed(copy, number + 2, *next, events)?;
@@ -162,13 +164,13 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Waits for a command that nothing is in front of.
+    /// Polls until a command has ended.
     fn wait(&self, event: &Owned<Event>) -> Result<()> {
         loop {
             match self.context.status(event.raw()) {
                 1.. => std::thread::yield_now(),
                 0 => break,
-                code => return Err(self.context.error("a piece of a copy", code)),
+                code => return Err(self.context.error("staged transfer", code)),
             }
         }
         self.context.synchronise(event.raw());

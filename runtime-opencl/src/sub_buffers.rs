@@ -1,7 +1,7 @@
-//! Views as kernel arguments: how a kernel takes memory that does not begin where a buffer does.
+//! Views as kernel arguments: how a kernel accesses memory at an offset into a buffer.
 //!
-//! In order of preference: the buffer itself, a sub-buffer where the offset is aligned as the device wants, a pointer where
-//! the memory has one. What is left is copied to a buffer of its own in front of the launch, and back behind it.
+//! In order of preference: as the buffer itself (offset 0), through a pointer where the memory has one, as a sub-buffer where the
+//! device's alignment allows it. Other views are copied to a buffer of their own before the launch, and back after it.
 
 #![allow(unsafe_code, reason = "makes sub-buffers through the driver")]
 
@@ -15,10 +15,10 @@ use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
 use crate::memory::{BufferAccess, OpenClBuffer};
 
-/// Sub-buffers of a buffer that are cached for the next launch.
+/// Maximum number of sub-buffers that a buffer caches for later launches.
 const MAX_CACHED: usize = 64;
 
-/// A sub-buffer.
+/// A range of a buffer as a `cl_mem` of its own.
 #[derive(Debug)]
 pub(crate) struct SubBuffer {
     origin: usize,
@@ -27,27 +27,27 @@ pub(crate) struct SubBuffer {
     object: Owned<Memory>,
 }
 
-/// What a kernel's argument is set to, and a number that tells it from every other.
+/// How a kernel accesses a view, with the unique number of the buffer or sub-buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewAccess {
-    /// A memory object.
+    /// As a `cl_mem`.
     Object(Raw, u64),
-    /// A pointer to shared virtual memory.
+    /// As a pointer to shared virtual memory.
     Svm(*mut u8, u64),
-    /// A pointer to unified shared memory.
+    /// As a pointer to unified shared memory.
     Usm(*mut u8, u64),
-    /// None of these: it must be copied.
+    /// Not at all: it must be copied.
     NeedsCopy,
 }
 
-// SAFETY: it is only compared, or passed to the driver, which any thread may call.
+// SAFETY: the pointers are only compared or passed to the driver, which any thread may call.
 unsafe impl Send for ViewAccess {}
 
 impl ViewAccess {
-    /// How a kernel takes a tensor. A sub-buffer is added to `parts`: an argument that is set to it does not keep it.
+    /// How a kernel accesses a tensor. A sub-buffer is added to `sub_buffers`, since setting an argument does not retain it.
     ///
     /// # Errors
-    /// `InvalidArgument` for a range outside of the buffer; whatever the driver says of a sub-buffer.
+    /// `InvalidArgument` for a range outside the buffer; the driver's error for a sub-buffer.
     #[inline]
     pub(crate) fn of(
         tensor: &TensorArg<'_, OpenClBuffer>,
@@ -56,7 +56,7 @@ impl ViewAccess {
         let buffer = tensor.buffer();
         let (offset, bytes) = buffer.range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
         Ok(match buffer.access() {
-            // A kernel touches nothing of a tensor of 0 bytes.
+            // A kernel accesses nothing of a tensor of 0 bytes.
             BufferAccess::Object(raw) if offset == 0 || bytes == 0 => Self::Object(raw, buffer.id()),
             BufferAccess::Object(raw) => Self::sub_buffer(buffer, raw, (offset, bytes), sub_buffers)?,
             BufferAccess::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id()),
@@ -83,7 +83,7 @@ impl ViewAccess {
             None => {
                 let sub_buffer = Arc::new(SubBuffer::new(buffer, raw, offset, bytes)?);
                 if cached.len() == MAX_CACHED {
-                    // Who is about to use it has it, and work that uses it keeps it.
+                    // Bindings and submitted commands that still use it hold references of their own.
                     cached.remove(0);
                 }
                 cached.push(Arc::clone(&sub_buffer));
@@ -102,19 +102,19 @@ impl SubBuffer {
         let region = cl_buffer_region { origin, size: bytes };
         let made = context.driver.create("clCreateSubBuffer", |cl, code| {
             let region = (&raw const region).cast();
-            // SAFETY: the buffer is alive, the region within it, and of the structure that the type asks for.
+            // SAFETY: the buffer is alive, the region lies within it, and has the structure that the type requires.
             Some(unsafe {
                 (cl.clCreateSubBuffer?)(raw, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, code)
             })
         })?;
-        // SAFETY: it was just made.
+        // SAFETY: it was just created.
         let object = unsafe { Owned::new(context.driver, made) };
         Ok(Self { origin, bytes, id: context.next_id(), object })
     }
 }
 
-/// Checks that tensors which are copied for a launch share no memory with others that it uses, if one of them is written:
-/// each would see its own copy.
+/// Checks that a view that is copied for a launch does not overlap another argument, if either is written: each would see a copy
+/// of its own.
 ///
 /// # Errors
 /// `Unsupported`, with the remedy.
@@ -130,8 +130,8 @@ pub(crate) fn check_no_alias(
         return Ok(());
     }
     let message = format!(
-        "arguments {} and {} share memory, one of them is written, and the kernel gets a copy of the first, whose offset is \
-         {} bytes; pass a copy of the tensor, or one in a space with addresses (`shared`, where there is one)",
+        "arguments {} and {} overlap and one of them is written, but the kernel gets a copy of the first, because of its offset of \
+         {} bytes; pass a copy of the tensor, or allocate it in a space with addresses (`shared`, where available)",
         copied.0,
         other.0,
         a.byte_offset()
