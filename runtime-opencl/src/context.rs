@@ -6,7 +6,10 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cl3::ext::{CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, cl_context_properties, cl_int};
+use cl3::ext::{
+    CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE,
+    CL_QUEUE_PROPERTIES, cl_context_properties, cl_int,
+};
 use parking_lot::Mutex;
 use runtime_core::backend::QueueOptions;
 use runtime_core::{Error, ErrorKind, Result};
@@ -17,8 +20,12 @@ use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
 use crate::driver::{DispatchTable, Driver, Raw, code_name, is_sticky};
 use crate::enumeration::ListedDevice;
-use crate::queue;
 use crate::quirks::Quirks;
+
+/// `CL_QUEUE_PRIORITY_HIGH_KHR`.
+const PRIORITY_HIGH: u64 = 1 << 0;
+/// `CL_QUEUE_PRIORITY_LOW_KHR`.
+const PRIORITY_LOW: u64 = 1 << 2;
 
 /// An OpenCL context, and the state that its devices share.
 #[derive(Debug)]
@@ -102,8 +109,38 @@ impl SharedContext {
         if let Some(queue) = self.internal_queue.get() {
             return Ok(queue.raw());
         }
-        let made = queue::command_queue(self, self.listed.device, &QueueOptions::default())?;
+        let made = self.create_queue(self.listed.device, &QueueOptions::default())?;
         Ok(self.internal_queue.get_or_init(|| made).raw())
+    }
+
+    /// Creates an in-order command queue for a device of the context.
+    pub(crate) fn create_queue(&self, device: Raw, options: &QueueOptions) -> Result<Owned<CommandQueue>> {
+        let (driver, handle) = (self.driver, self.handle.raw());
+        let flags = if options.timestamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
+        let raw = if self.caps.version >= (2, 0) {
+            let priority = match options.priority {
+                0 => None,
+                1.. => Some(PRIORITY_HIGH),
+                _ => Some(PRIORITY_LOW),
+            };
+            let priority = priority.filter(|_| self.caps.has("cl_khr_priority_hints"));
+            let mut properties = [u64::from(CL_QUEUE_PROPERTIES), flags, 0, 0, 0];
+            if let Some(priority) = priority {
+                properties[2..4].copy_from_slice(&[CL_QUEUE_PRIORITY_KHR, priority]);
+            }
+            driver.create("clCreateCommandQueueWithProperties", |cl, code| {
+                let list = properties.as_ptr();
+                // SAFETY: the device belongs to the context, and the list ends with 0.
+                Some(unsafe { (cl.clCreateCommandQueueWithProperties?)(handle, device, list, code) })
+            })?
+        } else {
+            driver.create("clCreateCommandQueue", |cl, code| {
+                // SAFETY: the device belongs to the context.
+                Some(unsafe { (cl.clCreateCommandQueue?)(handle, device, flags, code) })
+            })?
+        };
+        // SAFETY: it was just created.
+        Ok(unsafe { Owned::new(driver, raw) })
     }
 
     /// A small number that no other live kernel has.

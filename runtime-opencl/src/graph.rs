@@ -25,7 +25,6 @@ use crate::kernel::OpenClKernel;
 use crate::kernel_binding::KernelBinding;
 use crate::launch;
 use crate::memory::{BufferAccess, OpenClBuffer};
-use crate::queue;
 
 /// A command of a node.
 #[derive(Debug)]
@@ -103,7 +102,7 @@ impl OpenClGraph {
     fn record(&self, nodes: &[Node], options: QueueOptions) -> Result<Recorded> {
         let driver = self.context.driver;
         let device = std::ptr::with_exposed_provenance_mut(self.device);
-        let queue = queue::command_queue(&self.context, device, &options)?;
+        let queue = self.context.create_queue(device, &options)?;
         let (list, properties) =
             ([queue.raw()], [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0]);
         let buffer = driver.create("clCreateCommandBufferKHR", |_, code| {

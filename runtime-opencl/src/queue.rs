@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use cl3::ext::{CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES};
 use parking_lot::Mutex;
 use runtime_core::abi::{Place, Progress as CompletedPrefix};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
@@ -32,9 +31,6 @@ use crate::timer::{self, Timestamps};
 const FLUSH_INTERVAL: u32 = 32;
 /// `CL_OUT_OF_RESOURCES`.
 const OUT_OF_RESOURCES: i64 = -5;
-/// `CL_QUEUE_PRIORITY_HIGH_KHR` and `CL_QUEUE_PRIORITY_LOW_KHR`.
-const HIGH: u64 = 1 << 0;
-const LOW: u64 = 1 << 2;
 
 /// State that only submissions use. They never overlap.
 #[derive(Debug, Default)]
@@ -67,7 +63,7 @@ impl OpenClQueue {
         Ok(Self {
             context: Arc::clone(context),
             device: device.expose_provenance(),
-            queue: command_queue(context, device, options)?,
+            queue: context.create_queue(device, options)?,
             options: *options,
             submit_state: Mutex::default(),
             progress,
@@ -156,16 +152,46 @@ impl OpenClQueue {
         launch::enqueue(&self.context, self.raw(), kernel, [[1; 3], [1; 3]])
     }
 
+    /// Transfers a range of a buffer to or from `host`, which is only read for [`Direction::ToDevice`].
+    fn transfer(
+        &self,
+        place: Place,
+        direction: Direction,
+        buffer: &OpenClBuffer,
+        (offset, bytes): (usize, usize),
+        host: *mut u8,
+    ) -> Result<()> {
+        let events = match self.inline_copy_address(buffer, offset) {
+            _ if bytes == 0 => Vec::new(),
+            Some(device) => {
+                let (to, from) = direction.order(device, host);
+                // SAFETY: the range was checked, nothing is in flight, and core keeps both sides alive until the ticket ends.
+                unsafe { parallel_copy::copy(to, from, bytes) };
+                Vec::new()
+            }
+            None => {
+                let device = buffer.location(offset);
+                if self.copy_staged(place, direction, host, device, bytes) {
+                    return Ok(());
+                }
+                let (to, from) = direction.order(device, Location::Host(host));
+                self.enqueuer().copy(to, from, bytes)?
+            }
+        };
+        self.note_submitted_all(place, events);
+        Ok(())
+    }
+
     /// Makes a large transfer of pageable memory through staging buffers, where that is faster. Returns whether it did.
     fn copy_staged(
         &self,
         place: Place,
         direction: Direction,
         host: *mut u8,
-        end: Location,
+        device: Location,
         bytes: usize,
     ) -> bool {
-        let Location::Object(object, at) = end else { return false };
+        let Location::Object(object, at) = device else { return false };
         if bytes < STAGED_MIN_BYTES || !self.context.caps.stages_transfers || !self.progress.is_idle() {
             return false;
         }
@@ -221,39 +247,6 @@ fn create_binding<'a>(
     Ok(entry.insert(KernelBinding::new(kernel)?))
 }
 
-pub(crate) fn command_queue(
-    context: &SharedContext,
-    device: Raw,
-    options: &QueueOptions,
-) -> Result<Owned<CommandQueue>> {
-    let (driver, handle) = (context.driver, context.handle.raw());
-    let flags = if options.timestamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
-    let raw = if context.caps.version >= (2, 0) {
-        let priority = match options.priority {
-            0 => None,
-            1.. => Some(HIGH),
-            _ => Some(LOW),
-        };
-        let priority = priority.filter(|_| context.caps.has("cl_khr_priority_hints"));
-        let mut properties = [u64::from(CL_QUEUE_PROPERTIES), flags, 0, 0, 0];
-        if let Some(priority) = priority {
-            properties[2..4].copy_from_slice(&[CL_QUEUE_PRIORITY_KHR, priority]);
-        }
-        driver.create("clCreateCommandQueueWithProperties", |cl, code| {
-            let list = properties.as_ptr();
-            // SAFETY: the device belongs to the context, and the list ends with 0.
-            Some(unsafe { (cl.clCreateCommandQueueWithProperties?)(handle, device, list, code) })
-        })?
-    } else {
-        driver.create("clCreateCommandQueue", |cl, code| {
-            // SAFETY: the device belongs to the context.
-            Some(unsafe { (cl.clCreateCommandQueue?)(handle, device, flags, code) })
-        })?
-    };
-    // SAFETY: it was just created.
-    Ok(unsafe { Owned::new(driver, raw) })
-}
-
 impl Queue for OpenClQueue {
     type Buffer = OpenClBuffer;
     type Kernel = OpenClKernel;
@@ -291,25 +284,8 @@ impl Queue for OpenClQueue {
     }
 
     fn write(&self, place: Place, destination: &OpenClBuffer, offset: u64, source: HostBytes) -> Result<()> {
-        let (offset, bytes) = destination.range("write", offset, source.len() as u64)?;
-        let from = source.as_ptr();
-        let events = match self.inline_copy_address(destination, offset) {
-            _ if bytes == 0 => Vec::new(),
-            Some(to) => {
-                // SAFETY: the range was checked, nothing is in flight, and core keeps both sides alive until the ticket ends.
-                unsafe { parallel_copy::copy(to, from, bytes) };
-                Vec::new()
-            }
-            None => {
-                let (to, from) = (destination.location(offset), from.cast_mut());
-                if self.copy_staged(place, Direction::ToDevice, from, to, bytes) {
-                    return Ok(());
-                }
-                self.enqueuer().copy(to, Location::Host(from), bytes)?
-            }
-        };
-        self.note_submitted_all(place, events);
-        Ok(())
+        let range = destination.range("write", offset, source.len() as u64)?;
+        self.transfer(place, Direction::ToDevice, destination, range, source.as_ptr().cast_mut())
     }
 
     fn read(
@@ -319,25 +295,8 @@ impl Queue for OpenClQueue {
         offset: u64,
         destination: HostBytesMut,
     ) -> Result<()> {
-        let (offset, bytes) = source.range("read", offset, destination.len() as u64)?;
-        let to = destination.as_ptr();
-        let events = match self.inline_copy_address(source, offset) {
-            _ if bytes == 0 => Vec::new(),
-            Some(from) => {
-                // SAFETY: the range was checked, nothing is in flight, and core keeps both sides alive until the ticket ends.
-                unsafe { parallel_copy::copy(to, from, bytes) };
-                Vec::new()
-            }
-            None => {
-                let from = source.location(offset);
-                if self.copy_staged(place, Direction::ToHost, to, from, bytes) {
-                    return Ok(());
-                }
-                self.enqueuer().copy(Location::Host(to), from, bytes)?
-            }
-        };
-        self.note_submitted_all(place, events);
-        Ok(())
+        let range = source.range("read", offset, destination.len() as u64)?;
+        self.transfer(place, Direction::ToHost, source, range, destination.as_ptr())
     }
 
     fn copy(

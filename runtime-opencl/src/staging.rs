@@ -30,6 +30,16 @@ pub(crate) enum Direction {
     ToHost,
 }
 
+impl Direction {
+    /// The two sides of a transfer as `(to, from)`.
+    pub(crate) fn order<T>(self, device: T, host: T) -> (T, T) {
+        match self {
+            Self::ToDevice => (device, host),
+            Self::ToHost => (host, device),
+        }
+    }
+}
+
 /// A copy between host memory and a `cl_mem`, on a command queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StagedCopy {
@@ -112,7 +122,7 @@ impl Worker<'_> {
     }
 
     /// Enqueues the device's copy of a piece. Commands that were enqueued are in `events` even if this fails.
-    fn flush_if_needed(
+    fn enqueue_piece(
         &self,
         copy: StagedCopy,
         number: usize,
@@ -122,12 +132,10 @@ impl Worker<'_> {
         let queue = copy.queue;
         let enqueuer = Enqueuer { context: self.context, queue };
         let (object, at) = copy.object;
-        let there = Location::Object(object, at + offset);
-        let here = Location::Host(self.slots[number % 2].start());
-        events.extend(match copy.direction {
-            Direction::ToDevice => enqueuer.copy(there, here, bytes)?,
-            Direction::ToHost => enqueuer.copy(here, there, bytes)?,
-        });
+        let device = Location::Object(object, at + offset);
+        let slot = Location::Host(self.slots[number % 2].start());
+        let (to, from) = copy.direction.order(device, slot);
+        events.extend(enqueuer.copy(to, from, bytes)?);
         // SAFETY: the queue is alive.
         self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }))
     }
@@ -135,13 +143,13 @@ impl Worker<'_> {
     /// Copies pieces into slots that the device has finished reading, and enqueues their copies to the device.
     fn upload(&self, copy: StagedCopy, events: &mut Events) -> Result<()> {
         for (number, piece) in self.pieces(copy.bytes).enumerate() {
-            if let Some(before) = number.checked_sub(2) {
-                self.wait(&events[before])?;
+            if let Some(previous) = number.checked_sub(2) {
+                self.wait(&events[previous])?;
             }
             let (from, to) = (copy.host.wrapping_add(piece.0), self.slots[number % 2].start());
             // SAFETY: the piece lies within the host memory, fits the slot, and the device no longer reads the slot.
             unsafe { std::ptr::copy_nonoverlapping(from, to, piece.1) };
-            self.flush_if_needed(copy, number, piece, events)?;
+            self.enqueue_piece(copy, number, piece, events)?;
         }
         Ok(())
     }
@@ -150,7 +158,7 @@ impl Worker<'_> {
     fn download(&self, copy: StagedCopy, events: &mut Events) -> Result<()> {
         let pieces: Vec<_> = self.pieces(copy.bytes).collect();
         for (number, piece) in pieces.iter().enumerate().take(2) {
-            self.flush_if_needed(copy, number, *piece, events)?;
+            self.enqueue_piece(copy, number, *piece, events)?;
         }
         for (number, (offset, bytes)) in pieces.iter().enumerate() {
             self.wait(&events[number])?;
@@ -158,7 +166,7 @@ impl Worker<'_> {
             // SAFETY: the piece lies within the host memory, and the device has finished writing the slot.
             unsafe { std::ptr::copy_nonoverlapping(from, to, *bytes) };
             if let Some(next) = pieces.get(number + 2) {
-                self.flush_if_needed(copy, number + 2, *next, events)?;
+                self.enqueue_piece(copy, number + 2, *next, events)?;
             }
         }
         Ok(())
