@@ -1,24 +1,24 @@
 //! The drivers that the OpenCL backend is tried on, and processes that see one of them.
 //!
 //! The loader of OpenCL reads once per process which drivers there are: whoever is to see another set of them is a process of its
-//! own. [`Driver`] says which ones the tests know, [`Vendors`] is a folder that names some of them, and [`each`] runs the trials
+//! own. [`Driver`] says which ones the tests know, [`IcdFolder`] is a folder that names some of them, and [`each`] runs the trials
 //! of a test for one driver after the other. [`stub`] is a loader that fails as it is told.
 
 #![allow(clippy::missing_panics_doc, reason = "a test panics where its own files are wrong")]
 
-mod child;
 mod driver;
-mod each;
-pub mod raw;
+pub mod driver_compiler;
+mod icd_folder;
+mod per_driver;
+mod process;
+pub mod smoke_test;
 pub mod stub;
-mod vendors;
-pub mod worker;
 
-pub use child::{DEADLINE, again};
 pub use driver::Driver;
-pub use each::each;
+pub use icd_folder::IcdFolder;
+pub use per_driver::run_per_driver;
+pub use process::{DEADLINE, current_program};
 pub use test_process::{Finished, finish, required};
-pub use vendors::Vendors;
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 /// A trial for what is not there: ignored with the remedy, or failed where it is required.
 #[must_use]
-pub fn missing(name: &'static str, remedy: String) -> Trial {
+pub fn missing_trial(name: &'static str, remedy: String) -> Trial {
     Trial::ignorable_test(format!("{name}::open"), move || {
         let reason = format!("{name} is missing: {remedy}");
         if required(name) { Err(Failed::from(reason)) } else { Ok(Completion::ignored_with(reason)) }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Vendors;
+use crate::IcdFolder;
 
 /// What the compiler is told.
 const FLAGS: [&str; 8] = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"];
@@ -38,8 +38,13 @@ fn compile(source: PathBuf, library: &Path) -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// The backend is not built.
-pub fn command(vendors: &Vendors, program: &Path, library: &Path, words: &str) -> Result<Command, String> {
-    let mut command = vendors.command(program)?;
+pub fn command(
+    icd_folder: &IcdFolder,
+    program: &Path,
+    library: &Path,
+    words: &str,
+) -> Result<Command, String> {
+    let mut command = icd_folder.command(program)?;
     command.env("OPENCL_DYLIB_PATH", library).env("STUB_OPENCL", words);
     Ok(command)
 }

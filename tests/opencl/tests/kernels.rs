@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use opencl::{DEADLINE, Driver, Finished, Vendors};
+use opencl::{DEADLINE, Driver, Finished, IcdFolder};
 
 /// A kernel, and sizes that are small, and multiples of nothing.
 const SIZES: &[(&str, &[&str])] = &[
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     let mut trials = vec![Trial::test("every_kernel_of_the_folder_is_tested", all_are_tested)];
     for driver in Driver::ALL {
         if let Err(remedy) = driver.library() {
-            trials.push(opencl::missing(driver.requirement(), remedy));
+            trials.push(opencl::missing_trial(driver.requirement(), remedy));
             continue;
         }
         for (kernel, sizes) in SIZES {
@@ -89,13 +89,13 @@ fn all_are_tested() -> Result<(), Failed> {
 
 /// Runs the command with a driver, and says what Oclgrind reports.
 fn run(driver: Driver, spec: &Path, more: &[String]) -> Result<(Finished, String), Failed> {
-    let vendors = Vendors::of(&[driver]).map_err(|(_, remedy)| remedy)?;
+    let icd_folder = IcdFolder::with_drivers(&[driver]).map_err(|(_, remedy)| remedy)?;
     let backends = [opencl::backend()?, opencl::built("libruntime_host.so")?];
-    let mut command = vendors.command(opencl::built("runtime")?)?;
+    let mut command = icd_folder.command(opencl::built("runtime")?)?;
     command.env("RUNTIME_BACKENDS", std::env::join_paths(backends)?);
     command.args(["run", "--device", "opencl"]).arg(spec).args(more);
     let finished = opencl::finish(&mut command, DEADLINE)?;
-    Ok((finished, vendors.report()))
+    Ok((finished, icd_folder.report()))
 }
 
 fn right(driver: Driver, kernel: &str, sizes: &[&str]) -> Result<(), Failed> {

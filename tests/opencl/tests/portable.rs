@@ -6,7 +6,7 @@ use opencl::Driver;
 use portable::{batch, device, programs, properties};
 
 fn main() -> ExitCode {
-    opencl::each(&[Driver::Intel], |_, arguments| {
+    opencl::run_per_driver(&[Driver::Intel], |_, arguments| {
         let (machines, mut trials) = device::all();
         for machine in &machines {
             for (topic, programs) in programs::all() {

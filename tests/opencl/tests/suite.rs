@@ -7,7 +7,7 @@ use opencl::Driver;
 use runtime_conformance::Selection;
 
 fn main() -> ExitCode {
-    opencl::each(&[Driver::Pocl, Driver::Intel], |driver, arguments| {
+    opencl::run_per_driver(&[Driver::Pocl, Driver::Intel], |driver, arguments| {
         let (target, library) = match driver {
             // `runtime-opencl/examples/vendor.rs`: PoCL with as little as an old driver has.
             Driver::Pocl => ("vendor", opencl::built("examples/libvendor.so")),

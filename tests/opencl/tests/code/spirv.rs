@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use opencl::{DEADLINE, Driver, Vendors, again, stub};
+use opencl::{DEADLINE, Driver, IcdFolder, current_program, stub};
 use runtime_core::{Arg, CodeFormat, ErrorKind, Geometry, Result};
 
-use crate::lab::{Lab, lacks, same, source};
+use crate::fixture::{Fixture, assert_equal, source, unsupported};
 
 /// A case with the compiler.
-pub(crate) type Case = (&'static str, fn(&Lab, &Compiler) -> Result<()>);
+pub(crate) type Case = (&'static str, fn(&Fixture, &Compiler) -> Result<()>);
 
 pub(crate) const CASES: &[Case] = &[
     ("runs", runs),
@@ -66,56 +66,56 @@ fn step(command: &mut Command, from: &Path, to: &Path) {
 }
 
 /// Whether the device takes it, as it says itself.
-fn takes(lab: &Lab) -> bool {
-    lab.device.info().formats.iter().any(|format| format == CodeFormat::SPIRV_KERNEL.as_str())
+fn takes(fixture: &Fixture) -> bool {
+    fixture.device.info().formats.iter().any(|format| format == CodeFormat::SPIRV_KERNEL.as_str())
 }
 
-fn spirv(lab: &Lab, compiler: &Compiler) -> Result<Vec<u8>> {
+fn spirv(fixture: &Fixture, compiler: &Compiler) -> Result<Vec<u8>> {
     assert!(
-        takes(lab) || lab.driver != Driver::Intel,
+        takes(fixture) || fixture.driver != Driver::Intel,
         "Intel's takes SPIR-V: {:?}",
-        lab.device.info().formats
+        fixture.device.info().formats
     );
-    if takes(lab) {
+    if takes(fixture) {
         Ok(compiler.compile(include_str!("../../kernels/idioms.cl")))
     } else {
-        Err(lacks("SPIR-V"))
+        Err(unsupported("SPIR-V"))
     }
 }
 
-fn runs(lab: &Lab, compiler: &Compiler) -> Result<()> {
-    let module = lab.device.load(&source(CodeFormat::SPIRV_KERNEL, spirv(lab, compiler)?))?;
+fn runs(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
+    let module = fixture.device.load(&source(CodeFormat::SPIRV_KERNEL, spirv(fixture, compiler)?))?;
     let data: Vec<i32> = (0..1000).collect();
-    let (from, to) = (lab.tensor(&data)?, lab.zeros::<i32>(1000)?);
-    lab.run_of(
+    let (from, to) = (fixture.tensor(&data)?, fixture.zeros::<i32>(1000)?);
+    fixture.run_from(
         &module,
         "add_ints",
         &Geometry::new(4, 32),
         &[Arg::read(&from), Arg::write(&to), Arg::scalar(1000u32)],
     )?;
-    same(&to, &(1..=1000).collect::<Vec<i32>>())?;
-    let sums = lab.zeros::<f32>(2)?;
-    let ones = lab.tensor(&[1.0f32; 100])?;
+    assert_equal(&to, &(1..=1000).collect::<Vec<i32>>())?;
+    let sums = fixture.zeros::<f32>(2)?;
+    let ones = fixture.tensor(&[1.0f32; 100])?;
     let args = [Arg::read(&ones), Arg::write(&sums), Arg::local(4 * 64), Arg::scalar(100u32)];
-    lab.run_of(&module, "sum", &Geometry::new(2, 64), &args)?;
-    same(&sums, &[64.0f32, 36.0])
+    fixture.run_from(&module, "sum", &Geometry::new(2, 64), &args)?;
+    assert_equal(&sums, &[64.0f32, 36.0])
 }
 
 /// A driver of OpenCL 1.2 has an extension instead of the function: this program once more, behind a loader that says so.
-fn runs_on_an_older_driver(lab: &Lab, compiler: &Compiler) -> Result<()> {
-    spirv(lab, compiler)?;
-    let vendors = Vendors::of(&[lab.driver]).unwrap();
-    let library = stub::build(vendors.path()).unwrap();
+fn runs_on_an_older_driver(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
+    spirv(fixture, compiler)?;
+    let icd_folder = IcdFolder::with_drivers(&[fixture.driver]).unwrap();
+    let library = stub::build(icd_folder.path()).unwrap();
     let words = "old,fail=clCreateProgramWithIL:-59:0";
-    let mut command = stub::command(&vendors, &again().unwrap(), &library, words).unwrap();
-    command.args([format!("{}::spirv::runs", lab.driver.name()), "--exact".to_owned()]);
+    let mut command = stub::command(&icd_folder, &current_program().unwrap(), &library, words).unwrap();
+    command.args([format!("{}::spirv::runs", fixture.driver.name()), "--exact".to_owned()]);
     let said = opencl::finish(&mut command, DEADLINE).unwrap().success().unwrap();
     assert!(said.contains("1 passed"), "{said}");
     Ok(())
 }
 
-fn names_its_kernels(lab: &Lab, compiler: &Compiler) -> Result<()> {
-    let module = lab.device.load(&source(CodeFormat::SPIRV_KERNEL, spirv(lab, compiler)?))?;
+fn names_its_kernels(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
+    let module = fixture.device.load(&source(CodeFormat::SPIRV_KERNEL, spirv(fixture, compiler)?))?;
     let symbols = module.symbols()?;
     assert!(
         ["sum", "heat", "look"].iter().all(|name| symbols.iter().any(|symbol| symbol == name)),
@@ -125,10 +125,11 @@ fn names_its_kernels(lab: &Lab, compiler: &Compiler) -> Result<()> {
     Ok(())
 }
 
-fn truncated_is_an_error(lab: &Lab, compiler: &Compiler) -> Result<()> {
-    let code = spirv(lab, compiler)?;
+fn truncated_is_an_error(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
+    let code = spirv(fixture, compiler)?;
     for bytes in [0, 3, 20, code.len() / 2 + 1] {
-        let error = lab.device.load(&source(CodeFormat::SPIRV_KERNEL, &code[..bytes])).map(drop).unwrap_err();
+        let error =
+            fixture.device.load(&source(CodeFormat::SPIRV_KERNEL, &code[..bytes])).map(drop).unwrap_err();
         let kind = error.kind();
         assert!(
             matches!(kind, ErrorKind::CompileFailed | ErrorKind::InvalidArgument),
@@ -138,12 +139,12 @@ fn truncated_is_an_error(lab: &Lab, compiler: &Compiler) -> Result<()> {
     Ok(())
 }
 
-fn is_refused_where_it_is_not_taken(lab: &Lab, compiler: &Compiler) -> Result<()> {
-    if takes(lab) {
+fn is_refused_where_it_is_not_taken(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
+    if takes(fixture) {
         return Ok(());
     }
     let code = compiler.compile("kernel void nothing(void) {}");
-    let error = lab.device.load(&source(CodeFormat::SPIRV_KERNEL, code)).map(drop).unwrap_err();
+    let error = fixture.device.load(&source(CodeFormat::SPIRV_KERNEL, code)).map(drop).unwrap_err();
     let words = error.to_string();
     assert!(error.kind() == ErrorKind::Unsupported && words.contains("opencl-c"), "{words}");
     Ok(())

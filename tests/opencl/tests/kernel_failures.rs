@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use opencl::{Driver, Vendors, again, missing, stub};
+use opencl::{Driver, IcdFolder, current_program, missing_trial, stub};
 use runtime_conformance::Selection;
 
 /// Set in the process that sees the loader.
@@ -24,13 +24,14 @@ fn main() -> ExitCode {
         return suite();
     }
     let arguments = Arguments::from_args();
-    let vendors = match Vendors::of(&[Driver::Pocl]) {
-        Ok(vendors) => vendors,
+    let icd_folder = match IcdFolder::with_drivers(&[Driver::Pocl]) {
+        Ok(icd_folder) => icd_folder,
         Err((driver, remedy)) => {
-            return libtest_mimic::run(&arguments, vec![missing(driver.requirement(), remedy)]).exit_code();
+            return libtest_mimic::run(&arguments, vec![missing_trial(driver.requirement(), remedy)])
+                .exit_code();
         }
     };
-    match start(&vendors) {
+    match start(&icd_folder) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(reason) => {
@@ -41,9 +42,9 @@ fn main() -> ExitCode {
 }
 
 /// Whether this program succeeds where it sees the loader.
-fn start(vendors: &Vendors) -> Result<bool, String> {
-    let library = stub::build(vendors.path())?;
-    let mut command = stub::command(vendors, &again()?, &library, WORDS)?;
+fn start(icd_folder: &IcdFolder) -> Result<bool, String> {
+    let library = stub::build(icd_folder.path())?;
+    let mut command = stub::command(icd_folder, &current_program()?, &library, WORDS)?;
     command.args(std::env::args_os().skip(1)).env(HERE, "1");
     command.status().map(|status| status.success()).map_err(|error| error.to_string())
 }

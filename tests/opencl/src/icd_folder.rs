@@ -18,12 +18,12 @@ const WATCHFUL: [(&str, &str); 2] = [("OCLGRIND_DATA_RACES", "1"), ("OCLGRIND_NU
 
 /// A folder with a file for each driver.
 #[derive(Debug)]
-pub struct Vendors(tempfile::TempDir);
+pub struct IcdFolder(tempfile::TempDir);
 
-impl Vendors {
+impl IcdFolder {
     /// A folder that names nothing.
     #[must_use]
-    pub fn none() -> Self {
+    pub fn empty() -> Self {
         Self(tempfile::tempdir().expect("a temporary folder"))
     }
 
@@ -31,12 +31,12 @@ impl Vendors {
     ///
     /// # Errors
     /// The first that is missing, and how to have it.
-    pub fn of(drivers: &[Driver]) -> Result<Self, (Driver, String)> {
-        let vendors = Self::none();
+    pub fn with_drivers(drivers: &[Driver]) -> Result<Self, (Driver, String)> {
+        let icd_folder = Self::empty();
         for driver in drivers {
-            vendors.add(driver.name(), &driver.library().map_err(|remedy| (*driver, remedy))?);
+            icd_folder.add(driver.name(), &driver.library().map_err(|remedy| (*driver, remedy))?);
         }
-        Ok(vendors)
+        Ok(icd_folder)
     }
 
     /// Adds a driver by the path of its library, whatever is there.

@@ -9,6 +9,6 @@ pub const DEADLINE: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// It is not known.
-pub fn again() -> Result<std::path::PathBuf, String> {
+pub fn current_program() -> Result<std::path::PathBuf, String> {
     std::env::current_exe().map_err(|error| error.to_string())
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use opencl::worker::{self, Outcome};
-use opencl::{DEADLINE, Driver, Vendors, again, stub};
+use opencl::smoke_test::{self, Outcome};
+use opencl::{DEADLINE, Driver, IcdFolder, current_program, stub};
 use runtime_core::{CodeFormat, ErrorKind, ModuleSource, Runtime};
 
 /// Set in a process that gives each device the others' binaries.
@@ -46,12 +46,12 @@ fn main() -> ExitCode {
     if std::env::var_os(LISTED_AT_ONCE).is_some() {
         return list_at_once();
     }
-    if worker::is_here() {
-        return worker::work();
+    if smoke_test::is_child() {
+        return smoke_test::run();
     }
     let trials = match Driver::Pocl.library() {
         Ok(_) => CASES.iter().map(|(name, run)| Trial::test(*name, run)).collect(),
-        Err(remedy) => vec![opencl::missing(Driver::Pocl.requirement(), remedy)],
+        Err(remedy) => vec![opencl::missing_trial(Driver::Pocl.requirement(), remedy)],
     };
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -61,25 +61,25 @@ fn here() -> Vec<Driver> {
     Driver::ALL.into_iter().filter(|driver| driver.library().is_ok()).collect()
 }
 
-fn vendors(drivers: &[Driver]) -> Result<Vendors, Failed> {
-    Vendors::of(drivers).map_err(|(_, remedy)| Failed::from(remedy))
+fn icd_folder(drivers: &[Driver]) -> Result<IcdFolder, Failed> {
+    IcdFolder::with_drivers(drivers).map_err(|(_, remedy)| Failed::from(remedy))
 }
 
-fn ask(vendors: &Vendors, change: impl FnOnce(&mut Command)) -> Result<Outcome, Failed> {
-    let mut command = vendors.command(again()?)?;
+fn ask(icd_folder: &IcdFolder, change: impl FnOnce(&mut Command)) -> Result<Outcome, Failed> {
+    let mut command = icd_folder.command(current_program()?)?;
     change(&mut command);
-    Ok(worker::ask(&mut command, DEADLINE)?)
+    Ok(smoke_test::run_child(&mut command, DEADLINE)?)
 }
 
 /// All devices did everything.
-fn whole(outcome: &Outcome, devices: usize) -> Result<(), Failed> {
-    let is_whole = outcome.devices.len() >= devices && outcome.whole == outcome.devices.len();
+fn passed(outcome: &Outcome, devices: usize) -> Result<(), Failed> {
+    let is_whole = outcome.devices.len() >= devices && outcome.passed == outcome.devices.len();
     if is_whole { Ok(()) } else { Err(format!("not {devices} devices that work: {outcome:?}").into()) }
 }
 
 /// A reason with these words, and not a crash.
 fn unavailable(outcome: &Outcome, words: &[&str]) -> Result<(), Failed> {
-    let text = outcome.words();
+    let text = outcome.messages();
     let is_said = words.iter().all(|word| text.contains(word));
     match outcome.errors.as_slice() {
         [(ErrorKind::Unavailable, _)] if is_said && outcome.devices.is_empty() => Ok(()),
@@ -88,124 +88,124 @@ fn unavailable(outcome: &Outcome, words: &[&str]) -> Result<(), Failed> {
 }
 
 fn one_driver_works() -> Result<(), Failed> {
-    whole(&ask(&vendors(&[Driver::Pocl])?, |_| {})?, 1)
+    passed(&ask(&icd_folder(&[Driver::Pocl])?, |_| {})?, 1)
 }
 
 fn several_drivers_work_in_one_process() -> Result<(), Failed> {
-    let outcome = ask(&vendors(&here())?, |_| {})?;
-    whole(&outcome, here().len())
+    let outcome = ask(&icd_folder(&here())?, |_| {})?;
+    passed(&outcome, here().len())
 }
 
 fn the_order_is_the_same_each_time() -> Result<(), Failed> {
     let mut drivers = here();
-    let first = ask(&vendors(&drivers)?, |_| {})?.devices;
+    let first = ask(&icd_folder(&drivers)?, |_| {})?.devices;
     // The files are written in another order.
     drivers.reverse();
-    let second = ask(&vendors(&drivers)?, |_| {})?.devices;
+    let second = ask(&icd_folder(&drivers)?, |_| {})?.devices;
     if first == second { Ok(()) } else { Err(format!("{first:?} and {second:?}").into()) }
 }
 
 fn a_driver_with_two_devices() -> Result<(), Failed> {
-    let vendors = vendors(&[Driver::Pocl])?;
-    whole(&ask(&vendors, |command| _ = command.env("POCL_DEVICES", "pthread pthread"))?, 2)
+    let icd_folder = icd_folder(&[Driver::Pocl])?;
+    passed(&ask(&icd_folder, |command| _ = command.env("POCL_DEVICES", "pthread pthread"))?, 2)
 }
 
 fn a_driver_twice() -> Result<(), Failed> {
-    let vendors = vendors(&[Driver::Pocl])?;
-    vendors.add("again", &Driver::Pocl.library()?);
-    whole(&ask(&vendors, |_| {})?, 1)
+    let icd_folder = icd_folder(&[Driver::Pocl])?;
+    icd_folder.add("again", &Driver::Pocl.library()?);
+    passed(&ask(&icd_folder, |_| {})?, 1)
 }
 
 fn no_driver_at_all() -> Result<(), Failed> {
-    unavailable(&ask(&Vendors::none(), |_| {})?, &["driver"])
+    unavailable(&ask(&IcdFolder::empty(), |_| {})?, &["driver"])
 }
 
 fn no_folder_of_drivers() -> Result<(), Failed> {
-    let vendors = Vendors::none();
-    let gone = vendors.path().join("gone");
-    unavailable(&ask(&vendors, |command| _ = command.env("OCL_ICD_VENDORS", gone))?, &[])
+    let icd_folder = IcdFolder::empty();
+    let gone = icd_folder.path().join("gone");
+    unavailable(&ask(&icd_folder, |command| _ = command.env("OCL_ICD_VENDORS", gone))?, &[])
 }
 
 fn a_driver_that_is_no_library() -> Result<(), Failed> {
-    let vendors = Vendors::none();
-    let library = vendors.path().join("garbage.so");
+    let icd_folder = IcdFolder::empty();
+    let library = icd_folder.path().join("garbage.so");
     std::fs::write(&library, [0x7f, b'E', b'L', b'F', 1, 2, 3])?;
-    vendors.add("garbage", library.to_str().unwrap());
-    unavailable(&ask(&vendors, |_| {})?, &["garbage"])
+    icd_folder.add("garbage", library.to_str().unwrap());
+    unavailable(&ask(&icd_folder, |_| {})?, &["garbage"])
 }
 
 fn a_driver_that_is_not_there() -> Result<(), Failed> {
-    let vendors = Vendors::none();
-    vendors.add("gone", "/no/such/folder/libgone.so");
-    unavailable(&ask(&vendors, |_| {})?, &["gone"])
+    let icd_folder = IcdFolder::empty();
+    icd_folder.add("gone", "/no/such/folder/libgone.so");
+    unavailable(&ask(&icd_folder, |_| {})?, &["gone"])
 }
 
 fn a_library_that_is_no_driver() -> Result<(), Failed> {
-    let vendors = Vendors::none();
-    vendors.add("empty", stub::build_empty(vendors.path(), "libempty.so")?.to_str().unwrap());
-    unavailable(&ask(&vendors, |_| {})?, &[])
+    let icd_folder = IcdFolder::empty();
+    icd_folder.add("empty", stub::build_empty(icd_folder.path(), "libempty.so")?.to_str().unwrap());
+    unavailable(&ask(&icd_folder, |_| {})?, &[])
 }
 
 fn broken_drivers_beside_a_good_one() -> Result<(), Failed> {
-    let vendors = vendors(&[Driver::Pocl])?;
+    let icd_folder = icd_folder(&[Driver::Pocl])?;
     for (name, library) in [
         ("a-gone", "/no/such/libgone.so"),
         ("b-nothing", ""),
         ("c-folder", "/usr"),
         ("z-noise", "\u{1}\n\n\u{7f}"),
     ] {
-        vendors.add(name, library);
+        icd_folder.add(name, library);
     }
-    std::fs::write(vendors.path().join("d-bytes.icd"), [0xff; 5000])?;
-    std::fs::create_dir(vendors.path().join("e-folder.icd"))?;
-    whole(&ask(&vendors, |_| {})?, 1)
+    std::fs::write(icd_folder.path().join("d-bytes.icd"), [0xff; 5000])?;
+    std::fs::create_dir(icd_folder.path().join("e-folder.icd"))?;
+    passed(&ask(&icd_folder, |_| {})?, 1)
 }
 
 /// The system looks into this folder first, and finds what is no library.
 fn no_loader() -> Result<(), Failed> {
-    let vendors = vendors(&[Driver::Pocl])?;
+    let icd_folder = icd_folder(&[Driver::Pocl])?;
     std::fs::write(
-        vendors.path().join("libOpenCL.so.1"),
+        icd_folder.path().join("libOpenCL.so.1"),
         "this is no library, but longer than the header of one would be",
     )?;
-    let folder = vendors.path().to_owned();
-    unavailable(&ask(&vendors, |command| _ = command.env("LD_LIBRARY_PATH", folder))?, &["libOpenCL"])
+    let folder = icd_folder.path().to_owned();
+    unavailable(&ask(&icd_folder, |command| _ = command.env("LD_LIBRARY_PATH", folder))?, &["libOpenCL"])
 }
 
 /// The system would map the file, and the process would end when it is touched.
 fn a_truncated_loader() -> Result<(), Failed> {
-    let vendors = vendors(&[Driver::Pocl])?;
-    let library = stub::build_empty(vendors.path(), "libOpenCL.so.1")?;
+    let icd_folder = icd_folder(&[Driver::Pocl])?;
+    let library = stub::build_empty(icd_folder.path(), "libOpenCL.so.1")?;
     let bytes = std::fs::read(&library)?;
     for end in [64, 4096, bytes.len() / 2] {
         std::fs::write(&library, &bytes[..end])?;
         let folder = library.parent().map(Path::to_owned).unwrap_or_default();
-        let by_name = ask(&vendors, |command| _ = command.env("LD_LIBRARY_PATH", folder))?;
+        let by_name = ask(&icd_folder, |command| _ = command.env("LD_LIBRARY_PATH", folder))?;
         unavailable(&by_name, &["libOpenCL.so.1: ", "truncated file"])?;
-        let by_path = ask(&vendors, |command| _ = command.env("OPENCL_DYLIB_PATH", &library))?;
-        whole(&by_path, 1).or_else(|_| unavailable(&by_path, &["truncated file"]))?;
+        let by_path = ask(&icd_folder, |command| _ = command.env("OPENCL_DYLIB_PATH", &library))?;
+        passed(&by_path, 1).or_else(|_| unavailable(&by_path, &["truncated file"]))?;
     }
     Ok(())
 }
 
 fn a_loader_without_functions() -> Result<(), Failed> {
-    let vendors = vendors(&[Driver::Pocl])?;
-    let library = stub::build_empty(vendors.path(), "libOpenCL.so.1")?;
+    let icd_folder = icd_folder(&[Driver::Pocl])?;
+    let library = stub::build_empty(icd_folder.path(), "libOpenCL.so.1")?;
     let folder = library.parent().map(Path::to_owned).unwrap_or_default();
-    unavailable(&ask(&vendors, |command| _ = command.env("LD_LIBRARY_PATH", folder))?, &[])
+    unavailable(&ask(&icd_folder, |command| _ = command.env("LD_LIBRARY_PATH", folder))?, &[])
 }
 
 /// The system's is taken instead, or a reason is given.
 fn a_loader_by_name_that_is_not_there() -> Result<(), Failed> {
-    let vendors = vendors(&[Driver::Pocl])?;
-    let outcome = ask(&vendors, |command| _ = command.env("OPENCL_DYLIB_PATH", "/no/such/libOpenCL.so"))?;
-    whole(&outcome, 1).or_else(|_| unavailable(&outcome, &["/no/such/libOpenCL.so"]))
+    let icd_folder = icd_folder(&[Driver::Pocl])?;
+    let outcome = ask(&icd_folder, |command| _ = command.env("OPENCL_DYLIB_PATH", "/no/such/libOpenCL.so"))?;
+    passed(&outcome, 1).or_else(|_| unavailable(&outcome, &["/no/such/libOpenCL.so"]))
 }
 
 fn binaries_of_another_driver() -> Result<(), Failed> {
     let drivers: Vec<_> = here().into_iter().filter(|driver| *driver != Driver::Oclgrind).collect();
-    let vendors = vendors(&drivers)?;
-    let mut command = vendors.command(again()?)?;
+    let icd_folder = icd_folder(&drivers)?;
+    let mut command = icd_folder.command(current_program()?)?;
     let said = opencl::finish(command.env(EXCHANGE, "1"), DEADLINE)?.success()?;
     let exchanged = said.lines().filter(|line| line.starts_with("refused")).count();
     let all = drivers.len() * (drivers.len() - 1);
@@ -215,9 +215,9 @@ fn binaries_of_another_driver() -> Result<(), Failed> {
 /// PoCL 3.1 sets its devices up in the first call, and shows them to a second thread meanwhile: one such process in a few
 /// crashed.
 fn threads_list_devices_at_once() -> Result<(), Failed> {
-    let vendors = vendors(&[Driver::Pocl])?;
+    let icd_folder = icd_folder(&[Driver::Pocl])?;
     for _ in 0..16 {
-        let mut command = vendors.command(again()?)?;
+        let mut command = icd_folder.command(current_program()?)?;
         opencl::finish(command.env(LISTED_AT_ONCE, "1"), DEADLINE)?.success()?;
     }
     Ok(())
@@ -247,7 +247,7 @@ fn list_at_once() -> ExitCode {
     reason = "the parent reads it; it loads code that is not the device's"
 )]
 fn exchange() -> ExitCode {
-    let binaries = opencl::raw::binaries("kernel void noop(void) {}");
+    let binaries = opencl::driver_compiler::compile_on_all_devices("kernel void noop(void) {}");
     let runtime = Runtime::new();
     let load = |device: &str, code: &[u8]| {
         // SAFETY: it is not run.

@@ -14,9 +14,9 @@ use runtime_core::{
 /// Set in such a process.
 const HERE: &str = "RUNTIME_TEST_OPENCL_WORKER";
 /// No single thing takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// What never ends is waited for as long.
-const NO_PATIENCE: Duration = Duration::from_secs(1);
+const STUCK_TIMEOUT: Duration = Duration::from_secs(1);
 const CODE: &str = "kernel void fill_f32(global float *out, float value, ulong n) {
     for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) out[i] = value;
 }";
@@ -27,7 +27,7 @@ pub struct Outcome {
     /// Names of the devices, in order.
     pub devices: Vec<String>,
     /// Devices that did everything.
-    pub whole: usize,
+    pub passed: usize,
     /// What failed: the kind and the words.
     pub errors: Vec<(ErrorKind, String)>,
 }
@@ -35,14 +35,14 @@ pub struct Outcome {
 impl Outcome {
     /// All words.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn messages(&self) -> String {
         self.errors.iter().map(|(_, words)| words.as_str()).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Whether this process is one.
 #[must_use]
-pub fn is_here() -> bool {
+pub fn is_child() -> bool {
     std::env::var_os(HERE).is_some()
 }
 
@@ -50,7 +50,7 @@ pub fn is_here() -> bool {
 ///
 /// # Errors
 /// It crashes, or hangs, or says that something panicked.
-pub fn ask(command: &mut Command, deadline: Duration) -> std::result::Result<Outcome, String> {
+pub fn run_child(command: &mut Command, deadline: Duration) -> std::result::Result<Outcome, String> {
     let finished = crate::finish(command.env(HERE, "1"), deadline)?;
     let stderr = finished.stderr.clone();
     let text = finished.success()?;
@@ -61,7 +61,7 @@ pub fn ask(command: &mut Command, deadline: Duration) -> std::result::Result<Out
     for line in text.lines() {
         match line.split_once(' ') {
             Some(("device", name)) => outcome.devices.push(name.to_owned()),
-            Some(("whole", _)) => outcome.whole += 1,
+            Some(("whole", _)) => outcome.passed += 1,
             Some(("error", rest)) => {
                 let (code, words) = rest.split_once(' ').unwrap_or((rest, ""));
                 let kind = ErrorKind::from_code(code.parse().unwrap_or(0));
@@ -81,7 +81,7 @@ fn report(error: &Error) {
 
 /// What such a process does. What fails is said and passed over: what counts is that it ends.
 #[must_use]
-pub fn work() -> ExitCode {
+pub fn run() -> ExitCode {
     let runtime = Runtime::new();
     for target in runtime.targets() {
         match target.devices {
@@ -125,7 +125,7 @@ fn is_stuck() -> bool {
 }
 
 fn done(event: &Event) -> Result<()> {
-    event.wait_timeout(if is_stuck() { NO_PATIENCE } else { PATIENCE })
+    event.wait_timeout(if is_stuck() { STUCK_TIMEOUT } else { TIMEOUT })
 }
 
 /// A wrong result of something that did not fail.
@@ -181,7 +181,7 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
     }
     let queue = device.open_queue(&QueueOptions::default())?;
     drop(queue.allocate(DType::F32, &[1 << 20], &Placement::default())?);
-    queue.wait_idle_timeout(PATIENCE)
+    queue.wait_idle_timeout(TIMEOUT)
 }
 
 fn transfers(device: &dyn CommonRuntime) -> Result<()> {

@@ -14,19 +14,19 @@ use cl3::types::cl_device_id;
 
 /// What each device of this process compiles `code` to, with the device's name.
 #[must_use]
-pub fn binaries(code: &str) -> Vec<(String, Vec<u8>)> {
+pub fn compile_on_all_devices(code: &str) -> Vec<(String, Vec<u8>)> {
     let platforms = get_platform_ids().expect("there is a driver");
     let devices = platforms
         .into_iter()
         .flat_map(|platform| get_device_ids(platform, CL_DEVICE_TYPE_ALL).expect("the driver has devices"));
-    devices.map(|device| (name(device), binary(device, code))).collect()
+    devices.map(|device| (name(device), compile(device, code))).collect()
 }
 
 fn name(device: cl_device_id) -> String {
     get_device_info(device, CL_DEVICE_NAME).expect("a device has a name").into()
 }
 
-fn binary(device: cl_device_id, code: &str) -> Vec<u8> {
+fn compile(device: cl_device_id, code: &str) -> Vec<u8> {
     let context = create_context(&[device], ptr::null(), None, ptr::null_mut()).expect("a context");
     let program = create_program_with_source(context, &[code]).expect("a program");
     build_program(program, &[device], c"", None, ptr::null_mut()).expect("the code is right");

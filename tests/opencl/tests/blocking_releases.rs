@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
-use opencl::{Driver, Vendors, again, missing, stub};
+use opencl::{Driver, IcdFolder, current_program, missing_trial, stub};
 use runtime_conformance::Selection;
 
 /// Names of the cases that run: all of one topic.
@@ -17,17 +17,17 @@ fn main() -> ExitCode {
     match on_stub() {
         Ok(code) => code,
         Err(error) => {
-            let trials = vec![missing(Driver::Pocl.requirement(), error)];
+            let trials = vec![missing_trial(Driver::Pocl.requirement(), error)];
             libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
         }
     }
 }
 
-/// Runs this program again, on the stub.
+/// Runs this program current_program, on the stub.
 fn on_stub() -> Result<ExitCode, String> {
-    let vendors = Vendors::of(&[Driver::Pocl]).map_err(|(_, remedy)| remedy)?;
-    let library = stub::build(vendors.path())?;
-    let mut command = stub::command(&vendors, &again()?, &library, "nvidia,waits")?;
+    let icd_folder = IcdFolder::with_drivers(&[Driver::Pocl]).map_err(|(_, remedy)| remedy)?;
+    let library = stub::build(icd_folder.path())?;
+    let mut command = stub::command(&icd_folder, &current_program()?, &library, "nvidia,waits")?;
     let status = command.args(std::env::args_os().skip(1)).status().map_err(|error| error.to_string())?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Trial};
 
-use crate::{Driver, Vendors, again, missing};
+use crate::{Driver, IcdFolder, current_program, missing_trial};
 
 /// Set in a process that sees one driver: its name.
 const HERE: &str = "RUNTIME_TEST_OPENCL_DRIVER";
@@ -13,7 +13,7 @@ const HERE: &str = "RUNTIME_TEST_OPENCL_DRIVER";
 /// Runs `trials` for each of `drivers`, in a process that sees this driver alone, with this program's own arguments. A driver
 /// that is missing is an ignored trial, or a failed one where it is required.
 #[must_use]
-pub fn each(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments) -> ExitCode) -> ExitCode {
+pub fn run_per_driver(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments) -> ExitCode) -> ExitCode {
     let arguments = Arguments::from_args();
     if let Ok(name) = std::env::var(HERE) {
         let here = Driver::ALL.into_iter().find(|driver| driver.name() == name);
@@ -22,14 +22,14 @@ pub fn each(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments) -> ExitC
     let mut absent: Vec<Trial> = Vec::new();
     let mut failed = false;
     for driver in drivers {
-        let vendors = match Vendors::of(&[*driver]) {
-            Ok(vendors) => vendors,
+        let icd_folder = match IcdFolder::with_drivers(&[*driver]) {
+            Ok(icd_folder) => icd_folder,
             Err((driver, remedy)) => {
-                absent.push(missing(driver.requirement(), remedy));
+                absent.push(missing_trial(driver.requirement(), remedy));
                 continue;
             }
         };
-        match one(*driver, &vendors) {
+        match one(*driver, &icd_folder) {
             Ok(succeeds) => failed |= !succeeds,
             Err(error) => absent.push(Trial::test(format!("{}::start", driver.name()), || Err(error.into()))),
         }
@@ -44,11 +44,11 @@ pub fn each(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments) -> ExitC
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Whether this program succeeds with one driver, without a report of Oclgrind's. What it says goes where this one's words go.
-fn one(driver: Driver, vendors: &Vendors) -> Result<bool, String> {
-    let mut command = vendors.command(again()?)?;
+fn one(driver: Driver, icd_folder: &IcdFolder) -> Result<bool, String> {
+    let mut command = icd_folder.command(current_program()?)?;
     command.args(std::env::args_os().skip(1)).env(HERE, driver.name());
     let succeeds = run(&mut command)?;
-    let report = vendors.report();
+    let report = icd_folder.report();
     if report.is_empty() { Ok(succeeds) } else { Err(report) }
 }
 

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use opencl::worker::{self, Outcome};
-use opencl::{DEADLINE, Driver, Vendors, again, stub};
+use opencl::smoke_test::{self, Outcome};
+use opencl::{DEADLINE, Driver, IcdFolder, current_program, stub};
 use runtime_core::ErrorKind;
 
 type Check = fn(&Outcome) -> Result<(), String>;
@@ -22,24 +22,24 @@ struct Case {
 }
 
 fn main() -> ExitCode {
-    if worker::is_here() {
-        return worker::work();
+    if smoke_test::is_child() {
+        return smoke_test::run();
     }
     let trials = match Driver::Pocl.library() {
         Ok(_) => trials(),
-        Err(remedy) => vec![opencl::missing(Driver::Pocl.requirement(), remedy)],
+        Err(remedy) => vec![opencl::missing_trial(Driver::Pocl.requirement(), remedy)],
     };
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 fn trials() -> Vec<Trial> {
-    let vendors = Arc::new(Vendors::of(&[Driver::Pocl]).unwrap());
-    let library: Arc<Path> = stub::build(vendors.path()).unwrap().into();
+    let icd_folder = Arc::new(IcdFolder::with_drivers(&[Driver::Pocl]).unwrap());
+    let library: Arc<Path> = stub::build(icd_folder.path()).unwrap().into();
     let trial = |case: Case| {
-        let (vendors, library) = (vendors.clone(), library.clone());
+        let (icd_folder, library) = (icd_folder.clone(), library.clone());
         Trial::test(case.name.clone(), move || {
-            let mut command = stub::command(&vendors, &again()?, &library, &case.words)?;
-            let outcome = worker::ask(&mut command, DEADLINE)?;
+            let mut command = stub::command(&icd_folder, &current_program()?, &library, &case.words)?;
+            let outcome = smoke_test::run_child(&mut command, DEADLINE)?;
             Ok::<_, Failed>((case.check)(&outcome)?)
         })
     };
@@ -144,7 +144,7 @@ fn passes(_: &Outcome) -> Result<(), String> {
 }
 
 fn works(outcome: &Outcome) -> Result<(), String> {
-    let is_whole = outcome.whole == 1 && outcome.devices.len() == 1 && outcome.errors.is_empty();
+    let is_whole = outcome.passed == 1 && outcome.devices.len() == 1 && outcome.errors.is_empty();
     if is_whole { Ok(()) } else { Err(format!("it does not work: {outcome:?}")) }
 }
 
@@ -156,7 +156,7 @@ fn unavailable(outcome: &Outcome) -> Result<(), String> {
 }
 
 fn any_error(outcome: &Outcome) -> Result<(), String> {
-    let is_said = !outcome.errors.is_empty() && outcome.whole == 0;
+    let is_said = !outcome.errors.is_empty() && outcome.passed == 0;
     if is_said { Ok(()) } else { Err(format!("nothing failed: {outcome:?}")) }
 }
 
