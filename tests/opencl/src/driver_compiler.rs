@@ -1,6 +1,6 @@
-//! OpenCL without the backend: what a driver itself makes of code.
+//! Compiles code through the driver directly, without the backend.
 
-#![allow(unsafe_code, reason = "asks the driver for its binaries")]
+#![allow(unsafe_code, reason = "calls the driver")]
 
 use std::ptr;
 
@@ -12,27 +12,27 @@ use cl3::program::{
 };
 use cl3::types::cl_device_id;
 
-/// What each device of this process compiles `code` to, with the device's name.
+/// Compiles `code` for every device of this process; the names and the binaries.
 #[must_use]
 pub fn compile_on_all_devices(code: &str) -> Vec<(String, Vec<u8>)> {
-    let platforms = get_platform_ids().expect("there is a driver");
+    let platforms = get_platform_ids().expect("a driver");
     let devices = platforms
         .into_iter()
-        .flat_map(|platform| get_device_ids(platform, CL_DEVICE_TYPE_ALL).expect("the driver has devices"));
+        .flat_map(|platform| get_device_ids(platform, CL_DEVICE_TYPE_ALL).expect("devices"));
     devices.map(|device| (name(device), compile(device, code))).collect()
 }
 
 fn name(device: cl_device_id) -> String {
-    get_device_info(device, CL_DEVICE_NAME).expect("a device has a name").into()
+    get_device_info(device, CL_DEVICE_NAME).expect("a device name").into()
 }
 
 fn compile(device: cl_device_id, code: &str) -> Vec<u8> {
     let context = create_context(&[device], ptr::null(), None, ptr::null_mut()).expect("a context");
     let program = create_program_with_source(context, &[code]).expect("a program");
-    build_program(program, &[device], c"", None, ptr::null_mut()).expect("the code is right");
-    let binaries = get_program_info(program, CL_PROGRAM_BINARIES).expect("what was built is given back");
+    build_program(program, &[device], c"", None, ptr::null_mut()).expect("a build");
+    let binaries = get_program_info(program, CL_PROGRAM_BINARIES).expect("the binary");
     let mut binaries = binaries.to_vec_vec_uchar();
-    // SAFETY: made above, and not used any more.
+    // SAFETY: created above, and no longer used.
     unsafe { release_program(program) }.expect("it is released");
     // SAFETY: as above.
     unsafe { release_context(context) }.expect("it is released");

@@ -1,4 +1,4 @@
-//! A folder that tells the loader of OpenCL which drivers there are.
+//! A folder of `.icd` files, which registers drivers with the ICD loader.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::process::Command;
 
 use crate::Driver;
 
-/// Of this machine's own settings, what would bring in something else.
-const FOREIGN: [&str; 5] =
+/// Environment variables of the machine that would add or change drivers.
+const CLEARED_VARIABLES: [&str; 5] =
     ["OCL_ICD_FILENAMES", "OCL_ICD_PLATFORM_SORT", "OPENCL_DYLIB_PATH", "OPENCL_LAYERS", "POCL_DEVICES"];
 
-/// Of `RUNTIME_REQUIRE` what such a process looks for itself: it sees nothing else.
-const REQUIRED: [&str; 3] = ["clang", "llvm-spirv", "opencl"];
+/// The requirements of `RUNTIME_REQUIRE` that a child passes on; it sees no other drivers or tools.
+const PASSED_REQUIREMENTS: [&str; 3] = ["clang", "llvm-spirv", "opencl"];
 
-/// What Oclgrind is to look at. It starts a thread per core for each launch, and mixes up the reports of several.
-const WATCHFUL: [(&str, &str); 2] = [("OCLGRIND_DATA_RACES", "1"), ("OCLGRIND_NUM_THREADS", "1")];
+/// Settings of Oclgrind: check for data races, with one thread, since the reports of several get mixed up.
+const OCLGRIND_SETTINGS: [(&str, &str); 2] = [("OCLGRIND_DATA_RACES", "1"), ("OCLGRIND_NUM_THREADS", "1")];
 
-/// A folder with a file for each driver.
+/// A temporary folder with an `.icd` file per driver.
 #[derive(Debug)]
 pub struct IcdFolder(tempfile::TempDir);
 
 impl IcdFolder {
-    /// A folder that names nothing.
+    /// A folder without drivers.
     #[must_use]
     pub fn empty() -> Self {
         Self(tempfile::tempdir().expect("a temporary folder"))
@@ -30,7 +30,7 @@ impl IcdFolder {
     /// A folder with these drivers.
     ///
     /// # Errors
-    /// The first that is missing, and how to have it.
+    /// The first missing driver, and how to install it.
     pub fn with_drivers(drivers: &[Driver]) -> Result<Self, (Driver, String)> {
         let icd_folder = Self::empty();
         for driver in drivers {
@@ -39,13 +39,13 @@ impl IcdFolder {
         Ok(icd_folder)
     }
 
-    /// Adds a driver by the path of its library, whatever is there.
+    /// Adds a driver by the path of its library, which may not exist.
     pub fn add(&self, name: &str, library: &str) {
         let file = self.path().join(name).with_extension("icd");
-        std::fs::write(file, library).expect("a temporary file can be written");
+        std::fs::write(file, library).expect("write a temporary file");
     }
 
-    /// The folder.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
@@ -55,24 +55,24 @@ impl IcdFolder {
         self.path().join("report")
     }
 
-    /// What Oclgrind has reported of the commands that have ended.
+    /// What Oclgrind reported for the commands so far.
     #[must_use]
     pub fn report(&self) -> String {
         std::fs::read_to_string(self.log()).unwrap_or_default().trim().to_owned()
     }
 
-    /// A command that sees these drivers, and of the backends only OpenCL's.
+    /// A command that sees these drivers and only the OpenCL backend.
     ///
     /// # Errors
     /// The backend is not built.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, String> {
         let mut command = Command::new(program);
         command.env("OCL_ICD_VENDORS", self.path()).env("RUNTIME_BACKENDS", crate::backend()?);
-        FOREIGN.into_iter().chain(["RUNTIME_BACKEND_PATH", "LD_LIBRARY_PATH"]).for_each(|name| {
+        CLEARED_VARIABLES.into_iter().chain(["RUNTIME_BACKEND_PATH", "LD_LIBRARY_PATH"]).for_each(|name| {
             command.env_remove(name);
         });
-        command.envs(WATCHFUL).env("OCLGRIND_LOG", self.log());
-        let required: Vec<_> = REQUIRED.into_iter().filter(|name| crate::required(name)).collect();
+        command.envs(OCLGRIND_SETTINGS).env("OCLGRIND_LOG", self.log());
+        let required: Vec<_> = PASSED_REQUIREMENTS.into_iter().filter(|name| crate::required(name)).collect();
         command.env("RUNTIME_REQUIRE", required.join(","));
         Ok(command)
     }

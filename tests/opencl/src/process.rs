@@ -1,14 +1,14 @@
-//! Processes of their own, with an end.
+//! Child processes with a deadline.
 
 use std::time::Duration;
 
-/// Longer than anything takes that is not stuck.
+/// No child process that works takes this long.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The path of this program, to be run again.
+/// The path of this program, to run it as a child.
 ///
 /// # Errors
-/// It is not known.
+/// The system does not know it.
 pub fn current_program() -> Result<std::path::PathBuf, String> {
     std::env::current_exe().map_err(|error| error.to_string())
 }

@@ -1,5 +1,5 @@
-//! The suite's cases on events, and those that drop things while a kernel runs, on a driver whose release functions wait for
-//! every kernel, as NVIDIA's do: PoCL behind the stub. There, work beside a long kernel must go on all the same.
+//! The suite's event cases, including those that drop objects while a kernel runs, on a driver whose release functions wait for
+//! every kernel, as NVIDIA's do: PoCL behind the stub. Work beside a long kernel must not block.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use libtest_mimic::Arguments;
 use opencl::{Driver, IcdFolder, current_program, missing_trial, stub};
 use runtime_conformance::Selection;
 
-/// Names of the cases that run: all of one topic.
+/// Filter for the cases to run: one topic.
 const TOPIC: &str = "::events::";
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs this program current_program, on the stub.
+/// Runs this program again, on the stub.
 fn on_stub() -> Result<ExitCode, String> {
     let icd_folder = IcdFolder::with_drivers(&[Driver::Pocl]).map_err(|(_, remedy)| remedy)?;
     let library = stub::build(icd_folder.path())?;

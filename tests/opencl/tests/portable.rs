@@ -1,4 +1,4 @@
-//! WGSL's semantics on Intel's driver. On the drivers of the machine, PoCL among them, the package of portable kernels checks them.
+//! WGSL semantics on Intel's driver. The package of portable kernels tests the drivers of the machine, PoCL among them.
 
 use std::process::ExitCode;
 

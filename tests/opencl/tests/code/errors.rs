@@ -1,4 +1,4 @@
-//! What is wrong with code or a launch is said before anything runs, in words that help.
+//! Mistakes in code and launches are reported before anything runs, with helpful messages.
 
 use opencl::Driver;
 use runtime_core::{Arg, CodeFormat, Error, ErrorKind, Geometry, Result};
@@ -7,27 +7,27 @@ use crate::Case;
 use crate::fixture::{Fixture, assert_equal, opencl_c, source};
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_log_of_the_compiler", the_log_of_the_compiler),
-    ("no_code_at_all", no_code_at_all),
-    ("options_of_the_compiler", options_of_the_compiler),
+    ("the_compiler_log_is_reported", the_compiler_log_is_reported),
+    ("empty_code", empty_code),
+    ("compiler_options", compiler_options),
     ("images_are_refused", images_are_refused),
-    ("a_group_size_that_the_code_forbids", a_group_size_that_the_code_forbids),
+    ("a_group_size_that_the_kernel_forbids", a_group_size_that_the_kernel_forbids),
     ("too_few_and_too_many_arguments", too_few_and_too_many_arguments),
-    ("an_argument_of_another_size", an_argument_of_another_size),
-    ("group_memory_beyond_the_device", group_memory_beyond_the_device),
-    ("a_refusal_poisons_nothing", a_refusal_poisons_nothing),
+    ("an_argument_of_the_wrong_size", an_argument_of_the_wrong_size),
+    ("too_much_work_group_memory", too_much_work_group_memory),
+    ("a_refused_launch_leaves_nothing_behind", a_refused_launch_leaves_nothing_behind),
 ];
 
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(outcome: Result<T>, kinds: &[ErrorKind], words: &[&str]) -> Error {
-    let error = outcome.expect_err("it is refused");
+    let error = outcome.expect_err("an error");
     let text = error.to_string();
     assert!(kinds.contains(&error.kind()), "{error:?}");
     assert!(words.iter().all(|word| text.contains(word)), "{words:?} in {text}");
     error
 }
 
-fn the_log_of_the_compiler(fixture: &Fixture) -> Result<()> {
+fn the_compiler_log_is_reported(fixture: &Fixture) -> Result<()> {
     let code = "kernel void good(global int *x) { x[0] = 1; }\nkernel void bad(global int *x) { x[0] = undeclared_name; }\n";
     assert_refused(
         fixture.device.load(&opencl_c(code)).map(drop),
@@ -37,8 +37,8 @@ fn the_log_of_the_compiler(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// To the driver a length of 0 is none.
-fn no_code_at_all(fixture: &Fixture) -> Result<()> {
+/// To a driver, a length of 0 means a NUL-terminated text.
+fn empty_code(fixture: &Fixture) -> Result<()> {
     for format in [CodeFormat::OPENCL_C, CodeFormat::OPENCL_BINARY] {
         assert_refused(
             fixture.device.load(&source(format, "")).map(drop),
@@ -49,7 +49,7 @@ fn no_code_at_all(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-fn options_of_the_compiler(fixture: &Fixture) -> Result<()> {
+fn compiler_options(fixture: &Fixture) -> Result<()> {
     let code = "kernel void constant_(global int *x) { x[0] = VALUE + MORE; }";
     let source = opencl_c(code).option("build_options", "-DVALUE=40").option("build_options", "-D MORE=2");
     let (module, x) = (fixture.device.load(&source)?, fixture.zeros::<i32>(1)?);
@@ -65,11 +65,11 @@ fn options_of_the_compiler(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// At the latest the launch says so: never a crash in the driver.
+/// Refused by the launch at the latest, without a crash in the driver.
 fn images_are_refused(fixture: &Fixture) -> Result<()> {
     let module = match fixture.device.load(&opencl_c(include_str!("../../kernels/images.cl"))) {
         Ok(module) => module,
-        // A driver without images does not compile them.
+        // Drivers without images do not compile them.
         Err(error) => {
             assert_refused::<()>(Err(error), &[ErrorKind::CompileFailed], &["image"]);
             return Ok(());
@@ -87,7 +87,7 @@ fn images_are_refused(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-fn a_group_size_that_the_code_forbids(fixture: &Fixture) -> Result<()> {
+fn a_group_size_that_the_kernel_forbids(fixture: &Fixture) -> Result<()> {
     let data = fixture.zeros::<f32>(256)?;
     let out = fixture.zeros::<f32>(256)?;
     let args = [
@@ -118,13 +118,13 @@ fn too_few_and_too_many_arguments(fixture: &Fixture) -> Result<()> {
     fixture.run("add_ints", &Geometry::single(), &all[..3])
 }
 
-fn an_argument_of_another_size(fixture: &Fixture) -> Result<()> {
+fn an_argument_of_the_wrong_size(fixture: &Fixture) -> Result<()> {
     let (x, out) = (fixture.zeros::<i32>(10)?, fixture.zeros::<i32>(10)?);
     let invalid = &[ErrorKind::InvalidArgument];
-    // A scalar of 8 bytes for one of 4; a tensor for a scalar and the other way round.
+    // A scalar of 8 bytes for one of 4; a tensor for a scalar and vice versa.
     let args = [Arg::read(&x), Arg::write(&out), Arg::scalar(10u64)];
     assert_refused(fixture.run("add_ints", &Geometry::single(), &args), invalid, &["2"]);
-    // Of a structure only the driver knows the size, and PoCL does not look.
+    // Only the driver could check the size of a structure, and PoCL does not.
     if fixture.driver != Driver::Pocl {
         let camera = [Arg::read(&x), Arg::write(&out), Arg::bytes(&[0; 8]), Arg::read(&x)];
         assert_refused(fixture.run("look", &Geometry::single(), &camera), invalid, &["2"]);
@@ -138,7 +138,7 @@ fn an_argument_of_another_size(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-fn group_memory_beyond_the_device(fixture: &Fixture) -> Result<()> {
+fn too_much_work_group_memory(fixture: &Fixture) -> Result<()> {
     let limit = fixture.device.info().limits.shared_bytes;
     let (x, out) = (fixture.zeros::<f32>(10)?, fixture.zeros::<f32>(10)?);
     let args = [Arg::read(&x), Arg::write(&out), Arg::local(limit + 1), Arg::scalar(10u32)];
@@ -150,8 +150,8 @@ fn group_memory_beyond_the_device(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// One kernel, one queue: what was refused leaves nothing of its arguments behind.
-fn a_refusal_poisons_nothing(fixture: &Fixture) -> Result<()> {
+/// One kernel, one queue: a refused launch leaves none of its arguments behind.
+fn a_refused_launch_leaves_nothing_behind(fixture: &Fixture) -> Result<()> {
     let (x, out) = (fixture.tensor(&[1i32; 10])?, fixture.zeros::<i32>(10)?);
     for round in 0..3 {
         let wrong = [Arg::read(&x), Arg::write(&out), Arg::scalar(10u64)];

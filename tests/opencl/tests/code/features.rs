@@ -1,4 +1,4 @@
-//! What a device has beyond the least: half precision, sub-groups, memory that both sides reach, random_floats of kernels.
+//! Optional features: half precision, sub-groups, host-visible memory, kernel information, timestamps, sub-devices.
 
 use runtime_core::{
     Arg, CommonRuntime, DType, Element, Geometry, Options, Placement, Queue, QueueOptions, Result, Runtime,
@@ -10,17 +10,17 @@ use crate::fixture::{Fixture, assert_equal, opencl_c, unsupported};
 pub(crate) const CASES: &[Case] = &[
     ("half_precision", half_precision),
     ("sub_groups", sub_groups),
-    ("memory_of_both_sides", memory_of_both_sides),
-    ("kernels_tell_their_limits", kernels_tell_their_limits),
-    ("the_clock_of_the_device", the_clock_of_the_device),
-    ("large_transfers_by_threads", large_transfers_by_threads),
+    ("host_visible_memory", host_visible_memory),
+    ("kernel_information", kernel_information),
+    ("device_timestamps", device_timestamps),
+    ("large_transfers_are_staged", large_transfers_are_staged),
     ("sub_devices_compute", sub_devices_compute),
 ];
 
-/// What calls the driver from several threads.
-pub(crate) const THREADED: &[Case] = &[("large_transfers_by_threads", large_transfers_by_threads)];
+/// Cases that call the driver from several threads.
+pub(crate) const THREADED: &[Case] = &[("large_transfers_are_staged", large_transfers_are_staged)];
 
-/// The kernels of `kernels/features.cl`, of which a device has some.
+/// A kernel of `kernels/features.cl`, of which a device supports some.
 fn kernel(fixture: &Fixture, name: &str) -> Result<runtime_core::Kernel> {
     let text = include_str!("../../kernels/features.cl");
     let module = fixture
@@ -62,14 +62,13 @@ fn sub_groups(fixture: &Fixture) -> Result<()> {
     assert_equal(&out, &widths.iter().map(|width| i32::try_from(*width).unwrap_or(0)).collect::<Vec<_>>())
 }
 
-fn memory_of_both_sides(fixture: &Fixture) -> Result<()> {
+fn host_visible_memory(fixture: &Fixture) -> Result<()> {
     let spaces = &fixture.device.info().spaces;
-    let reachable: Vec<_> =
-        spaces.iter().filter(|space| space.host_visible && space.kernel_visible).collect();
-    if reachable.is_empty() {
-        return Err(unsupported("memory that both sides reach"));
+    let visible: Vec<_> = spaces.iter().filter(|space| space.host_visible && space.kernel_visible).collect();
+    if visible.is_empty() {
+        return Err(unsupported("host-visible memory"));
     }
-    for space in reachable {
+    for space in visible {
         let tensor = fixture.device.allocate(i32::DTYPE, &[1000], &Placement::space(&space.name))?;
         tensor.write(&(0..1000).collect::<Vec<i32>>())?;
         let out = fixture.device.allocate(i32::DTYPE, &[1000], &Placement::space(&space.name))?;
@@ -80,10 +79,10 @@ fn memory_of_both_sides(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-fn kernels_tell_their_limits(fixture: &Fixture) -> Result<()> {
+fn kernel_information(fixture: &Fixture) -> Result<()> {
     let heat = fixture.idioms.kernel("heat")?;
     let info = heat.info();
-    assert_eq!(info.group_size, Some([16, 16, 1]), "the code fixes it");
+    assert_eq!(info.group_size, Some([16, 16, 1]), "fixed by the kernel");
     assert!(info.max_group_items.is_some_and(|items| items >= 256), "{info:?}");
     assert!(info.shared_bytes.is_some_and(|bytes| bytes >= 18 * 18 * 4), "{info:?}");
     let sum = fixture.idioms.kernel("sum")?;
@@ -91,8 +90,8 @@ fn kernels_tell_their_limits(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// The device's own clock says about what the program's clock says of a kernel that takes long.
-fn the_clock_of_the_device(fixture: &Fixture) -> Result<()> {
+/// For a long kernel, the device's clock agrees with the host's.
+fn device_timestamps(fixture: &Fixture) -> Result<()> {
     let queue = fixture.device.open_queue(&QueueOptions { timestamps: true, ..QueueOptions::default() })?;
     let data = fixture.tensor(&vec![1.0f32; 1 << 20])?;
     let sums = fixture.zeros::<f32>(1)?;
@@ -125,8 +124,8 @@ fn sub_devices_compute(fixture: &Fixture) -> Result<()> {
     assert_equal(&to, &[2i32; 10])
 }
 
-/// Without pointers, threads carry large transfers; another queue waits on the device for the end of all of them.
-fn large_transfers_by_threads(_: &Fixture) -> Result<()> {
+/// Without pointers, large transfers are staged by threads; another queue waits on the device for all of them.
+fn large_transfers_are_staged(_: &Fixture) -> Result<()> {
     const N: i32 = 10 << 20;
     let device = Runtime::new().open_with("opencl:0", &Options::new().with("pointers", false))?;
     let (one, other) = (open(&*device)?, open(&*device)?);

@@ -1,4 +1,4 @@
-//! The device of a driver, and what the cases do with it.
+//! The device under test, and helpers for the cases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,19 +21,19 @@ pub(crate) struct Fixture {
     pub(crate) idioms: Module,
 }
 
-/// Code of a form that OpenCL takes.
+/// Native code in an OpenCL format.
 pub(crate) fn source(format: CodeFormat, code: impl Into<Vec<u8>>) -> ModuleSource {
     // SAFETY: the kernels of these tests stay within their arguments.
     unsafe { ModuleSource::native(format, code) }
 }
 
-/// OpenCL C.
+/// OpenCL C source.
 pub(crate) fn opencl_c(text: &str) -> ModuleSource {
     source(CodeFormat::OPENCL_C, text)
 }
 
 impl Fixture {
-    /// Opens the one device that this process sees.
+    /// Opens the only device that this process sees.
     pub(crate) fn open(driver: Driver) -> Result<Self> {
         let device = Runtime::new().open("opencl:0")?;
         let queue = device.open_queue(&QueueOptions::default())?;
@@ -68,12 +68,12 @@ impl Fixture {
     }
 }
 
-/// What the device lacks for a case.
+/// The error of a case that needs a missing feature.
 pub(crate) fn unsupported(what: &str) -> Error {
     Error::unsupported(format!("{what} is not supported"))
 }
 
-/// Compares all of it.
+/// Asserts that all elements are equal.
 #[track_caller]
 pub(crate) fn assert_equal<T: Element + PartialEq + std::fmt::Debug>(
     tensor: &Tensor,
@@ -91,7 +91,7 @@ pub(crate) fn assert_equal<T: Element + PartialEq + std::fmt::Debug>(
     Ok(())
 }
 
-/// Compares all of it, to six digits of the largest.
+/// Asserts that all elements are equal to about six digits of the largest.
 #[track_caller]
 pub(crate) fn assert_close(tensor: &Tensor, right: &[f32]) -> Result<()> {
     let found = tensor.to_vec::<f32>()?;
@@ -103,7 +103,7 @@ pub(crate) fn assert_close(tensor: &Tensor, right: &[f32]) -> Result<()> {
     Ok(())
 }
 
-/// Numbers that look like nothing, the assert_equal each time.
+/// Pseudo-random numbers in 0..1, the same on every run.
 pub(crate) fn random_floats(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_769).wrapping_add(1);
     let mut next = || {

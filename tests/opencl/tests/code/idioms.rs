@@ -1,4 +1,4 @@
-//! The kernels of `kernels/idioms.cl` against the assert_equal in Rust.
+//! The kernels of `kernels/idioms.cl`, compared with the same computation in Rust.
 
 use runtime_core::{Arg, Geometry, Result};
 
@@ -6,20 +6,20 @@ use crate::Case;
 use crate::fixture::{Fixture, assert_close, assert_equal, random_floats};
 
 pub(crate) const CASES: &[Case] = &[
-    ("sums_of_groups", sums_of_groups),
-    ("two_sizes_of_group_memory", two_sizes_of_group_memory),
+    ("group_sums", group_sums),
+    ("two_work_group_arrays", two_work_group_arrays),
     ("a_structure_by_value", a_structure_by_value),
-    ("vectors_in_group_memory", vectors_in_group_memory),
+    ("vectors_in_work_group_memory", vectors_in_work_group_memory),
     ("tiles_with_neighbours", tiles_with_neighbours),
     ("constant_memory", constant_memory),
-    ("atomics_of_groups", atomics_of_groups),
+    ("work_group_atomics", work_group_atomics),
     ("a_breadth_first_search", a_breadth_first_search),
 ];
 
-fn sums_of_groups(fixture: &Fixture) -> Result<()> {
+fn group_sums(fixture: &Fixture) -> Result<()> {
     let data: Vec<f32> = (0..10_007u16).map(|value| f32::from(value % 7)).collect();
     let tensor = fixture.tensor(&data)?;
-    // The size of the group's memory changes from launch to launch.
+    // The size of the work-group memory changes from launch to launch.
     for (groups, size) in [(1, 1), (3, 64), (5, 32), (2, 128)] {
         let sums = fixture.zeros::<f32>(groups as usize)?;
         let args =
@@ -33,7 +33,7 @@ fn sums_of_groups(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-fn two_sizes_of_group_memory(fixture: &Fixture) -> Result<()> {
+fn two_work_group_arrays(fixture: &Fixture) -> Result<()> {
     let out = fixture.zeros::<u32>(96)?;
     let args = [Arg::local(4 * 32), Arg::write(&out), Arg::local(8 * 32), Arg::scalar(3u32)];
     fixture.run("two_locals", &Geometry::new(3, 32), &args)?;
@@ -66,7 +66,7 @@ fn a_structure_by_value(fixture: &Fixture) -> Result<()> {
     assert_close(&out, &right)
 }
 
-fn vectors_in_group_memory(fixture: &Fixture) -> Result<()> {
+fn vectors_in_work_group_memory(fixture: &Fixture) -> Result<()> {
     let (n, width) = (77u16, 16u32);
     let bodies = random_floats(4 * usize::from(n), 2);
     let (places, out) = (fixture.tensor(&bodies)?, fixture.zeros::<f32>(bodies.len())?);
@@ -123,7 +123,7 @@ fn constant_memory(fixture: &Fixture) -> Result<()> {
     assert_equal(&out, &(0..1000).map(sum).collect::<Vec<i32>>())
 }
 
-fn atomics_of_groups(fixture: &Fixture) -> Result<()> {
+fn work_group_atomics(fixture: &Fixture) -> Result<()> {
     let data: Vec<u8> = (0..50_001u32).map(|value| u8::try_from(value * value % 251).unwrap_or(0)).collect();
     let (tensor, bins) = (fixture.tensor(&data)?, fixture.zeros::<u32>(256)?);
     let args = [Arg::read(&tensor), Arg::read_write(&bins), Arg::scalar(50_001u32)];
@@ -133,7 +133,7 @@ fn atomics_of_groups(fixture: &Fixture) -> Result<()> {
     assert_equal(&bins, &right)
 }
 
-/// A ring with a shortcut: one launch per level, and a flag that the program looks at between them.
+/// A ring with shortcuts: one launch per level, with a flag that the host reads in between.
 fn a_breadth_first_search(fixture: &Fixture) -> Result<()> {
     let nodes = 40i32;
     let edges: Vec<i32> = (0..nodes).flat_map(|node| [(node + 1) % nodes, (node * 7 + 3) % nodes]).collect();

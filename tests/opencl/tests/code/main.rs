@@ -1,5 +1,5 @@
-//! Code in every form that OpenCL takes, on each driver: kernels in the idiom of benchmarks, views at any offset, SPIR-V that clang
-//! made, binaries, and what a device has beyond the least.
+//! Code in every format that OpenCL accepts, on each driver: kernels in the idioms of benchmarks, views at any offset, SPIR-V from
+//! clang, binaries, and optional features.
 
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
@@ -19,10 +19,10 @@ use libtest_mimic::{Completion, Failed, Trial};
 use opencl::Driver;
 use runtime_core::ErrorKind;
 
-/// A case: it answers `Unsupported` where the driver does not have what it needs, which [`MISSING_FEATURES`] says.
+/// A case. It returns `Unsupported` if the driver lacks a feature, which must be listed in [`MISSING_FEATURES`].
 type Case = (&'static str, fn(&Fixture) -> runtime_core::Result<()>);
 
-/// What a driver of these tests does not have, by the beginning of the names of cases: all else must pass.
+/// Cases that a driver does not support, by the prefix of their names. All others must pass.
 const MISSING_FEATURES: &[(Driver, &str)] = &[
     (Driver::Pocl, "features::half_precision"),
     (Driver::Pocl, "features::sub_groups"),
@@ -48,9 +48,9 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         ("binaries", binaries::CASES),
         ("errors", errors::CASES),
     ];
-    // Under Oclgrind what counts is what the kernels do, and that it is called by one thread at a time.
-    let watched = [topics[0], topics[1], ("features", features::THREADED)];
-    let topics = if fixture.driver == Driver::Oclgrind { &watched[..] } else { &topics[..] };
+    // Under Oclgrind, only what the kernels do matters, and that calls are serialised.
+    let on_oclgrind = [topics[0], topics[1], ("features", features::THREADED)];
+    let topics = if fixture.driver == Driver::Oclgrind { &on_oclgrind[..] } else { &topics[..] };
     let cases = topics.iter().flat_map(|(topic, cases)| cases.iter().map(move |case| (topic, *case)));
     let mut trials: Vec<_> =
         cases.map(|(topic, (case, run))| trial(fixture, format!("{topic}::{case}"), run)).collect();
@@ -77,13 +77,13 @@ fn trial(fixture: &Arc<Fixture>, case: String, run: fn(&Fixture) -> runtime_core
     })
 }
 
-/// Only what is known to be lacking may be unsupported; a newer driver may have it.
+/// Only listed cases may be unsupported; on a newer driver they may pass.
 fn conclude(fixture: &Fixture, case: &str, outcome: runtime_core::Result<()>) -> Result<Completion, Failed> {
-    let lacks =
+    let is_listed =
         MISSING_FEATURES.iter().any(|(driver, start)| *driver == fixture.driver && case.starts_with(start));
     match outcome {
         Ok(()) => Ok(Completion::Completed),
-        Err(error) if error.kind() == ErrorKind::Unsupported && lacks => {
+        Err(error) if error.kind() == ErrorKind::Unsupported && is_listed => {
             Ok(Completion::ignored_with(error.to_string()))
         }
         Err(error) => Err(Failed::from(format!("{error:?}"))),

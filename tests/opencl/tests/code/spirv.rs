@@ -1,4 +1,4 @@
-//! OpenCL C to SPIR-V by clang and llvm-spirv, outside any driver, and executed.
+//! SPIR-V compiled from OpenCL C by clang and llvm-spirv, and executed.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,41 +8,41 @@ use runtime_core::{Arg, CodeFormat, ErrorKind, Geometry, Result};
 
 use crate::fixture::{Fixture, assert_equal, source, unsupported};
 
-/// A case with the compiler.
+/// A case that needs the compiler.
 pub(crate) type Case = (&'static str, fn(&Fixture, &Compiler) -> Result<()>);
 
 pub(crate) const CASES: &[Case] = &[
     ("runs", runs),
     ("runs_on_an_older_driver", runs_on_an_older_driver),
-    ("names_its_kernels", names_its_kernels),
+    ("lists_its_kernels", lists_its_kernels),
     ("truncated_is_an_error", truncated_is_an_error),
-    ("is_refused_where_it_is_not_taken", is_refused_where_it_is_not_taken),
+    ("is_refused_where_unsupported", is_refused_where_unsupported),
 ];
 
-/// Commands that make SPIR-V.
+/// The commands that compile to SPIR-V.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
     clang: String,
     spirv: String,
 }
 
-/// The compiler, or which part is missing and how to have it.
+/// The compiler, or the missing tool and how to install it.
 pub(crate) fn compiler() -> std::result::Result<Compiler, (&'static str, String)> {
     let find = |name: &str, remedy: &str| {
-        // Both of one version: a bitcode of one LLVM is read by its own.
+        // Both of one version: only the same LLVM is sure to read its bitcode.
         let mut versions = (14..24).rev().map(|version| format!("{name}-{version}"));
-        versions.find(|command| runs_at_all(command)).ok_or_else(|| format!("on Debian: {remedy}"))
+        versions.find(|command| is_installed(command)).ok_or_else(|| format!("on Debian: {remedy}"))
     };
     let spirv = find("llvm-spirv", "llvm-spirv-15").map_err(|remedy| ("llvm-spirv", remedy))?;
     let clang = spirv.replace("llvm-spirv", "clang");
-    if runs_at_all(&clang) {
+    if is_installed(&clang) {
         Ok(Compiler { clang, spirv })
     } else {
         Err(("clang", format!("on Debian: {clang}")))
     }
 }
 
-fn runs_at_all(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
@@ -65,18 +65,18 @@ fn step(command: &mut Command, from: &Path, to: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Whether the device takes it, as it says itself.
-fn takes(fixture: &Fixture) -> bool {
+/// Whether the device lists SPIR-V as a format.
+fn accepts_spirv(fixture: &Fixture) -> bool {
     fixture.device.info().formats.iter().any(|format| format == CodeFormat::SPIRV_KERNEL.as_str())
 }
 
 fn spirv(fixture: &Fixture, compiler: &Compiler) -> Result<Vec<u8>> {
     assert!(
-        takes(fixture) || fixture.driver != Driver::Intel,
-        "Intel's takes SPIR-V: {:?}",
+        accepts_spirv(fixture) || fixture.driver != Driver::Intel,
+        "Intel's driver accepts SPIR-V: {:?}",
         fixture.device.info().formats
     );
-    if takes(fixture) {
+    if accepts_spirv(fixture) {
         Ok(compiler.compile(include_str!("../../kernels/idioms.cl")))
     } else {
         Err(unsupported("SPIR-V"))
@@ -101,7 +101,7 @@ fn runs(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
     assert_equal(&sums, &[64.0f32, 36.0])
 }
 
-/// A driver of OpenCL 1.2 has an extension instead of the function: this program once more, behind a loader that says so.
+/// An OpenCL 1.2 driver has an extension instead of the function: runs this program again, behind a stub that pretends so.
 fn runs_on_an_older_driver(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
     spirv(fixture, compiler)?;
     let icd_folder = IcdFolder::with_drivers(&[fixture.driver]).unwrap();
@@ -109,19 +109,19 @@ fn runs_on_an_older_driver(fixture: &Fixture, compiler: &Compiler) -> Result<()>
     let words = "old,fail=clCreateProgramWithIL:-59:0";
     let mut command = stub::command(&icd_folder, &current_program().unwrap(), &library, words).unwrap();
     command.args([format!("{}::spirv::runs", fixture.driver.name()), "--exact".to_owned()]);
-    let said = opencl::finish(&mut command, DEADLINE).unwrap().success().unwrap();
-    assert!(said.contains("1 passed"), "{said}");
+    let output = opencl::finish(&mut command, DEADLINE).unwrap().success().unwrap();
+    assert!(output.contains("1 passed"), "{output}");
     Ok(())
 }
 
-fn names_its_kernels(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
+fn lists_its_kernels(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
     let module = fixture.device.load(&source(CodeFormat::SPIRV_KERNEL, spirv(fixture, compiler)?))?;
     let symbols = module.symbols()?;
     assert!(
         ["sum", "heat", "look"].iter().all(|name| symbols.iter().any(|symbol| symbol == name)),
         "{symbols:?}"
     );
-    assert_eq!(module.kernel("heat")?.info().group_size, Some([16, 16, 1]), "what the code fixes is known");
+    assert_eq!(module.kernel("heat")?.info().group_size, Some([16, 16, 1]), "fixed by the kernel");
     Ok(())
 }
 
@@ -139,8 +139,8 @@ fn truncated_is_an_error(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
     Ok(())
 }
 
-fn is_refused_where_it_is_not_taken(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
-    if takes(fixture) {
+fn is_refused_where_unsupported(fixture: &Fixture, compiler: &Compiler) -> Result<()> {
+    if accepts_spirv(fixture) {
         return Ok(());
     }
     let code = compiler.compile("kernel void nothing(void) {}");

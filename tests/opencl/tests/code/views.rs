@@ -1,4 +1,4 @@
-//! Views at offsets that no device aligns to: what is in them is worked on, and nothing beside them is touched.
+//! Views at unaligned offsets: kernels work on their elements and touch nothing beside them.
 
 use runtime_core::{Arg, DType, Element, Geometry, Placement, Result, Tensor};
 
@@ -8,11 +8,11 @@ use crate::fixture::{Fixture, assert_equal};
 pub(crate) const CASES: &[Case] = &[
     ("bytes_at_every_offset", bytes_at_every_offset),
     ("integers_at_odd_offsets", integers_at_odd_offsets),
-    ("in_place_beside_each_other", in_place_beside_each_other),
+    ("two_views_of_one_buffer", two_views_of_one_buffer),
     ("every_memory_space", every_memory_space),
     ("copies_and_fills", copies_and_fills),
-    ("rows_within_a_buffer", rows_within_a_buffer),
-    ("more_views_than_are_kept", more_views_than_are_kept),
+    ("pitched_copies_within_one_buffer", pitched_copies_within_one_buffer),
+    ("more_sub_buffers_than_are_cached", more_sub_buffers_than_are_cached),
 ];
 
 const N: usize = 100;
@@ -53,8 +53,8 @@ fn add(fixture: &Fixture, (from, offset): (&Tensor, usize), (to, target): (&Tens
     fixture.run("add_ints", &Geometry::new(2, 16), &args)
 }
 
-/// Both views are of one buffer.
-fn in_place_beside_each_other(fixture: &Fixture) -> Result<()> {
+/// Both views are in one buffer.
+fn two_views_of_one_buffer(fixture: &Fixture) -> Result<()> {
     let mut data: Vec<i32> = (0..500).collect();
     let whole = fixture.tensor(&data)?;
     for (offset, target) in [(1, 201), (203, 102), (7, 399)] {
@@ -105,8 +105,8 @@ fn copies_and_fills(fixture: &Fixture) -> Result<()> {
     assert_equal(&ints, &right)
 }
 
-/// Drivers take rows within a buffer only if the pitches are the assert_equal.
-fn rows_within_a_buffer(fixture: &Fixture) -> Result<()> {
+/// Drivers accept pitched copies within one buffer only with equal pitches.
+fn pitched_copies_within_one_buffer(fixture: &Fixture) -> Result<()> {
     for pitch in [10, 20] {
         let mut data: Vec<i32> = (0..200).collect();
         let whole = fixture.tensor(&data)?;
@@ -120,8 +120,8 @@ fn rows_within_a_buffer(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// Aligned views, which are sub-buffers where kernels take no pointers: the last are as right as the first.
-fn more_views_than_are_kept(fixture: &Fixture) -> Result<()> {
+/// Aligned views are sub-buffers where kernels cannot get pointers. More than the cache holds must work as well.
+fn more_sub_buffers_than_are_cached(fixture: &Fixture) -> Result<()> {
     const STEP: usize = 1024;
     const ALL: i32 = 200 * 1024;
     let mut data: Vec<i32> = (0..ALL).collect();
