@@ -1,4 +1,4 @@
-//! Kernel launches: the NDRange of a geometry, and copies of views that a kernel cannot access.
+//! Kernel launches: the ND-range of a geometry, and copies of views that a kernel cannot access.
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 

@@ -32,7 +32,7 @@ pub fn run_per_driver(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments
         match succeeds_on(*driver, &icd_folder) {
             Ok(succeeds) => failed |= !succeeds,
             Err(error) => {
-                not_run.push(Trial::test(format!("{}::start", driver.name()), || Err(error.into())))
+                not_run.push(Trial::test(format!("{}::start", driver.name()), || Err(error.into())));
             }
         }
     }
