@@ -109,8 +109,8 @@ impl SharedContext {
         if let Some(queue) = self.internal_queue.get() {
             return Ok(queue.raw());
         }
-        let made = self.create_queue(self.listed.device, &QueueOptions::default())?;
-        Ok(self.internal_queue.get_or_init(|| made).raw())
+        let queue = self.create_queue(self.listed.device, &QueueOptions::default())?;
+        Ok(self.internal_queue.get_or_init(|| queue).raw())
     }
 
     /// Creates an in-order command queue for a device of the context.

@@ -16,9 +16,9 @@ use crate::context::SharedContext;
 use crate::driver::handle::{Memory, Owned, Program};
 use crate::progress::Progress;
 
-/// With more deferred objects than this, a release waits for the device.
+/// Maximum number of deferred objects. Beyond that, a release waits for the device.
 const MAX_OBJECTS: usize = 1024;
-/// With more than one part in this many of the device's memory deferred, a release waits for the device.
+/// Deferred buffers may take one part in this many of the device's memory. Beyond that, a release waits for the device.
 const MEMORY_DIVISOR: u64 = 8;
 
 /// An object whose release may be deferred.

@@ -8,11 +8,12 @@ use cl3::ext::CL_FALSE;
 use runtime_core::Result;
 use runtime_core::backend::RowCopy;
 
+use crate::allocation::create_buffer;
 use crate::context::SharedContext;
 use crate::convert::FillPiece;
 use crate::driver::Raw;
 use crate::driver::handle::{Event, Owned};
-use crate::memory::{OpenClBuffer, create_buffer};
+use crate::memory::OpenClBuffer;
 
 /// The source or destination of a copy, at its first byte.
 #[derive(Clone, Copy, Debug)]

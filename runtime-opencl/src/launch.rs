@@ -7,13 +7,14 @@ use runtime_core::abi::Place;
 use runtime_core::backend::{Launch, TensorArg};
 use runtime_core::{Error, Result};
 
+use crate::allocation::create_buffer;
 use crate::context::SharedContext;
 use crate::driver::handle::{Event, Memory, Owned};
 use crate::driver::{DispatchTable, Raw};
 use crate::enqueuer::{Events, Location};
 use crate::kernel::OpenClKernel;
 use crate::kernel_binding::KernelBinding;
-use crate::memory::{OpenClBuffer, create_buffer};
+use crate::memory::OpenClBuffer;
 use crate::queue::OpenClQueue;
 use crate::sub_buffers::{ViewAccess, check_no_alias};
 

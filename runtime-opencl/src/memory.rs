@@ -5,14 +5,12 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cl3::ext::{
-    CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, CL_MEM_SVM_FINE_GRAIN_BUFFER,
-    CL_MEM_USE_HOST_PTR, CL_TRUE, cl_mem_flags,
-};
+use cl3::ext::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR};
 use parking_lot::Mutex;
 use runtime_core::backend::{Buffer, HostBytesMut};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::allocation::{allocate_svm, allocate_usm, create_buffer, map, out_of_memory, unmap};
 use crate::context::SharedContext;
 use crate::deferred_release::DeferredObject;
 use crate::device_caps::MIN_ALIGNMENT;
@@ -20,9 +18,6 @@ use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
 use crate::enqueuer::Location;
 use crate::sub_buffers::SubBuffer;
-
-/// `CL_INVALID_BUFFER_SIZE`.
-const INVALID_BUFFER_SIZE: i64 = -61;
 
 /// A memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +58,7 @@ enum Backing {
     Svm,
     Usm,
     /// A mapping of the `cl_mem`.
-    Map,
+    Mapping,
 }
 
 /// How kernels and commands access a whole buffer.
@@ -136,7 +131,7 @@ impl OpenClBuffer {
             Space::UsmHost | Space::UsmShared => {
                 buffer.allocate_pointer(Backing::Usm, space, size, alignment)?;
             }
-            Space::Mapped => buffer.allocate_pointer(Backing::Map, space, size, alignment)?,
+            Space::Mapped => buffer.allocate_pointer(Backing::Mapping, space, size, alignment)?,
         }
         Ok(buffer)
     }
@@ -206,7 +201,7 @@ impl OpenClBuffer {
     fn allocate_backing(&mut self, backing: Backing, space: Space, size: usize) -> Result<*mut c_void> {
         match backing {
             Backing::Usm => allocate_usm(&self.context, space, size),
-            Backing::Map => {
+            Backing::Mapping => {
                 let object = create_buffer(&self.context, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
                 map(&self.context, self.object.insert(object), size)
             }
@@ -214,11 +209,11 @@ impl OpenClBuffer {
         }
     }
 
-    /// Frees the memory, unless it is imported.
+    /// Frees the memory; of imported memory, only the `cl_mem`.
     fn free(&mut self) {
         let (backing, memory) =
             (std::mem::replace(&mut self.backing, Backing::Object), self.base.cast::<c_void>());
-        if let (Some(object), Backing::Map) = (&self.object, backing) {
+        if let (Some(object), Backing::Mapping) = (&self.object, backing) {
             unmap(&self.context, object, memory);
         }
         let context = &self.context;
@@ -255,7 +250,7 @@ impl OpenClBuffer {
     #[inline]
     pub(crate) fn access(&self) -> BufferAccess {
         match (&self.object, self.backing) {
-            (_, Backing::Map) => BufferAccess::Mapped,
+            (_, Backing::Mapping) => BufferAccess::Mapped,
             (Some(object), _) => BufferAccess::Object(object.raw()),
             (None, Backing::Usm) => BufferAccess::Usm(self.start),
             (None, _) => BufferAccess::Svm(self.start),
@@ -275,7 +270,7 @@ impl OpenClBuffer {
     /// Whether it is a permanently mapped buffer.
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
-        self.backing == Backing::Map
+        self.backing == Backing::Mapping
     }
 
     /// The first byte, for the host; null if the memory has no address.
@@ -288,7 +283,7 @@ impl OpenClBuffer {
     #[inline]
     pub(crate) fn kernel_pointer(&self) -> *mut u8 {
         match self.backing {
-            Backing::Object | Backing::Map => std::ptr::null_mut(),
+            Backing::Object | Backing::Mapping => std::ptr::null_mut(),
             Backing::Svm | Backing::Usm => self.start,
         }
     }
@@ -327,89 +322,4 @@ impl Drop for OpenClBuffer {
         self.sub_buffers.get_mut().clear();
         self.free();
     }
-}
-
-/// Creates a `cl_mem` buffer, in memory of its own or at `memory`.
-pub(crate) fn create_buffer(
-    context: &SharedContext,
-    flags: cl_mem_flags,
-    bytes: usize,
-    memory: *mut c_void,
-) -> Result<Owned<Memory>> {
-    let made = context.driver.create("clCreateBuffer", |cl, code| {
-        let context = context.handle.raw();
-        // SAFETY: the context is alive, and `memory`, if passed, outlives the buffer.
-        Some(unsafe { (cl.clCreateBuffer?)(context, CL_MEM_READ_WRITE | flags, bytes, memory, code) })
-    });
-    let raw = made.map_err(|error| match error.driver() {
-        Some((_, INVALID_BUFFER_SIZE)) => out_of_memory(bytes, context.caps.allocation_bytes),
-        _ => error,
-    })?;
-    // SAFETY: it was just created.
-    Ok(unsafe { Owned::new(context.driver, raw) })
-}
-
-/// Fine-grained shared virtual memory, which host and kernels use concurrently.
-fn allocate_svm(context: &SharedContext, bytes: usize) -> Result<*mut c_void> {
-    let flags = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER;
-    let memory = context.driver.call("clSVMAlloc", |cl| {
-        // SAFETY: the context is alive; 0 requests the driver's largest alignment.
-        Some(unsafe { (cl.clSVMAlloc?)(context.handle.raw(), flags, bytes, 0) })
-    })?;
-    if memory.is_null() { Err(out_of_memory(bytes, context.caps.allocation_bytes)) } else { Ok(memory) }
-}
-
-fn allocate_usm(context: &SharedContext, space: Space, bytes: usize) -> Result<*mut c_void> {
-    let usm = context.caps.usm.ok_or_else(|| Error::unsupported("unified shared memory is not supported"))?;
-    let (handle, none) = (context.handle.raw(), std::ptr::null());
-    let alignment = u32::try_from(MIN_ALIGNMENT).unwrap_or(0);
-    let mut memory = std::ptr::null_mut();
-    let mut code = 0;
-    let function = if space == Space::UsmHost { "clHostMemAllocINTEL" } else { "clSharedMemAllocINTEL" };
-    context.driver.extension(function, || {
-        memory = if space == Space::UsmHost {
-            // SAFETY: the context is alive, and there are no properties.
-            unsafe { (usm.clHostMemAllocINTEL)(handle, none, bytes, alignment, &raw mut code) }
-        } else {
-            let device = context.listed.device;
-            // SAFETY: as above, and the device belongs to the context.
-            unsafe { (usm.clSharedMemAllocINTEL)(handle, device, none, bytes, alignment, &raw mut code) }
-        };
-        code
-    })?;
-    if memory.is_null() { Err(out_of_memory(bytes, context.caps.allocation_bytes)) } else { Ok(memory) }
-}
-
-/// Maps a whole buffer.
-fn map(context: &SharedContext, object: &Owned<Memory>, bytes: usize) -> Result<*mut c_void> {
-    let (queue, flags) = (context.internal_queue()?, CL_MAP_READ | CL_MAP_WRITE);
-    let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
-    context.driver.create("clEnqueueMapBuffer", |cl, code| {
-        // SAFETY: queue and buffer are in one context, the range is the whole buffer, and the call blocks.
-        Some(unsafe {
-            (cl.clEnqueueMapBuffer?)(queue, object.raw(), CL_TRUE, flags, 0, bytes, 0, none, no_event, code)
-        })
-    })
-}
-
-fn unmap(context: &SharedContext, object: &Owned<Memory>, memory: *mut c_void) {
-    let Ok(queue) = context.internal_queue() else { return };
-    let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
-    let _ = context.driver.call("clEnqueueUnmapMemObject", |cl| {
-        // SAFETY: mapped once, and no longer in use.
-        Some(unsafe { (cl.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
-    });
-    // Nothing waits for the unmap, and the buffer is released next: start it now.
-    // SAFETY: the queue is alive.
-    let _ = context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }));
-}
-
-#[cold]
-fn out_of_memory(bytes: usize, limit: u64) -> Error {
-    Error::new(
-        ErrorKind::OutOfMemory,
-        format!(
-            "cannot allocate {bytes} bytes (at most {limit} in one allocation); free tensors or use smaller ones"
-        ),
-    )
 }

@@ -30,7 +30,7 @@ const SPIRV_MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 pub(crate) fn formats(caps: &DeviceCaps) -> Vec<String> {
     let known =
         [("opencl-binary", true), ("spirv-kernel", caps.accepts_spirv), ("opencl-c", caps.has_compiler)];
-    known.iter().filter(|(_, taken)| *taken).map(|(format, _)| (*format).to_owned()).collect()
+    known.iter().filter(|(_, is_accepted)| *is_accepted).map(|(format, _)| (*format).to_owned()).collect()
 }
 
 /// The load options.
@@ -116,7 +116,7 @@ impl OpenClModule {
             _ => create_with_source(context, code)?,
         };
         let options = build_options(context, source);
-        // With the option, NVIDIA's compiler miscompiles kernels without parameters.
+        // With the option, NVIDIA's compiler emits invalid code for kernels without parameters: then build without it.
         let has_arg_info = source.format == "opencl-c"
             && build(context, &program, device, &format!("{KERNEL_ARG_INFO} {options}")).is_ok();
         if !has_arg_info {
@@ -161,11 +161,12 @@ impl OpenClModule {
                 (cl.clGetProgramInfo?)(program, CL_PROGRAM_BINARIES, size, value, std::ptr::null_mut())
             })
         })?;
-        let own = decode_usizes(&devices)
+        let binary = decode_usizes(&devices)
             .into_iter()
             .zip(binaries)
             .find(|(device, _)| *device == self.program.device);
-        own.map(|(_, binary)| binary)
+        binary
+            .map(|(_, binary)| binary)
             .filter(|binary| !binary.is_empty())
             .ok_or_else(|| Error::unsupported("the driver provides no binary of this code"))
     }
