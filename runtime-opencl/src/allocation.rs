@@ -24,12 +24,12 @@ pub(crate) fn create_buffer(
     bytes: usize,
     memory: *mut c_void,
 ) -> Result<Owned<Memory>> {
-    let made = context.driver.create("clCreateBuffer", |cl, code| {
+    let created = context.driver.create("clCreateBuffer", |cl, code| {
         let context = context.handle.raw();
         // SAFETY: the context is alive, and `memory`, if passed, outlives the buffer.
         Some(unsafe { (cl.clCreateBuffer?)(context, CL_MEM_READ_WRITE | flags, bytes, memory, code) })
     });
-    let raw = made.map_err(|error| match error.driver() {
+    let raw = created.map_err(|error| match error.driver() {
         Some((_, INVALID_BUFFER_SIZE)) => out_of_memory(bytes, context.caps.allocation_bytes),
         _ => error,
     })?;

@@ -19,7 +19,7 @@ const EQUALLY: usize = 0x1086;
 const BY_AFFINITY_DOMAIN: usize = 0x1088;
 /// `CL_DEVICE_AFFINITY_DOMAIN_NUMA`.
 const NUMA: usize = 1;
-/// Maximum number of platforms, or devices of a platform, that is trusted.
+/// Platforms, or devices of a platform, beyond this number are ignored.
 const MAX_HANDLES: u32 = 4096;
 /// Maximum number of sub-devices in automatic partitions.
 const MAX_SUB_DEVICES: u32 = 16;
@@ -75,7 +75,7 @@ static ENUMERATION_LOCK: Mutex<()> = Mutex::new(());
 /// Lists the devices of a library that match the filter.
 ///
 /// # Errors
-/// `Unavailable`, with the drivers that are registered; the driver's error.
+/// `Unavailable`, with the registered drivers; or the driver's own error.
 pub(crate) fn list_devices(
     driver: &Driver,
     filter: &DeviceFilter,
@@ -223,7 +223,7 @@ fn create_sub_devices(driver: &Driver, device: Raw, properties: &[isize]) -> Vec
     if counted.is_err() || count < 2 {
         return Vec::new();
     }
-    let made = read_handles(count, |count, sub_devices| {
+    let created = read_handles(count, |count, sub_devices| {
         driver.check("clCreateSubDevices", |cl| {
             // SAFETY: as above, and there is room for `count` handles.
             Some(unsafe {
@@ -237,7 +237,7 @@ fn create_sub_devices(driver: &Driver, device: Raw, properties: &[isize]) -> Vec
             })
         })
     });
-    made.unwrap_or_default()
+    created.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const SPILL_MEM_SIZE_INTEL: u32 = 0x4109;
 pub struct OpenClKernel {
     program: Arc<BuiltProgram>,
     name: CString,
-    /// For queries only: each queue launches a kernel object of its own ([`KernelBinding`]).
+    /// For queries only: each queue launches a kernel object of its own (`KernelBinding`).
     handle: Owned<handle::Kernel>,
     arg_count: u32,
     params: Option<Vec<Parameter>>,

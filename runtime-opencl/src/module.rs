@@ -252,7 +252,7 @@ fn create_with_il(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>
 fn create_with_binary(context: &SharedContext, device: Raw, code: &[u8]) -> Result<Owned<Program>> {
     let (length, mut bytes) = (code.len(), code.as_ptr());
     let mut status: cl_int = 0;
-    let made = context.driver.create("clCreateProgramWithBinary", |cl, code| {
+    let created = context.driver.create("clCreateProgramWithBinary", |cl, code| {
         let context = context.handle.raw();
         // SAFETY: one device of the context, and one binary of that length, which the driver copies.
         Some(unsafe {
@@ -267,7 +267,7 @@ fn create_with_binary(context: &SharedContext, device: Raw, code: &[u8]) -> Resu
             )
         })
     });
-    let raw = made.map_err(|error| match error.driver() {
+    let raw = created.map_err(|error| match error.driver() {
         // Some drivers return INVALID_VALUE for bytes that are not a binary: report INVALID_BINARY.
         Some((_, -30)) => context.driver.error("clCreateProgramWithBinary", -42),
         _ => error,

@@ -100,7 +100,7 @@ impl SubBuffer {
     fn new(buffer: &OpenClBuffer, raw: Raw, origin: usize, bytes: usize) -> Result<Self> {
         let context = buffer.context();
         let region = cl_buffer_region { origin, size: bytes };
-        let made = context.driver.create("clCreateSubBuffer", |cl, code| {
+        let raw = context.driver.create("clCreateSubBuffer", |cl, code| {
             let region = (&raw const region).cast();
             // SAFETY: the buffer is alive, the region lies within it, and has the structure that the type requires.
             Some(unsafe {
@@ -108,7 +108,7 @@ impl SubBuffer {
             })
         })?;
         // SAFETY: it was just created.
-        let object = unsafe { Owned::new(context.driver, made) };
+        let object = unsafe { Owned::new(context.driver, raw) };
         Ok(Self { origin, bytes, id: context.next_id(), object })
     }
 }

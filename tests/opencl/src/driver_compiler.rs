@@ -33,8 +33,8 @@ fn compile(device: cl_device_id, code: &str) -> Vec<u8> {
     let binaries = get_program_info(program, CL_PROGRAM_BINARIES).expect("the binary");
     let mut binaries = binaries.to_vec_vec_uchar();
     // SAFETY: created above, and no longer used.
-    unsafe { release_program(program) }.expect("it is released");
+    unsafe { release_program(program) }.expect("release");
     // SAFETY: as above.
-    unsafe { release_context(context) }.expect("it is released");
+    unsafe { release_context(context) }.expect("release");
     binaries.remove(0)
 }

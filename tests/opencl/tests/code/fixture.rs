@@ -1,4 +1,4 @@
-//! The device under test, and helpers for the cases.
+//! The device under test, assertions and test data.
 
 use std::sync::Arc;
 use std::time::Duration;
