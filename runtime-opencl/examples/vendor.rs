@@ -1,17 +1,17 @@
-//! A backend of one vendor on this crate: its own name, a selection of devices, and what their driver does differently.
+//! A vendor's backend built on this crate: a name of its own, a device filter, and the quirks of its driver.
 //!
-//! Here the vendor is PoCL, with as little as an old driver for accelerators has: one thread at a time, small groups, and no
-//! memory but buffers. `runtime conformance target/debug/examples/libvendor.so` tests the ways that only such a driver takes.
+//! Here the vendor is PoCL, with the restrictions of an old accelerator driver: serialised calls, small groups, and no memory but
+//! `cl_mem` buffers. `runtime conformance target/debug/examples/libvendor.so` tests the code paths for such drivers.
 
 use runtime_core::backend::{Backend, Log};
 use runtime_core::{DeviceInfo, OptionSpec, Options, Result};
-use runtime_opencl::{OpenCl, OpenClDevice, Partition, Quirks, Selection};
+use runtime_opencl::{DeviceFilter, OpenCl, OpenClDevice, Partition, Quirks};
 
 /// The vendor's devices.
 #[derive(Debug)]
 pub struct Vendor(OpenCl);
 
-// SAFETY: everything is made by `OpenCl`, for devices of which the selection and the quirks are true.
+// SAFETY: `OpenCl` does everything, and filter and quirks are true of its devices.
 #[allow(unsafe_code, reason = "vouches for the backend")]
 unsafe impl Backend for Vendor {
     const NAME: &'static str = "vendor";
@@ -19,19 +19,19 @@ unsafe impl Backend for Vendor {
     type Device = OpenClDevice;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        let selection = Selection { platform: Some("Portable".to_owned()), ..Selection::default() };
+        let filter = DeviceFilter { platform: Some("Portable".to_owned()), ..DeviceFilter::default() };
         let quirks = Quirks {
             serial: true,
             svm: false,
             usm: false,
-            // Not to be copied: PoCL goes on behind a command that failed. It is set so that the ways of such drivers are tested.
+            // Do not copy this: PoCL continues after a failed command. It is set to test the code path for drivers that do not.
             fails_for_good: true,
             group_items: Some(256),
             partition: Partition::Equally(1),
             ..Quirks::default()
         };
-        // SAFETY: the system's loader of drivers, and quirks that PoCL bears; the rest is the caller's promise.
-        Ok(Self(unsafe { OpenCl::with(selection, quirks, log) }))
+        // SAFETY: the system's ICD loader, and quirks that are safe with PoCL; the rest is the caller's promise.
+        Ok(Self(unsafe { OpenCl::with(filter, quirks, log) }))
     }
 
     fn options() -> Vec<OptionSpec> {

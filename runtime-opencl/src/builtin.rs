@@ -1,45 +1,45 @@
-//! The kernel of the backend itself, which does nothing.
+//! The backend's own kernel, which does nothing: for launches that measure overhead.
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
 use parking_lot::Mutex;
 use runtime_core::Result;
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::Raw;
-use crate::driver::handle::{Function, Owned, Program};
+use crate::driver::handle::{self, Owned, Program};
 use crate::module;
 
-const CODE: &str = "kernel void empty(void) {}";
+const SOURCE: &str = "kernel void empty(void) {}";
 
-/// Programs of [`CODE`], by the device that they are built for.
+/// Programs built from [`SOURCE`], by device.
 #[derive(Debug, Default)]
-pub(crate) struct Builtins(Mutex<Vec<(usize, Owned<Program>)>>);
+pub(crate) struct BuiltinKernels(Mutex<Vec<(usize, Owned<Program>)>>);
 
-impl Builtins {
+impl BuiltinKernels {
     /// A kernel that does nothing, for a device of the context.
-    pub(crate) fn empty(&self, primary: &Primary, device: Raw) -> Result<Owned<Function>> {
+    pub(crate) fn noop(&self, context: &SharedContext, device: Raw) -> Result<Owned<handle::Kernel>> {
         let mut programs = self.0.lock();
         let known = programs.iter().position(|(known, _)| *known == device.addr());
-        let at = match known {
-            Some(at) => at,
+        let index = match known {
+            Some(index) => index,
             None => {
-                programs.push((device.addr(), build(primary, device)?));
+                programs.push((device.addr(), build(context, device)?));
                 programs.len() - 1
             }
         };
-        let program = &programs[at].1;
-        let raw = primary.driver.make("clCreateKernel", |calls, code| {
-            // SAFETY: the program is built, and the name terminated.
-            Some(unsafe { (calls.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
+        let program = &programs[index].1;
+        let raw = context.driver.create("clCreateKernel", |cl, code| {
+            // SAFETY: the program is built, and the name is NUL-terminated.
+            Some(unsafe { (cl.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
         })?;
-        // SAFETY: it was just made.
-        Ok(unsafe { Owned::new(primary.driver, raw) })
+        // SAFETY: it was just created.
+        Ok(unsafe { Owned::new(context.driver, raw) })
     }
 }
 
-fn build(primary: &Primary, device: Raw) -> Result<Owned<Program>> {
-    let program = module::with_source(primary, CODE.as_bytes())?;
-    module::build(primary, &program, device, "")?;
+fn build(context: &SharedContext, device: Raw) -> Result<Owned<Program>> {
+    let program = module::create_with_source(context, SOURCE.as_bytes())?;
+    module::build(context, &program, device, "")?;
     Ok(program)
 }

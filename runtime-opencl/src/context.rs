@@ -1,4 +1,4 @@
-//! The context of a device and its sub-devices, which all openings of a `Runtime` share.
+//! The OpenCL context of a device and its sub-devices, shared by all their open handles.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
@@ -6,102 +6,145 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cl3::ext::{CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, cl_context_properties, cl_int};
+use cl3::ext::{
+    CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE,
+    CL_QUEUE_PROPERTIES, cl_context_properties, cl_int,
+};
 use parking_lot::Mutex;
 use runtime_core::backend::QueueOptions;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::builtin::Builtins;
-use crate::catalog::Entry;
+use crate::builtin::BuiltinKernels;
 use crate::deferred_release::DeferredRelease;
+use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
-use crate::driver::{Calls, Driver, Raw, code_text, is_sticky};
-use crate::facts::Facts;
-use crate::queue;
-use crate::select::Quirks;
+use crate::driver::{DispatchTable, Driver, Raw, code_name, is_sticky};
+use crate::enumeration::ListedDevice;
+use crate::quirks::Quirks;
 
-/// A context, with what its openings share.
+/// `CL_QUEUE_PRIORITY_HIGH_KHR`.
+const PRIORITY_HIGH: u64 = 1 << 0;
+/// `CL_QUEUE_PRIORITY_LOW_KHR`.
+const PRIORITY_LOW: u64 = 1 << 2;
+
+/// An OpenCL context, and the state that its devices share.
 #[derive(Debug)]
-pub(crate) struct Primary {
+pub(crate) struct SharedContext {
     pub(crate) driver: &'static Driver,
-    pub(crate) context: Owned<Context>,
-    pub(crate) entry: Entry,
-    pub(crate) facts: Facts,
+    pub(crate) handle: Owned<Context>,
+    pub(crate) listed: ListedDevice,
+    pub(crate) caps: DeviceCaps,
     pub(crate) quirks: Quirks,
-    pub(crate) builtins: Builtins,
+    pub(crate) builtins: BuiltinKernels,
     ids: AtomicU64,
     slots: Mutex<Slots>,
-    /// Maps memory.
-    service: OnceLock<Owned<CommandQueue>>,
+    /// The queue for mapping memory, opened on first use.
+    internal_queue: OnceLock<Owned<CommandQueue>>,
     lost: OnceLock<Error>,
     pub(crate) deferred: DeferredRelease,
 }
 
-/// Small numbers for kernels, used again when a kernel is gone.
+/// Small numbers for kernels, reused after a kernel is dropped.
 #[derive(Debug, Default)]
 struct Slots {
     free: Vec<u32>,
     next: u32,
 }
 
-impl Primary {
-    /// Makes the context.
+impl SharedContext {
+    /// Creates the context.
     ///
     /// # Errors
-    /// Whatever the driver says.
-    pub(crate) fn open(driver: &'static Driver, entry: Entry, facts: Facts, quirks: &Quirks) -> Result<Self> {
-        let devices: Vec<_> = std::iter::once(entry.device).chain(entry.parts.iter().copied()).collect();
+    /// The driver's error.
+    pub(crate) fn open(
+        driver: &'static Driver,
+        listed: ListedDevice,
+        caps: DeviceCaps,
+        quirks: &Quirks,
+    ) -> Result<Self> {
+        let devices: Vec<_> =
+            std::iter::once(listed.device).chain(listed.sub_devices.iter().copied()).collect();
         let properties: [cl_context_properties; 3] =
-            [CL_CONTEXT_PLATFORM, entry.platform.expose_provenance().cast_signed(), 0];
+            [CL_CONTEXT_PLATFORM, listed.platform.expose_provenance().cast_signed(), 0];
         let count = u32::try_from(devices.len()).unwrap_or(0);
         let none = std::ptr::null_mut();
-        let raw = driver.make("clCreateContext", |calls, code| {
+        let raw = driver.create("clCreateContext", |cl, code| {
             let (list, first) = (properties.as_ptr(), devices.as_ptr());
-            // SAFETY: the list of properties ends with 0, and the devices are as many and of that platform.
-            Some(unsafe { (calls.clCreateContext?)(list, count, first, None, none, code) })
+            // SAFETY: the list of properties ends with 0, and there are `count` devices, all of that platform.
+            Some(unsafe { (cl.clCreateContext?)(list, count, first, None, none, code) })
         })?;
-        // SAFETY: it was just made.
-        let context = unsafe { Owned::new(driver, raw) };
+        // SAFETY: it was just created.
+        let handle = unsafe { Owned::new(driver, raw) };
         Ok(Self {
             driver,
-            context,
-            entry,
-            facts,
+            handle,
+            listed,
+            caps,
             quirks: quirks.clone(),
-            builtins: Builtins::default(),
+            builtins: BuiltinKernels::default(),
             ids: AtomicU64::new(1),
             slots: Mutex::default(),
-            service: OnceLock::new(),
+            internal_queue: OnceLock::new(),
             lost: OnceLock::new(),
             deferred: DeferredRelease::default(),
         })
     }
 
-    /// Frees shared virtual memory of this context that nothing uses any more.
+    /// Frees shared virtual memory of this context that is no longer in use.
     pub(crate) fn free_svm(&self, memory: *mut c_void) {
-        let _ = self.driver.call("clSVMFree", |calls| {
-            // SAFETY: allocated in this context, freed once, and used by nobody any more.
-            unsafe { (calls.clSVMFree?)(self.context.raw(), memory) };
+        let _ = self.driver.call("clSVMFree", |cl| {
+            // SAFETY: allocated in this context, freed once, and no longer in use.
+            unsafe { (cl.clSVMFree?)(self.handle.raw(), memory) };
             Some(())
         });
     }
 
-    /// A number that nothing else of this context has.
+    /// A number that is unique in this context.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A queue for what no queue of the program asks for.
-    pub(crate) fn service(&self) -> Result<Raw> {
-        if let Some(service) = self.service.get() {
-            return Ok(service.raw());
+    /// The backend's own queue, for mapping memory.
+    pub(crate) fn internal_queue(&self) -> Result<Raw> {
+        if let Some(queue) = self.internal_queue.get() {
+            return Ok(queue.raw());
         }
-        let made = queue::command_queue(self, self.entry.device, &QueueOptions::default())?;
-        Ok(self.service.get_or_init(|| made).raw())
+        let queue = self.create_queue(self.listed.device, &QueueOptions::default())?;
+        Ok(self.internal_queue.get_or_init(|| queue).raw())
     }
 
-    /// A small number that no other living kernel has.
-    pub(crate) fn take_slot(&self) -> u32 {
+    /// Creates an in-order command queue for a device of the context.
+    pub(crate) fn create_queue(&self, device: Raw, options: &QueueOptions) -> Result<Owned<CommandQueue>> {
+        let (driver, handle) = (self.driver, self.handle.raw());
+        let flags = if options.timestamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
+        let raw = if self.caps.version >= (2, 0) {
+            let priority = match options.priority {
+                0 => None,
+                1.. => Some(PRIORITY_HIGH),
+                _ => Some(PRIORITY_LOW),
+            };
+            let priority = priority.filter(|_| self.caps.has("cl_khr_priority_hints"));
+            let mut properties = [u64::from(CL_QUEUE_PROPERTIES), flags, 0, 0, 0];
+            if let Some(priority) = priority {
+                properties[2..4].copy_from_slice(&[CL_QUEUE_PRIORITY_KHR, priority]);
+            }
+            driver.create("clCreateCommandQueueWithProperties", |cl, code| {
+                let list = properties.as_ptr();
+                // SAFETY: the device belongs to the context, and the list ends with 0.
+                Some(unsafe { (cl.clCreateCommandQueueWithProperties?)(handle, device, list, code) })
+            })?
+        } else {
+            driver.create("clCreateCommandQueue", |cl, code| {
+                // SAFETY: the device belongs to the context.
+                Some(unsafe { (cl.clCreateCommandQueue?)(handle, device, flags, code) })
+            })?
+        };
+        // SAFETY: it was just created.
+        Ok(unsafe { Owned::new(driver, raw) })
+    }
+
+    /// A small number that no other live kernel has.
+    pub(crate) fn allocate_slot(&self) -> u32 {
         let mut slots = self.slots.lock();
         slots.free.pop().unwrap_or_else(|| {
             slots.next += 1;
@@ -109,100 +152,99 @@ impl Primary {
         })
     }
 
-    /// Takes a kernel's number back.
-    pub(crate) fn give_slot(&self, slot: u32) {
+    /// Returns a kernel's number for reuse.
+    pub(crate) fn free_slot(&self, slot: u32) {
         self.slots.lock().free.push(slot);
     }
 
-    /// Submits a command that answers with an event.
+    /// Enqueues a command and returns its event.
     #[inline]
     pub(crate) fn enqueue(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls, *mut Raw) -> Option<cl_int>,
+        call: impl FnOnce(&DispatchTable, *mut Raw) -> Option<cl_int>,
     ) -> Result<Owned<Event>> {
         let mut event = std::ptr::null_mut();
-        match self.driver.call(function, |calls| call(calls, &raw mut event))? {
-            // SAFETY: the driver has just made it.
+        match self.driver.call(function, |cl| call(cl, &raw mut event))? {
+            // SAFETY: the driver has just created it.
             0 => Ok(unsafe { Owned::new(self.driver, event) }),
-            code => Err(self.fail(function, code)),
+            code => Err(self.error(function, code)),
         }
     }
 
-    /// Turns a code into a result; a sticky one loses the device.
+    /// Makes a call that returns an error code; a sticky one loses the device.
     #[inline]
     pub(crate) fn check(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls) -> Option<cl_int>,
+        call: impl FnOnce(&DispatchTable) -> Option<cl_int>,
     ) -> Result<()> {
         match self.driver.call(function, call)? {
             0 => Ok(()),
-            code => Err(self.fail(function, code)),
+            code => Err(self.error(function, code)),
         }
     }
 
-    /// Status of a command: 0 if it has ended, positive before, negative if it failed.
+    /// The execution status of a command: positive while in flight, 0 when complete, negative if it failed.
     #[inline]
     pub(crate) fn status(&self, event: Raw) -> cl_int {
         let mut status: cl_int = 0;
-        let asked = self.driver.call("clGetEventInfo", |calls| {
+        let queried = self.driver.call("clGetEventInfo", |cl| {
             let (size, value) = (size_of::<cl_int>(), (&raw mut status).cast());
             let key = CL_EVENT_COMMAND_EXECUTION_STATUS;
-            // SAFETY: the event is alive, and the status is of that size.
-            Some(unsafe { (calls.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
+            // SAFETY: the event is alive, and the status has that size.
+            Some(unsafe { (cl.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
         });
-        if matches!(asked, Ok(0)) {
+        if matches!(queried, Ok(0)) {
             return status;
         }
-        // A driver that cannot say what became of its command has lost it; but what the command uses is freed once it counts
-        // as ended, so it must not run any more.
+        // A driver that cannot report the status has lost the command, which then counts as failed. Its memory is freed next, so
+        // wait until it surely no longer runs.
         self.synchronise(event);
-        asked.ok().filter(|code| *code < 0).unwrap_or(-1)
+        queried.ok().filter(|code| *code < 0).unwrap_or(-1)
     }
 
-    /// Makes what ended commands wrote visible: to ask for their status alone does not promise that.
+    /// Makes the writes of completed commands visible, which a status query does not guarantee.
     #[inline]
     pub(crate) fn synchronise(&self, ended: Raw) {
-        let _ = self.block(ended);
+        let _ = self.wait_event(ended);
     }
 
-    /// Waits in the driver until a command has ended; says whether that went well.
+    /// Blocks in the driver until a command has ended. Returns whether that succeeded.
     #[inline]
-    pub(crate) fn block(&self, event: Raw) -> bool {
-        let waited = self.driver.call("clWaitForEvents", |calls| {
+    pub(crate) fn wait_event(&self, event: Raw) -> bool {
+        let waited = self.driver.call("clWaitForEvents", |cl| {
             // SAFETY: the event is alive.
-            Some(unsafe { (calls.clWaitForEvents?)(1, &raw const event) })
+            Some(unsafe { (cl.clWaitForEvents?)(1, &raw const event) })
         });
         matches!(waited, Ok(0))
     }
 
-    /// Waits in the driver until everything on a queue has ended; says whether that went well.
+    /// Blocks in the driver until everything on a queue has ended. Returns whether that succeeded.
     #[inline]
-    pub(crate) fn block_all(&self, queue: Raw) -> bool {
+    pub(crate) fn finish_queue(&self, queue: Raw) -> bool {
         // SAFETY: the queue is alive.
-        let waited = self.driver.call("clFinish", |calls| Some(unsafe { (calls.clFinish?)(queue) }));
+        let waited = self.driver.call("clFinish", |cl| Some(unsafe { (cl.clFinish?)(queue) }));
         matches!(waited, Ok(0))
     }
 
-    /// The error behind a code. After a sticky one every error is the first one.
+    /// The error for a code. The first sticky error is kept and returned for every later one.
     #[cold]
-    pub(crate) fn fail(&self, function: &str, code: cl_int) -> Error {
+    pub(crate) fn error(&self, function: &str, code: cl_int) -> Error {
         let error = self.driver.error(function, code);
         if is_sticky(code) { self.lost.get_or_init(|| error).clone() } else { error }
     }
 
-    /// Loses the device to what a command has done.
+    /// Declares the device lost because of a failed command.
     #[cold]
-    pub(crate) fn lose(&self, code: cl_int) -> Error {
-        let message = "a command ended with an error, and the device does not work any more; open it again, or start \
-                       another process";
+    pub(crate) fn declare_lost(&self, code: cl_int) -> Error {
+        let message = "a command failed and the device is lost; open it again or start another process";
         let error = Error::new(ErrorKind::DeviceLost, message);
-        let error = error.with_driver(code_text(code), i64::from(code));
+        let error = error.with_driver(code_name(code), i64::from(code));
         self.lost.get_or_init(|| error).clone()
     }
 
-    /// Says at once that the device is lost, if it is.
+    /// Fails if the device is lost, without a driver call.
     #[inline]
     pub(crate) fn check_alive(&self) -> Result<()> {
         self.lost.get().map_or(Ok(()), |error| Err(error.clone()))

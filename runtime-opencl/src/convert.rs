@@ -1,17 +1,17 @@
-//! Fills in pieces that the driver takes: patterns whose length divides offset and size.
+//! Splits fills into pieces that OpenCL accepts: the pattern size must divide offset and size.
 
-/// One fill of the driver.
+/// One `clEnqueueFillBuffer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct FillPiece {
     pub(crate) offset: usize,
     pub(crate) bytes: usize,
-    /// The pattern, in its first `unit` bytes.
+    /// The pattern is the first `unit` bytes.
     pub(crate) pattern: [u8; 16],
     pub(crate) unit: usize,
 }
 
-/// The shortest pattern that is the same repeated; `None` for a length that is not 1, 2, 4, 8 or 16.
-fn reduce(pattern: &[u8]) -> Option<&[u8]> {
+/// The shortest pattern that repeats to the same bytes; `None` for a size other than 1, 2, 4, 8 or 16.
+fn shortest_period(pattern: &[u8]) -> Option<&[u8]> {
     if !matches!(pattern.len(), 1 | 2 | 4 | 8 | 16) {
         return None;
     }
@@ -22,20 +22,24 @@ fn reduce(pattern: &[u8]) -> Option<&[u8]> {
         .map_or(Some(pattern), |unit| Some(&pattern[..unit]))
 }
 
-/// Fills `bytes` bytes from `offset` on, by as many pieces as it takes: one where the pattern divides the offset.
+/// Splits a fill of `bytes` bytes at `offset` into as few pieces as possible: one, if the pattern size divides the offset.
 ///
-/// `None` if the pattern is of a wrong length, or does not divide `bytes`.
-pub(crate) fn pieces(offset: usize, bytes: usize, pattern: &[u8]) -> Option<impl Iterator<Item = Piece>> {
-    let reduced = reduce(pattern).filter(|_| bytes.is_multiple_of(pattern.len()))?;
+/// `None` if the pattern size is not 1, 2, 4, 8 or 16, or does not divide `bytes`.
+pub(crate) fn split_fill(
+    offset: usize,
+    bytes: usize,
+    pattern: &[u8],
+) -> Option<impl Iterator<Item = FillPiece>> {
+    let reduced = shortest_period(pattern).filter(|_| bytes.is_multiple_of(pattern.len()))?;
     let unit = reduced.len();
     let mut whole = [0; 16];
     whole[..unit].copy_from_slice(reduced);
     let rotated = move |by: usize| std::array::from_fn(|index| whole[(by + index % unit) % unit]);
-    // A byte at a time up to where the pattern is aligned, and from where a whole one does not fit.
+    // Single bytes up to the first aligned offset, and after the last whole pattern.
     let head = (offset.next_multiple_of(unit) - offset).min(bytes);
     let body = (bytes - head) / unit * unit;
-    let single = move |at: usize| Piece { offset: offset + at, bytes: 1, pattern: rotated(at), unit: 1 };
-    let middle = Piece { offset: offset + head, bytes: body, pattern: rotated(head), unit };
+    let single = move |at: usize| FillPiece { offset: offset + at, bytes: 1, pattern: rotated(at), unit: 1 };
+    let middle = FillPiece { offset: offset + head, bytes: body, pattern: rotated(head), unit };
     let middle = (body > 0).then_some(middle);
     Some((0..head).map(single).chain(middle).chain((head + body..bytes).map(single)))
 }
@@ -46,7 +50,7 @@ mod tests {
 
     fn filled(offset: usize, bytes: usize, pattern: &[u8]) -> Vec<u8> {
         let mut memory = vec![0xee; offset + bytes + 16];
-        for piece in pieces(offset, bytes, pattern).unwrap() {
+        for piece in split_fill(offset, bytes, pattern).unwrap() {
             assert!(piece.offset.is_multiple_of(piece.unit) && piece.bytes.is_multiple_of(piece.unit));
             for index in 0..piece.bytes {
                 memory[piece.offset + index] = piece.pattern[index % piece.unit];
@@ -56,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn every_offset_is_filled_as_if_byte_by_byte() {
+    fn every_offset_is_filled_as_byte_by_byte() {
         for pattern in [&[7][..], &[1, 2], &[1, 2, 3, 4], &[1, 2, 1, 2], &[1, 2, 3, 4, 5, 6, 7, 8], &[9; 16]]
         {
             for offset in 0..20 {
@@ -73,16 +77,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_aligned_is_one_piece() {
-        let of = |offset, pattern: &[u8]| pieces(offset, 64, pattern).unwrap().count();
+    fn an_aligned_fill_is_one_piece() {
+        let of = |offset, pattern: &[u8]| split_fill(offset, 64, pattern).unwrap().count();
         assert_eq!(of(8, &[1, 2, 3, 4]), 1);
         assert_eq!(of(1, &[0; 16]), 1, "a pattern of one byte is aligned everywhere");
         assert_eq!(of(2, &[1, 2, 3, 4]), 2 + 1 + 2);
     }
 
     #[test]
-    fn wrong_patterns_are_none() {
-        assert!(pieces(0, 12, &[1, 2, 3]).is_none());
-        assert!(pieces(0, 6, &[1, 2, 3, 4]).is_none());
+    fn invalid_patterns_are_refused() {
+        assert!(split_fill(0, 12, &[1, 2, 3]).is_none());
+        assert!(split_fill(0, 6, &[1, 2, 3, 4]).is_none());
     }
 }

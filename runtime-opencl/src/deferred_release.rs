@@ -1,8 +1,8 @@
-//! Objects that nobody uses any more, on a driver whose release functions wait for every kernel that is running.
+//! Deferred release of unused objects, for drivers whose release functions wait for every running kernel.
 //!
-//! NVIDIA's driver does: `clReleaseMemObject`, `clReleaseProgram` and `clSVMFree` return when the context is idle, and hold a
-//! lock meanwhile that a launch on another thread waits for (measured with driver 580.159.04: 280 ms behind a kernel of
-//! 300 ms). So the objects are kept until no queue has work in flight, or until they are too many.
+//! NVIDIA's driver does: `clReleaseMemObject`, `clReleaseProgram` and `clSVMFree` return only when the context is idle, and hold a
+//! lock meanwhile that blocks launches on other threads (measured with driver 580.159.04: 280 ms behind a kernel of 300 ms). So
+//! the objects are kept until no queue has work in flight, or until there are too many.
 
 #![allow(unsafe_code, reason = "frees shared virtual memory through the driver")]
 
@@ -12,28 +12,28 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::handle::{Memory, Owned, Program};
 use crate::progress::Progress;
 
-/// Objects beyond which a release waits for the device.
+/// Maximum number of deferred objects. Beyond that, a release waits for the device.
 const MAX_OBJECTS: usize = 1024;
-/// Part of the device's memory beyond which a release waits for the device.
-const MAX_MEMORY_SHARE: u64 = 8;
+/// Deferred buffers may take one part in this many of the device's memory. Beyond that, a release waits for the device.
+const MEMORY_DIVISOR: u64 = 8;
 
-/// An object to release.
+/// An object whose release may be deferred.
 #[derive(Debug)]
-pub(crate) enum Object {
-    /// A buffer, its shared virtual memory if it has any, and the size of both.
+pub(crate) enum DeferredObject {
+    /// A buffer, its shared virtual memory if any, and their size.
     Memory { object: Option<Owned<Memory>>, svm: *mut c_void, bytes: usize },
     /// A program without kernels.
     Program(Owned<Program>),
 }
 
-// SAFETY: the pointer is the object's own memory, which any thread may free.
-unsafe impl Send for Object {}
+// SAFETY: the pointer is to memory that the object owns, which any thread may free.
+unsafe impl Send for DeferredObject {}
 
-impl Object {
+impl DeferredObject {
     const fn bytes(&self) -> u64 {
         match self {
             Self::Memory { bytes, .. } => *bytes as u64,
@@ -41,13 +41,13 @@ impl Object {
         }
     }
 
-    fn release(self, primary: &Primary) {
+    fn release(self, context: &SharedContext) {
         match self {
             Self::Memory { object, svm, .. } => {
-                // The buffer goes before the memory that it stands on.
+                // The buffer first: it may use the shared virtual memory.
                 drop(object);
                 if !svm.is_null() {
-                    primary.free_svm(svm);
+                    context.free_svm(svm);
                 }
             }
             Self::Program(program) => drop(program),
@@ -55,19 +55,19 @@ impl Object {
     }
 }
 
-/// The objects of a context that wait for their release, and the queues whose work they wait for.
+/// The deferred objects of a context, and the queues that must be idle before their release.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredRelease {
     count: AtomicUsize,
     /// Bytes of the buffers in `objects`.
     bytes: AtomicU64,
-    objects: Mutex<Vec<Object>>,
+    objects: Mutex<Vec<DeferredObject>>,
     queues: Mutex<Vec<Weak<Progress>>>,
 }
 
 impl DeferredRelease {
-    /// Adds a queue whose kernels a release would wait for.
-    pub(crate) fn watch(&self, queue: &Arc<Progress>) {
+    /// Adds a queue that must be idle before a release.
+    pub(crate) fn register_queue(&self, queue: &Arc<Progress>) {
         let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
@@ -83,14 +83,14 @@ impl DeferredRelease {
         queues.iter().all(|queue| queue.is_idle())
     }
 
-    fn push(&self, object: Object) {
+    fn push(&self, object: DeferredObject) {
         let mut objects = self.objects.lock();
         self.bytes.fetch_add(object.bytes(), Ordering::Relaxed);
         objects.push(object);
         self.count.store(objects.len(), Ordering::Relaxed);
     }
 
-    fn take(&self) -> Vec<Object> {
+    fn take(&self) -> Vec<DeferredObject> {
         let mut objects = self.objects.lock();
         self.count.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
@@ -98,17 +98,17 @@ impl DeferredRelease {
     }
 }
 
-impl Primary {
-    /// Releases an object that no work uses any more: now, or on a driver that would wait, once the device is idle.
-    pub(crate) fn release(&self, object: Object) {
-        if !self.facts.releases_wait {
+impl SharedContext {
+    /// Releases an object that is no longer in use: now, or once the device is idle if the driver would wait.
+    pub(crate) fn release(&self, object: DeferredObject) {
+        if !self.caps.releases_wait {
             return object.release(self);
         }
         let deferred = &self.deferred;
         deferred.push(object);
         let bytes = deferred.bytes.load(Ordering::Relaxed);
         let too_many = deferred.count.load(Ordering::Relaxed) > MAX_OBJECTS
-            || bytes > self.facts.memory_bytes / MAX_MEMORY_SHARE;
+            || bytes > self.caps.memory_bytes / MEMORY_DIVISOR;
         if too_many {
             self.release_deferred();
         } else {
@@ -116,7 +116,7 @@ impl Primary {
         }
     }
 
-    /// Releases what waits for that, if no queue has work in flight.
+    /// Releases the deferred objects if no queue has work in flight.
     #[inline]
     pub(crate) fn release_deferred_if_idle(&self) {
         if !self.deferred.is_empty() && self.deferred.is_idle() {
@@ -124,10 +124,10 @@ impl Primary {
         }
     }
 
-    /// Makes room for an allocation of `bytes`: what waits for its release may be in its way.
+    /// Releases the deferred objects if they may keep an allocation of `bytes` from succeeding.
     pub(crate) fn make_room(&self, bytes: usize) {
-        let waiting = self.deferred.bytes.load(Ordering::Relaxed);
-        if waiting != 0 && bytes as u64 > (self.facts.memory_bytes / MAX_MEMORY_SHARE).saturating_sub(waiting)
+        let deferred = self.deferred.bytes.load(Ordering::Relaxed);
+        if deferred != 0 && bytes as u64 > (self.caps.memory_bytes / MEMORY_DIVISOR).saturating_sub(deferred)
         {
             self.release_deferred();
         }
@@ -139,7 +139,7 @@ impl Primary {
     }
 }
 
-impl Drop for Primary {
+impl Drop for SharedContext {
     fn drop(&mut self) {
         self.release_deferred();
     }

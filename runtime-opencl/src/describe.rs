@@ -1,4 +1,4 @@
-//! What the driver tells of its devices.
+//! Describes the devices of a library: identity, limits, memory spaces, capabilities.
 
 use cl3::ext::{
     CL_DEVICE_AVAILABLE, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV,
@@ -10,90 +10,98 @@ use cl3::ext::{
 };
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
-use crate::catalog::Entry;
-use crate::driver::{Driver, Raw, numbers};
-use crate::facts::Facts;
+use crate::device_caps::DeviceCaps;
+use crate::device_filter::{ACCELERATOR, CPU, GPU};
+use crate::driver::info::decode_usizes;
+use crate::driver::{Driver, Raw};
+use crate::enumeration::ListedDevice;
 use crate::memory::Space;
 use crate::module;
-use crate::select::{ACCELERATOR, CPU, GPU, Quirks};
+use crate::quirks::Quirks;
 
-/// `DLDeviceType` of memory of OpenCL devices.
+/// `DLDeviceType` of OpenCL memory.
 const DLPACK_OPENCL: i32 = 4;
-/// `CL_LOCAL`: work-group memory that is not a part of the global one.
+/// `CL_LOCAL`: work-group memory that is separate from global memory.
 const LOCAL: u64 = 1;
-/// The oldest OpenCL that has what is called here.
-const OLDEST: (u32, u32) = (1, 2);
+/// The oldest OpenCL version with all functions that this backend needs.
+const MIN_VERSION: (u32, u32) = (1, 2);
 
-/// All devices, unusable ones included, each followed by its sub-devices.
-pub(crate) fn list(driver: &Driver, entries: &[Entry], quirks: &Quirks) -> Vec<DeviceInfo> {
-    let of = |(index, entry): (usize, &Entry)| {
+/// All devices, including unavailable ones, each followed by its sub-devices.
+pub(crate) fn describe_all(driver: &Driver, devices: &[ListedDevice], quirks: &Quirks) -> Vec<DeviceInfo> {
+    let of = |(index, listed): (usize, &ListedDevice)| {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
-        let facts = Facts::of(driver, entry, quirks);
-        let whole = describe(driver, entry, &facts, quirks, index);
-        let parts = entry.parts.iter().enumerate().map(|(sub, part)| {
-            let mut info = whole.clone();
+        let caps = DeviceCaps::query(driver, listed, quirks);
+        let root = describe(driver, listed, &caps, quirks, index);
+        let sub_devices = listed.sub_devices.iter().enumerate().map(|(sub, sub_device)| {
+            let mut info = root.clone();
             info.id.sub = u32::try_from(sub).ok();
             info.uuid = [0; 16];
-            info.compute_units = small(driver, *part, CL_DEVICE_MAX_COMPUTE_UNITS);
+            info.compute_units = device_u32(driver, *sub_device, CL_DEVICE_MAX_COMPUTE_UNITS);
             info
         });
-        std::iter::once(whole.clone()).chain(parts).collect::<Vec<_>>()
+        std::iter::once(root.clone()).chain(sub_devices).collect::<Vec<_>>()
     };
-    entries.iter().enumerate().flat_map(of).collect()
+    devices.iter().enumerate().flat_map(of).collect()
 }
 
-fn describe(driver: &Driver, entry: &Entry, facts: &Facts, quirks: &Quirks, index: u32) -> DeviceInfo {
-    let device = entry.device;
+fn describe(
+    driver: &Driver,
+    listed: &ListedDevice,
+    caps: &DeviceCaps,
+    quirks: &Quirks,
+    index: u32,
+) -> DeviceInfo {
+    let device = listed.device;
     let number = |key| driver.device_number(device, key);
-    let mut info = DeviceInfo::new(DeviceKind::Accelerator, index, &entry.identity.name);
-    info.vendor.clone_from(&entry.identity.vendor);
-    info.arch = arch(driver, entry, facts);
+    let mut info = DeviceInfo::new(DeviceKind::Accelerator, index, &listed.identity.name);
+    info.vendor.clone_from(&listed.identity.vendor);
+    info.arch = arch(driver, listed, caps);
     info.driver_version = driver.device_text(device, CL_DRIVER_VERSION);
     info.dlpack_type = DLPACK_OPENCL;
-    info.uuid = uuid(driver, device, facts);
-    info.pci_address = pci_address(driver, device, facts);
-    info.compute_units = small(driver, device, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info.uuid = uuid(driver, device, caps);
+    info.pci_address = pci_address(driver, device, caps);
+    info.compute_units = device_u32(driver, device, CL_DEVICE_MAX_COMPUTE_UNITS);
     info.clock_hz = number(CL_DEVICE_MAX_CLOCK_FREQUENCY) * 1_000_000;
-    info.limits = limits(driver, device, facts, quirks);
-    info.spaces = spaces(facts, number(CL_DEVICE_GLOBAL_MEM_SIZE));
-    info.formats = module::formats(facts);
-    info.capabilities = capabilities(driver, device, facts);
-    info.properties = properties(driver, entry, facts);
-    info.unusable = unusable(driver, device, facts);
+    info.limits = limits(driver, device, caps, quirks);
+    info.spaces = spaces(caps, number(CL_DEVICE_GLOBAL_MEM_SIZE));
+    info.formats = module::formats(caps);
+    info.capabilities = capabilities(driver, device, caps);
+    info.properties = properties(driver, listed, caps);
+    info.unusable = unavailable_reason(driver, device, caps);
     info
 }
 
-fn small(driver: &Driver, device: Raw, key: u32) -> u32 {
+fn device_u32(driver: &Driver, device: Raw, key: u32) -> u32 {
     u32::try_from(driver.device_number(device, key)).unwrap_or(u32::MAX)
 }
 
 /// Why a device cannot be opened.
-fn unusable(driver: &Driver, device: Raw, facts: &Facts) -> Option<String> {
+fn unavailable_reason(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Option<String> {
     if driver.device_number(device, CL_DEVICE_AVAILABLE) == 0 {
-        return Some("its driver says that it is not available; see the system's log".to_owned());
+        return Some("the driver reports it as unavailable; see the system's log".to_owned());
     }
-    if facts.version < OLDEST {
-        let (major, minor) = facts.version;
-        return Some(format!("it has OpenCL {major}.{minor}, older than 1.2; update its driver"));
+    if caps.version < MIN_VERSION {
+        let (major, minor) = caps.version;
+        return Some(format!("OpenCL {major}.{minor} is older than 1.2; update the driver"));
     }
     let little = driver.device_number(device, CL_DEVICE_ENDIAN_LITTLE) != 0;
-    (!little).then(|| "its byte order is not this machine's; use another device".to_owned())
+    (!little).then(|| "its byte order differs from the host's; use another device".to_owned())
 }
 
-/// Where the driver tells one: CUDA's name on NVIDIA, that of the machine on its processor.
-fn arch(driver: &Driver, entry: &Entry, facts: &Facts) -> String {
-    let number = |key| driver.device_number(entry.device, key);
-    if facts.has("cl_nv_device_attribute_query") {
+/// The architecture, if known: CUDA's name on NVIDIA, the host's on a CPU device.
+fn arch(driver: &Driver, listed: &ListedDevice, caps: &DeviceCaps) -> String {
+    let number = |key| driver.device_number(listed.device, key);
+    if caps.has("cl_nv_device_attribute_query") {
         let (major, minor) =
             (number(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV), number(CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
         return format!("sm_{major}{minor}");
     }
-    if facts.is_processor { std::env::consts::ARCH.to_owned() } else { String::new() }
+    if caps.is_processor { std::env::consts::ARCH.to_owned() } else { String::new() }
 }
 
-fn limits(driver: &Driver, device: Raw, facts: &Facts, quirks: &Quirks) -> Limits {
-    let sizes = numbers(&driver.device_info(device, CL_DEVICE_MAX_WORK_ITEM_SIZES).unwrap_or_default());
-    let most = small(driver, device, CL_DEVICE_MAX_WORK_GROUP_SIZE).max(1);
+fn limits(driver: &Driver, device: Raw, caps: &DeviceCaps, quirks: &Quirks) -> Limits {
+    let sizes = decode_usizes(&driver.device_info(device, CL_DEVICE_MAX_WORK_ITEM_SIZES).unwrap_or_default());
+    let most = device_u32(driver, device, CL_DEVICE_MAX_WORK_GROUP_SIZE).max(1);
     let group_items = quirks.group_items.map_or(most, |own| own.min(most));
     let size = |axis: usize| {
         let size = sizes.get(axis).and_then(|size| u32::try_from(*size).ok()).unwrap_or(1);
@@ -104,42 +112,42 @@ fn limits(driver: &Driver, device: Raw, facts: &Facts, quirks: &Quirks) -> Limit
         group_size: std::array::from_fn(size),
         group_items,
         shared_bytes: driver.device_number(device, CL_DEVICE_LOCAL_MEM_SIZE),
-        allocation_bytes: facts.allocation_bytes,
+        allocation_bytes: caps.allocation_bytes,
     }
 }
 
-fn spaces(facts: &Facts, total_bytes: u64) -> Vec<MemorySpace> {
+fn spaces(caps: &DeviceCaps, total_bytes: u64) -> Vec<MemorySpace> {
     let space = |space: &Space| MemorySpace {
         name: space.name().to_owned(),
         total_bytes: if *space == Space::Device { total_bytes } else { 0 },
-        alignment_bytes: facts.alignment_bytes as u64,
+        alignment_bytes: caps.alignment_bytes as u64,
         host_visible: space.host_visible(),
         kernel_visible: true,
     };
-    facts.spaces.iter().map(space).collect()
+    caps.spaces.iter().map(space).collect()
 }
 
-fn capabilities(driver: &Driver, device: Raw, facts: &Facts) -> Capabilities {
+fn capabilities(driver: &Driver, device: Raw, caps: &DeviceCaps) -> Capabilities {
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
-    let doubles = facts.has("cl_khr_fp64") || driver.device_number(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+    let doubles = caps.has("cl_khr_fp64") || driver.device_number(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
     Capabilities(
         abi::CAP_TIMESTAMPS
             | abi::CAP_WAIT_FOR
             | abi::CAP_GROUPS
             | abi::CAP_ROWS
-            | has(facts.has_compiler, abi::CAP_EMPTY_KERNEL)
-            | has(facts.command_buffers.is_some(), abi::CAP_GRAPHS)
-            | has(facts.is_processor, abi::CAP_IMPORT)
+            | has(caps.has_compiler, abi::CAP_EMPTY_KERNEL)
+            | has(caps.command_buffers.is_some(), abi::CAP_GRAPHS)
+            | has(caps.is_processor, abi::CAP_IMPORT)
             | has(doubles, abi::CAP_F64)
-            | has(facts.has("cl_khr_fp16"), abi::CAP_F16),
+            | has(caps.has("cl_khr_fp16"), abi::CAP_F16),
     )
 }
 
-fn properties(driver: &Driver, entry: &Entry, facts: &Facts) -> Options {
-    let device = entry.device;
+fn properties(driver: &Driver, listed: &ListedDevice, caps: &DeviceCaps) -> Options {
+    let device = listed.device;
     let mut properties = Options::new();
-    properties.push("platform", entry.identity.platform.as_str());
-    properties.push("platform_version", entry.platform_version.as_str());
+    properties.push("platform", listed.identity.platform.as_str());
+    properties.push("platform_version", listed.platform_version.as_str());
     for (key, query) in [
         ("opencl_version", CL_DEVICE_VERSION),
         ("opencl_c_version", CL_DEVICE_OPENCL_C_VERSION),
@@ -152,32 +160,32 @@ fn properties(driver: &Driver, entry: &Entry, facts: &Facts) -> Options {
         }
     }
     for (bit, name) in [(CPU, "cpu"), (GPU, "gpu"), (ACCELERATOR, "accelerator")] {
-        if entry.identity.types & bit != 0 {
+        if listed.identity.types & bit != 0 {
             properties.push("type", name);
         }
     }
     let local = driver.device_number(device, CL_DEVICE_LOCAL_MEM_TYPE) == LOCAL;
     properties.push("dedicated_shared_memory", local);
-    properties.push("view_alignment_bytes", i64::try_from(facts.alignment_bytes).unwrap_or(0));
+    properties.push("view_alignment_bytes", i64::try_from(caps.alignment_bytes).unwrap_or(0));
     let cache = i64::try_from(driver.device_number(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE)).unwrap_or(0);
     if cache > 0 {
         properties.push("cache_bytes", cache);
     }
-    properties.push("extensions", facts.extensions.trim());
+    properties.push("extensions", caps.extensions.trim());
     properties
 }
 
-fn uuid(driver: &Driver, device: Raw, facts: &Facts) -> [u8; 16] {
-    let told = facts.has("cl_khr_device_uuid").then(|| driver.device_info(device, CL_DEVICE_UUID_KHR));
-    told.flatten().and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 16])
+fn uuid(driver: &Driver, device: Raw, caps: &DeviceCaps) -> [u8; 16] {
+    let info = caps.has("cl_khr_device_uuid").then(|| driver.device_info(device, CL_DEVICE_UUID_KHR));
+    info.flatten().and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 16])
 }
 
-/// As `dddd:bb:dd.f`; empty if the driver does not tell.
-fn pci_address(driver: &Driver, device: Raw, facts: &Facts) -> String {
-    let told =
-        facts.has("cl_khr_pci_bus_info").then(|| driver.device_info(device, CL_DEVICE_PCI_BUS_INFO_KHR));
-    let told = told.flatten().unwrap_or_default();
-    let mut words = told.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default()));
+/// As `dddd:bb:dd.f`; empty if the driver does not report it.
+fn pci_address(driver: &Driver, device: Raw, caps: &DeviceCaps) -> String {
+    let info =
+        caps.has("cl_khr_pci_bus_info").then(|| driver.device_info(device, CL_DEVICE_PCI_BUS_INFO_KHR));
+    let info = info.flatten().unwrap_or_default();
+    let mut words = info.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default()));
     match [(); 4].map(|()| words.next()) {
         [Some(domain), Some(bus), Some(device), Some(function)] => {
             format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}")

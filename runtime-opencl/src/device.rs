@@ -1,11 +1,11 @@
-//! An opened device.
+//! Opened devices and sub-devices.
 
 use std::sync::Arc;
 
 use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, QueueOptions, Source};
 use runtime_core::{Error, Result};
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::Raw;
 use crate::graph::OpenClGraph;
 use crate::kernel::OpenClKernel;
@@ -16,13 +16,13 @@ use crate::queue::OpenClQueue;
 /// An opened device or sub-device.
 #[derive(Debug)]
 pub struct OpenClDevice {
-    primary: Arc<Primary>,
+    context: Arc<SharedContext>,
     device: usize,
 }
 
 impl OpenClDevice {
-    pub(crate) fn new(primary: Arc<Primary>, device: Raw) -> Self {
-        Self { primary, device: device.expose_provenance() }
+    pub(crate) fn new(context: Arc<SharedContext>, device: Raw) -> Self {
+        Self { context, device: device.expose_provenance() }
     }
 
     fn raw(&self) -> Raw {
@@ -30,10 +30,11 @@ impl OpenClDevice {
     }
 
     fn space(&self, index: u32) -> Result<Space> {
-        let spaces = &self.primary.facts.spaces;
-        spaces.get(index as usize).copied().ok_or_else(|| {
-            Error::invalid(format!("space {index} does not exist; valid: 0 to {}", spaces.len() - 1))
-        })
+        let spaces = &self.context.caps.spaces;
+        spaces
+            .get(index as usize)
+            .copied()
+            .ok_or_else(|| Error::invalid(format!("no space {index}; valid: 0 to {}", spaces.len() - 1)))
     }
 }
 
@@ -44,38 +45,38 @@ impl Device for OpenClDevice {
     type Graph = OpenClGraph;
 
     fn allocate(&self, request: &Allocate<'_, OpenClQueue>) -> Result<OpenClBuffer> {
-        self.primary.check_alive()?;
+        self.context.check_alive()?;
         if request.huge_pages {
             return Err(Error::unsupported("huge_pages are not supported by this device"));
         }
         let alignment = request.alignment_bytes.max(1);
         if !alignment.is_power_of_two() {
-            return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
+            return Err(Error::invalid(format!("an alignment of {alignment} bytes is not a power of two")));
         }
-        OpenClBuffer::allocate(&self.primary, self.space(request.space)?, request.bytes, alignment)
+        OpenClBuffer::allocate(&self.context, self.space(request.space)?, request.bytes, alignment)
     }
 
     fn import(&self, space: u32, memory: HostBytesMut) -> Result<OpenClBuffer> {
-        self.primary.check_alive()?;
-        if !self.primary.facts.is_processor {
-            return Err(Error::unsupported("only a device that is the processor imports host memory"));
+        self.context.check_alive()?;
+        if !self.context.caps.is_processor {
+            return Err(Error::unsupported("only CPU devices can import host memory"));
         }
         if !self.space(space)?.host_visible() {
-            return Err(Error::invalid("memory of the program is in no space that the program does not see"));
+            return Err(Error::invalid("host memory can only be imported into a host-visible space"));
         }
-        OpenClBuffer::import(&self.primary, &memory)
+        OpenClBuffer::import(&self.context, &memory)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<OpenClModule> {
-        OpenClModule::load(&self.primary, self.raw(), source)
+        OpenClModule::load(&self.context, self.raw(), source)
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, OpenClBuffer, OpenClKernel>]) -> Result<OpenClGraph> {
-        self.primary.check_alive()?;
-        OpenClGraph::new(&self.primary, self.raw(), nodes)
+        self.context.check_alive()?;
+        OpenClGraph::new(&self.context, self.raw(), nodes)
     }
 
     fn open_queue(&self, options: &QueueOptions) -> Result<OpenClQueue> {
-        OpenClQueue::open(&self.primary, self.raw(), options)
+        OpenClQueue::open(&self.context, self.raw(), options)
     }
 }

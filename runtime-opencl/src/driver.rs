@@ -1,15 +1,15 @@
-//! The library behind a device, usually the system's loader of drivers, loaded when it is first needed. Several can live side
-//! by side.
+//! The OpenCL library behind a device, usually the system's ICD loader. Loaded on first use; several can be loaded at once.
 
 #![allow(unsafe_code, reason = "loads and calls the driver")]
 
-mod calls;
+mod dispatch;
 pub(crate) mod extensions;
 pub(crate) mod handle;
+pub(crate) mod icd;
+pub(crate) mod info;
 mod status;
-pub(crate) mod vendors;
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -19,78 +19,79 @@ use parking_lot::{Mutex, MutexGuard};
 use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
-pub(crate) use calls::Calls;
-pub(crate) use status::{is_sticky, text as code_text};
+pub(crate) use dispatch::DispatchTable;
+pub(crate) use status::{is_sticky, name as code_name};
 
-/// An object of the driver.
+/// A handle of an OpenCL object (`cl_context`, `cl_mem`, …).
 pub(crate) type Raw = *mut c_void;
 
-/// What the loader is called.
+/// File name of the ICD loader.
 const LOADER: &str = if cfg!(target_os = "macos") {
     "/System/Library/Frameworks/OpenCL.framework/OpenCL"
 } else {
     "libOpenCL.so.1"
 };
-/// Paths of other loaders, as other OpenCL programs take them.
+/// Environment variable with paths of other loaders, as other OpenCL programs use it.
 const LOADER_VARIABLE: &str = "OPENCL_DYLIB_PATH";
 
-/// Libraries that are loaded; they stay for the life of the process, since drivers leave threads behind.
-static LOADED: Mutex<Vec<(Option<PathBuf>, &'static Calls)>> = Mutex::new(Vec::new());
+/// Loaded libraries. They are never unloaded, because drivers leave threads behind.
+static LOADED: Mutex<Vec<(Option<PathBuf>, &'static DispatchTable)>> = Mutex::new(Vec::new());
 
 /// A loaded library.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    calls: &'static Calls,
-    /// Held through every call to a library that bears one thread at a time.
-    owner: Option<Mutex<()>>,
+    dispatch: &'static DispatchTable,
+    /// Held during every call to a library that is not thread-safe.
+    call_lock: Option<Mutex<()>>,
 }
 
 impl Driver {
-    /// Loads the library at `path`, or the system's loader.
+    /// Loads the library at `path`, or the system's ICD loader.
     ///
     /// # Errors
     /// `Unavailable`, with the remedy.
     pub(crate) fn load(path: Option<&Path>, serial: bool) -> Result<&'static Self> {
         static OPEN: Mutex<Vec<(Option<PathBuf>, bool, &'static Driver)>> = Mutex::new(Vec::new());
         let mut open = OPEN.lock();
-        let known = open.iter().find(|(known, calm, _)| known.as_deref() == path && *calm == serial);
+        let known =
+            open.iter().find(|(known, is_serial, _)| known.as_deref() == path && *is_serial == serial);
         if let Some((_, _, driver)) = known {
             return Ok(driver);
         }
-        let calls = load_library(path)?;
-        let owner = serial.then(Mutex::default);
-        let driver: &'static Self = Box::leak(Box::new(Self { calls, owner }));
+        let dispatch = load_library(path)?;
+        let call_lock = serial.then(Mutex::default);
+        let driver: &'static Self = Box::leak(Box::new(Self { dispatch, call_lock }));
         open.push((path.map(Path::to_path_buf), serial, driver));
         Ok(driver)
     }
 
-    /// Whether the library bears one thread at a time.
+    /// Whether calls are serialised by a lock.
     pub(crate) const fn is_serial(&self) -> bool {
-        self.owner.is_some()
+        self.call_lock.is_some()
     }
 
     #[inline]
-    fn own(&self) -> Option<MutexGuard<'_, ()>> {
-        self.owner.as_ref().map(Mutex::lock)
+    fn lock_calls(&self) -> Option<MutexGuard<'_, ()>> {
+        self.call_lock.as_ref().map(Mutex::lock)
     }
 
-    /// Makes a call; `None` is a function that the library does not have.
+    /// Makes a call. `None` from `call` means that the library lacks the function.
     #[inline]
     pub(crate) fn call<R>(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls) -> Option<R>,
+        call: impl FnOnce(&DispatchTable) -> Option<R>,
     ) -> Result<R> {
-        let _own = self.own();
-        call(self.calls).ok_or_else(|| missing(function))
+        let _guard = self.lock_calls();
+        call(self.dispatch).ok_or_else(|| missing(function))
     }
 
-    /// Makes a call that answers with a code, and turns that into a result.
+    /// Makes a call that returns an error code.
     #[inline]
     pub(crate) fn check(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls) -> Option<cl_int>,
+        call: impl FnOnce(&DispatchTable) -> Option<cl_int>,
     ) -> Result<()> {
         match self.call(function, call)? {
             0 => Ok(()),
@@ -98,79 +99,41 @@ impl Driver {
         }
     }
 
-    /// Makes a call that answers with an object, and writes its code.
+    /// Makes a call that returns an object and writes an error code.
     #[inline]
-    pub(crate) fn make(
+    pub(crate) fn create(
         &self,
         function: &'static str,
-        call: impl FnOnce(&Calls, *mut cl_int) -> Option<Raw>,
+        call: impl FnOnce(&DispatchTable, *mut cl_int) -> Option<Raw>,
     ) -> Result<Raw> {
         let mut code = 0;
-        let made = self.call(function, |calls| call(calls, &raw mut code))?;
+        let object = self.call(function, |cl| call(cl, &raw mut code))?;
         match code {
-            0 if !made.is_null() => Ok(made),
-            0 => Err(Error::new(ErrorKind::Driver, format!("{function} answered a null pointer"))),
+            0 if !object.is_null() => Ok(object),
+            0 => Err(Error::new(ErrorKind::Driver, format!("{function} returned a null pointer"))),
             code => Err(self.error(function, code)),
         }
     }
 
-    /// Makes a call of an extension, whose function was found before.
+    /// Makes a call to an extension function that was loaded earlier.
     #[inline]
     pub(crate) fn extension(&self, function: &'static str, call: impl FnOnce() -> cl_int) -> Result<()> {
-        let _own = self.own();
+        let _guard = self.lock_calls();
         match call() {
             0 => Ok(()),
             code => Err(self.error(function, code)),
         }
     }
 
-    /// The error behind a code.
+    /// The error for a code.
     #[cold]
     pub(crate) fn error(&self, function: &str, code: cl_int) -> Error {
         let text = match status::remedy(code) {
             Some(remedy) => format!("{function}: {remedy}"),
             None => function.to_owned(),
         };
-        Error::new(status::kind(code), text).with_driver(status::text(code), i64::from(code))
+        Error::new(status::kind(code), text).with_driver(status::name(code), i64::from(code))
     }
-
-    /// What a query with a size and a place for the answer tells, as bytes; `None` if the driver does not tell.
-    pub(crate) fn ask(
-        &self,
-        query: impl Fn(&Calls, usize, *mut c_void, *mut usize) -> Option<cl_int>,
-    ) -> Option<Vec<u8>> {
-        let none = std::ptr::null_mut();
-        let mut size = 0;
-        let _own = self.own();
-        if query(self.calls, 0, none, &raw mut size) != Some(0) {
-            return None;
-        }
-        let mut bytes = vec![0_u8; size];
-        let answered =
-            size == 0 || query(self.calls, size, bytes.as_mut_ptr().cast(), std::ptr::null_mut()) == Some(0);
-        answered.then_some(bytes)
-    }
-}
-
-/// Text of an answer, without the zero at its end.
-pub(crate) fn written(bytes: &[u8]) -> String {
-    let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
-    String::from_utf8_lossy(text).trim().to_owned()
-}
-
-/// A number of an answer, whatever its size.
-pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
-    let mut word = [0; 8];
-    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    (!bytes.is_empty()).then(|| u64::from_le_bytes(word))
-}
-
-/// The numbers of the size of an address in an answer.
-pub(crate) fn numbers(bytes: &[u8]) -> Vec<usize> {
-    bytes
-        .chunks_exact(size_of::<usize>())
-        .filter_map(|chunk| number(chunk).and_then(|word| usize::try_from(word).ok()))
-        .collect()
 }
 
 #[cold]
@@ -178,42 +141,45 @@ fn missing(function: &str) -> Error {
     Error::unsupported(format!("the OpenCL library has no {function}"))
 }
 
-fn load_library(path: Option<&Path>) -> Result<&'static Calls> {
+fn load_library(path: Option<&Path>) -> Result<&'static DispatchTable> {
     let mut loaded = LOADED.lock();
-    if let Some((_, calls)) = loaded.iter().find(|(known, _)| known.as_deref() == path) {
-        return Ok(calls);
+    if let Some((_, dispatch)) = loaded.iter().find(|(known, _)| known.as_deref() == path) {
+        return Ok(dispatch);
     }
     let mut reasons = Vec::new();
     for candidate in candidates(path) {
-        // SAFETY: the library is the program's or the user's choice, or the system's loader; it stays loaded.
+        // SAFETY: the library was chosen by the host program or the user, or is the system's ICD loader; it stays loaded.
         match open_library(&candidate, |path| unsafe { Library::new(path) }) {
             Ok(library) => {
-                let bound = Calls::bind(&library);
-                // Others may have it loaded: it stays.
+                let bound = DispatchTable::bind(&library);
+                // Never unloaded: drivers leave threads behind.
                 std::mem::forget(library);
                 if bound.clGetPlatformIDs.is_none() {
-                    reasons.push(format!("{}: no OpenCL, it lacks clGetPlatformIDs", candidate.display()));
+                    reasons.push(format!(
+                        "{}: not an OpenCL library, clGetPlatformIDs is missing",
+                        candidate.display()
+                    ));
                     continue;
                 }
-                let calls: &'static Calls = Box::leak(Box::new(bound));
-                loaded.push((path.map(Path::to_path_buf), calls));
-                return Ok(calls);
+                let dispatch: &'static DispatchTable = Box::leak(Box::new(bound));
+                loaded.push((path.map(Path::to_path_buf), dispatch));
+                return Ok(dispatch);
             }
             Err(error) => reasons.push(error.message().to_owned()),
         }
     }
     let remedy = match path {
-        Some(_) => "install it, or correct its path",
+        Some(_) => "install it or correct the path",
         None => {
-            "install a loader and a driver (Debian: ocl-icd-libopencl1 and, for the processor, pocl-opencl-icd), or \
-             name a loader in OPENCL_DYLIB_PATH"
+            "install an ICD loader and a driver (Debian: ocl-icd-libopencl1 and, for CPUs, pocl-opencl-icd), or set \
+             OPENCL_DYLIB_PATH to another loader"
         }
     };
     let message = format!("no OpenCL library ({}); {remedy}", reasons.join("; "));
     Err(Error::new(ErrorKind::Unavailable, message))
 }
 
-/// Libraries to try. A privileged program loads nothing that its environment names.
+/// Libraries to try. A privileged process ignores paths from the environment.
 fn candidates(path: Option<&Path>) -> Vec<PathBuf> {
     static NAMED: OnceLock<Vec<PathBuf>> = OnceLock::new();
     if let Some(path) = path {
@@ -233,17 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_whatever_their_size() {
-        assert_eq!(number(&7_u32.to_le_bytes()), Some(7));
-        assert_eq!(number(&u64::MAX.to_le_bytes()), Some(u64::MAX));
-        assert_eq!((number(&[]), number(&[0; 9])), (None, None));
-        assert_eq!(numbers(&[1_usize.to_le_bytes(), 2_usize.to_le_bytes()].concat()), [1, 2]);
-        assert_eq!(written(b" PoCL \0x"), "PoCL");
-        assert_eq!(written(b"no end"), "no end");
-    }
-
-    #[test]
-    fn a_library_that_is_not_there_is_unavailable_with_the_remedy() {
+    fn a_missing_library_is_unavailable_with_the_remedy() {
         let error = Driver::load(Some(Path::new("/no/such/libOpenCL.so")), false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(

@@ -1,7 +1,7 @@
 //! Native graphs: command buffers (`cl_khr_command_buffer`), recorded in order on a queue of their own.
 //!
-//! A command buffer keeps the arguments that it was recorded with, and fits queues of the same properties: it is recorded once
-//! per sort of queue that replays it, and again when arguments change.
+//! A command buffer has fixed arguments and runs on queues with the properties of the one it was recorded on. So it is recorded
+//! once per combination of queue properties, and again after arguments change.
 
 #![allow(unsafe_code, reason = "records through the driver")]
 
@@ -15,29 +15,29 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch, QueueOptions};
 use runtime_core::{Error, Result};
 
-use crate::catalog::Entry;
-use crate::context::Primary;
-use crate::convert::{self, Piece};
+use crate::context::SharedContext;
+use crate::convert::{self, FillPiece};
 use crate::driver::extensions::CommandBuffers;
 use crate::driver::handle::{CommandQueue, Event, Owned};
 use crate::driver::{Driver, Raw};
-use crate::kernel::{Bound, OpenClKernel};
+use crate::enumeration::ListedDevice;
+use crate::kernel::OpenClKernel;
+use crate::kernel_binding::KernelBinding;
 use crate::launch;
-use crate::memory::{OpenClBuffer, Reach};
-use crate::queue;
+use crate::memory::{BufferAccess, OpenClBuffer};
 
-/// Commands that are recorded in the same place.
+/// A command of a node.
 #[derive(Debug)]
 enum Command {
-    Launch { kernel: OpenClKernel, bound: Bound, shape: [[u32; 3]; 2] },
+    Launch { kernel: OpenClKernel, binding: KernelBinding, shape: [[u32; 3]; 2] },
     Copy { to: (Raw, usize), from: (Raw, usize), bytes: usize },
-    Fill { to: Raw, piece: Piece },
+    Fill { to: Raw, piece: FillPiece },
 }
 
-// SAFETY: the objects may be used by any thread; kernels are used under the graph's lock, or by its only owner.
+// SAFETY: any thread may use the objects; kernels are used under the graph's lock or through its unique owner.
 unsafe impl Send for Command {}
 
-/// The commands of a node.
+/// The commands of a graph node.
 #[derive(Debug, Default)]
 struct Node(Vec<Command>);
 
@@ -46,20 +46,20 @@ struct Node(Vec<Command>);
 struct Recorded {
     options: QueueOptions,
     buffer: Raw,
-    calls: CommandBuffers,
+    functions: CommandBuffers,
     driver: &'static Driver,
     _queue: Owned<CommandQueue>,
 }
 
-// SAFETY: a command buffer may be used by any thread; it is, under the graph's lock.
+// SAFETY: any thread may use a command buffer, here under the graph's lock.
 unsafe impl Send for Recorded {}
 
 /// An executable graph.
 #[derive(Debug)]
 pub struct OpenClGraph {
-    primary: Arc<Primary>,
+    context: Arc<SharedContext>,
     device: usize,
-    calls: CommandBuffers,
+    functions: CommandBuffers,
     state: Mutex<State>,
 }
 
@@ -69,101 +69,104 @@ struct State {
     recorded: Vec<Recorded>,
 }
 
-/// The functions of command buffers, where a device has such that can be replayed while they run.
-pub(crate) fn support(driver: &Driver, entry: &Entry) -> Option<CommandBuffers> {
-    let capabilities = driver.device_number(entry.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
+/// The command buffer functions, if the device can replay a command buffer that is still running.
+pub(crate) fn command_buffers(driver: &Driver, listed: &ListedDevice) -> Option<CommandBuffers> {
+    let capabilities = driver.device_number(listed.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
     let repeats = capabilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR != 0;
-    if repeats { driver.command_buffers(entry.platform) } else { None }
+    if repeats { driver.command_buffers(listed.platform) } else { None }
 }
 
 impl OpenClGraph {
     pub(crate) fn new(
-        primary: &Arc<Primary>,
+        context: &Arc<SharedContext>,
         device: Raw,
         nodes: &[GraphNode<'_, OpenClBuffer, OpenClKernel>],
     ) -> Result<Self> {
-        let calls =
-            primary.facts.command_buffers.ok_or_else(|| Error::unsupported("a graph is not supported"))?;
-        let nodes = nodes.iter().map(|node| Node::new(primary, node)).collect::<Result<Vec<_>>>()?;
+        let functions = context
+            .caps
+            .command_buffers
+            .ok_or_else(|| Error::unsupported("graphs are not supported by this device"))?;
+        let nodes = nodes.iter().map(|node| Node::new(context, node)).collect::<Result<Vec<_>>>()?;
         let graph = Self {
-            primary: Arc::clone(primary),
+            context: Arc::clone(context),
             device: device.expose_provenance(),
-            calls,
+            functions,
             state: Mutex::new(State { nodes, recorded: Vec::new() }),
         };
-        // What the driver refuses to record is known now.
+        // Record once now, so that the driver refuses here and not at the first replay.
         let first = graph.record(&graph.state.lock().nodes, QueueOptions::default())?;
         graph.state.lock().recorded.push(first);
         Ok(graph)
     }
 
     fn record(&self, nodes: &[Node], options: QueueOptions) -> Result<Recorded> {
-        let driver = self.primary.driver;
+        let driver = self.context.driver;
         let device = std::ptr::with_exposed_provenance_mut(self.device);
-        let own = queue::command_queue(&self.primary, device, &options)?;
+        let queue = self.context.create_queue(device, &options)?;
         let (list, properties) =
-            ([own.raw()], [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0]);
-        let buffer = driver.make("clCreateCommandBufferKHR", |_, code| {
+            ([queue.raw()], [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0]);
+        let buffer = driver.create("clCreateCommandBufferKHR", |_, code| {
             let properties = properties.as_ptr();
             // SAFETY: one queue, and a list of properties that ends with 0.
-            Some(unsafe { (self.calls.clCreateCommandBufferKHR)(1, list.as_ptr(), properties, code) })
+            Some(unsafe { (self.functions.clCreateCommandBufferKHR)(1, list.as_ptr(), properties, code) })
         })?;
-        // On an error the drop releases it.
-        let made = Recorded { options, buffer, calls: self.calls, driver, _queue: own };
+        // On error, the drop releases it.
+        let recorded = Recorded { options, buffer, functions: self.functions, driver, _queue: queue };
         for command in nodes.iter().flat_map(|node| &node.0) {
-            made.add(command)?;
+            recorded.record(command)?;
         }
         driver.extension("clFinalizeCommandBufferKHR", || {
             // SAFETY: the command buffer is complete.
-            unsafe { (self.calls.clFinalizeCommandBufferKHR)(buffer) }
+            unsafe { (self.functions.clFinalizeCommandBufferKHR)(buffer) }
         })?;
-        Ok(made)
+        Ok(recorded)
     }
 
-    /// Submits everything as one command.
+    /// Enqueues the whole graph as one command.
     pub(crate) fn enqueue(&self, queue: Raw, options: QueueOptions) -> Result<Owned<Event>> {
         let mut state = self.state.lock();
         if !state.recorded.iter().any(|recorded| recorded.options == options) {
-            let more = self.record(&state.nodes, options)?;
-            state.recorded.push(more);
+            let recorded = self.record(&state.nodes, options)?;
+            state.recorded.push(recorded);
         }
-        let fitting = state.recorded.iter().find(|recorded| recorded.options == options);
-        let buffer = fitting.map_or(std::ptr::null_mut(), |recorded| recorded.buffer);
+        let matching = state.recorded.iter().find(|recorded| recorded.options == options);
+        let buffer = matching.map_or(std::ptr::null_mut(), |recorded| recorded.buffer);
         let mut queues = [queue];
-        self.primary.enqueue("clEnqueueCommandBufferKHR", |_, event| {
+        self.context.enqueue("clEnqueueCommandBufferKHR", |_, event| {
             let none = std::ptr::null();
-            // SAFETY: the command buffer is finalized, and was recorded on a queue like this one.
+            // SAFETY: the command buffer is finalized and was recorded on a queue with the same properties.
             Some(unsafe {
-                (self.calls.clEnqueueCommandBufferKHR)(1, queues.as_mut_ptr(), buffer, 0, none, event)
+                (self.functions.clEnqueueCommandBufferKHR)(1, queues.as_mut_ptr(), buffer, 0, none, event)
             })
         })
     }
 }
 
 impl Node {
-    fn new(primary: &Arc<Primary>, node: &GraphNode<'_, OpenClBuffer, OpenClKernel>) -> Result<Self> {
+    fn new(context: &Arc<SharedContext>, node: &GraphNode<'_, OpenClBuffer, OpenClKernel>) -> Result<Self> {
         Ok(Self(match &node.work {
             GraphWork::Launch { kernel, launch } => {
-                launch::check(launch)?;
+                launch::check_supported(launch)?;
                 let shape = [launch.groups(), launch.group_size()];
-                let kernel = kernel.share()?;
-                let mut bound = Bound::new(&kernel)?;
-                set(&mut bound, &kernel, launch)?;
+                let kernel = kernel.reload()?;
+                let mut binding = KernelBinding::new(&kernel)?;
+                set_args(&mut binding, &kernel, launch)?;
                 if shape[0].contains(&0) {
                     Vec::new()
                 } else {
-                    vec![Command::Launch { kernel, bound, shape }]
+                    vec![Command::Launch { kernel, binding, shape }]
                 }
             }
             GraphWork::Copy { destination, source, bytes } => {
-                let (to, to_offset, bytes) = object(primary, "copy: destination", *destination, *bytes)?;
-                let (from, from_offset, _) = object(primary, "copy: source", *source, bytes as u64)?;
+                let (to, to_offset, bytes) =
+                    buffer_range(context, "copy: destination", *destination, *bytes)?;
+                let (from, from_offset, _) = buffer_range(context, "copy: source", *source, bytes as u64)?;
                 let copy = Command::Copy { to: (to, to_offset), from: (from, from_offset), bytes };
                 if bytes == 0 { Vec::new() } else { vec![copy] }
             }
             GraphWork::Fill { destination, bytes, pattern } => {
-                let (to, offset, bytes) = object(primary, "fill", *destination, *bytes)?;
-                let pieces = convert::pieces(offset, bytes, pattern)
+                let (to, offset, bytes) = buffer_range(context, "fill", *destination, *bytes)?;
+                let pieces = convert::split_fill(offset, bytes, pattern)
                     .ok_or_else(|| Error::invalid(format!("fill: a pattern of {} bytes", pattern.len())))?;
                 pieces.map(|piece| Command::Fill { to, piece }).collect()
             }
@@ -171,47 +174,53 @@ impl Node {
     }
 }
 
-/// The memory object of a range.
-fn object(
-    primary: &Arc<Primary>,
+/// The `cl_mem`, offset and size of a range that can be recorded.
+fn buffer_range(
+    context: &Arc<SharedContext>,
     what: &str,
     (buffer, offset): (&OpenClBuffer, u64),
     bytes: u64,
 ) -> Result<(Raw, usize, usize)> {
     let (offset, bytes) = buffer.range(what, offset, bytes)?;
-    match buffer.reach() {
-        Reach::Object(object) if Arc::ptr_eq(buffer.primary(), primary) && primary.facts.records_copies => {
+    match buffer.access() {
+        BufferAccess::Object(object)
+            if Arc::ptr_eq(buffer.context(), context) && context.caps.can_record_copies =>
+        {
             Ok((object, offset, bytes))
         }
-        _ => Err(Error::unsupported("a copy or fill of this memory in a command buffer is not supported")),
+        _ => Err(Error::unsupported("command buffers cannot copy or fill this memory")),
     }
 }
 
-fn set(bound: &mut Bound, kernel: &OpenClKernel, launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
-    if bound.set_all(kernel, launch.args())? {
+fn set_args(
+    binding: &mut KernelBinding,
+    kernel: &OpenClKernel,
+    launch: &Launch<'_, OpenClBuffer>,
+) -> Result<()> {
+    if binding.set_args(kernel, launch.args())? {
         Ok(())
     } else {
-        Err(Error::unsupported("a graph takes no view that must be copied"))
+        Err(Error::unsupported("graphs cannot use views that must be copied for the kernel"))
     }
 }
 
 impl Recorded {
-    /// Adds a command, which runs after those before it.
-    fn add(&self, command: &Command) -> Result<()> {
-        // Commands on an in-order queue need no points to wait for.
+    /// Records a command, which runs after the earlier ones.
+    fn record(&self, command: &Command) -> Result<()> {
+        // Commands on an in-order queue need no sync points.
         let (buffer, queue, none) = (self.buffer, std::ptr::null_mut(), std::ptr::null_mut::<u32>());
         let (properties, handle) = (std::ptr::null(), std::ptr::null_mut());
         match command {
-            Command::Launch { bound, shape, .. } => {
-                let (dimensions, global, local) = launch::shape(*shape);
+            Command::Launch { binding, shape, .. } => {
+                let (dimensions, global, local) = launch::nd_range(*shape);
                 self.driver.extension("clCommandNDRangeKernelKHR", || {
-                    // SAFETY: the arguments are set, and core keeps what they refer to as long as the graph.
+                    // SAFETY: the arguments are set, and core keeps what they refer to alive as long as the graph.
                     unsafe {
-                        (self.calls.clCommandNDRangeKernelKHR)(
+                        (self.functions.clCommandNDRangeKernelKHR)(
                             buffer,
                             queue,
                             properties,
-                            bound.function(),
+                            binding.raw(),
                             dimensions,
                             std::ptr::null(),
                             global.as_ptr(),
@@ -225,9 +234,9 @@ impl Recorded {
                 })
             }
             Command::Copy { to, from, bytes } => self.driver.extension("clCommandCopyBufferKHR", || {
-                // SAFETY: both ranges were checked, and core keeps the buffers as long as the graph.
+                // SAFETY: both ranges were checked, and core keeps the buffers alive as long as the graph.
                 unsafe {
-                    (self.calls.clCommandCopyBufferKHR)(
+                    (self.functions.clCommandCopyBufferKHR)(
                         buffer, queue, properties, from.0, to.0, from.1, to.1, *bytes, 0, none, none, handle,
                     )
                 }
@@ -237,7 +246,7 @@ impl Recorded {
                 let (offset, bytes) = (piece.offset, piece.bytes);
                 // SAFETY: as above, and the pattern is copied.
                 unsafe {
-                    (self.calls.clCommandFillBufferKHR)(
+                    (self.functions.clCommandFillBufferKHR)(
                         buffer, queue, properties, *to, pattern, unit, offset, bytes, 0, none, none, handle,
                     )
                 }
@@ -249,8 +258,8 @@ impl Recorded {
 impl Drop for Recorded {
     fn drop(&mut self) {
         let _ = self.driver.extension("clReleaseCommandBufferKHR", || {
-            // SAFETY: made once, and given up here; the driver keeps it while it runs.
-            unsafe { (self.calls.clReleaseCommandBufferKHR)(self.buffer) }
+            // SAFETY: created once and given up here; the driver retains it while it runs.
+            unsafe { (self.functions.clReleaseCommandBufferKHR)(self.buffer) }
         });
     }
 }
@@ -262,17 +271,17 @@ impl Graph for OpenClGraph {
         let state = self.state.get_mut();
         let command = state.nodes.get_mut(node as usize).and_then(|node| node.0.first_mut());
         match command {
-            Some(Command::Launch { kernel, bound, .. }) => {
-                // What is refused leaves the node as it was.
-                let mut fresh = Bound::new(kernel)?;
-                set(&mut fresh, kernel, launch)?;
-                *bound = fresh;
+            Some(Command::Launch { kernel, binding, .. }) => {
+                // If the driver refuses the arguments, the node stays as it was.
+                let mut fresh = KernelBinding::new(kernel)?;
+                set_args(&mut fresh, kernel, launch)?;
+                *binding = fresh;
             }
-            // A launch of no groups, which core does not tell from others.
+            // A launch without groups has no command; core does not distinguish it from other launches.
             None if launch.groups().contains(&0) => {}
-            _ => return Err(Error::invalid(format!("node {node} is no launch"))),
+            _ => return Err(Error::invalid(format!("node {node} is not a launch"))),
         }
-        // What is in flight goes on with what it was recorded with.
+        // Replays in flight keep the arguments that they were recorded with.
         state.recorded.clear();
         Ok(())
     }

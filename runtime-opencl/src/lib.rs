@@ -1,81 +1,86 @@
-//! OpenCL devices, `opencl:0`, `opencl:1`, …, through the system's loader or a vendor's library.
+//! OpenCL devices, `opencl:0`, `opencl:1`, …, through the system's ICD loader or a vendor's library.
 //!
-//! The library is loaded when devices are listed or opened for the first time. Where there is none, or it has no device, the
-//! device list says so and what to do about it. Every device of every platform is listed, GPUs first, then accelerators, then
-//! processors, and those of one sort by the name of their platform; a device that two platforms offer is listed twice. Where a
-//! device can be cut, its sub-devices follow it: `opencl:0.0`, `opencl:0.1`, …, by NUMA node, else equally. A device and its
-//! sub-devices share a context, so they wait for each other, and copy, on the device; others do by way of the program.
+//! The library is loaded when devices are first listed or opened. If it is missing or has no devices, the device list gives the
+//! reason and the remedy. Every device of every platform is listed: GPUs first, then accelerators, then processors, and by
+//! platform name within a kind. A device that two platforms offer is listed twice. The sub-devices of a device follow it:
+//! `opencl:0.0`, `opencl:0.1`, …, partitioned by NUMA node, else equally. A device and its sub-devices share a context, so
+//! waits and copies between them stay on the device; between other devices they go through the host.
 //!
 //! # Memory
 //!
 //! | space | what it is |
 //! | --- | --- |
-//! | `device` | buffers of the driver |
-//! | `pinned` | host memory that the device reads in place; where it cannot, mapped buffers, which kernels get copies of |
-//! | `shared` | memory that both use: unified shared memory, or fine-grained shared virtual memory |
+//! | `device` | `cl_mem` buffers |
+//! | `pinned` | host memory that the device reads in place; where it cannot, mapped buffers, of which kernels get copies |
+//! | `shared` | memory for host and device: unified shared memory, or fine-grained shared virtual memory |
 //!
-//! Where `pinned` is mapped buffers, threads copy large pieces of the program's own memory through others of that sort.
+//! Where `pinned` is mapped buffers, large transfers of pageable memory are staged through such buffers by several threads.
 //!
-//! A tensor that does not begin where its buffer does is passed as a pointer where the memory has one, else as a sub-buffer
-//! where its offset is aligned (`view_alignment_bytes`), else as a copy, made in front of the launch and written back behind it.
+//! A tensor with an offset into its buffer is passed as a pointer where the memory has one, else as a sub-buffer where the offset
+//! is aligned (`view_alignment_bytes`), else as a copy, made before the launch and written back after it.
 //!
 //! # Code
 //!
-//! `opencl-binary` (what the driver made of other code: option `save_binary`), `spirv-kernel` and `opencl-c`, as far as a
-//! device takes them. Options of the driver's compiler pass through, e.g. `-cl-intel-256-GRF-per-thread`.
+//! Formats, as far as the device accepts them: `opencl-binary` (what the driver compiled from other code, see option
+//! `save_binary`), `spirv-kernel` and `opencl-c`. Compiler options pass through, e.g. `-cl-intel-256-GRF-per-thread`.
 //!
-//! | argument | what the kernel takes |
+//! | argument | kernel parameter |
 //! | --- | --- |
 //! | tensor | a pointer to global or constant memory |
 //! | scalar | the value, in its own type |
 //! | by-value bytes | a structure or vector of exactly that size |
 //! | work-group memory | a pointer to local memory |
 //!
-//! Images, samplers and pipes are refused when the kernel is looked up. Where the driver tells the parameters, a pointer that is
-//! not `const` counts as written: name such an argument written, or read and written. `Geometry::shared_bytes` gives a kernel
-//! nothing: it sees what its arguments name.
+//! Kernels with images, samplers or pipes are refused when they are looked up. Where the driver reports the parameters, a pointer
+//! without `const` counts as written: pass such an argument as written, or as read and written. `Geometry::shared_bytes` has no
+//! effect: a kernel's work-group memory comes from its arguments.
 //!
 //! # Failure
 //!
-//! OpenCL goes on behind a command that has failed; here it fails its queue for good, so every command is watched by an event of
-//! its own. On NVIDIA's platform a fault ends the whole context: there launches go without, and a fault loses the device.
+//! OpenCL continues after a failed command. This backend fails the queue permanently instead, so every command is watched through
+//! an event of its own. On NVIDIA's platform a fault ends the whole context: launches there have no events, and a fault loses the
+//! device.
 //!
 //! # As a library
 //!
-//! A backend of one vendor stands on [`OpenCl::with`]: a [`Selection`] of its devices, and the [`Quirks`] of its driver.
+//! A vendor's backend builds on [`OpenCl::with`]: a [`DeviceFilter`], and the [`Quirks`] of its driver.
 
+mod allocation;
 mod builtin;
-mod catalog;
-mod compiler;
+mod compile_lock;
 mod context;
 mod convert;
 mod deferred_release;
 mod describe;
 mod device;
+mod device_caps;
+mod device_filter;
 mod driver;
-mod facts;
+mod enqueuer;
+mod enumeration;
 mod graph;
 mod kernel;
+mod kernel_binding;
 mod launch;
 mod memory;
 mod module;
-mod params;
+mod parallel_copy;
 mod progress;
 mod queue;
-mod select;
-mod spread;
+mod quirks;
+mod signature;
 mod staging;
+mod sub_buffers;
 mod timer;
-mod transfer;
-mod views;
 
 pub use device::OpenClDevice;
+pub use device_filter::DeviceFilter;
 pub use graph::OpenClGraph;
 pub use kernel::OpenClKernel;
 pub use memory::OpenClBuffer;
 pub use module::OpenClModule;
 pub use queue::OpenClQueue;
-pub use select::{Partition, Quirks, Selection};
+pub use quirks::{Partition, Quirks};
 
 use std::sync::{Arc, Weak};
 
@@ -83,76 +88,80 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
-use catalog::Entry;
-use context::Primary;
+use context::SharedContext;
+use device_caps::DeviceCaps;
 use driver::Driver;
-use facts::Facts;
+use enumeration::ListedDevice;
 
-/// The backend's state: the devices of a library, and the contexts of those that are open.
+/// The backend's state: the devices of a library, and the contexts of the open ones.
 #[derive(Debug)]
 pub struct OpenCl {
     log: Log,
-    selection: Selection,
+    filter: DeviceFilter,
     quirks: Quirks,
-    entries: Mutex<Option<Arc<[Entry]>>>,
-    /// By index of the device, and the quirks that it was opened with.
-    primaries: Mutex<Vec<(u32, Quirks, Weak<Primary>)>>,
+    devices: Mutex<Option<Arc<[ListedDevice]>>>,
+    /// By device index and the quirks that the device was opened with.
+    contexts: Mutex<Vec<(u32, Quirks, Weak<SharedContext>)>>,
 }
 
 impl OpenCl {
-    /// Offers the selected devices of a library. Nothing is loaded yet.
+    /// Offers the devices of a library that match `filter`. Loads nothing yet.
     ///
     /// # Safety
-    /// The library of the selection is an implementation of OpenCL, and the quirks are true of its devices. The caller
-    /// keeps to what [`Backend::open`] asks for.
+    /// The filter's library is an implementation of OpenCL, and the quirks are true of its devices. The caller upholds the
+    /// contract of [`Backend::open`].
     #[allow(unsafe_code, reason = "names a library to load")]
     #[must_use]
-    pub unsafe fn with(selection: Selection, quirks: Quirks, log: Log) -> Self {
-        Self { log, selection, quirks, entries: Mutex::default(), primaries: Mutex::default() }
+    pub unsafe fn with(filter: DeviceFilter, quirks: Quirks, log: Log) -> Self {
+        Self { log, filter, quirks, devices: Mutex::default(), contexts: Mutex::default() }
     }
 
     fn driver(&self) -> Result<&'static Driver> {
-        Driver::load(self.selection.library.as_deref(), self.quirks.serial)
+        Driver::load(self.filter.library.as_deref(), self.quirks.serial)
     }
 
-    /// The devices, listed once: their order stays.
-    fn entries(&self, driver: &Driver) -> Result<Arc<[Entry]>> {
-        let mut entries = self.entries.lock();
-        match &*entries {
+    /// The devices, enumerated once, so that their indices are stable.
+    fn devices(&self, driver: &Driver) -> Result<Arc<[ListedDevice]>> {
+        let mut devices = self.devices.lock();
+        match &*devices {
             Some(known) => Ok(Arc::clone(known)),
             None => {
-                let listed: Arc<[Entry]> = catalog::list(driver, &self.selection, &self.quirks)?.into();
-                Ok(Arc::clone(entries.insert(listed)))
+                let listed: Arc<[ListedDevice]> =
+                    enumeration::list_devices(driver, &self.filter, &self.quirks)?.into();
+                Ok(Arc::clone(devices.insert(listed)))
             }
         }
     }
 
-    /// The context of a device, one for all its openings and those of its sub-devices.
-    fn primary(
+    /// The context of a device, shared by all open handles of the device and its sub-devices.
+    fn context(
         &self,
         driver: &'static Driver,
         index: u32,
-        entry: &Entry,
+        listed: &ListedDevice,
         quirks: Quirks,
-    ) -> Result<Arc<Primary>> {
-        let mut primaries = self.primaries.lock();
-        primaries.retain(|(_, _, primary)| primary.strong_count() > 0);
-        let mut open = primaries.iter().filter(|(known, with, _)| *known == index && *with == quirks);
-        if let Some(primary) = open.find_map(|(_, _, primary)| primary.upgrade())
-            && primary.check_alive().is_ok()
+    ) -> Result<Arc<SharedContext>> {
+        let mut contexts = self.contexts.lock();
+        contexts.retain(|(_, _, context)| context.strong_count() > 0);
+        let mut open = contexts.iter().filter(|(known, with, _)| *known == index && *with == quirks);
+        if let Some(context) = open.find_map(|(_, _, context)| context.upgrade())
+            && context.check_alive().is_ok()
         {
-            return Ok(primary);
+            return Ok(context);
         }
-        let driver =
-            if entry.is_serial() { Driver::load(self.selection.library.as_deref(), true)? } else { driver };
-        let facts = Facts::of(driver, entry, &quirks);
-        let primary = Arc::new(Primary::open(driver, entry.clone(), facts, &quirks)?);
-        primaries.push((index, quirks, Arc::downgrade(&primary)));
-        Ok(primary)
+        let driver = if listed.needs_serial_calls() {
+            Driver::load(self.filter.library.as_deref(), true)?
+        } else {
+            driver
+        };
+        let caps = DeviceCaps::query(driver, listed, &quirks);
+        let context = Arc::new(SharedContext::open(driver, listed.clone(), caps, &quirks)?);
+        contexts.push((index, quirks, Arc::downgrade(&context)));
+        Ok(context)
     }
 }
 
-// SAFETY: buffers are objects of the driver, queues are its command queues, and progress is what its events say.
+// SAFETY: buffers are driver objects, queues are its command queues, and progress is read from its events.
 #[allow(unsafe_code, reason = "vouches for the backend")]
 unsafe impl Backend for OpenCl {
     const NAME: &'static str = "opencl";
@@ -160,36 +169,35 @@ unsafe impl Backend for OpenCl {
     type Device = OpenClDevice;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        // SAFETY: the system's loader of drivers; the rest is the caller's promise.
-        Ok(unsafe { Self::with(Selection::default(), Quirks::default(), log) })
+        // SAFETY: the system's ICD loader; the rest is the caller's promise.
+        Ok(unsafe { Self::with(DeviceFilter::default(), Quirks::default(), log) })
     }
 
     fn options() -> Vec<OptionSpec> {
         let pointers = OptionSpec::device(
             "pointers",
             true,
-            "Use shared virtual memory and unified shared memory where the device has them; else buffers alone.",
+            "Use shared virtual memory and unified shared memory where available; false: buffers only.",
         );
         std::iter::once(pointers).chain(module::options()).collect()
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let driver = self.driver()?;
-        Ok(describe::list(driver, &self.entries(driver)?, &self.quirks))
+        Ok(describe::describe_all(driver, &self.devices(driver)?, &self.quirks))
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<OpenClDevice> {
         let driver = self.driver()?;
-        let entries = self.entries(driver)?;
-        let entry = entries.get(index as usize).ok_or_else(|| {
-            let message = format!("there are devices 0 to {}, not {index}", entries.len().saturating_sub(1));
+        let devices = self.devices(driver)?;
+        let listed = devices.get(index as usize).ok_or_else(|| {
+            let message = format!("no device {index}; valid: 0 to {}", devices.len().saturating_sub(1));
             Error::new(ErrorKind::NotFound, message)
         })?;
         let device = match sub {
-            None => entry.device,
-            Some(sub) => *entry.parts.get(sub as usize).ok_or_else(|| {
-                let message =
-                    format!("device {index} has {} sub-devices, no number {sub}", entry.parts.len());
+            None => listed.device,
+            Some(sub) => *listed.sub_devices.get(sub as usize).ok_or_else(|| {
+                let message = format!("no sub-device {sub}; device {index} has {}", listed.sub_devices.len());
                 Error::new(ErrorKind::NotFound, message)
             })?,
         };
@@ -197,13 +205,13 @@ unsafe impl Backend for OpenCl {
         if options.value("pointers").is_some() && !options.flag("pointers") {
             (quirks.svm, quirks.usm) = (false, false);
         }
-        let primary = self.primary(driver, index, entry, quirks)?;
+        let context = self.context(driver, index, listed, quirks)?;
         self.log.write(Level::Debug, "opencl", &format!("opened device {index}"));
-        Ok(OpenClDevice::new(primary, device))
+        Ok(OpenClDevice::new(context, device))
     }
 }
 
-/// This backend, to register it in a program that links it in.
+/// This backend, for a program that links it in and registers it.
 #[must_use]
 pub const fn backend() -> LinkedBackend {
     LinkedBackend::of::<OpenCl>()

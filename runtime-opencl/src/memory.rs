@@ -1,43 +1,38 @@
-//! Memory: buffers of the driver, shared virtual memory, unified shared memory, and what the program lends.
+//! Memory: `cl_mem` buffers, shared virtual memory, unified shared memory, and imported host memory.
 
 #![allow(unsafe_code, reason = "allocates and frees through the driver")]
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cl3::ext::{
-    CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, CL_MEM_SVM_FINE_GRAIN_BUFFER,
-    CL_MEM_USE_HOST_PTR, CL_TRUE, cl_mem_flags,
-};
+use cl3::ext::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR};
 use parking_lot::Mutex;
 use runtime_core::backend::{Buffer, HostBytesMut};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::context::Primary;
-use crate::deferred_release::Object;
+use crate::allocation::{allocate_svm, allocate_usm, create_buffer, map, out_of_memory, unmap};
+use crate::context::SharedContext;
+use crate::deferred_release::DeferredObject;
+use crate::device_caps::MIN_ALIGNMENT;
 use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
-use crate::facts::LEAST_ALIGNMENT;
-use crate::transfer::End;
-use crate::views::Part;
-
-/// `CL_INVALID_BUFFER_SIZE`.
-const TOO_LARGE: i64 = -61;
+use crate::enqueuer::Location;
+use crate::sub_buffers::SubBuffer;
 
 /// A memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// Buffers of the driver.
+    /// `cl_mem` buffers.
     Device,
-    /// Memory of the host that the device reads in place: unified shared memory.
+    /// Host memory that the device reads in place: unified shared memory.
     UsmHost,
-    /// The same: shared virtual memory of a device whose memory is the host's.
+    /// Likewise: shared virtual memory of a device that uses the host's memory.
     SvmHost,
-    /// A buffer that the driver has mapped for good: fast to copy, and kernels get a copy.
+    /// A permanently mapped buffer: fast to transfer, but kernels get a copy.
     Mapped,
-    /// Memory that moves to whoever touches it: unified shared memory.
+    /// Memory that migrates to the side that accesses it: unified shared memory.
     UsmShared,
-    /// The same: shared virtual memory.
+    /// Likewise: shared virtual memory.
     Svm,
 }
 
@@ -55,135 +50,143 @@ impl Space {
     }
 }
 
-/// Who gave the memory behind a pointer, and so who takes it back.
+/// What allocated the memory behind `base`, and so how it is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
-    /// The driver, with the buffer; or the program.
-    Nobody,
+enum Backing {
+    /// No pointer of ours: the memory belongs to the `cl_mem`, or to the host program (imported).
+    Object,
     Svm,
     Usm,
-    /// The driver, with the buffer that it has mapped.
-    Map,
+    /// A mapping of the `cl_mem`.
+    Mapping,
 }
 
-/// How kernels and the driver's functions take a buffer's memory.
+/// How kernels and commands access a whole buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// As a memory object.
+pub(crate) enum BufferAccess {
+    /// As a `cl_mem`.
     Object(Raw),
     /// As a pointer to shared virtual memory.
     Svm(*mut u8),
     /// As a pointer to unified shared memory.
     Usm(*mut u8),
-    /// Not: it is mapped.
+    /// Kernels cannot: it is mapped.
     Mapped,
 }
 
-/// An allocation, or memory of the program.
+/// An allocation, or imported host memory.
 #[derive(Debug)]
 pub struct OpenClBuffer {
-    primary: Arc<Primary>,
+    context: Arc<SharedContext>,
     id: u64,
-    /// None where kernels take a pointer.
+    /// `None` where kernels get a pointer.
     object: Option<Owned<Memory>>,
-    /// What the driver answered, and the first byte, aligned as asked; null where there are no pointers.
+    /// What the driver returned; null if the memory has no address.
     base: *mut u8,
+    /// The first byte, aligned as requested; null if the memory has no address.
     start: *mut u8,
     bytes: usize,
-    origin: Origin,
+    backing: Backing,
     host_visible: bool,
-    parts: Mutex<Vec<Arc<Part>>>,
+    sub_buffers: Mutex<Vec<Arc<SubBuffer>>>,
 }
 
-// SAFETY: the pointers are to memory that is ordered by core's hazards, whatever the thread.
+// SAFETY: core's hazard tracking orders all accesses to the memory, on every thread.
 unsafe impl Send for OpenClBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for OpenClBuffer {}
 
 impl OpenClBuffer {
-    /// Allocates.
+    /// Allocates `bytes` bytes in a space.
     pub(crate) fn allocate(
-        primary: &Arc<Primary>,
+        context: &Arc<SharedContext>,
         space: Space,
         bytes: usize,
         alignment: usize,
     ) -> Result<Self> {
-        let most = primary.facts.allocation_bytes;
-        if most != 0 && bytes as u64 > most {
-            return Err(out_of_memory(bytes, most));
+        let limit = context.caps.allocation_bytes;
+        if limit != 0 && bytes as u64 > limit {
+            return Err(out_of_memory(bytes, limit));
         }
-        primary.make_room(bytes);
-        let mut buffer = Self::empty(primary, bytes, space.host_visible());
-        // Something is there even in an allocation of nothing.
-        let wanted = bytes.max(1);
+        context.make_room(bytes);
+        let mut buffer = Self::unallocated(context, bytes, space.host_visible());
+        // Drivers refuse allocations of 0 bytes.
+        let size = bytes.max(1);
         match space {
-            Space::Device if !primary.facts.svm => {
-                if alignment > primary.facts.alignment_bytes {
+            Space::Device if !context.caps.svm => {
+                if alignment > context.caps.alignment_bytes {
                     return Err(Error::unsupported(format!(
-                        "memory without addresses has no alignment of {alignment} bytes; use space `shared`"
+                        "an alignment of {alignment} bytes needs memory with addresses; use space `shared`"
                     )));
                 }
-                buffer.object = Some(object(primary, 0, wanted, std::ptr::null_mut())?);
+                buffer.object = Some(create_buffer(context, 0, size, std::ptr::null_mut())?);
             }
             Space::Device => {
-                // With a pointer beside the object, kernels can take views at any offset.
-                buffer.take_pointer(Origin::Svm, space, wanted, alignment)?;
+                // With a pointer besides the `cl_mem`, kernels can access views at any offset.
+                buffer.allocate_pointer(Backing::Svm, space, size, alignment)?;
                 let memory = buffer.start.cast();
-                buffer.object = Some(object(primary, CL_MEM_USE_HOST_PTR, wanted, memory)?);
+                buffer.object = Some(create_buffer(context, CL_MEM_USE_HOST_PTR, size, memory)?);
             }
-            Space::Svm | Space::SvmHost => buffer.take_pointer(Origin::Svm, space, wanted, alignment)?,
+            Space::Svm | Space::SvmHost => buffer.allocate_pointer(Backing::Svm, space, size, alignment)?,
             Space::UsmHost | Space::UsmShared => {
-                buffer.take_pointer(Origin::Usm, space, wanted, alignment)?;
+                buffer.allocate_pointer(Backing::Usm, space, size, alignment)?;
             }
-            Space::Mapped => buffer.take_pointer(Origin::Map, space, wanted, alignment)?,
+            Space::Mapped => buffer.allocate_pointer(Backing::Mapping, space, size, alignment)?,
         }
         Ok(buffer)
     }
 
-    /// Wraps memory of the program, which the device uses in place.
-    pub(crate) fn import(primary: &Arc<Primary>, memory: &HostBytesMut) -> Result<Self> {
-        let mut buffer = Self::empty(primary, memory.len(), true);
+    /// Wraps host memory, which the device uses in place.
+    pub(crate) fn import(context: &Arc<SharedContext>, memory: &HostBytesMut) -> Result<Self> {
+        let mut buffer = Self::unallocated(context, memory.len(), true);
         buffer.start = memory.as_ptr();
         if memory.is_empty() {
-            buffer.object = Some(object(primary, 0, 1, std::ptr::null_mut())?);
+            buffer.object = Some(create_buffer(context, 0, 1, std::ptr::null_mut())?);
         } else {
-            buffer.object = Some(object(primary, CL_MEM_USE_HOST_PTR, memory.len(), memory.as_ptr().cast())?);
+            buffer.object =
+                Some(create_buffer(context, CL_MEM_USE_HOST_PTR, memory.len(), memory.as_ptr().cast())?);
         }
         Ok(buffer)
     }
 
-    fn empty(primary: &Arc<Primary>, bytes: usize, host_visible: bool) -> Self {
+    fn unallocated(context: &Arc<SharedContext>, bytes: usize, host_visible: bool) -> Self {
         Self {
-            primary: Arc::clone(primary),
-            id: primary.next_id(),
+            context: Arc::clone(context),
+            id: context.next_id(),
             object: None,
             base: std::ptr::null_mut(),
             start: std::ptr::null_mut(),
             bytes,
-            origin: Origin::Nobody,
+            backing: Backing::Object,
             host_visible,
-            parts: Mutex::default(),
+            sub_buffers: Mutex::default(),
         }
     }
 
-    /// Allocates memory with an address.
-    fn take_pointer(&mut self, origin: Origin, space: Space, bytes: usize, alignment: usize) -> Result<()> {
-        // What the driver promises to align to is enough; but some align what they share and what they map as `malloc` does.
-        let promised = origin == Origin::Usm && alignment <= LEAST_ALIGNMENT;
-        let most = self.primary.facts.allocation_bytes;
-        let fits = most == 0 || bytes.checked_add(alignment).is_some_and(|size| size as u64 <= most);
-        let slacks: &[usize] = match (promised, fits) {
+    /// Allocates memory with an address, aligned as requested.
+    fn allocate_pointer(
+        &mut self,
+        backing: Backing,
+        space: Space,
+        bytes: usize,
+        alignment: usize,
+    ) -> Result<()> {
+        // USM is aligned as requested. Some drivers align SVM and mappings only as `malloc` does.
+        let is_aligned = backing == Backing::Usm && alignment <= MIN_ALIGNMENT;
+        let limit = self.context.caps.allocation_bytes;
+        let fits = limit == 0 || bytes.checked_add(alignment).is_some_and(|size| size as u64 <= limit);
+        let slacks: &[usize] = match (is_aligned, fits) {
             (true, _) => &[0],
             (false, true) => &[alignment],
-            // At the driver's limit there is no room for slack, and often no need.
+            // At the driver's size limit there is no room for slack, and often no need.
             (false, false) => &[0, alignment],
         };
         for slack in slacks {
-            self.release();
+            self.free();
             let size = bytes.checked_add(*slack).ok_or_else(|| out_of_memory(bytes, 0))?;
-            let memory = self.take(origin, space, size)?;
+            let memory = self.allocate_backing(backing, space, size)?;
             self.base = memory.cast();
-            self.origin = origin;
+            self.backing = backing;
             let skipped = memory.addr().next_multiple_of(alignment.max(1)) - memory.addr();
             if skipped <= *slack {
                 self.start = self.base.wrapping_add(skipped);
@@ -191,108 +194,108 @@ impl OpenClBuffer {
             }
         }
         let message =
-            format!("the driver's memory is not aligned to {alignment} bytes; ask for a smaller alignment");
+            format!("the driver's memory is not aligned to {alignment} bytes; use a smaller alignment");
         Err(Error::new(ErrorKind::Driver, message))
     }
 
-    fn take(&mut self, origin: Origin, space: Space, size: usize) -> Result<*mut c_void> {
-        match origin {
-            Origin::Usm => usm(&self.primary, space, size),
-            Origin::Map => {
-                let object = object(&self.primary, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
-                map(&self.primary, self.object.insert(object), size)
+    fn allocate_backing(&mut self, backing: Backing, space: Space, size: usize) -> Result<*mut c_void> {
+        match backing {
+            Backing::Usm => allocate_usm(&self.context, space, size),
+            Backing::Mapping => {
+                let object = create_buffer(&self.context, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
+                map(&self.context, self.object.insert(object), size)
             }
-            _ => svm(&self.primary, size),
+            _ => allocate_svm(&self.context, size),
         }
     }
 
-    /// Gives back what the driver gave.
-    fn release(&mut self) {
-        let (origin, memory) =
-            (std::mem::replace(&mut self.origin, Origin::Nobody), self.base.cast::<c_void>());
-        if let (Some(object), Origin::Map) = (&self.object, origin) {
-            unmap(&self.primary, object, memory);
+    /// Frees the memory; of imported memory, only the `cl_mem`.
+    fn free(&mut self) {
+        let (backing, memory) =
+            (std::mem::replace(&mut self.backing, Backing::Object), self.base.cast::<c_void>());
+        if let (Some(object), Backing::Mapping) = (&self.object, backing) {
+            unmap(&self.context, object, memory);
         }
-        let primary = &self.primary;
-        let svm = if origin == Origin::Svm { memory } else { std::ptr::null_mut() };
+        let context = &self.context;
+        let svm = if backing == Backing::Svm { memory } else { std::ptr::null_mut() };
         let object = self.object.take();
         if object.is_some() || !svm.is_null() {
-            primary.release(Object::Memory { object, svm, bytes: self.bytes });
+            context.release(DeferredObject::Memory { object, svm, bytes: self.bytes });
         }
-        if let (Origin::Usm, Some(usm)) = (origin, &primary.facts.usm) {
-            let _ = primary.driver.extension("clMemFreeINTEL", || {
-                // SAFETY: as above.
-                unsafe { (usm.clMemFreeINTEL)(primary.context.raw(), memory) }
+        if let (Backing::Usm, Some(usm)) = (backing, &context.caps.usm) {
+            let _ = context.driver.extension("clMemFreeINTEL", || {
+                // SAFETY: allocated in this context, freed once, and no longer in use.
+                unsafe { (usm.clMemFreeINTEL)(context.handle.raw(), memory) }
             });
         }
     }
 
     #[inline]
-    pub(crate) fn primary(&self) -> &Arc<Primary> {
-        &self.primary
+    pub(crate) fn context(&self) -> &Arc<SharedContext> {
+        &self.context
     }
 
-    /// A number that no other buffer of the context has, or had.
+    /// A number that no other buffer of the context has or had.
     #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
     #[inline]
-    pub(crate) fn parts(&self) -> &Mutex<Vec<Arc<Part>>> {
-        &self.parts
+    pub(crate) fn sub_buffers(&self) -> &Mutex<Vec<Arc<SubBuffer>>> {
+        &self.sub_buffers
     }
 
-    /// How the whole is taken.
+    /// How kernels and commands access the whole buffer.
     #[inline]
-    pub(crate) fn reach(&self) -> Reach {
-        match (&self.object, self.origin) {
-            (_, Origin::Map) => Reach::Mapped,
-            (Some(object), _) => Reach::Object(object.raw()),
-            (None, Origin::Usm) => Reach::Usm(self.start),
-            (None, _) => Reach::Svm(self.start),
+    pub(crate) fn access(&self) -> BufferAccess {
+        match (&self.object, self.backing) {
+            (_, Backing::Mapping) => BufferAccess::Mapped,
+            (Some(object), _) => BufferAccess::Object(object.raw()),
+            (None, Backing::Usm) => BufferAccess::Usm(self.start),
+            (None, _) => BufferAccess::Svm(self.start),
         }
     }
 
-    /// Where the bytes from `offset` on are, for moves.
-    pub(crate) fn end(&self, offset: usize) -> End {
-        match self.reach() {
-            Reach::Object(object) => End::Object(object, offset),
-            Reach::Svm(start) => End::Svm(start.wrapping_add(offset)),
-            Reach::Usm(start) => End::Usm(start.wrapping_add(offset)),
-            Reach::Mapped => End::Host(self.start.wrapping_add(offset)),
+    /// The location of byte `offset`, for copies and fills.
+    pub(crate) fn location(&self, offset: usize) -> Location {
+        match self.access() {
+            BufferAccess::Object(object) => Location::Object(object, offset),
+            BufferAccess::Svm(start) => Location::Svm(start.wrapping_add(offset)),
+            BufferAccess::Usm(start) => Location::Usm(start.wrapping_add(offset)),
+            BufferAccess::Mapped => Location::Host(self.start.wrapping_add(offset)),
         }
     }
 
-    /// Whether it is a buffer that is mapped for good.
+    /// Whether it is a permanently mapped buffer.
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
-        self.origin == Origin::Map
+        self.backing == Backing::Mapping
     }
 
-    /// Where the memory is, for a processor that is the device; null where it has no address.
+    /// The first byte, for the host; null if the memory has no address.
     #[inline]
-    pub(crate) fn memory(&self) -> *mut u8 {
+    pub(crate) fn start(&self) -> *mut u8 {
         self.start
     }
 
-    /// Where the memory is in the address space of kernels; null where they take an object only.
+    /// The first byte, for kernels; null if they access it as a `cl_mem` only.
     #[inline]
-    pub(crate) fn pointer(&self) -> *mut u8 {
-        match self.origin {
-            Origin::Nobody | Origin::Map => std::ptr::null_mut(),
-            Origin::Svm | Origin::Usm => self.start,
+    pub(crate) fn kernel_pointer(&self) -> *mut u8 {
+        match self.backing {
+            Backing::Object | Backing::Mapping => std::ptr::null_mut(),
+            Backing::Svm | Backing::Usm => self.start,
         }
     }
 
-    /// Checks a range.
+    /// Checks that a range lies within the buffer.
     ///
     /// # Errors
-    /// `InvalidArgument` if it lies outside.
+    /// `InvalidArgument` if it does not.
     #[inline]
     pub(crate) fn range(&self, what: &str, offset: u64, bytes: u64) -> Result<(usize, usize)> {
         match offset.checked_add(bytes) {
-            // Within the buffer, so both fit the address space.
+            // Within the buffer, so both fit a `usize`.
             Some(end) if end <= self.bytes as u64 => {
                 Ok((usize::try_from(offset).unwrap_or(0), usize::try_from(bytes).unwrap_or(0)))
             }
@@ -306,7 +309,7 @@ impl OpenClBuffer {
 
 impl Buffer for OpenClBuffer {
     fn kernel_address(&self) -> u64 {
-        self.pointer().expose_provenance() as u64
+        self.kernel_pointer().expose_provenance() as u64
     }
 
     fn host_pointer(&self) -> *mut u8 {
@@ -316,102 +319,7 @@ impl Buffer for OpenClBuffer {
 
 impl Drop for OpenClBuffer {
     fn drop(&mut self) {
-        self.parts.get_mut().clear();
-        self.release();
+        self.sub_buffers.get_mut().clear();
+        self.free();
     }
-}
-
-/// A buffer of the driver, in its own memory or at `memory`.
-pub(crate) fn object(
-    primary: &Primary,
-    flags: cl_mem_flags,
-    bytes: usize,
-    memory: *mut c_void,
-) -> Result<Owned<Memory>> {
-    let made = primary.driver.make("clCreateBuffer", |calls, code| {
-        let context = primary.context.raw();
-        // SAFETY: the context is alive, and memory that is passed lives as long as the buffer.
-        Some(unsafe { (calls.clCreateBuffer?)(context, CL_MEM_READ_WRITE | flags, bytes, memory, code) })
-    });
-    let raw = made.map_err(|error| match error.driver() {
-        Some((_, TOO_LARGE)) => out_of_memory(bytes, primary.facts.allocation_bytes),
-        _ => error,
-    })?;
-    // SAFETY: it was just made.
-    Ok(unsafe { Owned::new(primary.driver, raw) })
-}
-
-/// Shared virtual memory, which program and kernels use at a time.
-fn svm(primary: &Primary, bytes: usize) -> Result<*mut c_void> {
-    let flags = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER;
-    let memory = primary.driver.call("clSVMAlloc", |calls| {
-        // SAFETY: the context is alive; 0 is the driver's greatest alignment.
-        Some(unsafe { (calls.clSVMAlloc?)(primary.context.raw(), flags, bytes, 0) })
-    })?;
-    if memory.is_null() { Err(out_of_memory(bytes, primary.facts.allocation_bytes)) } else { Ok(memory) }
-}
-
-fn usm(primary: &Primary, space: Space, bytes: usize) -> Result<*mut c_void> {
-    let usm =
-        primary.facts.usm.ok_or_else(|| Error::unsupported("unified shared memory is not supported"))?;
-    let (context, none) = (primary.context.raw(), std::ptr::null());
-    let alignment = u32::try_from(LEAST_ALIGNMENT).unwrap_or(0);
-    let mut memory = std::ptr::null_mut();
-    let mut code = 0;
-    let function = if space == Space::UsmHost { "clHostMemAllocINTEL" } else { "clSharedMemAllocINTEL" };
-    primary.driver.extension(function, || {
-        memory = if space == Space::UsmHost {
-            // SAFETY: the context is alive, and there are no properties.
-            unsafe { (usm.clHostMemAllocINTEL)(context, none, bytes, alignment, &raw mut code) }
-        } else {
-            let device = primary.entry.device;
-            // SAFETY: as above, and the device is the context's.
-            unsafe { (usm.clSharedMemAllocINTEL)(context, device, none, bytes, alignment, &raw mut code) }
-        };
-        code
-    })?;
-    if memory.is_null() { Err(out_of_memory(bytes, primary.facts.allocation_bytes)) } else { Ok(memory) }
-}
-
-/// Maps a whole buffer.
-fn map(primary: &Primary, object: &Owned<Memory>, bytes: usize) -> Result<*mut c_void> {
-    let (queue, flags) = (primary.service()?, CL_MAP_READ | CL_MAP_WRITE);
-    let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
-    primary.driver.make("clEnqueueMapBuffer", |calls, code| {
-        // SAFETY: queue and buffer are of one context, the range is the whole, and the call waits.
-        Some(unsafe {
-            (calls.clEnqueueMapBuffer?)(
-                queue,
-                object.raw(),
-                CL_TRUE,
-                flags,
-                0,
-                bytes,
-                0,
-                none,
-                no_event,
-                code,
-            )
-        })
-    })
-}
-
-fn unmap(primary: &Primary, object: &Owned<Memory>, memory: *mut c_void) {
-    let Ok(queue) = primary.service() else { return };
-    let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
-    let _ = primary.driver.call("clEnqueueUnmapMemObject", |calls| {
-        // SAFETY: mapped once, and used by nobody any more.
-        Some(unsafe { (calls.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
-    });
-    // Nobody waits for it, and the memory is freed behind it.
-    // SAFETY: the queue is alive.
-    let _ = primary.driver.call("clFlush", |calls| Some(unsafe { (calls.clFlush?)(queue) }));
-}
-
-#[cold]
-fn out_of_memory(bytes: usize, most: u64) -> Error {
-    Error::new(
-        ErrorKind::OutOfMemory,
-        format!("{bytes} bytes, of at most {most} in one allocation; free tensors, or use smaller ones"),
-    )
 }

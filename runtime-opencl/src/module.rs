@@ -1,4 +1,4 @@
-//! Loaded code: programs of the driver, built for one device.
+//! Loaded code: OpenCL programs, built for one device.
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
@@ -13,23 +13,24 @@ use cl3::ext::{
 use runtime_core::backend::{Module, Source};
 use runtime_core::{Error, ErrorKind, OptionSpec, Result, suggest};
 
-use crate::context::Primary;
-use crate::deferred_release::Object;
+use crate::context::SharedContext;
+use crate::deferred_release::DeferredObject;
+use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{Owned, Program};
-use crate::driver::{Raw, code_text, numbers, written};
-use crate::facts::Facts;
+use crate::driver::info::{decode_text, decode_usizes};
+use crate::driver::{Raw, code_name};
 use crate::kernel::OpenClKernel;
 
-/// Makes the driver tell the parameters of kernels.
-const ARG_INFO: &str = "-cl-kernel-arg-info";
-/// First word of SPIR-V.
-const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
+/// Makes the driver keep the parameters of kernels for queries.
+const KERNEL_ARG_INFO: &str = "-cl-kernel-arg-info";
+/// Magic number of SPIR-V.
+const SPIRV_MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
-/// The formats that a device takes, preferred first.
-pub(crate) fn formats(facts: &Facts) -> Vec<String> {
+/// The code formats that a device accepts, preferred first.
+pub(crate) fn formats(caps: &DeviceCaps) -> Vec<String> {
     let known =
-        [("opencl-binary", true), ("spirv-kernel", facts.takes_spirv), ("opencl-c", facts.has_compiler)];
-    known.iter().filter(|(_, taken)| *taken).map(|(format, _)| (*format).to_owned()).collect()
+        [("opencl-binary", true), ("spirv-kernel", caps.accepts_spirv), ("opencl-c", caps.has_compiler)];
+    known.iter().filter(|(_, is_accepted)| *is_accepted).map(|(format, _)| (*format).to_owned()).collect()
 }
 
 /// The load options.
@@ -38,32 +39,28 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::module(
             "build_options",
             "",
-            "Options of the driver's compiler, e.g. -cl-std=CL3.0 or -cl-intel-256-GRF-per-thread; a list.",
+            "Options for the driver's compiler, e.g. -cl-std=CL3.0 or -cl-intel-256-GRF-per-thread; a list.",
         ),
         OptionSpec::module(
             "include",
             "",
-            "Folder of header files of OpenCL C, relative to the source file's; a list.",
+            "Folder with OpenCL C headers, relative to the source file's folder; a list.",
         ),
-        OptionSpec::module(
-            "save_binary",
-            "",
-            "File that what the driver made of the code is written to, as \"opencl-binary\".",
-        ),
+        OptionSpec::module("save_binary", "", "Write the compiled code to this file, as \"opencl-binary\"."),
     ]
 }
 
-/// A built program, and the device that it is built for.
+/// A built program and its device.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    pub(crate) primary: Arc<Primary>,
-    /// Always there until the drop.
+pub(crate) struct BuiltProgram {
+    pub(crate) context: Arc<SharedContext>,
+    /// `None` only during drop.
     program: Option<Owned<Program>>,
     device: usize,
 }
 
-impl Loaded {
-    pub(crate) fn program(&self) -> Raw {
+impl BuiltProgram {
+    pub(crate) fn raw(&self) -> Raw {
         self.program.as_ref().map_or(std::ptr::null_mut(), Owned::raw)
     }
 
@@ -72,10 +69,10 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for BuiltProgram {
     fn drop(&mut self) {
         if let Some(program) = self.program.take() {
-            self.primary.release(Object::Program(program));
+            self.context.release(DeferredObject::Program(program));
         }
     }
 }
@@ -83,49 +80,52 @@ impl Drop for Loaded {
 /// Loaded code.
 #[derive(Debug)]
 pub struct OpenClModule {
-    loaded: Arc<Loaded>,
+    program: Arc<BuiltProgram>,
     symbols: Vec<String>,
 }
 
 impl OpenClModule {
-    pub(crate) fn load(primary: &Arc<Primary>, device: Raw, source: &Source<'_>) -> Result<Self> {
-        primary.check_alive()?;
-        let known = formats(&primary.facts);
+    pub(crate) fn load(context: &Arc<SharedContext>, device: Raw, source: &Source<'_>) -> Result<Self> {
+        context.check_alive()?;
+        let known = formats(&context.caps);
         if !known.iter().any(|format| format == source.format) {
             let names: Vec<_> = known.iter().map(String::as_str).collect();
-            let message =
-                format!("format \"{}\" on this device; {}", source.format, suggest(source.format, &names));
+            let message = format!(
+                "this device does not accept format \"{}\"; {}",
+                source.format,
+                suggest(source.format, &names)
+            );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let read;
         let code = match source.code {
             Some(code) => code,
             None => {
-                read = self::read(Path::new(source.path))?;
+                read = read_file(Path::new(source.path))?;
                 &read
             }
         };
         if code.is_empty() {
-            // A driver takes a length of 0 for a text that ends with a zero byte.
+            // To a driver, a length of 0 means a NUL-terminated text.
             let message = "the code is empty; check the path";
             return Err(Error::new(ErrorKind::CompileFailed, message));
         }
         let program = match source.format {
-            "opencl-binary" => with_binary(primary, device, code)?,
-            "spirv-kernel" => with_il(primary, code)?,
-            _ => with_source(primary, code)?,
+            "opencl-binary" => create_with_binary(context, device, code)?,
+            "spirv-kernel" => create_with_il(context, code)?,
+            _ => create_with_source(context, code)?,
         };
-        let options = build_options(primary, source);
-        // With it NVIDIA's compiler makes wrong code of a kernel without parameters.
-        let told = source.format == "opencl-c"
-            && build(primary, &program, device, &format!("{ARG_INFO} {options}")).is_ok();
-        if !told {
-            build(primary, &program, device, &options)?;
+        let options = build_options(context, source);
+        // With the option, NVIDIA's compiler emits invalid code for kernels without parameters: then build without it.
+        let has_arg_info = source.format == "opencl-c"
+            && build(context, &program, device, &format!("{KERNEL_ARG_INFO} {options}")).is_ok();
+        if !has_arg_info {
+            build(context, &program, device, &options)?;
         }
         let module = Self {
-            symbols: symbols(primary, &program),
-            loaded: Arc::new(Loaded {
-                primary: Arc::clone(primary),
+            symbols: symbols(context, &program),
+            program: Arc::new(BuiltProgram {
+                context: Arc::clone(context),
                 program: Some(program),
                 device: device.expose_provenance(),
             }),
@@ -140,31 +140,35 @@ impl OpenClModule {
         Ok(module)
     }
 
-    /// What the driver made of the code, for format `opencl-binary`.
+    /// The compiled code, in format `opencl-binary`.
     ///
     /// # Errors
-    /// `Unsupported` if the driver does not give it.
+    /// `Unsupported` if the driver does not provide it.
     pub fn binary(&self) -> Result<Vec<u8>> {
-        let (driver, program) = (self.loaded.primary.driver, self.loaded.program());
-        let devices = tell(&self.loaded.primary, program, CL_PROGRAM_DEVICES);
-        let sizes = tell(&self.loaded.primary, program, CL_PROGRAM_BINARY_SIZES);
-        let mut binaries: Vec<Vec<u8>> = numbers(&sizes).into_iter().map(|size| vec![0; size]).collect();
-        let places: Vec<*mut u8> = binaries
+        let (driver, program) = (self.program.context.driver, self.program.raw());
+        let devices = program_info(&self.program.context, program, CL_PROGRAM_DEVICES);
+        let sizes = program_info(&self.program.context, program, CL_PROGRAM_BINARY_SIZES);
+        let mut binaries: Vec<Vec<u8>> =
+            decode_usizes(&sizes).into_iter().map(|size| vec![0; size]).collect();
+        let pointers: Vec<*mut u8> = binaries
             .iter_mut()
             .map(|bytes| if bytes.is_empty() { std::ptr::null_mut() } else { bytes.as_mut_ptr() })
             .collect();
-        driver.check("clGetProgramInfo", |calls| {
-            let (size, value) = (size_of_val(places.as_slice()), places.as_ptr().cast_mut().cast());
-            // SAFETY: a place for each device's binary, of the size that the driver has told.
+        driver.check("clGetProgramInfo", |cl| {
+            let (size, value) = (size_of_val(pointers.as_slice()), pointers.as_ptr().cast_mut().cast());
+            // SAFETY: one buffer per device, of the size that the driver reported.
             Some(unsafe {
-                (calls.clGetProgramInfo?)(program, CL_PROGRAM_BINARIES, size, value, std::ptr::null_mut())
+                (cl.clGetProgramInfo?)(program, CL_PROGRAM_BINARIES, size, value, std::ptr::null_mut())
             })
         })?;
-        let own =
-            numbers(&devices).into_iter().zip(binaries).find(|(device, _)| *device == self.loaded.device);
-        own.map(|(_, binary)| binary)
+        let binary = decode_usizes(&devices)
+            .into_iter()
+            .zip(binaries)
+            .find(|(device, _)| *device == self.program.device);
+        binary
+            .map(|(_, binary)| binary)
             .filter(|binary| !binary.is_empty())
-            .ok_or_else(|| Error::unsupported("the driver gives no binary of this code"))
+            .ok_or_else(|| Error::unsupported("the driver provides no binary of this code"))
     }
 }
 
@@ -179,82 +183,80 @@ impl Module for OpenClModule {
         let missing = || Error::new(ErrorKind::NotFound, format!("no kernel \"{name}\""));
         let known = self.symbols.is_empty() || self.symbols.iter().any(|symbol| symbol == name);
         let terminated = CString::new(name).ok().filter(|_| known && !name.is_empty()).ok_or_else(missing)?;
-        OpenClKernel::find(&self.loaded, terminated)
+        OpenClKernel::find(&self.program, terminated)
     }
 }
 
-/// What the driver tells of a program; empty if it does not.
-fn tell(primary: &Primary, program: Raw, key: u32) -> Vec<u8> {
-    let told = primary.driver.ask(|calls, size, value, needed| {
-        // SAFETY: the program is alive, and there is room as told.
-        Some(unsafe { (calls.clGetProgramInfo?)(program, key, size, value, needed) })
+/// A property of a program; empty if the query fails.
+fn program_info(context: &SharedContext, program: Raw, key: u32) -> Vec<u8> {
+    let info = context.driver.query_info(|cl, size, value, needed| {
+        // SAFETY: the program is alive, and `value` has room for `size` bytes.
+        Some(unsafe { (cl.clGetProgramInfo?)(program, key, size, value, needed) })
     });
-    told.unwrap_or_default()
+    info.unwrap_or_default()
 }
 
-fn symbols(primary: &Primary, program: &Owned<Program>) -> Vec<String> {
-    let names = written(&tell(primary, program.raw(), CL_PROGRAM_KERNEL_NAMES));
+fn symbols(context: &SharedContext, program: &Owned<Program>) -> Vec<String> {
+    let names = decode_text(&program_info(context, program.raw(), CL_PROGRAM_KERNEL_NAMES));
     let mut names: Vec<_> = names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     names.sort_unstable();
     names
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+fn read_file(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| {
         let message = format!("\"{}\": {error}; check the path", path.display());
         Error::new(ErrorKind::Io, message).with_source(error)
     })
 }
 
-pub(crate) fn with_source(primary: &Primary, code: &[u8]) -> Result<Owned<Program>> {
+pub(crate) fn create_with_source(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {
     if std::str::from_utf8(code).is_err() {
-        let message = "the code is not UTF-8; is it really OpenCL C?";
+        let message = "the code is not UTF-8; is it OpenCL C?";
         return Err(Error::new(ErrorKind::CompileFailed, message));
     }
     let (mut text, length) = (code.as_ptr().cast(), code.len());
-    let raw = primary.driver.make("clCreateProgramWithSource", |calls, code| {
-        let context = primary.context.raw();
+    let raw = context.driver.create("clCreateProgramWithSource", |cl, code| {
+        let context = context.handle.raw();
         // SAFETY: one text of that length, which the driver copies.
-        Some(unsafe {
-            (calls.clCreateProgramWithSource?)(context, 1, &raw mut text, &raw const length, code)
-        })
+        Some(unsafe { (cl.clCreateProgramWithSource?)(context, 1, &raw mut text, &raw const length, code) })
     })?;
-    // SAFETY: it was just made.
-    Ok(unsafe { Owned::new(primary.driver, raw) })
+    // SAFETY: it was just created.
+    Ok(unsafe { Owned::new(context.driver, raw) })
 }
 
-fn with_il(primary: &Primary, code: &[u8]) -> Result<Owned<Program>> {
-    if !code.starts_with(&SPIRV) || !code.len().is_multiple_of(4) {
-        let message = "the code is not SPIR-V of this machine's byte order; pass the bytes of a .spv file";
+fn create_with_il(context: &SharedContext, code: &[u8]) -> Result<Owned<Program>> {
+    if !code.starts_with(&SPIRV_MAGIC) || !code.len().is_multiple_of(4) {
+        let message = "the code is not SPIR-V in this machine's byte order; pass the bytes of a .spv file";
         return Err(Error::new(ErrorKind::CompileFailed, message));
     }
-    let (driver, context, il) = (primary.driver, primary.context.raw(), code.as_ptr().cast::<c_void>());
-    let raw = if primary.facts.version >= (2, 1) {
-        driver.make("clCreateProgramWithIL", |calls, status| {
-            // SAFETY: so many bytes, which the driver copies.
-            Some(unsafe { (calls.clCreateProgramWithIL?)(context, il, code.len(), status) })
+    let (driver, handle, il) = (context.driver, context.handle.raw(), code.as_ptr().cast::<c_void>());
+    let raw = if context.caps.version >= (2, 1) {
+        driver.create("clCreateProgramWithIL", |cl, status| {
+            // SAFETY: `il` has that many bytes, which the driver copies.
+            Some(unsafe { (cl.clCreateProgramWithIL?)(handle, il, code.len(), status) })
         })?
     } else {
         let create = driver
-            .il_program(primary.entry.platform)
-            .ok_or_else(|| Error::unsupported("this driver takes no SPIR-V"))?;
-        driver.make("clCreateProgramWithILKHR", |_, status| {
+            .create_program_with_il(context.listed.platform)
+            .ok_or_else(|| Error::unsupported("this driver does not accept SPIR-V"))?;
+        driver.create("clCreateProgramWithILKHR", |_, status| {
             // SAFETY: as above.
-            Some(unsafe { create(context, il, code.len(), status) })
+            Some(unsafe { create(handle, il, code.len(), status) })
         })?
     };
-    // SAFETY: it was just made.
+    // SAFETY: it was just created.
     Ok(unsafe { Owned::new(driver, raw) })
 }
 
-fn with_binary(primary: &Primary, device: Raw, code: &[u8]) -> Result<Owned<Program>> {
+fn create_with_binary(context: &SharedContext, device: Raw, code: &[u8]) -> Result<Owned<Program>> {
     let (length, mut bytes) = (code.len(), code.as_ptr());
     let mut status: cl_int = 0;
-    let made = primary.driver.make("clCreateProgramWithBinary", |calls, code| {
-        let context = primary.context.raw();
+    let created = context.driver.create("clCreateProgramWithBinary", |cl, code| {
+        let context = context.handle.raw();
         // SAFETY: one device of the context, and one binary of that length, which the driver copies.
         Some(unsafe {
-            (calls.clCreateProgramWithBinary?)(
+            (cl.clCreateProgramWithBinary?)(
                 context,
                 1,
                 &raw const device,
@@ -265,66 +267,71 @@ fn with_binary(primary: &Primary, device: Raw, code: &[u8]) -> Result<Owned<Prog
             )
         })
     });
-    let raw = made.map_err(|error| match error.driver() {
-        // The driver's answer to bytes that it makes nothing of.
-        Some((_, -30)) => primary.driver.error("clCreateProgramWithBinary", -42),
+    let raw = created.map_err(|error| match error.driver() {
+        // Some drivers return INVALID_VALUE for bytes that are not a binary: report INVALID_BINARY.
+        Some((_, -30)) => context.driver.error("clCreateProgramWithBinary", -42),
         _ => error,
     })?;
-    // SAFETY: it was just made.
-    let program = unsafe { Owned::new(primary.driver, raw) };
+    // SAFETY: it was just created.
+    let program = unsafe { Owned::new(context.driver, raw) };
     if status != 0 {
-        return Err(primary.driver.error("clCreateProgramWithBinary", status));
+        return Err(context.driver.error("clCreateProgramWithBinary", status));
     }
     Ok(program)
 }
 
-/// What the driver's compiler is told.
-fn build_options(primary: &Primary, source: &Source<'_>) -> String {
-    let mut words = vec![primary.quirks.build_options.clone()];
+/// The compiler options of a load.
+fn build_options(context: &SharedContext, source: &Source<'_>) -> String {
+    let mut words = vec![context.quirks.build_options.clone()];
     if source.format == "opencl-c" {
         let folder = Path::new(source.path).parent().unwrap_or(Path::new("")).to_path_buf();
         let own = (!source.path.is_empty() && !folder.as_os_str().is_empty()).then(|| folder.clone());
         let given = source.options.texts("include").filter(|path| !path.is_empty());
         let folders = given.map(|path| folder.join(path)).chain(own);
-        words.extend(folders.map(|folder| include(&folder.to_string_lossy())));
+        words.extend(folders.map(|folder| include_option(&folder.to_string_lossy())));
     }
     words.extend(source.options.texts("build_options").map(str::to_owned));
     words.retain(|word| !word.is_empty());
     words.join(" ")
 }
 
-fn include(folder: &str) -> String {
+fn include_option(folder: &str) -> String {
     if folder.contains(char::is_whitespace) { format!("-I \"{folder}\"") } else { format!("-I {folder}") }
 }
 
-pub(crate) fn build(primary: &Primary, program: &Owned<Program>, device: Raw, options: &str) -> Result<()> {
-    let terminated = CString::new(options)
-        .map_err(|_| Error::invalid("build_options has a zero byte in it; remove it"))?;
+pub(crate) fn build(
+    context: &SharedContext,
+    program: &Owned<Program>,
+    device: Raw,
+    options: &str,
+) -> Result<()> {
+    let terminated =
+        CString::new(options).map_err(|_| Error::invalid("build_options contains a NUL byte; remove it"))?;
     let none = std::ptr::null_mut();
-    let alone = primary.compiler();
-    let code = primary.driver.call("clBuildProgram", |calls| {
-        // SAFETY: program and device are of one context, the options are terminated, and nobody is called back.
+    let guard = context.lock_compiler();
+    let code = context.driver.call("clBuildProgram", |cl| {
+        // SAFETY: program and device are in one context, the options are NUL-terminated, and there is no callback.
         Some(unsafe {
-            (calls.clBuildProgram?)(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
+            (cl.clBuildProgram?)(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
         })
     })?;
-    drop(alone);
+    drop(guard);
     if code == 0 {
         return Ok(());
     }
-    let log = primary.driver.ask(|calls, size, value, needed| {
-        // SAFETY: the program is alive, and there is room as told.
+    let log = context.driver.query_info(|cl, size, value, needed| {
+        // SAFETY: the program is alive, and `value` has room for `size` bytes.
         Some(unsafe {
-            (calls.clGetProgramBuildInfo?)(program.raw(), device, CL_PROGRAM_BUILD_LOG, size, value, needed)
+            (cl.clGetProgramBuildInfo?)(program.raw(), device, CL_PROGRAM_BUILD_LOG, size, value, needed)
         })
     });
-    let error = primary.fail("clBuildProgram", code);
-    let log = log.map_or_else(String::new, |log| written(&log));
+    let error = context.error("clBuildProgram", code);
+    let log = log.map_or_else(String::new, |log| decode_text(&log));
     if log.is_empty() {
         return Err(error.with_note(format_args!("options: {options}")));
     }
     let kind = if error.kind() == ErrorKind::Driver { ErrorKind::CompileFailed } else { error.kind() };
-    Err(Error::new(kind, format!("clBuildProgram: {log}")).with_driver(code_text(code), i64::from(code)))
+    Err(Error::new(kind, format!("clBuildProgram: {log}")).with_driver(code_name(code), i64::from(code)))
 }
 
 #[cfg(test)]
@@ -333,7 +340,7 @@ mod tests {
 
     #[test]
     fn folders_with_spaces_are_quoted() {
-        assert_eq!(include("/a/b"), "-I /a/b");
-        assert_eq!(include("/a b"), "-I \"/a b\"");
+        assert_eq!(include_option("/a/b"), "-I /a/b");
+        assert_eq!(include_option("/a b"), "-I \"/a b\"");
     }
 }

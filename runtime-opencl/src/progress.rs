@@ -1,8 +1,28 @@
-//! How far a queue is: the events of its commands, as one completed prefix.
+//! Progress of a queue: from the events of its commands to one completed prefix of tickets.
 //!
-//! Every command has an event, since a command that fails says so nowhere else: the next one of its queue succeeds. Where a
-//! failure ends everything behind it, launches have none, which is faster: then marks, which are markers of the driver, cover
-//! the tickets up to their own.
+//! Every command has an event of its own, because OpenCL reports a failure nowhere else: the next command of the queue succeeds.
+//! Where a failure ends everything behind it (`fails_for_good`), launches are submitted without events, which is faster; markers
+//! then stand for all tickets up to theirs.
+//!
+//! A ticket moves from left to right:
+//!
+//! ```text
+//! note_submitted -------------------> watched -- reap: its event ended -------------> completed
+//!                                        ^                                                ^
+//! note_without_event --> unwatched ------+ add_marker, or a later ticket's event          |
+//!                            |                                                            |
+//!                            +----------------- wait_blocking: clFinish returned ---------+
+//! ```
+//!
+//! The events are kept in submission order. Each holds the last ticket that is complete once it and all events in front of it
+//! have ended, so the ticket of a failed command is the first one that is not complete:
+//!
+//! ```text
+//! completed: 4 | pending:  4    5    8  | watched: 8 | last submitted: 9
+//!                          ^    ^    ^                                 ^
+//!       ticket 5 (two commands)-+    |                                 +-- no event yet: unwatched
+//!                                    +-- ticket 8; its event also stands for 6 and 7, which have none
+//! ```
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,49 +33,62 @@ use cl3::ext::cl_int;
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::handle::{Event, Owned};
-use crate::driver::{Raw, code_text, is_sticky};
+use crate::driver::{Raw, code_name, is_sticky};
 
-/// Commands in flight from which on a submission looks whether some have ended, and how often it does.
-const MANY: usize = 1024;
-const OFTEN: u64 = 64;
-/// How long a wait for another processor only looks.
-const SPIN: Duration = Duration::from_micros(50);
-/// How long a wait looks without sleeping.
-const AWAKE: Duration = Duration::from_millis(2);
-/// Longest sleep between two looks.
-const LONGEST_PAUSE: Duration = Duration::from_micros(200);
+/// With this many events pending, submissions reap those that have ended, once every `REAP_INTERVAL` tickets.
+const REAP_THRESHOLD: usize = 1024;
+const REAP_INTERVAL: u64 = 64;
+/// How long a wait for another processor only spins.
+const SPIN_TIME: Duration = Duration::from_micros(50);
+/// How long a wait polls before it starts to sleep.
+const YIELD_TIME: Duration = Duration::from_millis(2);
+/// Longest sleep between two polls.
+const MAX_SLEEP: Duration = Duration::from_micros(200);
 
 /// A command in flight.
 #[derive(Debug)]
 struct Pending {
     event: Owned<Event>,
-    /// The latest ticket that has ended when all commands in front of this one have.
-    after: u64,
-    /// A wait for another queue: it fails where that one fails, which core carries over.
-    waits: bool,
+    /// The last ticket that is complete once this command and all in front of it have ended.
+    completes: u64,
+    /// A barrier that waits for another queue. It fails when that queue fails, which core propagates itself.
+    is_barrier: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// The last ticket whose commands have all ended, as of the latest reap.
+    completed: u64,
+    /// In submission order; `completes` never decreases.
     pending: VecDeque<Pending>,
-    /// The latest ticket that has ended when everything pending has.
-    covered: u64,
     failure: Option<(u64, Error)>,
 }
 
 impl State {
-    /// The latest ticket that has ended.
-    fn ended(&self) -> u64 {
-        self.pending.front().map_or(self.covered, |first| first.after)
+    /// The last ticket that is complete once everything pending has ended. Later tickets have no event yet.
+    fn watched(&self) -> u64 {
+        self.pending.back().map_or(self.completed, |last| last.completes)
     }
 
-    /// Notes that `ticket` and all in front of it have ended.
-    fn end(&mut self, ticket: u64) {
-        self.covered = self.covered.max(ticket);
+    fn push(&mut self, event: Owned<Event>, completes: u64) {
+        self.pending.push_back(Pending { event, completes, is_barrier: false });
+    }
+
+    /// Lets `ticket`, which has no event of its own, complete with the last pending command.
+    fn complete_with_last(&mut self, ticket: u64) {
+        match self.pending.back_mut() {
+            Some(last) => last.completes = ticket,
+            None => self.completed = ticket,
+        }
+    }
+
+    /// Completes all tickets up to `ticket`, even if their events are still pending.
+    fn complete(&mut self, ticket: u64) {
+        self.completed = self.completed.max(ticket);
         for pending in &mut self.pending {
-            pending.after = pending.after.max(ticket);
+            pending.completes = pending.completes.max(ticket);
         }
     }
 }
@@ -63,171 +96,173 @@ impl State {
 /// The progress of a queue.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    primary: Arc<Primary>,
-    tail: AtomicU64,
+    context: Arc<SharedContext>,
+    last_submitted: AtomicU64,
     completed: AtomicU64,
     /// The first failed ticket; 0: none.
-    failed: AtomicU64,
+    first_failed: AtomicU64,
     state: Mutex<State>,
 }
 
 impl Progress {
-    pub(crate) fn new(primary: Arc<Primary>) -> Self {
+    pub(crate) fn new(context: Arc<SharedContext>) -> Self {
         Self {
-            primary,
-            tail: AtomicU64::new(0),
+            context,
+            last_submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
+            first_failed: AtomicU64::new(0),
             state: Mutex::default(),
         }
     }
 
-    /// Notes that the driver has taken the only command of `ticket`; says whether the queue was idle.
+    /// Records the only command of `ticket`. Returns whether the queue was idle.
     #[inline]
-    pub(crate) fn took(&self, ticket: u64, event: Owned<Event>) -> bool {
+    pub(crate) fn note_submitted(&self, ticket: u64, event: Owned<Event>) -> bool {
         let mut state = self.state.lock();
         let idle = state.pending.is_empty();
-        if state.pending.len() >= MANY && ticket.is_multiple_of(OFTEN) {
+        if state.pending.len() >= REAP_THRESHOLD && ticket.is_multiple_of(REAP_INTERVAL) {
             self.reap(&mut state, None);
         }
-        let after = std::mem::replace(&mut state.covered, ticket);
-        state.pending.push_back(Pending { event, after, waits: false });
+        state.push(event, ticket);
         drop(state);
-        self.tail.store(ticket, Ordering::Release);
+        self.last_submitted.store(ticket, Ordering::Release);
         idle
     }
 
-    /// Notes that the driver has taken all commands of `ticket`, however many.
-    pub(crate) fn took_all(&self, ticket: u64, events: impl IntoIterator<Item = Owned<Event>>) {
+    /// Records all commands of `ticket`, of which there may be none.
+    pub(crate) fn note_submitted_all(&self, ticket: u64, events: impl IntoIterator<Item = Owned<Event>>) {
         let mut state = self.state.lock();
-        let (after, before) = (state.covered, state.pending.len());
-        state.pending.extend(events.into_iter().map(|event| Pending { event, after, waits: false }));
-        if state.pending.len() > before || after + 1 == ticket {
-            state.covered = ticket;
+        let (watched, before) = (state.watched(), state.pending.len());
+        for event in events {
+            state.push(event, watched);
+        }
+        // Without commands, the ticket can join the last pending one only if no unwatched ticket lies between.
+        if state.pending.len() > before || watched + 1 == ticket {
+            state.complete_with_last(ticket);
         }
         drop(state);
-        self.tail.store(ticket, Ordering::Release);
+        self.last_submitted.store(ticket, Ordering::Release);
     }
 
-    /// Notes that the driver has taken a command of `ticket` that has no event.
+    /// Records a command of `ticket` that has no event.
     #[inline]
-    pub(crate) fn took_unseen(&self, ticket: u64) {
-        self.tail.store(ticket, Ordering::Release);
+    pub(crate) fn note_without_event(&self, ticket: u64) {
+        self.last_submitted.store(ticket, Ordering::Release);
     }
 
-    /// Whether the end of `ticket` shows by itself.
+    /// Whether a pending event, or one that has ended, stands for `ticket`.
     #[inline]
-    pub(crate) fn is_covered(&self, ticket: u64) -> bool {
-        self.state.lock().covered >= ticket
+    pub(crate) fn is_watched(&self, ticket: u64) -> bool {
+        self.state.lock().watched() >= ticket
     }
 
-    /// The last ticket, if nothing pending tells of its end.
-    pub(crate) fn uncovered(&self) -> Option<u64> {
-        let tail = self.tail.load(Ordering::Acquire);
+    /// The last ticket, if it is unwatched and no event is pending.
+    pub(crate) fn last_unwatched(&self) -> Option<u64> {
+        let last = self.last_submitted.load(Ordering::Acquire);
         let state = self.state.lock();
-        (state.pending.is_empty() && state.covered < tail).then_some(tail)
+        (state.pending.is_empty() && state.watched() < last).then_some(last)
     }
 
-    /// Notes a marker that was submitted behind `ticket`.
-    pub(crate) fn cover(&self, ticket: u64, event: Owned<Event>) {
+    /// Records a marker that was submitted behind `ticket`.
+    pub(crate) fn add_marker(&self, ticket: u64, event: Owned<Event>) {
         let mut state = self.state.lock();
-        let after = state.covered;
-        if after < ticket {
-            state.covered = ticket;
-            state.pending.push_back(Pending { event, after, waits: false });
+        if state.watched() < ticket {
+            state.push(event, ticket);
         }
     }
 
-    /// Notes that the next ticket waits for another queue.
-    pub(crate) fn waits(&self, event: Owned<Event>) {
+    /// Records a barrier that makes the next ticket wait for another queue.
+    pub(crate) fn add_barrier(&self, event: Owned<Event>) {
         let mut state = self.state.lock();
-        let after = state.covered;
-        state.pending.push_back(Pending { event, after, waits: true });
+        let completes = state.watched();
+        state.pending.push_back(Pending { event, completes, is_barrier: true });
     }
 
-    /// Whether nothing is in flight, nor waited for.
+    /// Whether nothing is in flight: neither submissions nor barriers.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         let mut state = self.state.lock();
         self.reap(&mut state, None);
-        state.pending.is_empty() && state.covered >= self.tail.load(Ordering::Acquire)
+        state.pending.is_empty() && state.watched() >= self.last_submitted.load(Ordering::Acquire)
     }
 
-    /// Fails a ticket that the driver has taken in part.
+    /// Fails a ticket of which only a part could be submitted.
     #[cold]
     pub(crate) fn fail(&self, ticket: u64, error: Error) {
         self.set_failure(&mut self.state.lock(), ticket, error);
     }
 
-    /// The completed prefix as it was last seen.
+    /// The completed prefix, as of the last poll.
     #[inline]
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// Looks how far the queue is.
+    /// Polls the driver and returns the completed prefix.
     #[inline]
     pub(crate) fn poll(&self) -> Result<u64> {
-        let tail = self.tail.load(Ordering::Acquire);
-        if self.completed() >= tail {
-            return Ok(tail);
+        let last = self.last_submitted.load(Ordering::Acquire);
+        if self.completed() >= last {
+            return Ok(last);
         }
-        self.primary.check_alive()?;
+        self.context.check_alive()?;
         let mut state = self.state.lock();
         self.reap(&mut state, None);
-        // What is submitted meanwhile is not part of the answer.
-        let ended = state.ended().min(tail);
+        // Not beyond `last`: later tickets may have been submitted meanwhile.
+        let completed = state.completed.min(last);
         drop(state);
-        self.primary.check_alive()?;
-        self.completed.fetch_max(ended, Ordering::AcqRel);
-        self.primary.release_deferred_if_idle();
+        self.context.check_alive()?;
+        self.completed.fetch_max(completed, Ordering::AcqRel);
+        self.context.release_deferred_if_idle();
         Ok(self.completed())
     }
 
-    /// Takes out the commands that have ended; `waited` was waited for in the driver.
+    /// Removes the commands that have ended. `waited` is an event on which the driver was made to wait already.
     fn reap(&self, state: &mut State, waited: Option<&Owned<Event>>) {
         let mut last = None;
         while let Some(first) = state.pending.front() {
-            let status = self.primary.status(first.event.raw());
+            let status = self.context.status(first.event.raw());
             if status > 0 {
                 break;
             }
             let Some(ended) = state.pending.pop_front() else { break };
+            let ticket = state.completed + 1;
+            state.completed = ended.completes;
             match status {
                 0 => last = Some(ended.event),
-                _ if ended.waits => {}
-                _ => self.note_failure(state, ended.after + 1, status),
+                _ if ended.is_barrier => {}
+                _ => self.note_failure(state, ticket, status),
             }
         }
         if let Some(last) = last
             && waited.is_none_or(|waited| waited.raw() != last.raw())
         {
-            self.primary.synchronise(last.raw());
+            self.context.synchronise(last.raw());
         }
     }
 
     #[cold]
     fn note_failure(&self, state: &mut State, ticket: u64, status: cl_int) {
-        let error = if is_sticky(status) || self.primary.facts.fails_for_good {
-            self.primary.lose(status)
+        let error = if is_sticky(status) || self.context.caps.fails_for_good {
+            self.context.declare_lost(status)
         } else {
-            let message = "the command ended with an error; open another queue to go on";
-            Error::new(ErrorKind::Failed, message).with_driver(code_text(status), i64::from(status))
+            let message = "the command failed; open another queue to continue";
+            Error::new(ErrorKind::Failed, message).with_driver(code_name(status), i64::from(status))
         };
         self.set_failure(state, ticket, error);
     }
 
-    /// The first failure stays.
+    /// Keeps the first failure.
     fn set_failure(&self, state: &mut State, ticket: u64, error: Error) {
         if state.failure.is_none() {
             state.failure = Some((ticket, error));
-            self.failed.store(ticket, Ordering::Release);
+            self.first_failed.store(ticket, Ordering::Release);
         }
     }
 
     /// The first failed ticket; 0: none.
     pub(crate) fn first_failed(&self) -> u64 {
-        self.failed.load(Ordering::Acquire)
+        self.first_failed.load(Ordering::Acquire)
     }
 
     /// Why the first failed ticket failed.
@@ -235,7 +270,7 @@ impl Progress {
         self.state.lock().failure.as_ref().map(|(_, error)| error.clone())
     }
 
-    /// Waits for `ticket`, for about `slice`.
+    /// Polls until `ticket` is complete or about `slice` has passed.
     pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         let begin = Instant::now();
         while self.poll()? < ticket {
@@ -243,62 +278,65 @@ impl Progress {
             if elapsed >= slice {
                 break;
             }
-            pause(elapsed, self.primary.facts.is_processor);
+            pause(elapsed, self.context.caps.is_processor);
         }
         Ok(())
     }
 
-    /// Blocks in the driver, without a lock, until `ticket` has ended; comes back at once if the driver has nothing to wait
-    /// for that ends with it.
-    pub(crate) fn finish(&self, ticket: u64, queue: Raw) -> Result<()> {
-        self.primary.check_alive()?;
-        let tail = self.tail.load(Ordering::Acquire);
+    /// Blocks in the driver, without holding a lock, until `ticket` is complete. Returns at once if the driver has nothing to
+    /// wait on that ends with the ticket.
+    pub(crate) fn wait_blocking(&self, ticket: u64, queue: Raw) -> Result<()> {
+        self.context.check_alive()?;
+        let last = self.last_submitted.load(Ordering::Acquire);
         if self.completed() >= ticket {
             return Ok(());
         }
         let mut waited = None;
-        let is_covered = self.is_covered(ticket);
-        if is_covered {
-            waited = self.event(ticket)?.filter(|event| self.primary.block(event.raw()));
-        } else if ticket != tail || !self.primary.block_all(queue) {
-            // Only the last: some drivers wait for what is submitted meanwhile, too.
+        let is_watched = self.is_watched(ticket);
+        if is_watched {
+            waited = self.event(ticket)?.filter(|event| self.context.wait_event(event.raw()));
+        } else if ticket != last || !self.context.finish_queue(queue) {
+            // `clFinish` only for the last ticket: some drivers also wait for what is submitted meanwhile.
             return Ok(());
         }
         let mut state = self.state.lock();
-        // First, so that a failure in front of the last command is of its own ticket.
+        // Reap first, so that a failure of an earlier command is charged to its own ticket.
         self.reap(&mut state, waited.as_ref());
-        if !is_covered {
-            state.end(tail);
+        if !is_watched {
+            state.complete(last);
         }
-        self.completed.fetch_max(state.ended().min(tail), Ordering::AcqRel);
+        self.completed.fetch_max(state.completed.min(last), Ordering::AcqRel);
         drop(state);
-        self.primary.release_deferred_if_idle();
+        self.context.release_deferred_if_idle();
         Ok(())
     }
 
-    /// The event whose end says that `ticket` has ended; `None` if it has.
+    /// The event that ends with `ticket`; `None` if the ticket is complete.
     pub(crate) fn event(&self, ticket: u64) -> Result<Option<Owned<Event>>> {
         if self.completed() >= ticket {
             return Ok(None);
         }
         let state = self.state.lock();
-        if state.covered < ticket {
-            return Err(Error::unsupported("a wait on the device for what is not marked is not supported"));
+        if state.watched() < ticket {
+            return Err(Error::unsupported(
+                "the device can only wait for tickets that have an event or a marker",
+            ));
         }
-        // All in front of the first that comes after the ticket.
-        let count = state.pending.partition_point(|pending| pending.after < ticket);
-        let last = count.checked_sub(1).and_then(|index| state.pending.get(index));
-        last.map(|pending| pending.event.share()).transpose()
+        if state.completed >= ticket {
+            return Ok(None);
+        }
+        let index = state.pending.partition_point(|pending| pending.completes < ticket);
+        state.pending.get(index).map(|pending| pending.event.share()).transpose()
     }
 }
 
-/// Lets others run between two looks: on a processor they are what is waited for.
+/// Yields between two polls. On a processor the work itself needs the core, so there is no spinning.
 fn pause(elapsed: Duration, is_processor: bool) {
-    if elapsed < SPIN && !is_processor {
+    if elapsed < SPIN_TIME && !is_processor {
         std::hint::spin_loop();
-    } else if elapsed < AWAKE {
+    } else if elapsed < YIELD_TIME {
         std::thread::yield_now();
     } else {
-        std::thread::sleep((elapsed / 32).min(LONGEST_PAUSE));
+        std::thread::sleep((elapsed / 32).min(MAX_SLEEP));
     }
 }

@@ -1,4 +1,4 @@
-//! Queues: an in-order command queue of the driver each.
+//! Queues: one in-order OpenCL command queue each.
 
 #![allow(unsafe_code, reason = "submits through the driver")]
 
@@ -6,51 +6,48 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use cl3::ext::{CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES};
 use parking_lot::Mutex;
-use runtime_core::abi::{Place, Progress as Reached};
+use runtime_core::abi::{Place, Progress as CompletedPrefix};
 use runtime_core::backend::{HostBytes, HostBytesMut, Launch, Queue, QueueOptions, RowCopy};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::compiler::Launched;
-use crate::context::Primary;
+use crate::compile_lock::LaunchedFlag;
+use crate::context::SharedContext;
 use crate::convert;
 use crate::driver::Raw;
-use crate::driver::handle::{CommandQueue, Event, Function, Owned};
+use crate::driver::handle::{self, CommandQueue, Event, Owned};
+use crate::enqueuer::{Enqueuer, Location};
 use crate::graph::OpenClGraph;
-use crate::kernel::{Bound, OpenClKernel};
+use crate::kernel::OpenClKernel;
+use crate::kernel_binding::KernelBinding;
 use crate::launch;
 use crate::memory::OpenClBuffer;
+use crate::parallel_copy;
 use crate::progress::Progress;
-use crate::spread;
-use crate::staging::{LARGE, Staging, Transfer, Way};
+use crate::staging::{Direction, STAGED_MIN_BYTES, StagedCopy, Staging};
 use crate::timer::{self, Timestamps};
-use crate::transfer::{End, Lane};
 
-/// Submissions after which the driver is told to begin, if nobody has asked for that.
-const BATCH: u32 = 32;
+/// Submissions after which the queue is flushed, if it was not flushed before.
+const FLUSH_INTERVAL: u32 = 32;
 /// `CL_OUT_OF_RESOURCES`.
 const OUT_OF_RESOURCES: i64 = -5;
-/// `CL_QUEUE_PRIORITY_HIGH_KHR` and `CL_QUEUE_PRIORITY_LOW_KHR`.
-const HIGH: u64 = 1 << 0;
-const LOW: u64 = 1 << 2;
 
-/// What only submissions use, which never overlap.
+/// State that only submissions use. They never overlap.
 #[derive(Debug, Default)]
-pub(crate) struct Submitting {
-    /// By the slots of kernels.
-    bound: Vec<Option<Bound>>,
-    empty: Option<Owned<Function>>,
+pub(crate) struct SubmitState {
+    /// By kernel slot.
+    bindings: Vec<Option<KernelBinding>>,
+    noop: Option<Owned<handle::Kernel>>,
 }
 
 /// An in-order queue of a device.
 #[derive(Debug)]
 pub struct OpenClQueue {
-    pub(crate) primary: Arc<Primary>,
+    pub(crate) context: Arc<SharedContext>,
     device: usize,
     queue: Owned<CommandQueue>,
     options: QueueOptions,
-    submitting: Mutex<Submitting>,
+    submit_state: Mutex<SubmitState>,
     progress: Arc<Progress>,
     timestamps: Mutex<Timestamps>,
     staging: Staging,
@@ -59,16 +56,16 @@ pub struct OpenClQueue {
 }
 
 impl OpenClQueue {
-    pub(crate) fn open(primary: &Arc<Primary>, device: Raw, options: &QueueOptions) -> Result<Self> {
-        primary.check_alive()?;
-        let progress = Arc::new(Progress::new(Arc::clone(primary)));
-        primary.deferred.watch(&progress);
+    pub(crate) fn open(context: &Arc<SharedContext>, device: Raw, options: &QueueOptions) -> Result<Self> {
+        context.check_alive()?;
+        let progress = Arc::new(Progress::new(Arc::clone(context)));
+        context.deferred.register_queue(&progress);
         Ok(Self {
-            primary: Arc::clone(primary),
+            context: Arc::clone(context),
             device: device.expose_provenance(),
-            queue: command_queue(primary, device, options)?,
+            queue: context.create_queue(device, options)?,
             options: *options,
-            submitting: Mutex::default(),
+            submit_state: Mutex::default(),
             progress,
             timestamps: Mutex::default(),
             staging: Staging::default(),
@@ -86,114 +83,152 @@ impl OpenClQueue {
         &self.progress
     }
 
-    /// Notes a submission of one command, and lets a queue that was idle begin.
+    /// Records a submission of one command, and flushes a queue that was idle.
     #[inline]
-    fn took(&self, place: Place, event: Owned<Event>) {
-        let idle = self.progress.took(place.ticket, event);
-        self.begin(idle);
+    fn note_submitted(&self, place: Place, event: Owned<Event>) {
+        let idle = self.progress.note_submitted(place.ticket, event);
+        self.flush_if_needed(idle);
     }
 
-    /// Notes a submission of several commands, or of none.
-    pub(crate) fn took_all(&self, place: Place, events: impl IntoIterator<Item = Owned<Event>>) {
-        self.progress.took_all(place.ticket, events);
-        self.begin(true);
+    /// Records a submission of several commands, or of none.
+    pub(crate) fn note_submitted_all(&self, place: Place, events: impl IntoIterator<Item = Owned<Event>>) {
+        self.progress.note_submitted_all(place.ticket, events);
+        self.flush_if_needed(true);
     }
 
     #[inline]
-    fn begin(&self, idle: bool) {
+    fn flush_if_needed(&self, idle: bool) {
         let unflushed = self.unflushed.fetch_add(1, Ordering::Relaxed) + 1;
-        if idle || unflushed >= BATCH {
-            // What it refuses is refused again to whoever waits.
+        if idle || unflushed >= FLUSH_INTERVAL {
+            // If the flush fails, the next wait flushes again and returns the error.
             let _ = self.flush();
         }
     }
 
     #[inline]
-    pub(crate) fn lane(&self) -> Lane<'_> {
-        Lane { primary: &self.primary, queue: self.raw() }
+    pub(crate) fn enqueuer(&self) -> Enqueuer<'_> {
+        Enqueuer { context: &self.context, queue: self.raw() }
     }
 
-    /// Where memory that the processor sees is, if it can be copied here, now: on a device that is the processor, the driver
-    /// does nothing else, later and on fewer threads.
-    fn at_once(&self, buffer: &OpenClBuffer, offset: usize) -> Option<*mut u8> {
-        let here = (self.primary.facts.is_processor || buffer.is_mapped()) && !buffer.memory().is_null();
-        (here && self.progress.is_idle()).then(|| buffer.memory().wrapping_add(offset))
+    /// The address of host-visible memory, if the calling thread can copy it right now. On a CPU device the driver would do the
+    /// same, only later and on fewer threads.
+    fn inline_copy_address(&self, buffer: &OpenClBuffer, offset: usize) -> Option<*mut u8> {
+        let is_reachable =
+            (self.context.caps.is_processor || buffer.is_mapped()) && !buffer.start().is_null();
+        (is_reachable && self.progress.is_idle()).then(|| buffer.start().wrapping_add(offset))
     }
 
-    /// Calls `submit` with the kernel bound to this queue.
+    /// Calls `submit` with the binding of the kernel to this queue.
     #[inline]
-    fn with_bound<R>(
+    fn with_binding<R>(
         &self,
         kernel: &OpenClKernel,
-        submit: impl FnOnce(&mut Bound) -> Result<R>,
+        submit: impl FnOnce(&mut KernelBinding) -> Result<R>,
     ) -> Result<R> {
-        let mut submitting = self.submitting.lock();
-        let bound = match submitting.bound.get_mut(kernel.slot()) {
-            Some(Some(bound)) if bound.is_of(kernel) => bound,
-            _ => bind(&mut submitting.bound, kernel)?,
+        let mut submit_state = self.submit_state.lock();
+        let binding = match submit_state.bindings.get_mut(kernel.slot()) {
+            Some(Some(binding)) if binding.is_for(kernel) => binding,
+            _ => create_binding(&mut submit_state.bindings, kernel)?,
         };
-        let outcome = submit(bound);
-        // What was submitted keeps them; kept here, they would keep their memory from being freed.
-        bound.release_parts();
+        let outcome = submit(binding);
+        // The submitted command retains them. Held here, they would keep their buffers from being freed.
+        binding.release_sub_buffers();
         outcome
     }
 
-    fn submit_empty(&self) -> Result<Owned<Event>> {
-        let mut submitting = self.submitting.lock();
-        let first = Launched::default();
-        let mut _alone = None;
-        let function = match &submitting.empty {
-            Some(function) => function.raw(),
+    fn enqueue_noop(&self) -> Result<Owned<Event>> {
+        let mut submit_state = self.submit_state.lock();
+        let first = LaunchedFlag::default();
+        let mut _guard = None;
+        let kernel = match &submit_state.noop {
+            Some(kernel) => kernel.raw(),
             None => {
                 let device = std::ptr::with_exposed_provenance_mut(self.device);
-                let function = self.primary.builtins.empty(&self.primary, device)?;
-                _alone = self.primary.first_launch(self.raw(), &first);
-                submitting.empty.insert(function).raw()
+                let noop = self.context.builtins.noop(&self.context, device)?;
+                _guard = self.context.lock_first_launch(self.raw(), &first);
+                submit_state.noop.insert(noop).raw()
             }
         };
-        launch::submit(&self.primary, self.raw(), function, [[1; 3], [1; 3]])
+        launch::enqueue(&self.context, self.raw(), kernel, [[1; 3], [1; 3]])
     }
 
-    /// Carries a large transfer of pageable memory out by threads, if that is faster; says whether it did.
-    fn stage(&self, place: Place, way: Way, host: *mut u8, end: End, bytes: usize) -> bool {
-        let End::Object(object, at) = end else { return false };
-        if bytes < LARGE || !self.primary.facts.stages || !self.progress.is_idle() {
+    /// Transfers a range of a buffer to or from `host`, which is only read for [`Direction::ToDevice`].
+    fn transfer(
+        &self,
+        place: Place,
+        direction: Direction,
+        buffer: &OpenClBuffer,
+        (offset, bytes): (usize, usize),
+        host: *mut u8,
+    ) -> Result<()> {
+        let events = match self.inline_copy_address(buffer, offset) {
+            _ if bytes == 0 => Vec::new(),
+            Some(device) => {
+                let (to, from) = direction.order(device, host);
+                // SAFETY: the range was checked, nothing is in flight, and core keeps both sides alive until the ticket ends.
+                unsafe { parallel_copy::copy(to, from, bytes) };
+                Vec::new()
+            }
+            None => {
+                let device = buffer.location(offset);
+                if self.copy_staged(place, direction, host, device, bytes) {
+                    return Ok(());
+                }
+                let (to, from) = direction.order(device, Location::Host(host));
+                self.enqueuer().copy(to, from, bytes)?
+            }
+        };
+        self.note_submitted_all(place, events);
+        Ok(())
+    }
+
+    /// Makes a large transfer of pageable memory through staging buffers, where that is faster. Returns whether it did.
+    fn copy_staged(
+        &self,
+        place: Place,
+        direction: Direction,
+        host: *mut u8,
+        device: Location,
+        bytes: usize,
+    ) -> bool {
+        let Location::Object(object, at) = device else { return false };
+        if bytes < STAGED_MIN_BYTES || !self.context.caps.stages_transfers || !self.progress.is_idle() {
             return false;
         }
-        let transfer = Transfer { queue: self.raw(), way, host, object: (object, at), bytes };
-        let (mut events, outcome) = self.staging.run(&self.primary, transfer);
+        let copy = StagedCopy { queue: self.raw(), direction, host, object: (object, at), bytes };
+        let (mut events, outcome) = self.staging.run(&self.context, copy);
         match outcome {
-            // Nothing was begun; but what a thread that panicked had begun is unknown.
+            // Nothing was submitted. (After a panic of a thread, that is unknown.)
             Err(error) if events.is_empty() && error.kind() != ErrorKind::Internal => return false,
             Err(error) => self.progress.fail(place.ticket, error),
             Ok(()) => {}
         }
-        // The threads' commands are in no order: the last event must be that of the end.
-        match self.submit_marker() {
+        // The threads submit in no order, so a marker is the event that ends last.
+        match self.enqueue_marker() {
             Ok(marker) => events.push(marker),
-            Err(_) => events.iter().for_each(|event| self.primary.synchronise(event.raw())),
+            Err(_) => events.iter().for_each(|event| self.context.synchronise(event.raw())),
         }
-        self.took_all(place, events);
+        self.note_submitted_all(place, events);
         true
     }
 
-    fn check_own(&self, buffers: [&OpenClBuffer; 2]) -> Result<()> {
-        if buffers.iter().all(|buffer| Arc::ptr_eq(buffer.primary(), &self.primary)) {
+    fn check_same_context(&self, buffers: [&OpenClBuffer; 2]) -> Result<()> {
+        if buffers.iter().all(|buffer| Arc::ptr_eq(buffer.context(), &self.context)) {
             return Ok(());
         }
-        Err(Error::unsupported("devices that share no context do not copy between each other"))
+        Err(Error::unsupported("copies between devices need a shared context"))
     }
 
-    fn submit_marker(&self) -> Result<Owned<Event>> {
-        let marked = self.primary.enqueue("clEnqueueMarkerWithWaitList", |calls, event| {
-            // SAFETY: the queue is alive; an empty list waits for everything before.
-            Some(unsafe { (calls.clEnqueueMarkerWithWaitList?)(self.raw(), 0, std::ptr::null(), event) })
+    fn enqueue_marker(&self) -> Result<Owned<Event>> {
+        let marked = self.context.enqueue("clEnqueueMarkerWithWaitList", |cl, event| {
+            // SAFETY: the queue is alive; an empty list waits for all earlier commands.
+            Some(unsafe { (cl.clEnqueueMarkerWithWaitList?)(self.raw(), 0, std::ptr::null(), event) })
         });
         self.unflushed.fetch_add(1, Ordering::Relaxed);
         marked.map_err(|error| match error.driver() {
-            // A marker takes nothing: this is what is left after a fault.
-            Some((_, code @ OUT_OF_RESOURCES)) if self.primary.facts.fails_for_good => {
-                self.primary.lose(i32::try_from(code).unwrap_or(0))
+            // A marker needs no resources: this is the aftermath of a fault.
+            Some((_, code @ OUT_OF_RESOURCES)) if self.context.caps.fails_for_good => {
+                self.context.declare_lost(i32::try_from(code).unwrap_or(0))
             }
             _ => error,
         })
@@ -201,45 +236,15 @@ impl OpenClQueue {
 }
 
 #[cold]
-fn bind<'a>(bound: &'a mut Vec<Option<Bound>>, kernel: &OpenClKernel) -> Result<&'a mut Bound> {
-    if bound.len() <= kernel.slot() {
-        bound.resize_with(kernel.slot() + 1, || None);
+fn create_binding<'a>(
+    bindings: &'a mut Vec<Option<KernelBinding>>,
+    kernel: &OpenClKernel,
+) -> Result<&'a mut KernelBinding> {
+    if bindings.len() <= kernel.slot() {
+        bindings.resize_with(kernel.slot() + 1, || None);
     }
-    let place = &mut bound[kernel.slot()];
-    Ok(place.insert(Bound::new(kernel)?))
-}
-
-pub(crate) fn command_queue(
-    primary: &Primary,
-    device: Raw,
-    options: &QueueOptions,
-) -> Result<Owned<CommandQueue>> {
-    let (driver, context) = (primary.driver, primary.context.raw());
-    let flags = if options.timestamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
-    let raw = if primary.facts.version >= (2, 0) {
-        let priority = match options.priority {
-            0 => None,
-            1.. => Some(HIGH),
-            _ => Some(LOW),
-        };
-        let priority = priority.filter(|_| primary.facts.has("cl_khr_priority_hints"));
-        let mut properties = [u64::from(CL_QUEUE_PROPERTIES), flags, 0, 0, 0];
-        if let Some(priority) = priority {
-            properties[2..4].copy_from_slice(&[CL_QUEUE_PRIORITY_KHR, priority]);
-        }
-        driver.make("clCreateCommandQueueWithProperties", |calls, code| {
-            let list = properties.as_ptr();
-            // SAFETY: the device is the context's, and the list ends with 0.
-            Some(unsafe { (calls.clCreateCommandQueueWithProperties?)(context, device, list, code) })
-        })?
-    } else {
-        driver.make("clCreateCommandQueue", |calls, code| {
-            // SAFETY: the device is the context's.
-            Some(unsafe { (calls.clCreateCommandQueue?)(context, device, flags, code) })
-        })?
-    };
-    // SAFETY: it was just made.
-    Ok(unsafe { Owned::new(driver, raw) })
+    let entry = &mut bindings[kernel.slot()];
+    Ok(entry.insert(KernelBinding::new(kernel)?))
 }
 
 impl Queue for OpenClQueue {
@@ -249,54 +254,38 @@ impl Queue for OpenClQueue {
 
     #[inline]
     fn launch(&self, place: Place, kernel: &OpenClKernel, launch: &Launch<'_, OpenClBuffer>) -> Result<()> {
-        launch::check(launch)?;
+        launch::check_supported(launch)?;
         let shape = [launch.groups(), launch.group_size()];
         if shape[0].contains(&0) {
-            self.took_all(place, None);
+            self.note_submitted_all(place, None);
             return Ok(());
         }
-        let mut first = self.primary.first_launch(self.raw(), &kernel.launched);
-        self.with_bound(kernel, |bound| {
-            if !bound.set_all(kernel, launch.args())? {
-                return launch::submit_copied(self, place, kernel, bound, launch);
+        let mut first = self.context.lock_first_launch(self.raw(), &kernel.launched);
+        self.with_binding(kernel, |binding| {
+            if !binding.set_args(kernel, launch.args())? {
+                return launch::launch_with_copies(self, place, kernel, binding, launch);
             }
-            if self.primary.facts.fails_for_good {
-                let taken = launch::submit_unseen(&self.primary, self.raw(), bound.function(), shape);
-                taken.map_err(|error| kernel.named(error))?;
-                self.progress.took_unseen(place.ticket);
-                self.begin(false);
+            if self.context.caps.fails_for_good {
+                let submitted =
+                    launch::enqueue_without_event(&self.context, self.raw(), binding.raw(), shape);
+                submitted.map_err(|error| kernel.with_name(error))?;
+                self.progress.note_without_event(place.ticket);
+                self.flush_if_needed(false);
                 return Ok(());
             }
-            let event = launch::submit(&self.primary, self.raw(), bound.function(), shape);
-            let event = event.map_err(|error| kernel.named(error))?;
+            let event = launch::enqueue(&self.context, self.raw(), binding.raw(), shape);
+            let event = event.map_err(|error| kernel.with_name(error))?;
             if let Some(first) = first.take() {
                 first.wait_until_running(event.raw());
             }
-            self.took(place, event);
+            self.note_submitted(place, event);
             Ok(())
         })
     }
 
     fn write(&self, place: Place, destination: &OpenClBuffer, offset: u64, source: HostBytes) -> Result<()> {
-        let (offset, bytes) = destination.range("write", offset, source.len() as u64)?;
-        let from = source.as_ptr();
-        let events = match self.at_once(destination, offset) {
-            _ if bytes == 0 => Vec::new(),
-            Some(to) => {
-                // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
-                unsafe { spread::copy(to, from, bytes) };
-                Vec::new()
-            }
-            None => {
-                let (to, from) = (destination.end(offset), from.cast_mut());
-                if self.stage(place, Way::ToDevice, from, to, bytes) {
-                    return Ok(());
-                }
-                self.lane().copy(to, End::Host(from), bytes)?
-            }
-        };
-        self.took_all(place, events);
-        Ok(())
+        let range = destination.range("write", offset, source.len() as u64)?;
+        self.transfer(place, Direction::ToDevice, destination, range, source.as_ptr().cast_mut())
     }
 
     fn read(
@@ -306,25 +295,8 @@ impl Queue for OpenClQueue {
         offset: u64,
         destination: HostBytesMut,
     ) -> Result<()> {
-        let (offset, bytes) = source.range("read", offset, destination.len() as u64)?;
-        let to = destination.as_ptr();
-        let events = match self.at_once(source, offset) {
-            _ if bytes == 0 => Vec::new(),
-            Some(from) => {
-                // SAFETY: the range was checked, nothing is in flight, and core keeps both ends until the ticket has ended.
-                unsafe { spread::copy(to, from, bytes) };
-                Vec::new()
-            }
-            None => {
-                let from = source.end(offset);
-                if self.stage(place, Way::ToHost, to, from, bytes) {
-                    return Ok(());
-                }
-                self.lane().copy(End::Host(to), from, bytes)?
-            }
-        };
-        self.took_all(place, events);
-        Ok(())
+        let range = source.range("read", offset, destination.len() as u64)?;
+        self.transfer(place, Direction::ToHost, source, range, destination.as_ptr())
     }
 
     fn copy(
@@ -337,12 +309,12 @@ impl Queue for OpenClQueue {
         let ((to, at), (from, of)) = (destination, source);
         let (at, bytes) = to.range("copy: destination", at, bytes)?;
         let (of, _) = from.range("copy: source", of, bytes as u64)?;
-        self.check_own([to, from])?;
+        self.check_same_context([to, from])?;
         let events = match bytes {
             0 => Vec::new(),
-            _ => self.lane().copy(to.end(at), from.end(of), bytes)?,
+            _ => self.enqueuer().copy(to.location(at), from.location(of), bytes)?,
         };
-        self.took_all(place, events);
+        self.note_submitted_all(place, events);
         Ok(())
     }
 
@@ -350,18 +322,15 @@ impl Queue for OpenClQueue {
         let ((to, at), (from, of)) = (rows.destination, rows.source);
         let (at, _) = to.range("copy: destination", at, rows.span_bytes(rows.destination_pitch))?;
         let (of, _) = from.range("copy: source", of, rows.span_bytes(rows.source_pitch))?;
-        self.check_own([to, from])?;
-        let (End::Object(to, at), End::Object(from, of)) = (to.end(at), from.end(of)) else {
-            return Err(Error::unsupported(
-                "a copy of rows of memory that is no buffer of the driver is not supported",
-            ));
+        self.check_same_context([to, from])?;
+        let (Location::Object(to, at), Location::Object(from, of)) = (to.location(at), from.location(of))
+        else {
+            return Err(Error::unsupported("pitched copies need `cl_mem` buffers on both sides"));
         };
         if to == from && rows.destination_pitch != rows.source_pitch {
-            return Err(Error::unsupported(
-                "rows within a buffer are not copied between pitches that differ",
-            ));
+            return Err(Error::unsupported("pitched copies within one buffer need equal pitches"));
         }
-        self.took(place, self.lane().copy_rows((to, at), (from, of), rows)?);
+        self.note_submitted(place, self.enqueuer().copy_rows((to, at), (from, of), rows)?);
         Ok(())
     }
 
@@ -373,15 +342,15 @@ impl Queue for OpenClQueue {
         pattern: &[u8],
     ) -> Result<()> {
         let (offset, bytes) = destination.0.range("fill", destination.1, bytes)?;
-        let pieces = convert::pieces(offset, bytes, pattern).ok_or_else(|| {
+        let pieces = convert::split_fill(offset, bytes, pattern).ok_or_else(|| {
             let unit = pattern.len();
             Error::invalid(format!(
-                "fill: {bytes} bytes with a pattern of {unit}; 1, 2, 4, 8 or 16 that divide it"
+                "fill: {bytes} bytes with a pattern of {unit} bytes; the pattern must have 1, 2, 4, 8 or 16 bytes and divide the size"
             ))
         })?;
         let mut events = Vec::new();
         for piece in pieces {
-            match self.lane().fill(destination.0.end(piece.offset), &piece) {
+            match self.enqueuer().fill(destination.0.location(piece.offset), &piece) {
                 Ok(more) => events.extend(more),
                 Err(error) if events.is_empty() => return Err(error),
                 Err(error) => {
@@ -390,24 +359,22 @@ impl Queue for OpenClQueue {
                 }
             }
         }
-        self.took_all(place, events);
+        self.note_submitted_all(place, events);
         Ok(())
     }
 
     fn empty(&self, place: Place) -> Result<()> {
-        self.took(place, self.submit_empty()?);
+        self.note_submitted(place, self.enqueue_noop()?);
         Ok(())
     }
 
     fn timestamp(&self, place: Place) -> Result<()> {
         if !self.options.timestamps {
-            return Err(Error::unsupported(
-                "a timestamp of a queue opened without `timestamps` is not supported",
-            ));
+            return Err(Error::unsupported("timestamps need a queue that was opened with `timestamps`"));
         }
-        let event = self.submit_marker()?;
+        let event = self.enqueue_marker()?;
         self.timestamps.lock().add(place.ticket, event.share()?);
-        self.took(place, event);
+        self.note_submitted(place, event);
         Ok(())
     }
 
@@ -416,20 +383,20 @@ impl Queue for OpenClQueue {
         let event = timestamps.take(ticket)?;
         if self.progress.poll()? < ticket {
             timestamps.add(ticket, event);
-            return Err(Error::invalid(format!("ticket {ticket} has not ended; wait for its event first")));
+            return Err(Error::invalid(format!("ticket {ticket} is not complete; wait for its event first")));
         }
         drop(timestamps);
-        timer::end(&self.primary, &event)
+        timer::end_time_ns(&self.context, &event)
     }
 
     fn replay(&self, place: Place, graph: &OpenClGraph) -> Result<()> {
-        self.took(place, graph.enqueue(self.raw(), self.options)?);
+        self.note_submitted(place, graph.enqueue(self.raw(), self.options)?);
         Ok(())
     }
 
     fn mark(&self, ticket: u64) -> Result<()> {
-        if !self.progress.is_covered(ticket) {
-            self.progress.cover(ticket, self.submit_marker()?);
+        if !self.progress.is_watched(ticket) {
+            self.progress.add_marker(ticket, self.enqueue_marker()?);
         }
         Ok(())
     }
@@ -439,24 +406,24 @@ impl Queue for OpenClQueue {
             return Ok(());
         }
         // SAFETY: the queue is alive.
-        let flushed = self.primary.check("clFlush", |calls| Some(unsafe { (calls.clFlush?)(self.raw()) }));
+        let flushed = self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(self.raw()) }));
         if flushed.is_err() {
-            // Whoever asks next tries again.
+            // The next flush tries again.
             self.unflushed.fetch_add(1, Ordering::Relaxed);
         }
         flushed
     }
 
-    fn poll(&self) -> Result<Reached> {
-        if self.primary.facts.fails_for_good
-            && let Some(tail) = self.progress.uncovered()
+    fn poll(&self) -> Result<CompletedPrefix> {
+        if self.context.caps.fails_for_good
+            && let Some(last) = self.progress.last_unwatched()
         {
-            // Nobody marks it, and memory waits for its end.
-            self.progress.cover(tail, self.submit_marker()?);
+            // Core marks no ticket here, and memory in use waits for this one.
+            self.progress.add_marker(last, self.enqueue_marker()?);
             self.flush()?;
         }
         let completed = self.progress.poll()?;
-        Ok(Reached { completed, first_failed: self.progress.first_failed() })
+        Ok(CompletedPrefix { completed, first_failed: self.progress.first_failed() })
     }
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
@@ -464,27 +431,27 @@ impl Queue for OpenClQueue {
     }
 
     fn finish(&self, ticket: u64) -> Result<()> {
-        if self.primary.quirks.polls || self.primary.driver.is_serial() {
-            return Err(Error::unsupported("a wait that blocks in this driver is not supported"));
+        if self.context.quirks.polls || self.context.driver.is_serial() {
+            return Err(Error::unsupported("blocking waits are not supported by this driver; poll instead"));
         }
-        self.progress.finish(ticket, self.raw())
+        self.progress.wait_blocking(ticket, self.raw())
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
-        if !Arc::ptr_eq(&self.primary, &other.primary) {
-            return Err(Error::unsupported("the device cannot wait for one that shares no context with it"));
+        if !Arc::ptr_eq(&self.context, &other.context) {
+            return Err(Error::unsupported("waits between devices need a shared context"));
         }
         if std::ptr::eq(self, other) {
             return Ok(());
         }
         let Some(event) = other.progress.event(ticket)? else { return Ok(()) };
         let raw = event.raw();
-        let barrier = self.primary.enqueue("clEnqueueBarrierWithWaitList", |calls, barrier| {
-            // SAFETY: queue and event are alive and of one context.
-            Some(unsafe { (calls.clEnqueueBarrierWithWaitList?)(self.raw(), 1, &raw const raw, barrier) })
+        let barrier = self.context.enqueue("clEnqueueBarrierWithWaitList", |cl, barrier| {
+            // SAFETY: queue and event are alive and in one context.
+            Some(unsafe { (cl.clEnqueueBarrierWithWaitList?)(self.raw(), 1, &raw const raw, barrier) })
         })?;
         self.unflushed.fetch_add(1, Ordering::Relaxed);
-        self.progress.waits(barrier);
+        self.progress.add_barrier(barrier);
         Ok(())
     }
 

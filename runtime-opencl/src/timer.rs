@@ -1,49 +1,49 @@
-//! Timestamps: when markers of a queue passed, by the device's clock.
+//! Timestamps: when markers of a queue completed, by the device's clock.
 
-#![allow(unsafe_code, reason = "asks the driver")]
+#![allow(unsafe_code, reason = "queries the driver")]
 
 use std::collections::BTreeMap;
 
 use cl3::ext::CL_PROFILING_COMMAND_END;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::context::Primary;
+use crate::context::SharedContext;
 use crate::driver::handle::{Event, Owned};
 
-/// Timestamps of one queue that may wait to be read; older ones are forgotten.
-const UNREAD: usize = 1 << 14;
+/// Maximum number of unread timestamps of a queue; older ones are dropped.
+const MAX_UNREAD: usize = 1 << 14;
 
-/// The timestamps of a queue.
+/// The unread timestamps of a queue, by ticket.
 #[derive(Debug, Default)]
 pub(crate) struct Timestamps(BTreeMap<u64, Owned<Event>>);
 
 impl Timestamps {
     pub(crate) fn add(&mut self, ticket: u64, event: Owned<Event>) {
-        if self.0.len() >= UNREAD {
+        if self.0.len() >= MAX_UNREAD {
             self.0.pop_first();
         }
         self.0.insert(ticket, event);
     }
 
-    /// Takes out the event of a ticket, which is not looked for again.
+    /// Removes the event of a ticket: each timestamp is read once.
     pub(crate) fn take(&mut self, ticket: u64) -> Result<Owned<Event>> {
         self.0.remove(&ticket).ok_or_else(|| {
             let message = format!(
-                "ticket {ticket} is no timestamp, was read before, or has {UNREAD} later ones; read each once, and in time"
+                "ticket {ticket} is not an unread timestamp; read each timestamp once, before {MAX_UNREAD} later ones"
             );
             Error::new(ErrorKind::NotFound, message)
         })
     }
 }
 
-/// When a command that has ended did so, in nanoseconds of the device's clock.
-pub(crate) fn end(primary: &Primary, event: &Owned<Event>) -> Result<u64> {
+/// When a completed command ended, in nanoseconds of the device's clock.
+pub(crate) fn end_time_ns(context: &SharedContext, event: &Owned<Event>) -> Result<u64> {
     let mut time_ns = 0_u64;
-    primary.check("clGetEventProfilingInfo", |calls| {
+    context.check("clGetEventProfilingInfo", |cl| {
         let (size, value) = (size_of::<u64>(), (&raw mut time_ns).cast());
-        // SAFETY: the event is alive, and the time is of that size.
+        // SAFETY: the event is alive, and the time has that size.
         Some(unsafe {
-            (calls.clGetEventProfilingInfo?)(
+            (cl.clGetEventProfilingInfo?)(
                 event.raw(),
                 CL_PROFILING_COMMAND_END,
                 size,

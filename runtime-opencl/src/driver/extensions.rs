@@ -1,6 +1,6 @@
-//! Functions of extensions, which loaders do not export: each platform is asked for its own.
+//! Extension functions. Loaders do not export them; they are loaded per platform.
 
-#![allow(unsafe_code, reason = "takes functions of a platform by their names")]
+#![allow(unsafe_code, reason = "loads functions of a platform by name")]
 
 use std::ffi::{CStr, c_void};
 
@@ -14,7 +14,7 @@ use cl3::ext::{
 
 use super::{Driver, Raw};
 
-/// A function that is there, of its type in `opencl-sys`, where it may be missing.
+/// The function type inside the `Option` types of `opencl-sys`.
 pub(crate) trait Present {
     type Function;
 }
@@ -46,14 +46,14 @@ pub(crate) struct CommandBuffers {
     pub(crate) clReleaseCommandBufferKHR: Function<clReleaseCommandBufferKHR_fn>,
     pub(crate) clEnqueueCommandBufferKHR: Function<clEnqueueCommandBufferKHR_fn>,
     pub(crate) clCommandNDRangeKernelKHR: Function<clCommandNDRangeKernelKHR_fn>,
-    /// Called as versions from 0.9.5 on have it.
+    /// With the signature of version 0.9.5 and later.
     pub(crate) clCommandCopyBufferKHR: Function<clCommandCopyBufferKHR_fn>,
-    /// The same.
+    /// With the signature of version 0.9.5 and later.
     pub(crate) clCommandFillBufferKHR: Function<clCommandFillBufferKHR_fn>,
 }
 
-/// Fields of a table of functions, all found or none.
-macro_rules! find {
+/// Loads a table of functions; `None` if any is missing.
+macro_rules! load_table {
     ($driver:expr, $platform:expr, $table:ident { $($function:ident: $ty:ident),* $(,)? }) => {{
         Some($table {$(
             $function: {
@@ -67,18 +67,18 @@ macro_rules! find {
 }
 
 impl Driver {
-    /// Address of a function of an extension of a platform.
+    /// Address of an extension function of a platform.
     fn extension_function(&self, platform: Raw, name: &CStr) -> Option<*mut c_void> {
-        let found = self.call("clGetExtensionFunctionAddressForPlatform", |calls| {
-            // SAFETY: the platform is one of the driver's, and the name is terminated.
-            Some(unsafe { (calls.clGetExtensionFunctionAddressForPlatform?)(platform, name.as_ptr()) })
+        let found = self.call("clGetExtensionFunctionAddressForPlatform", |cl| {
+            // SAFETY: the platform is one of the driver's, and the name is NUL-terminated.
+            Some(unsafe { (cl.clGetExtensionFunctionAddressForPlatform?)(platform, name.as_ptr()) })
         });
         found.ok().filter(|address| !address.is_null())
     }
 
     /// Unified shared memory of a platform.
     pub(crate) fn usm(&self, platform: Raw) -> Option<Usm> {
-        find!(
+        load_table!(
             self,
             platform,
             Usm {
@@ -94,7 +94,7 @@ impl Driver {
 
     /// Command buffers of a platform.
     pub(crate) fn command_buffers(&self, platform: Raw) -> Option<CommandBuffers> {
-        find!(
+        load_table!(
             self,
             platform,
             CommandBuffers {
@@ -109,8 +109,8 @@ impl Driver {
         )
     }
 
-    /// The extension's way to make programs of SPIR-V.
-    pub(crate) fn il_program(&self, platform: Raw) -> clCreateProgramWithILKHR_fn {
+    /// `clCreateProgramWithILKHR`, the extension that creates programs from SPIR-V.
+    pub(crate) fn create_program_with_il(&self, platform: Raw) -> clCreateProgramWithILKHR_fn {
         let address = self.extension_function(platform, c"clCreateProgramWithILKHR")?;
         // SAFETY: the extension defines the function with this type.
         unsafe { std::mem::transmute::<*mut c_void, clCreateProgramWithILKHR_fn>(address) }

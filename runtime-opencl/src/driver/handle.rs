@@ -1,4 +1,4 @@
-//! Objects of the driver, released when they are dropped.
+//! OpenCL objects, released on drop.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,64 +6,64 @@ use std::marker::PhantomData;
 use cl3::types::cl_int;
 use runtime_core::Result;
 
-use super::{Calls, Driver, Raw};
+use super::{DispatchTable, Driver, Raw};
 
-/// A sort of object, and how it is released.
-pub(crate) trait Sort {
+/// A kind of object, and how it is released.
+pub(crate) trait ObjectKind {
     const RELEASE: &'static str;
 
     /// # Safety
-    /// `object` is of this sort, and its owner uses it no more.
-    unsafe fn release(calls: &Calls, object: Raw) -> Option<cl_int>;
+    /// `object` is of this kind, and its owner no longer uses it.
+    unsafe fn release(cl: &DispatchTable, object: Raw) -> Option<cl_int>;
 }
 
-macro_rules! sorts {
-    ($($sort:ident $doc:literal $release:ident),* $(,)?) => {$(
+macro_rules! object_kinds {
+    ($($kind:ident $doc:literal $release:ident),* $(,)?) => {$(
         #[doc = $doc]
         #[derive(Debug)]
-        pub(crate) struct $sort;
+        pub(crate) struct $kind;
 
-        impl Sort for $sort {
+        impl ObjectKind for $kind {
             const RELEASE: &'static str = stringify!($release);
 
-            unsafe fn release(calls: &Calls, object: Raw) -> Option<cl_int> {
+            unsafe fn release(cl: &DispatchTable, object: Raw) -> Option<cl_int> {
                 // SAFETY: the caller's promise.
-                Some(unsafe { (calls.$release?)(object) })
+                Some(unsafe { (cl.$release?)(object) })
             }
         }
     )*};
 }
-sorts! {
+object_kinds! {
     Context "A context." clReleaseContext,
     CommandQueue "A command queue." clReleaseCommandQueue,
     Event "An event." clReleaseEvent,
-    Function "A kernel." clReleaseKernel,
+    Kernel "A kernel." clReleaseKernel,
     Memory "A memory object." clReleaseMemObject,
     Program "A program." clReleaseProgram,
 }
 
-/// One reference to an object of the driver.
-pub(crate) struct Owned<S: Sort> {
+/// One reference to an OpenCL object.
+pub(crate) struct Owned<K: ObjectKind> {
     driver: &'static Driver,
     raw: Raw,
-    sort: PhantomData<S>,
+    kind: PhantomData<K>,
 }
 
-// SAFETY: OpenCL's objects may be used by any thread, but for the arguments of a kernel, which their owner guards.
-unsafe impl<S: Sort> Send for Owned<S> {}
+// SAFETY: OpenCL objects may be used by any thread, except for kernel arguments, which the kernel's owner guards.
+unsafe impl<K: ObjectKind> Send for Owned<K> {}
 // SAFETY: as above.
-unsafe impl<S: Sort> Sync for Owned<S> {}
+unsafe impl<K: ObjectKind> Sync for Owned<K> {}
 
-impl<S: Sort> Owned<S> {
-    /// Takes over an object that the driver has just made.
+impl<K: ObjectKind> Owned<K> {
+    /// Takes ownership of an object that the driver just created.
     ///
     /// # Safety
-    /// `raw` is alive, of this sort, and nobody else releases this reference.
+    /// `raw` is alive and of this kind, and nothing else releases this reference.
     pub(crate) const unsafe fn new(driver: &'static Driver, raw: Raw) -> Self {
-        Self { driver, raw, sort: PhantomData }
+        Self { driver, raw, kind: PhantomData }
     }
 
-    /// The object.
+    /// The raw handle.
     #[inline]
     pub(crate) const fn raw(&self) -> Raw {
         self.raw
@@ -71,27 +71,27 @@ impl<S: Sort> Owned<S> {
 }
 
 impl Owned<Event> {
-    /// Another reference to the event.
+    /// Retains the event.
     pub(crate) fn share(&self) -> Result<Self> {
-        self.driver.check("clRetainEvent", |calls| {
+        self.driver.check("clRetainEvent", |cl| {
             // SAFETY: the event is alive, since this is a reference to it.
-            Some(unsafe { (calls.clRetainEvent?)(self.raw) })
+            Some(unsafe { (cl.clRetainEvent?)(self.raw) })
         })?;
-        // SAFETY: the reference that was just made.
+        // SAFETY: the reference that was just retained.
         Ok(unsafe { Self::new(self.driver, self.raw) })
     }
 }
 
-impl<S: Sort> Drop for Owned<S> {
+impl<K: ObjectKind> Drop for Owned<K> {
     #[inline]
     fn drop(&mut self) {
-        // What cannot be released leaks: there is nobody to tell.
-        // SAFETY: the reference is this one's own, and is given up here.
-        let _ = self.driver.call(S::RELEASE, |calls| unsafe { S::release(calls, self.raw) });
+        // What cannot be released leaks: a drop cannot return an error.
+        // SAFETY: `self` owns the reference and gives it up here.
+        let _ = self.driver.call(K::RELEASE, |cl| unsafe { K::release(cl, self.raw) });
     }
 }
 
-impl<S: Sort> fmt::Debug for Owned<S> {
+impl<K: ObjectKind> fmt::Debug for Owned<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:p}", self.raw)
     }

@@ -1,25 +1,25 @@
-//! What the driver's codes mean to a program.
+//! OpenCL error codes: their names, error kinds and remedies.
 
 use cl3::error_codes::error_text;
 use cl3::types::cl_int;
 use runtime_core::ErrorKind;
 
-/// Codes after which nothing works on the device any more.
+/// Codes after which the device is lost.
 const STICKY: &[cl_int] = &[
     -2,    // DEVICE_NOT_AVAILABLE
-    -34,   // INVALID_CONTEXT: ours is alive, so the driver has given it up
+    -34,   // INVALID_CONTEXT: we still hold ours, so the driver has given it up
     -36,   // INVALID_COMMAND_QUEUE: as above
     -1121, // CONTEXT_TERMINATED_KHR
-    -9999, // NVIDIA's: an illegal access of a kernel
+    -9999, // NVIDIA: illegal memory access in a kernel
 ];
 
-/// Whether nothing works on the device after this code.
+/// Whether the device is lost after this code.
 pub(crate) fn is_sticky(code: cl_int) -> bool {
     STICKY.contains(&code)
 }
 
-/// The driver's name of a code.
-pub(crate) fn text(code: cl_int) -> &'static str {
+/// The name of a code.
+pub(crate) fn name(code: cl_int) -> &'static str {
     match code {
         -9999 => "NVIDIA: illegal read or write of a buffer",
         -1001 => "CL_PLATFORM_NOT_FOUND_KHR",
@@ -27,7 +27,7 @@ pub(crate) fn text(code: cl_int) -> &'static str {
     }
 }
 
-/// The kind of a code; a code of the future is a `Driver` error.
+/// The error kind of a code; unknown codes are `Driver` errors.
 pub(super) fn kind(code: cl_int) -> ErrorKind {
     match code {
         _ if is_sticky(code) => ErrorKind::DeviceLost,
@@ -42,17 +42,17 @@ pub(super) fn kind(code: cl_int) -> ErrorKind {
     }
 }
 
-/// What to do about a code, where that can be said.
+/// What to do about a code, if there is a remedy.
 pub(super) fn remedy(code: cl_int) -> Option<&'static str> {
     Some(match code {
         -1 | -1001 => "no device; see `clinfo -l`",
-        -3 => "the driver has no compiler; pass an \"opencl-binary\"",
-        -4 | -6 => "free tensors, or use smaller ones",
+        -3 => "the driver has no compiler; load an \"opencl-binary\"",
+        -4 | -6 => "free tensors or use smaller ones",
         -5 => "use smaller groups, less work-group memory, or a kernel with fewer registers",
-        -42 => "the binary is damaged, or of another device or driver; build it again from its source",
-        -52 => "an argument is not set: pass as many as the kernel has",
-        -54 => "use the group size that the code fixes, or a smaller one",
-        _ if is_sticky(code) => "the device does not work any more; open it again, or start another process",
+        -42 => "the binary is damaged or for another device or driver; rebuild it from source",
+        -52 => "an argument is not set; pass as many as the kernel has",
+        -54 => "use the group size that the kernel requires, or a smaller one",
+        _ if is_sticky(code) => "the device is lost; open it again or start another process",
         _ => return None,
     })
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sticky_codes_lose_the_device_and_others_do_not() {
+    fn only_sticky_codes_lose_the_device() {
         for code in STICKY {
             assert_eq!(kind(*code), ErrorKind::DeviceLost);
             assert!(remedy(*code).is_some());
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_have_kinds_that_a_program_can_act_on() {
+    fn codes_map_to_error_kinds() {
         for (code, expected) in [
             (-4, ErrorKind::OutOfMemory),
             (-11, ErrorKind::CompileFailed),

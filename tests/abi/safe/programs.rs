@@ -78,10 +78,10 @@ pub(crate) const HOLES: &[Hole] = &[
         code: "E0133",
         program: "
             use runtime_core::backend::Log;
-            use runtime_opencl::{OpenCl, Quirks, Selection};
+            use runtime_opencl::{DeviceFilter, OpenCl, Quirks};
             pub fn main() {
-                let selection = Selection { library: Some(\"/tmp/mine.so\".into()), ..Selection::default() };
-                let _ = UNSAFE { OpenCl::with(selection, Quirks::default(), Log::silent()) };
+                let filter = DeviceFilter { library: Some(\"/tmp/mine.so\".into()), ..DeviceFilter::default() };
+                let _ = UNSAFE { OpenCl::with(filter, Quirks::default(), Log::silent()) };
             }",
     },
     Hole {

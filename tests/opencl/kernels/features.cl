@@ -1,4 +1,4 @@
-/* What a device has beyond the least. */
+/* Kernels for optional features. */
 #ifdef cl_khr_fp16
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 __kernel void half_saxpy(__global const half *x, __global half *y, half a, uint n) {

@@ -1,7 +1,7 @@
-/* Kernels as benchmarks have them: vector types, work-group memory of both sorts, structures by value, constant tables, fixed
-   group sizes. */
+/* Kernels in the idioms of benchmarks: vector types, static and dynamic work-group memory, structures by value, constant tables,
+   fixed group sizes. */
 
-/* Sums of groups, with memory of the group that the caller sizes; every work-item takes elements a grid apart. */
+/* Sums per work-group, in dynamically sized work-group memory, with a grid-stride loop. */
 __kernel void sum(__global const float *in, __global float *out, __local float *partial, const unsigned int n) {
     const unsigned int lane = get_local_id(0);
     float own = 0.0f;
@@ -15,7 +15,7 @@ __kernel void sum(__global const float *in, __global float *out, __local float *
     if (lane == 0) out[get_group_id(0)] = partial[0];
 }
 
-/* Two sizes of work-group memory, with other arguments between them. */
+/* Two dynamic work-group arrays, with other arguments in between. */
 __kernel void two_locals(__local uint *first, __global uint *out, __local ulong *second, uint factor) {
     const uint lane = get_local_id(0), count = get_local_size(0);
     first[lane] = lane * factor;
@@ -30,7 +30,7 @@ typedef struct {
     float scale;
 } camera;
 
-/* A structure with a vector in it, by value; vectors in memory, shuffled. */
+/* A structure with a vector member, by value; vectors in memory, swizzled. */
 __kernel void look(__global const float4 *points, __global float4 *out, const camera from, __global const float *weights) {
     const int i = get_global_id(0);
     if (i >= from.count) return;
@@ -39,7 +39,7 @@ __kernel void look(__global const float4 *points, __global float4 *out, const ca
     out[i] = to.wxyz * from.scale;
 }
 
-/* Bodies in tiles of vectors. */
+/* N-body forces, with tiles of vectors. */
 __kernel void forces(__global const float4 *bodies, __global float4 *out, __local float4 *tile, const int n, const float softening) {
     const int i = get_global_id(0), lane = get_local_id(0), width = get_local_size(0);
     const float4 own = bodies[min(i, n - 1)];
@@ -59,7 +59,7 @@ __kernel void forces(__global const float4 *bodies, __global float4 *out, __loca
 
 #define TILE 16
 
-/* A tile with its neighbours in memory of a fixed size, in two dimensions. */
+/* A 2D stencil, with a tile and its halo in static work-group memory. */
 __kernel __attribute__((reqd_work_group_size(TILE, TILE, 1))) void
 heat(__global const float *power, __global const float *before, __global float *after, int columns, int rows, float rate) {
     __local float near[TILE + 2][TILE + 2];
@@ -79,7 +79,7 @@ heat(__global const float *power, __global const float *before, __global float *
 
 __constant int OFFSETS[4] = {-2, -1, 1, 2};
 
-/* A table of the program, and one that the caller gives in constant memory. */
+/* A program-scope constant table, and one passed in constant memory. */
 __kernel void filter(__global const int *in, __global int *out, __constant int *taps, const int n) {
     const int i = get_global_id(0);
     if (i >= n) return;
@@ -88,7 +88,7 @@ __kernel void filter(__global const int *in, __global int *out, __constant int *
     out[i] = sum;
 }
 
-/* Bytes counted in memory of the group, then in that of all. */
+/* A histogram of bytes: atomics in work-group memory, then in global memory. */
 __kernel void count_bytes(__global const uchar *data, __global uint *bins, const uint n) {
     __local uint own[256];
     for (uint bin = get_local_id(0); bin < 256; bin += get_local_size(0)) own[bin] = 0;
@@ -98,7 +98,7 @@ __kernel void count_bytes(__global const uchar *data, __global uint *bins, const
     for (uint bin = get_local_id(0); bin < 256; bin += get_local_size(0)) atomic_add(&bins[bin], own[bin]);
 }
 
-/* A level of a breadth-first search: flags in bytes, and whether anything is left to do. */
+/* A level of a breadth-first search: byte flags, and whether there is another level. */
 __kernel void level(__global const int *first, __global const int *edges, __global char *frontier, __global char *next,
                     __global int *cost, __global char *is_more, int nodes, int depth) {
     const int node = get_global_id(0);
@@ -111,7 +111,7 @@ __kernel void level(__global const int *first, __global const int *edges, __glob
         }
 }
 
-/* For views: elements one by one, whatever their size. */
+/* For views: single elements of any size. */
 __kernel void add_bytes(__global const uchar *a, __global uchar *out, uint n) {
     for (uint i = get_global_id(0); i < n; i += get_global_size(0)) out[i] = a[i] + 1;
 }

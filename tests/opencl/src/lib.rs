@@ -1,42 +1,42 @@
-//! The drivers that the OpenCL backend is tried on, and processes that see one of them.
+//! The drivers on which the OpenCL backend is tested, and child processes that see a chosen set of them.
 //!
-//! The loader of OpenCL reads once per process which drivers there are: whoever is to see another set of them is a process of its
-//! own. [`Driver`] says which ones the tests know, [`Vendors`] is a folder that names some of them, and [`each`] runs the trials
-//! of a test for one driver after the other. [`stub`] is a loader that fails as it is told.
+//! The ICD loader reads the list of drivers once per process, so every set of drivers needs a process of its own. [`Driver`] lists
+//! the drivers, [`IcdFolder`] registers some of them, and [`run_per_driver`] runs a test for one driver after the other. [`stub`]
+//! is a loader that injects failures.
 
-#![allow(clippy::missing_panics_doc, reason = "a test panics where its own files are wrong")]
+#![allow(clippy::missing_panics_doc, reason = "a test panics if its own files are wrong")]
 
-mod child;
 mod driver;
-mod each;
-pub mod raw;
+pub mod driver_compiler;
+mod icd_folder;
+mod per_driver;
+mod process;
+pub mod smoke_test;
 pub mod stub;
-mod vendors;
-pub mod worker;
 
-pub use child::{DEADLINE, again};
 pub use driver::Driver;
-pub use each::each;
+pub use icd_folder::IcdFolder;
+pub use per_driver::run_per_driver;
+pub use process::{DEADLINE, current_program};
 pub use test_process::{Finished, finish, required};
-pub use vendors::Vendors;
 
 use std::path::PathBuf;
 
 use libtest_mimic::{Completion, Failed, Trial};
 
-/// A trial for what is not there: ignored with the remedy, or failed where it is required.
+/// The trial of a missing requirement: ignored with the remedy, or failed if `RUNTIME_REQUIRE` names it.
 #[must_use]
-pub fn missing(name: &'static str, remedy: String) -> Trial {
+pub fn missing_trial(name: &'static str, remedy: String) -> Trial {
     Trial::ignorable_test(format!("{name}::open"), move || {
         let reason = format!("{name} is missing: {remedy}");
         if required(name) { Err(Failed::from(reason)) } else { Ok(Completion::ignored_with(reason)) }
     })
 }
 
-/// A file that cargo builds with the workspace, beside this test: the backend's library, or the command.
+/// A file that cargo builds beside this test: the backend's library, or the command.
 ///
 /// # Errors
-/// It is not there.
+/// It is not built.
 pub fn built(name: &str) -> Result<PathBuf, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
     let folders = executable.ancestors().skip(1).take(2);

@@ -1,5 +1,5 @@
-/* Of OpenCL's functions those that a backend calls: X(name, place of `errcode_ret`, place of the new event), places counted from 0
-   among the parameters, -1 for none. A function without `errcode_ret` answers its error. */
+/* The OpenCL functions that a backend calls: X(name, index of `errcode_ret`, index of the new event), as indices of parameters, -1
+   for none. A function without `errcode_ret` returns its error code. */
 #define FUNCTIONS(X) \
     X(clGetPlatformIDs, -1, -1) \
     X(clGetPlatformInfo, -1, -1) \

@@ -1,17 +1,18 @@
-/* A loader of OpenCL that hands every call on to the system's one, but for what STUB_OPENCL says. Its words, with commas between:
+/* A stub of the OpenCL loader. It forwards every call to the system's loader, except for the faults that STUB_OPENCL injects. Its
+   directives, separated by commas:
 
-   fail=FUNCTION:CODE:COUNT    the COUNTth call (0: each) answers CODE and does nothing
-   event=FUNCTION:CODE:COUNT   the work that the COUNTth call submits ends with the status CODE
-   kernel=CODE                 kernels called `fail` end with the status CODE; code is built with SUITE_CAN_FAIL defined
-   count=FUNCTION:NUMBER       of platforms or devices it says that there are NUMBER
-   garbage=FUNCTION            what it tells of an object is all ones
-   nothing=FUNCTION            what it tells of an object is empty
-   never                       no work ever ends
-   old                         devices say that they are of OpenCL 1.2
-   nvidia                      platforms say that they are NVIDIA's, where a failure ends everything behind it
-   waits                       releasing memory or a program waits for all queues, holding a lock that launches take: as NVIDIA's does
+   fail=FUNCTION:CODE:COUNT    the COUNTth call (0: every call) fails with CODE and does nothing
+   event=FUNCTION:CODE:COUNT   the command that the COUNTth call enqueues ends with status CODE
+   kernel=CODE                 kernels named `fail` end with status CODE; code is built with SUITE_CAN_FAIL defined
+   count=FUNCTION:NUMBER       reports NUMBER platforms or devices
+   garbage=FUNCTION            the answer of this query is all ones
+   nothing=FUNCTION            the answer of this query is empty
+   never                       no command ever completes
+   old                         devices report OpenCL 1.2
+   nvidia                      platforms report NVIDIA's name; there, a failure ends everything behind it
+   waits                       releasing memory or a program waits for all queues, with a lock held that launches take, as on NVIDIA
 
-   All parameters of OpenCL's functions are integers or pointers, at most 14: one trampoline passes any of them on. */
+   All OpenCL functions have at most 14 parameters, all integers or pointers, so one trampoline forwards any of them. */
 #define _GNU_SOURCE
 #include "functions.h"
 
@@ -42,8 +43,8 @@ static any find(const char *name) {
     return library ? (any)(uintptr_t)dlsym(library, name) : NULL;
 }
 
-/* The number that `KIND=FUNCTION:NUMBER:COUNT` has for this call; 0 when nothing is said of it, 1 when it has no number. */
-static int told(const char *kind, const struct entry *entry, int call) {
+/* The NUMBER of a directive `KIND=FUNCTION:NUMBER:COUNT` for this call; 0 without such a directive, 1 without a number. */
+static int directive(const char *kind, const struct entry *entry, int call) {
     const char *words = getenv("STUB_OPENCL");
     char start[128];
     int length = snprintf(start, sizeof start, "%s=%s", kind, entry->name);
@@ -57,12 +58,12 @@ static int told(const char *kind, const struct entry *entry, int call) {
     return 0;
 }
 
-static int is_said(const char *text) {
+static int has_directive(const char *text) {
     const char *words = getenv("STUB_OPENCL");
     return words && strstr(words, text) != NULL;
 }
 
-/* Work that has failed. It is kept, so that no other event gets its address. */
+/* Failed commands. Their events are retained, so that no other event gets the same address. */
 enum { FAILURES = 4096 };
 static struct {
     _Atomic(word) event;
@@ -84,22 +85,22 @@ static void fail(word event, int status) {
     failed[at].event = event;
 }
 
-/* What is told of an object: the parameters before are the object and, for some, a second one. */
-static void spoil(const struct entry *entry, const word *a) {
+/* Corrupts the answer of a query. The first parameter is the object; some queries have a second one. */
+static void corrupt_answer(const struct entry *entry, const word *a) {
     int second = strstr(entry->name, "ArgInfo") || strstr(entry->name, "WorkGroupInfo") || strstr(entry->name, "BuildInfo");
-    size_t size = (size_t)a[2 + second], *told_size = (size_t *)a[4 + second];
+    size_t size = (size_t)a[2 + second], *returned_size = (size_t *)a[4 + second];
     void *value = (void *)a[3 + second];
-    /* Handles stay what they are: the system's loader follows them. */
+    /* Handles are left alone: the system's loader dereferences them. */
     int is_handle = a[1 + second] == 0x1031 || a[1 + second] == 0x1042;
-    if (told("garbage", entry, 0) && value && !is_handle) memset(value, 0xff, size);
-    if (told("nothing", entry, 0)) {
+    if (directive("garbage", entry, 0) && value && !is_handle) memset(value, 0xff, size);
+    if (directive("nothing", entry, 0)) {
         if (value) memset(value, 0, size);
-        if (told_size) *told_size = 0;
+        if (returned_size) *returned_size = 0;
     }
 }
 
 /* "OpenCL 3.0 …" */
-static void age(const word *a) {
+static void report_version_1_2(const word *a) {
     char *text = (char *)a[3];
     if (a[1] != DEVICE_VERSION || !text || a[2] < 11) return;
     text[7] = '1';
@@ -111,79 +112,79 @@ static void rename_platform(const word *a) {
     if (a[1] == PLATFORM_NAME && text) strncpy(text, "NVIDIA CUDA", (size_t)a[2]);
 }
 
-static void status(const word *a, word *answer) {
+static void override_status(const word *a, word *answer) {
     if (a[1] != EXECUTION_STATUS || !a[3] || *answer) return;
-    if (is_said("never")) *(int *)a[3] = SUBMITTED;
-    /* Not before it has ended: until then its memory is in use. */
+    if (has_directive("never")) *(int *)a[3] = SUBMITTED;
+    /* Only after it has ended: until then its memory is in use. */
     int ended = status_of(a[0]);
     if (ended && *(int *)a[3] == 0) *(int *)a[3] = ended;
 }
 
-static void waited(const word *a, word *answer) {
+static void override_wait(const word *a, word *answer) {
     for (word at = 0; at < a[0]; at++)
         if (status_of(((const word *)a[1])[at])) *answer = EVENTS_FAILED;
 }
 
 static int is(const struct entry *entry, const char *name) { return strcmp(entry->name, name) == 0; }
 
-/* The status with which kernels called `fail` end; 0 where they end well. */
+/* The status with which kernels named `fail` end; 0 without such a directive. */
 static int kernel_status(void) {
-    const char *words = getenv("STUB_OPENCL"), *said = words ? strstr(words, "kernel=") : NULL;
-    return said ? (int)strtol(said + strlen("kernel="), NULL, 10) : 0;
+    const char *words = getenv("STUB_OPENCL"), *value = words ? strstr(words, "kernel=") : NULL;
+    return value ? (int)strtol(value + strlen("kernel="), NULL, 10) : 0;
 }
 
-/* Whether a kernel is called `fail`. */
-static int fails(word kernel) {
+/* Whether a kernel is named `fail`. */
+static int is_named_fail(word kernel) {
     enum { FUNCTION_NAME = 0x1190 };
     char name[16] = "";
     find("clGetKernelInfo")(kernel, FUNCTION_NAME, sizeof name, (word)name, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     return strcmp(name, "fail") == 0;
 }
 
-/* The options of a build with the macro by which the suite has a kernel `fail`. */
+/* Build options with the macro that enables the suite's kernel `fail`. */
 static word options_with_fail(word given, char *buffer, size_t size) {
     snprintf(buffer, size, "%s -DSUITE_CAN_FAIL", given ? (const char *)given : "");
     return (word)buffer;
 }
 
-/* The number of platforms, or of devices. */
-static void counted(const struct entry *entry, unsigned *count) {
+/* Overrides the number of platforms or devices. */
+static void override_count(const struct entry *entry, unsigned *count) {
     char start[64];
     snprintf(start, sizeof start, "count=%s:", entry->name);
-    if (is_said(start) && count) *count = (unsigned)strtoul(strstr(getenv("STUB_OPENCL"), start) + strlen(start), NULL, 10);
+    if (has_directive(start) && count) *count = (unsigned)strtoul(strstr(getenv("STUB_OPENCL"), start) + strlen(start), NULL, 10);
 }
 
-static void change(const struct entry *entry, int call, const word *a, word *answer) {
-    int number = told("event", entry, call);
-    if (kernel_status() && is(entry, "clEnqueueNDRangeKernel") && fails(a[1])) number = kernel_status();
+static void apply_directives(const struct entry *entry, int call, const word *a, word *answer) {
+    int number = directive("event", entry, call);
+    if (kernel_status() && is(entry, "clEnqueueNDRangeKernel") && is_named_fail(a[1])) number = kernel_status();
     if (number && entry->event >= 0 && *answer == 0 && a[entry->event]) fail(*(word *)a[entry->event], number);
-    if (is(entry, "clGetEventInfo")) status(a, answer);
-    if (is(entry, "clWaitForEvents")) waited(a, answer);
-    if (is(entry, "clGetPlatformIDs")) counted(entry, (unsigned *)a[2]);
-    if (is(entry, "clGetDeviceIDs")) counted(entry, (unsigned *)a[4]);
-    if (is(entry, "clGetDeviceInfo") && is_said("old")) age(a);
-    if (is(entry, "clGetPlatformInfo") && is_said("nvidia")) rename_platform(a);
-    if (strncmp(entry->name, "clGet", 5) == 0 && strstr(entry->name, "Info")) spoil(entry, a);
+    if (is(entry, "clGetEventInfo")) override_status(a, answer);
+    if (is(entry, "clWaitForEvents")) override_wait(a, answer);
+    if (is(entry, "clGetPlatformIDs")) override_count(entry, (unsigned *)a[2]);
+    if (is(entry, "clGetDeviceIDs")) override_count(entry, (unsigned *)a[4]);
+    if (is(entry, "clGetDeviceInfo") && has_directive("old")) report_version_1_2(a);
+    if (is(entry, "clGetPlatformInfo") && has_directive("nvidia")) rename_platform(a);
+    if (strncmp(entry->name, "clGet", 5) == 0 && strstr(entry->name, "Info")) corrupt_answer(entry, a);
 }
 
-/* Without a place for the code. */
-static int answers_pointer(const struct entry *entry) { return is(entry, "clSVMAlloc") || strstr(entry->name, "Address"); }
+/* Functions that return a pointer without `errcode_ret`. */
+static int returns_pointer(const struct entry *entry) { return is(entry, "clSVMAlloc") || strstr(entry->name, "Address"); }
 
 static word refuse(const struct entry *entry, const word *a, int code) {
-    if (answers_pointer(entry)) return 0;
+    if (returns_pointer(entry)) return 0;
     if (entry->error < 0) return code;
     if (a[entry->error]) *(int *)a[entry->error] = code;
     return 0;
 }
 
-/* The queues whose work a release waits for. */
+/* The open queues, for which a release waits. */
 static struct {
     pthread_mutex_t lock;
     word open[256];
     int count;
 } queues = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Holds the driver's lock while every queue is finished. */
+/* Finishes every queue while holding the driver's lock. */
 static void wait_for_queues(const struct entry *entry, const word *a) {
     int is_close = is(entry, "clReleaseCommandQueue"), is_launch = strncmp(entry->name, "clEnqueue", 9) == 0;
     int waits = is(entry, "clReleaseMemObject") || is(entry, "clReleaseProgram") || is(entry, "clSVMFree");
@@ -206,19 +207,19 @@ static void note_queue(const struct entry *entry, word queue) {
 static word call(struct entry *entry, word *a) {
     char options[4096];
     if (kernel_status() && is(entry, "clBuildProgram")) a[3] = options_with_fail(a[3], options, sizeof options);
-    int count = ++entry->calls, code = told("fail", entry, count);
-    /* Command buffers would run kernels behind its back. */
+    int count = ++entry->calls, code = directive("fail", entry, count);
+    /* Command buffers would run kernels unseen by the stub. */
     if (kernel_status() && is(entry, "clGetExtensionFunctionAddressForPlatform") && strstr((const char *)a[1], "CommandBuffer"))
         return 0;
     if (code) return refuse(entry, a, code);
     if (!entry->real) entry->real = find(entry->name);
     if (!entry->real) return refuse(entry, a, INVALID_OPERATION);
-    while (is_said("never") && (is(entry, "clFinish") || is(entry, "clWaitForEvents"))) sleep(1);
-    if (is_said("waits")) wait_for_queues(entry, a);
+    while (has_directive("never") && (is(entry, "clFinish") || is(entry, "clWaitForEvents"))) sleep(1);
+    if (has_directive("waits")) wait_for_queues(entry, a);
     word answer = entry->real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
-    /* What answers an error has 32 bits. */
-    if (entry->error < 0 && !answers_pointer(entry)) answer = (int)answer;
-    change(entry, count, a, &answer);
+    /* Error codes have 32 bits. */
+    if (entry->error < 0 && !returns_pointer(entry)) answer = (int)answer;
+    apply_directives(entry, count, a, &answer);
     note_queue(entry, answer);
     return answer;
 }

@@ -1,5 +1,5 @@
-//! Every kernel of `kernels/` on every driver, through the command; under Oclgrind, which sees accesses out of bounds and data races,
-//! without a word of it.
+//! Every kernel of `kernels/` on every driver, through the command. Oclgrind, which detects out-of-bounds accesses and data races,
+//! must report nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use opencl::{DEADLINE, Driver, Finished, Vendors};
+use opencl::{DEADLINE, Driver, Finished, IcdFolder};
 
-/// A kernel, and sizes that are small, and multiples of nothing.
+/// Kernels with sizes that are small and not multiples of anything.
 const SIZES: &[(&str, &[&str])] = &[
     ("convolution", &["height=19", "width=37"]),
     ("histogram", &["n=1003"]),
@@ -27,18 +27,22 @@ const SIZES: &[(&str, &[&str])] = &[
     ("vector_add", &["n=1003"]),
 ];
 
-/// Kernels that are wrong, one way each, and what Oclgrind says of them.
-const WRONG: &[(&str, &str, &str)] = &[
-    ("beyond", "kernel void k(global float *x, float n) { x[get_global_id(0) + 64] = n; }", "Invalid write"),
+/// Kernels with one bug each, and what Oclgrind reports; the last one is correct.
+const PROBES: &[(&str, &str, &str)] = &[
     (
-        "race",
+        "out_of_bounds",
+        "kernel void k(global float *x, float n) { x[get_global_id(0) + 64] = n; }",
+        "Invalid write",
+    ),
+    (
+        "data_race",
         "kernel void k(global float *x, float n) { local float s[64]; s[get_local_id(0)] = n; x[get_global_id(0)] = s[63 - get_local_id(0)]; }",
         "data race",
     ),
-    ("right", "kernel void k(global float *x, float n) { x[get_global_id(0)] = n; }", ""),
+    ("correct", "kernel void k(global float *x, float n) { x[get_global_id(0)] = n; }", ""),
 ];
 
-const WRONG_SPEC: &str = r#"version = 1
+const PROBE_SPEC: &str = r#"version = 1
 [kernel]
 path = "k.cl"
 entry = "k"
@@ -55,20 +59,22 @@ group_size = 64
 "#;
 
 fn main() -> ExitCode {
-    let mut trials = vec![Trial::test("every_kernel_of_the_folder_is_tested", all_are_tested)];
+    let mut trials = vec![Trial::test("every_kernel_in_the_folder_is_tested", all_are_tested)];
     for driver in Driver::ALL {
         if let Err(remedy) = driver.library() {
-            trials.push(opencl::missing(driver.requirement(), remedy));
+            trials.push(opencl::missing_trial(driver.requirement(), remedy));
             continue;
         }
         for (kernel, sizes) in SIZES {
             let name = format!("{}::{kernel}", driver.name());
-            trials.push(Trial::test(name, move || right(driver, kernel, sizes)));
+            trials.push(Trial::test(name, move || run_and_check(driver, kernel, sizes)));
         }
         if driver == Driver::Oclgrind {
-            trials.extend(WRONG.iter().map(|wrong| {
-                Trial::test(format!("oclgrind::what_it_sees::{}", wrong.0), move || seen(wrong))
-            }));
+            trials.extend(
+                PROBES.iter().map(|probe| {
+                    Trial::test(format!("oclgrind::detects::{}", probe.0), move || detects(probe))
+                }),
+            );
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -84,38 +90,38 @@ fn all_are_tested() -> Result<(), Failed> {
     let names: BTreeSet<_> =
         specs.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     let tested: BTreeSet<_> = SIZES.iter().map(|(kernel, _)| (*kernel).to_owned()).collect();
-    if names == tested { Ok(()) } else { Err(format!("{names:?} are there, {tested:?} are tested").into()) }
+    if names == tested { Ok(()) } else { Err(format!("kernels: {names:?}; tested: {tested:?}").into()) }
 }
 
-/// Runs the command with a driver, and says what Oclgrind reports.
+/// Runs the command on a driver. Also returns what Oclgrind reported.
 fn run(driver: Driver, spec: &Path, more: &[String]) -> Result<(Finished, String), Failed> {
-    let vendors = Vendors::of(&[driver]).map_err(|(_, remedy)| remedy)?;
+    let icd_folder = IcdFolder::with_drivers(&[driver]).map_err(|(_, remedy)| remedy)?;
     let backends = [opencl::backend()?, opencl::built("libruntime_host.so")?];
-    let mut command = vendors.command(opencl::built("runtime")?)?;
+    let mut command = icd_folder.command(opencl::built("runtime")?)?;
     command.env("RUNTIME_BACKENDS", std::env::join_paths(backends)?);
     command.args(["run", "--device", "opencl"]).arg(spec).args(more);
     let finished = opencl::finish(&mut command, DEADLINE)?;
-    Ok((finished, vendors.report()))
+    Ok((finished, icd_folder.report()))
 }
 
-fn right(driver: Driver, kernel: &str, sizes: &[&str]) -> Result<(), Failed> {
+fn run_and_check(driver: Driver, kernel: &str, sizes: &[&str]) -> Result<(), Failed> {
     let set: Vec<_> = sizes.iter().flat_map(|size| ["--set".to_owned(), (*size).to_owned()]).collect();
     let (finished, report) = run(driver, &folder().join(kernel).with_extension("toml"), &set)?;
-    let said = finished.success()?;
-    // The command says how it was checked.
-    if !said.contains("right") {
-        return Err(format!("not checked: {said}").into());
+    let output = finished.success()?;
+    // The command prints the result of its check.
+    if !output.contains("right") {
+        return Err(format!("not checked: {output}").into());
     }
     if report.is_empty() { Ok(()) } else { Err(report.into()) }
 }
 
-/// The check can fail: of a wrong kernel Oclgrind says what is wrong, of a right one nothing.
-fn seen((_, code, words): &(&str, &str, &str)) -> Result<(), Failed> {
+/// Proves that the check can fail: Oclgrind reports the bug of a buggy kernel, and nothing for a correct one.
+fn detects((_, code, message): &(&str, &str, &str)) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let spec = folder.path().join("k.toml");
-    std::fs::write(&spec, WRONG_SPEC)?;
+    std::fs::write(&spec, PROBE_SPEC)?;
     std::fs::write(folder.path().join("k.cl"), code)?;
     let (finished, report) = run(Driver::Oclgrind, &spec, &[])?;
-    let is_right = if words.is_empty() { report.is_empty() } else { report.contains(words) };
+    let is_right = if message.is_empty() { report.is_empty() } else { report.contains(message) };
     if is_right { Ok(()) } else { Err(format!("{report}\n{finished:?}").into()) }
 }

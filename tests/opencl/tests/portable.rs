@@ -1,4 +1,4 @@
-//! WGSL's semantics on Intel's driver. On the drivers of the machine, PoCL among them, the package of portable kernels checks them.
+//! WGSL semantics on Intel's driver. The package of portable kernels tests the drivers of the machine, PoCL among them.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use opencl::Driver;
 use portable::{batch, device, programs, properties};
 
 fn main() -> ExitCode {
-    opencl::each(&[Driver::Intel], |_, arguments| {
+    opencl::run_per_driver(&[Driver::Intel], |_, arguments| {
         let (machines, mut trials) = device::all();
         for machine in &machines {
             for (topic, programs) in programs::all() {

@@ -1,46 +1,46 @@
-//! Code in every form that OpenCL takes, on each driver: kernels in the idiom of benchmarks, views at any offset, SPIR-V that clang
-//! made, binaries, and what a device has beyond the least.
+//! Code in every format that OpenCL accepts, on each driver: kernels in the idioms of benchmarks, views at any offset, SPIR-V from
+//! clang, binaries, and optional features.
 
 #![allow(clippy::unwrap_used, unsafe_code, reason = "a test, which loads code")]
 
 mod binaries;
 mod errors;
 mod features;
+mod fixture;
 mod idioms;
-mod lab;
 mod spirv;
 mod views;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use lab::Lab;
+use fixture::Fixture;
 use libtest_mimic::{Completion, Failed, Trial};
 use opencl::Driver;
 use runtime_core::ErrorKind;
 
-/// A case: it answers `Unsupported` where the driver does not have what it needs, which [`LACKING`] says.
-type Case = (&'static str, fn(&Lab) -> runtime_core::Result<()>);
+/// A case. It returns `Unsupported` if the driver lacks a feature, which must be listed in [`MISSING_FEATURES`].
+type Case = (&'static str, fn(&Fixture) -> runtime_core::Result<()>);
 
-/// What a driver of these tests does not have, by the beginning of the names of cases: all else must pass.
-const LACKING: &[(Driver, &str)] = &[
+/// Cases that a driver does not support, by the prefix of their names. All others must pass.
+const MISSING_FEATURES: &[(Driver, &str)] = &[
     (Driver::Pocl, "features::half_precision"),
     (Driver::Pocl, "features::sub_groups"),
     (Driver::Pocl, "spirv::"),
 ];
 
 fn main() -> ExitCode {
-    opencl::each(&Driver::ALL, |driver, arguments| {
-        let trials = match Lab::open(driver) {
-            Ok(lab) => trials(&Arc::new(lab)),
+    opencl::run_per_driver(&Driver::ALL, |driver, arguments| {
+        let trials = match Fixture::open(driver) {
+            Ok(fixture) => trials(&Arc::new(fixture)),
             Err(error) => vec![Trial::test(format!("{}::open", driver.name()), move || Err(error.into()))],
         };
         libtest_mimic::run(arguments, trials).exit_code()
     })
 }
 
-fn trials(lab: &Arc<Lab>) -> Vec<Trial> {
-    let name = lab.driver.name();
+fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    let name = fixture.driver.name();
     let topics: [(&str, &[Case]); 5] = [
         ("idioms", idioms::CASES),
         ("views", views::CASES),
@@ -48,39 +48,42 @@ fn trials(lab: &Arc<Lab>) -> Vec<Trial> {
         ("binaries", binaries::CASES),
         ("errors", errors::CASES),
     ];
-    // Under Oclgrind what counts is what the kernels do, and that it is called by one thread at a time.
-    let watched = [topics[0], topics[1], ("features", features::THREADED)];
-    let topics = if lab.driver == Driver::Oclgrind { &watched[..] } else { &topics[..] };
+    // Under Oclgrind, only what the kernels do matters, and that calls are serialised.
+    let on_oclgrind = [topics[0], topics[1], ("features", features::THREADED)];
+    let topics = if fixture.driver == Driver::Oclgrind { &on_oclgrind[..] } else { &topics[..] };
     let cases = topics.iter().flat_map(|(topic, cases)| cases.iter().map(move |case| (topic, *case)));
     let mut trials: Vec<_> =
-        cases.map(|(topic, (case, run))| trial(lab, format!("{topic}::{case}"), run)).collect();
-    if lab.driver == Driver::Oclgrind {
+        cases.map(|(topic, (case, run))| trial(fixture, format!("{topic}::{case}"), run)).collect();
+    if fixture.driver == Driver::Oclgrind {
         return trials;
     }
     match spirv::compiler() {
         Ok(compiler) => trials.extend(spirv::CASES.iter().map(|(case, run)| {
-            let (lab, compiler) = (lab.clone(), compiler.clone());
+            let (fixture, compiler) = (fixture.clone(), compiler.clone());
             let case = format!("spirv::{case}");
             Trial::ignorable_test(format!("{name}::{case}"), move || {
-                conclude(&lab, &case, run(&lab, &compiler))
+                conclude(&fixture, &case, run(&fixture, &compiler))
             })
         })),
-        Err((tool, remedy)) => trials.push(opencl::missing(tool, remedy)),
+        Err((tool, remedy)) => trials.push(opencl::missing_trial(tool, remedy)),
     }
     trials
 }
 
-fn trial(lab: &Arc<Lab>, case: String, run: fn(&Lab) -> runtime_core::Result<()>) -> Trial {
-    let lab = lab.clone();
-    Trial::ignorable_test(format!("{}::{case}", lab.driver.name()), move || conclude(&lab, &case, run(&lab)))
+fn trial(fixture: &Arc<Fixture>, case: String, run: fn(&Fixture) -> runtime_core::Result<()>) -> Trial {
+    let fixture = fixture.clone();
+    Trial::ignorable_test(format!("{}::{case}", fixture.driver.name()), move || {
+        conclude(&fixture, &case, run(&fixture))
+    })
 }
 
-/// Only what is known to be lacking may be unsupported; a newer driver may have it.
-fn conclude(lab: &Lab, case: &str, outcome: runtime_core::Result<()>) -> Result<Completion, Failed> {
-    let lacks = LACKING.iter().any(|(driver, start)| *driver == lab.driver && case.starts_with(start));
+/// Only listed cases may be unsupported; on a newer driver they may pass.
+fn conclude(fixture: &Fixture, case: &str, outcome: runtime_core::Result<()>) -> Result<Completion, Failed> {
+    let is_listed =
+        MISSING_FEATURES.iter().any(|(driver, start)| *driver == fixture.driver && case.starts_with(start));
     match outcome {
         Ok(()) => Ok(Completion::Completed),
-        Err(error) if error.kind() == ErrorKind::Unsupported && lacks => {
+        Err(error) if error.kind() == ErrorKind::Unsupported && is_listed => {
             Ok(Completion::ignored_with(error.to_string()))
         }
         Err(error) => Err(Failed::from(format!("{error:?}"))),

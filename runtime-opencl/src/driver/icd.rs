@@ -1,29 +1,29 @@
-//! What the loader was told of drivers, for the error that it has found none.
+//! The drivers registered with the ICD loader, for the error message when none can be used.
 
 use std::path::{Path, PathBuf};
 
-/// Where loaders look for drivers, unless the environment says otherwise.
+/// Where loaders look for `.icd` files by default.
 const FOLDER: &str = "/etc/OpenCL/vendors";
-/// Names another folder, or one driver.
+/// Environment variable with another folder, or one driver.
 const VARIABLE: &str = "OCL_ICD_VENDORS";
 
-/// A sentence about the drivers that the loader was told of.
+/// A hint about the registered drivers.
 pub(crate) fn explain() -> String {
-    let place = std::env::var_os(VARIABLE).map_or_else(|| PathBuf::from(FOLDER), PathBuf::from);
-    match drivers(&place) {
+    let path = std::env::var_os(VARIABLE).map_or_else(|| PathBuf::from(FOLDER), PathBuf::from);
+    match drivers(&path) {
         Some(drivers) if !drivers.is_empty() => format!(
-            "{} names {}: see that they load (`ldd`), and what `clinfo -l` says",
-            place.display(),
+            "{} registers {}: check that they load (`ldd`), and see `clinfo -l`",
+            path.display(),
             drivers.join(", ")
         ),
         _ => format!(
-            "{} names no driver; install one (Debian, for the processor: pocl-opencl-icd) or set {VARIABLE}",
-            place.display()
+            "{} registers no driver; install one (Debian, for CPUs: pocl-opencl-icd) or set {VARIABLE}",
+            path.display()
         ),
     }
 }
 
-/// The libraries that the files of a folder name, in order.
+/// The libraries named by the `.icd` files of a folder, in order.
 fn drivers(folder: &Path) -> Option<Vec<String>> {
     if folder.is_file() {
         return Some(vec![folder.display().to_string()]);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drivers_of_a_folder_are_told() {
+    fn the_drivers_of_a_folder_are_listed() {
         let folder = std::env::temp_dir().join(format!("vendors-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("b.icd"), "libb.so\n").unwrap();

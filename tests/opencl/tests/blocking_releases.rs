@@ -1,13 +1,13 @@
-//! The suite's cases on events, and those that drop things while a kernel runs, on a driver whose release functions wait for
-//! every kernel, as NVIDIA's do: PoCL behind the stub. There, work beside a long kernel must go on all the same.
+//! The suite's event cases, including those that drop objects while a kernel runs, on a driver whose release functions wait for
+//! every kernel, as NVIDIA's do: PoCL behind the stub. Work beside a long kernel must not block.
 
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
-use opencl::{Driver, Vendors, again, missing, stub};
+use opencl::{Driver, IcdFolder, current_program, missing_trial, stub};
 use runtime_conformance::Selection;
 
-/// Names of the cases that run: all of one topic.
+/// Filter for the cases to run: one topic.
 const TOPIC: &str = "::events::";
 
 fn main() -> ExitCode {
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match on_stub() {
         Ok(code) => code,
         Err(error) => {
-            let trials = vec![missing(Driver::Pocl.requirement(), error)];
+            let trials = vec![missing_trial(Driver::Pocl.requirement(), error)];
             libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
         }
     }
@@ -25,9 +25,9 @@ fn main() -> ExitCode {
 
 /// Runs this program again, on the stub.
 fn on_stub() -> Result<ExitCode, String> {
-    let vendors = Vendors::of(&[Driver::Pocl]).map_err(|(_, remedy)| remedy)?;
-    let library = stub::build(vendors.path())?;
-    let mut command = stub::command(&vendors, &again()?, &library, "nvidia,waits")?;
+    let icd_folder = IcdFolder::with_drivers(&[Driver::Pocl]).map_err(|(_, remedy)| remedy)?;
+    let library = stub::build(icd_folder.path())?;
+    let mut command = stub::command(&icd_folder, &current_program()?, &library, "nvidia,waits")?;
     let status = command.args(std::env::args_os().skip(1)).status().map_err(|error| error.to_string())?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,18 +1,18 @@
-//! The cases of the conformance suite that need a kernel which fails, on PoCL behind a loader that makes kernels fail: no driver
-//! here does so by itself.
+//! The conformance cases that need a failing kernel, on PoCL behind the stub, which makes kernels fail: no driver here does so by
+//! itself.
 
 #![allow(clippy::print_stdout, reason = "a test's report")]
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use opencl::{Driver, Vendors, again, missing, stub};
+use opencl::{Driver, IcdFolder, current_program, missing_trial, stub};
 use runtime_conformance::Selection;
 
-/// Set in the process that sees the loader.
-const HERE: &str = "RUNTIME_TEST_OPENCL_FAILING";
-/// What the loader is told: `CL_OUT_OF_RESOURCES`, as a driver says of a kernel that accessed what it must not.
-const WORDS: &str = "kernel=-5";
+/// Set in the child that sees the stub.
+const CHILD: &str = "RUNTIME_TEST_OPENCL_KERNEL_FAILURES";
+/// The directive for the stub: `CL_OUT_OF_RESOURCES`, as drivers report for invalid memory accesses of a kernel.
+const DIRECTIVE: &str = "kernel=-5";
 /// Part of the names of all these cases.
 const FILTER: &str = "fail";
 
@@ -20,31 +20,32 @@ fn main() -> ExitCode {
     if let Some(code) = runtime_conformance::child() {
         return code;
     }
-    if std::env::var_os(HERE).is_some() {
+    if std::env::var_os(CHILD).is_some() {
         return suite();
     }
     let arguments = Arguments::from_args();
-    let vendors = match Vendors::of(&[Driver::Pocl]) {
-        Ok(vendors) => vendors,
+    let icd_folder = match IcdFolder::with_drivers(&[Driver::Pocl]) {
+        Ok(icd_folder) => icd_folder,
         Err((driver, remedy)) => {
-            return libtest_mimic::run(&arguments, vec![missing(driver.requirement(), remedy)]).exit_code();
+            return libtest_mimic::run(&arguments, vec![missing_trial(driver.requirement(), remedy)])
+                .exit_code();
         }
     };
-    match start(&vendors) {
+    match start(&icd_folder) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(reason) => {
-            let failed = Trial::test("failing::start", || Err(reason.into()));
+            let failed = Trial::test("kernel_failures::start", || Err(reason.into()));
             libtest_mimic::run(&arguments, vec![failed]).exit_code()
         }
     }
 }
 
-/// Whether this program succeeds where it sees the loader.
-fn start(vendors: &Vendors) -> Result<bool, String> {
-    let library = stub::build(vendors.path())?;
-    let mut command = stub::command(vendors, &again()?, &library, WORDS)?;
-    command.args(std::env::args_os().skip(1)).env(HERE, "1");
+/// Runs this program on the stub and returns whether it succeeds.
+fn start(icd_folder: &IcdFolder) -> Result<bool, String> {
+    let library = stub::build(icd_folder.path())?;
+    let mut command = stub::command(icd_folder, &current_program()?, &library, DIRECTIVE)?;
+    command.args(std::env::args_os().skip(1)).env(CHILD, "1");
     command.status().map(|status| status.success()).map_err(|error| error.to_string())
 }
 
@@ -60,14 +61,14 @@ fn suite() -> ExitCode {
         return runtime_conformance::run(&selection, &arguments);
     }
     let (report, code) = runtime_conformance::run_json(&selection, arguments);
-    let lacking = lacking(&report);
+    let not_run = not_run(&report);
     println!("{report:#}");
-    println!("cases without a kernel that fails: {lacking:?}");
-    if lacking.is_empty() { code } else { ExitCode::FAILURE }
+    println!("cases that found no failing kernel: {not_run:?}");
+    if not_run.is_empty() { code } else { ExitCode::FAILURE }
 }
 
-/// The cases that were not run since there was no kernel that fails: the loader is there so that there are none.
-fn lacking(report: &serde_json::Value) -> Vec<String> {
+/// The cases that did not run for lack of a failing kernel. The stub provides one, so there must be none.
+fn not_run(report: &serde_json::Value) -> Vec<String> {
     let devices = report["devices"].as_array().into_iter().flatten();
     let cases = devices.flat_map(|device| device["not_tested"].as_array().into_iter().flatten());
     cases.map(ToString::to_string).filter(|case| case.contains("kernel fail")).collect()

@@ -1,4 +1,4 @@
-//! What a device has that this backend decides by.
+//! The properties of a device on which the backend bases its decisions.
 
 use cl3::ext::{
     CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION,
@@ -7,72 +7,74 @@ use cl3::ext::{
     CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION,
 };
 
-use crate::catalog::Entry;
+use crate::device_filter::{CPU, KIND_BITS};
 use crate::driver::extensions::{CommandBuffers, Usm};
-use crate::driver::{Driver, Raw, number, written};
+use crate::driver::info::{decode_text, decode_u64};
+use crate::driver::{Driver, Raw};
+use crate::enumeration::ListedDevice;
 use crate::graph;
 use crate::memory::Space;
-use crate::select::{CPU, Quirks, SORTS};
+use crate::quirks::Quirks;
 
 /// `CL_DEVICE_SVM_FINE_GRAIN_BUFFER`.
 const FINE_GRAIN: u64 = 1 << 1;
 /// `CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL`.
-const ACCESS: u64 = 1;
-/// The extension of command buffers.
+const USM_ACCESS: u64 = 1;
+/// The command buffer extension.
 const COMMAND_BUFFER: &str = "cl_khr_command_buffer";
-/// Bytes of a `cl_name_version`: the version, and the name in 64 bytes.
+/// Size of a `cl_name_version`: the version, and the name in 64 bytes.
 const NAME_VERSION_BYTES: usize = 68;
-/// What every driver aligns memory to: its largest type.
-pub(crate) const LEAST_ALIGNMENT: usize = 128;
+/// The alignment that every driver guarantees: the size of the largest type.
+pub(crate) const MIN_ALIGNMENT: usize = 128;
 
-/// What a device has.
+/// The capabilities of a device.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
-    /// Major and minor version of OpenCL.
+pub(crate) struct DeviceCaps {
+    /// Major and minor OpenCL version.
     pub(crate) version: (u32, u32),
     pub(crate) extensions: String,
-    /// It is the processor that the program runs on, so memory of the program is its own.
+    /// The device is the host's CPU and uses host memory directly.
     pub(crate) is_processor: bool,
-    /// What the origin of a sub-buffer is a multiple of, and what every allocation is aligned to.
+    /// The alignment of sub-buffer origins and of every allocation.
     pub(crate) alignment_bytes: usize,
     pub(crate) allocation_bytes: u64,
     pub(crate) memory_bytes: u64,
-    /// Shared virtual memory that kernels and program use at a time, where that is the device's own memory.
+    /// Fine-grained shared virtual memory is available, and is the device's own memory.
     pub(crate) svm: bool,
     pub(crate) usm: Option<Usm>,
     pub(crate) command_buffers: Option<CommandBuffers>,
-    /// Command buffers take copies and fills as they are called here.
-    pub(crate) records_copies: bool,
-    /// Memory of the program gets to the device by way of mapped buffers.
-    pub(crate) stages: bool,
-    /// What fails ends everything behind it.
+    /// Command buffers take copies and fills with the signatures used here.
+    pub(crate) can_record_copies: bool,
+    /// Large transfers of pageable memory are staged through mapped buffers.
+    pub(crate) stages_transfers: bool,
+    /// A failure ends everything behind it.
     pub(crate) fails_for_good: bool,
-    /// Releasing an object waits for every kernel that is running.
+    /// Releasing an object waits for every running kernel.
     pub(crate) releases_wait: bool,
-    /// A kernel is compiled when it is launched first, and the compiler bears no second one beside it.
+    /// A kernel is compiled at its first launch, by a compiler that is not thread-safe.
     pub(crate) compiles_at_launch: bool,
     pub(crate) has_compiler: bool,
-    pub(crate) takes_spirv: bool,
+    pub(crate) accepts_spirv: bool,
     pub(crate) spaces: Vec<Space>,
 }
 
-impl Facts {
-    pub(crate) fn of(driver: &Driver, entry: &Entry, quirks: &Quirks) -> Self {
-        let device = entry.device;
+impl DeviceCaps {
+    pub(crate) fn query(driver: &Driver, listed: &ListedDevice, quirks: &Quirks) -> Self {
+        let device = listed.device;
         let number = |key| driver.device_number(device, key);
         let extensions = format!(" {} ", driver.device_text(device, CL_DEVICE_EXTENSIONS));
         let has = |name: &str| extensions.contains(&format!(" {name} "));
-        // A simulator claims to be several things.
-        let is_nvidia = entry.identity.platform == "NVIDIA CUDA";
-        let is_processor = entry.identity.types & SORTS == CPU;
-        let is_intel = is_processor && entry.identity.platform == "Intel(R) OpenCL";
+        // Not for simulators, which claim to be several kinds of device.
+        let is_nvidia = listed.identity.platform == "NVIDIA CUDA";
+        let is_processor = listed.identity.types & KIND_BITS == CPU;
+        let is_intel = is_processor && listed.identity.platform == "Intel(R) OpenCL";
         let unified = is_processor || number(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
-        let usm = (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| driver.usm(entry.platform));
+        let usm = (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| driver.usm(listed.platform));
         let svm = quirks.svm && number(CL_DEVICE_SVM_CAPABILITIES) & FINE_GRAIN != 0;
         let usm = usm.flatten();
-        let reaches = |key| usm.is_some() && number(key) & ACCESS != 0;
-        let host = reaches(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL);
-        let shared = reaches(CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL);
+        let has_usm = |key| usm.is_some() && number(key) & USM_ACCESS != 0;
+        let host = has_usm(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL);
+        let shared = has_usm(CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL);
         let mut spaces = vec![Space::Device];
         spaces.push(match (host, svm && unified) {
             (true, _) => Space::UsmHost,
@@ -84,20 +86,20 @@ impl Facts {
         Self {
             version: version(&driver.device_text(device, CL_DEVICE_VERSION)),
             is_processor,
-            alignment_bytes: (bits / 8).next_power_of_two().max(LEAST_ALIGNMENT),
+            alignment_bytes: (bits / 8).next_power_of_two().max(MIN_ALIGNMENT),
             allocation_bytes: number(CL_DEVICE_MAX_MEM_ALLOC_SIZE),
             memory_bytes: number(CL_DEVICE_GLOBAL_MEM_SIZE),
             svm: svm && unified,
             usm,
-            command_buffers: if has(COMMAND_BUFFER) { graph::support(driver, entry) } else { None },
-            records_copies: extension_version(driver, device, COMMAND_BUFFER) >= (0, 9, 5),
-            stages: spaces.contains(&Space::Mapped),
-            // A kernel's fault ends the driver's whole context.
+            command_buffers: if has(COMMAND_BUFFER) { graph::command_buffers(driver, listed) } else { None },
+            can_record_copies: extension_version(driver, device, COMMAND_BUFFER) >= (0, 9, 5),
+            stages_transfers: spaces.contains(&Space::Mapped),
+            // A kernel fault ends the whole context.
             fails_for_good: quirks.fails_for_good || is_nvidia,
             releases_wait: quirks.releases_wait || is_nvidia,
             compiles_at_launch: quirks.compiles_at_launch || is_intel,
             has_compiler: number(CL_DEVICE_COMPILER_AVAILABLE) != 0,
-            takes_spirv: driver.device_text(device, CL_DEVICE_IL_VERSION).contains("SPIR-V"),
+            accepts_spirv: driver.device_text(device, CL_DEVICE_IL_VERSION).contains("SPIR-V"),
             extensions,
             spaces,
         }
@@ -115,11 +117,11 @@ fn version(text: &str) -> (u32, u32) {
     (next(), next())
 }
 
-/// The version of an extension; all zero if the driver does not tell.
+/// The version of an extension; all zero if the driver does not report it.
 fn extension_version(driver: &Driver, device: Raw, name: &str) -> (u32, u32, u32) {
     let list = driver.device_info(device, CL_DEVICE_EXTENSIONS_WITH_VERSION).unwrap_or_default();
-    let named = list.chunks_exact(NAME_VERSION_BYTES).find(|entry| written(&entry[4..]) == name);
-    let version = named.and_then(|entry| number(&entry[..4])).and_then(|word| u32::try_from(word).ok());
+    let named = list.chunks_exact(NAME_VERSION_BYTES).find(|entry| decode_text(&entry[4..]) == name);
+    let version = named.and_then(|entry| decode_u64(&entry[..4])).and_then(|word| u32::try_from(word).ok());
     version.map_or((0, 0, 0), |word| (word >> 22, word >> 12 & 0x3ff, word & 0xfff))
 }
 

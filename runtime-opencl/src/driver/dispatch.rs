@@ -1,25 +1,25 @@
-//! The functions of OpenCL that are called here, bound by the types of `opencl-sys`.
+//! The OpenCL functions that this backend calls, loaded by name, with the types of `opencl-sys`.
 //!
-//! Not by `cl3`'s own table: it is one per process, filled by what its environment says, and of functions in Rust's calling
-//! convention, not C's. Each function may be missing: an older library has fewer.
+//! `cl3`'s own table does not serve: there is one per process, the environment chooses its library, and its functions have Rust's
+//! calling convention instead of C's. Any function may be missing, because older libraries have fewer.
 
-#![allow(unsafe_code, reason = "binds the functions of a foreign library")]
-#![allow(non_snake_case, reason = "the driver's own names, so that they are found by a search")]
+#![allow(unsafe_code, reason = "loads the functions of a foreign library")]
+#![allow(non_snake_case, reason = "OpenCL's own names, so that a search finds them")]
 
 use cl3::ext::cl_function_types as types;
 use libloading::Library;
 
-/// Declares the table.
-macro_rules! calls {
+/// Declares the table and its loader.
+macro_rules! dispatch_table {
     ($($function:ident: $ty:ident,)*) => {
-        /// The functions; `None`: the library does not have it.
+        /// The functions; `None`: missing in the library.
         #[derive(Debug)]
-        pub(crate) struct Calls {
+        pub(crate) struct DispatchTable {
             $(pub(crate) $function: types::$ty,)*
         }
 
-        impl Calls {
-            /// Binds what the library has.
+        impl DispatchTable {
+            /// Loads every function that the library exports.
             pub(super) fn bind(library: &Library) -> Self {
                 Self {$(
                     $function: {
@@ -33,7 +33,7 @@ macro_rules! calls {
     };
 }
 
-calls! {
+dispatch_table! {
     clBuildProgram: clBuildProgram_t,
     clCreateBuffer: clCreateBuffer_t,
     clCreateCommandQueue: clCreateCommandQueue_t,

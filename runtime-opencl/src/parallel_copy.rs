@@ -1,16 +1,16 @@
-//! Copies between memory of the program and memory of a device that is the processor itself, large ones by several threads.
+//! Copies between host memory and host-visible device memory by the host itself, large ones by several threads.
 
 #![allow(unsafe_code, reason = "copies to and from memory that core keeps until the ticket ends")]
 
 use std::num::NonZero;
 use std::sync::OnceLock;
 
-/// Bytes that are worth a thread.
-const PIECE_BYTES: usize = 4 << 20;
-/// Most threads: no more make memory faster.
-const THREADS: usize = 8;
+/// Bytes that make another thread worthwhile.
+const MIN_BYTES_PER_THREAD: usize = 4 << 20;
+/// Maximum number of threads; more do not increase the bandwidth.
+const MAX_THREADS: usize = 8;
 
-/// One thread's part.
+/// One thread's part of a copy.
 #[derive(Clone, Copy)]
 struct Piece {
     to: *mut u8,
@@ -18,7 +18,7 @@ struct Piece {
     bytes: usize,
 }
 
-// SAFETY: the pieces of a copy are disjoint, and who copies them ends before `copy` does.
+// SAFETY: the pieces of a copy are disjoint, and their threads are joined before `copy` returns.
 unsafe impl Send for Piece {}
 
 impl Piece {
@@ -28,12 +28,12 @@ impl Piece {
     }
 }
 
-/// Copies `bytes` bytes.
+/// Copies `bytes` bytes from `from` to `to`.
 ///
 /// # Safety
-/// Both have so many, they do not overlap, and until this returns nobody writes `from` or touches `to`.
+/// Both ranges are valid for `bytes` bytes and do not overlap. Until this returns, nothing else writes `from` or accesses `to`.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
-    let threads = threads(bytes);
+    let threads = thread_count(bytes);
     if threads == 1 {
         return Piece { to, from, bytes }.copy();
     }
@@ -45,7 +45,7 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     };
     std::thread::scope(|scope| {
         for piece in (step..bytes).step_by(step).map(piece) {
-            // Without a thread of the system's, this one copies.
+            // If no thread can be spawned, this one copies.
             if std::thread::Builder::new().spawn_scoped(scope, move || piece.copy()).is_err() {
                 piece.copy();
             }
@@ -54,14 +54,15 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     });
 }
 
-/// How many threads copy so many bytes, this one among them.
-fn threads(bytes: usize) -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    if bytes < 2 * PIECE_BYTES {
+/// Number of threads for a copy of `bytes` bytes, including the caller.
+fn thread_count(bytes: usize) -> usize {
+    static AVAILABLE: OnceLock<usize> = OnceLock::new();
+    if bytes < 2 * MIN_BYTES_PER_THREAD {
         return 1;
     }
-    let most = MOST.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS));
-    (bytes / PIECE_BYTES).min(*most)
+    let available = AVAILABLE
+        .get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS));
+    (bytes / MIN_BYTES_PER_THREAD).min(*available)
 }
 
 #[cfg(test)]
@@ -69,11 +70,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_copied_whatever_the_size() {
-        for bytes in [0, 1, 4095, 4097, 2 * PIECE_BYTES - 1, 2 * PIECE_BYTES + 1, 5 * PIECE_BYTES + 4097] {
+    fn copies_of_any_size_are_complete() {
+        for bytes in [
+            0,
+            1,
+            4095,
+            4097,
+            2 * MIN_BYTES_PER_THREAD - 1,
+            2 * MIN_BYTES_PER_THREAD + 1,
+            5 * MIN_BYTES_PER_THREAD + 4097,
+        ] {
             let from: Vec<u8> = (0..=250).cycle().take(bytes).collect();
             let mut to = vec![0; bytes + 1];
-            // SAFETY: two vectors of this frame, both as large.
+            // SAFETY: two vectors of this function, both large enough.
             unsafe { copy(to.as_mut_ptr(), from.as_ptr(), bytes) };
             assert!(to[..bytes] == from[..] && to[bytes] == 0, "{bytes} bytes");
         }

@@ -1,5 +1,5 @@
-//! Drivers that fail, lie and never end: every one of them ends in an error that says what it is, and never in a panic, a crash or a
-//! hang. Each case runs in a process of its own, with a deadline, on PoCL behind a loader that does what it is told.
+//! Drivers that fail, lie or hang must lead to a meaningful error, never to a panic, crash or hang. Each case runs in a child process
+//! with a deadline, on PoCL behind the stub.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,38 +8,38 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use opencl::worker::{self, Outcome};
-use opencl::{DEADLINE, Driver, Vendors, again, stub};
+use opencl::smoke_test::{self, Outcome};
+use opencl::{DEADLINE, Driver, IcdFolder, current_program, stub};
 use runtime_core::ErrorKind;
 
 type Check = fn(&Outcome) -> Result<(), String>;
 
-/// A driver, and what must come of it.
+/// A fault, and the check of its outcome.
 struct Case {
     name: String,
-    words: String,
+    directives: String,
     check: Check,
 }
 
 fn main() -> ExitCode {
-    if worker::is_here() {
-        return worker::work();
+    if smoke_test::is_child() {
+        return smoke_test::run();
     }
     let trials = match Driver::Pocl.library() {
         Ok(_) => trials(),
-        Err(remedy) => vec![opencl::missing(Driver::Pocl.requirement(), remedy)],
+        Err(remedy) => vec![opencl::missing_trial(Driver::Pocl.requirement(), remedy)],
     };
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 fn trials() -> Vec<Trial> {
-    let vendors = Arc::new(Vendors::of(&[Driver::Pocl]).unwrap());
-    let library: Arc<Path> = stub::build(vendors.path()).unwrap().into();
+    let icd_folder = Arc::new(IcdFolder::with_drivers(&[Driver::Pocl]).unwrap());
+    let library: Arc<Path> = stub::build(icd_folder.path()).unwrap().into();
     let trial = |case: Case| {
-        let (vendors, library) = (vendors.clone(), library.clone());
+        let (icd_folder, library) = (icd_folder.clone(), library.clone());
         Trial::test(case.name.clone(), move || {
-            let mut command = stub::command(&vendors, &again()?, &library, &case.words)?;
-            let outcome = worker::ask(&mut command, DEADLINE)?;
+            let mut command = stub::command(&icd_folder, &current_program()?, &library, &case.directives)?;
+            let outcome = smoke_test::run_child(&mut command, DEADLINE)?;
             Ok::<_, Failed>((case.check)(&outcome)?)
         })
     };
@@ -47,38 +47,42 @@ fn trials() -> Vec<Trial> {
 }
 
 fn cases() -> Vec<Case> {
-    let case = |name: &str, words: &str, check: Check| Case {
+    let case = |name: &str, directives: &str, check: Check| Case {
         name: name.to_owned(),
-        words: words.to_owned(),
+        directives: directives.to_owned(),
         check,
     };
     let mut cases = vec![
-        case("a_whole_driver_works", "", works),
-        case("no_platform_is_no_error", "count=clGetPlatformIDs:0", unavailable),
-        case("no_platform_by_an_error", "fail=clGetPlatformIDs:-1001:0", unavailable),
+        case("a_driver_without_faults_works", "", works),
+        case("no_platform_without_an_error", "count=clGetPlatformIDs:0", unavailable),
+        case("no_platform_with_an_error", "fail=clGetPlatformIDs:-1001:0", unavailable),
         case("a_platform_without_devices", "count=clGetDeviceIDs:0", unavailable),
-        case("a_platform_without_devices_by_an_error", "fail=clGetDeviceIDs:-1:0", unavailable),
+        case("a_platform_without_devices_with_an_error", "fail=clGetDeviceIDs:-1:0", unavailable),
         case("more_platforms_than_there_are", "count=clGetPlatformIDs:3", passes),
         case("more_devices_than_there_are", "count=clGetDeviceIDs:3", passes),
-        case("an_unknown_code_of_the_first_call", "fail=clGetPlatformIDs:-123456:0", any_error),
-        case("a_positive_code_of_the_first_call", "fail=clGetPlatformIDs:77:0", any_error),
+        case("an_unknown_error_code_of_the_first_call", "fail=clGetPlatformIDs:-123456:0", any_error),
+        case("a_positive_error_code_of_the_first_call", "fail=clGetPlatformIDs:77:0", any_error),
         case("a_kernel_that_fails", "event=clEnqueueNDRangeKernel:-5:1", failed),
-        case("a_kernel_that_the_device_does_not_survive", "event=clEnqueueNDRangeKernel:-9999:1", lost),
+        case("a_kernel_that_loses_the_device", "event=clEnqueueNDRangeKernel:-9999:1", lost),
         case("a_copy_that_fails", "event=clEnqueueCopyBuffer:-5:1", failed),
         case("a_driver_whose_failures_end_everything", "nvidia", works),
-        case("a_copy_that_fails_with_a_launch_behind_it", "nvidia,event=clEnqueueCopyBuffer:-5:1", lost),
+        case("a_failing_copy_with_a_launch_behind_it", "nvidia,event=clEnqueueCopyBuffer:-5:1", lost),
         case("work_that_never_ends", "never", timeout),
     ];
-    for function in TOLD {
-        for sort in ["garbage", "nothing"] {
-            cases.push(case(&format!("{function}_tells_{sort}"), &format!("{sort}={function}"), passes));
+    for function in QUERIES {
+        for answer in ["garbage", "nothing"] {
+            cases.push(case(
+                &format!("{function}_returns_{answer}"),
+                &format!("{answer}={function}"),
+                passes,
+            ));
         }
     }
     for function in FUNCTIONS {
-        // Out of resources, and a code that nobody knows.
+        // Out of resources, and an unknown code.
         for (code, count) in [(-5, 1), (-77_777, 0)] {
             cases.push(case(
-                &format!("{function}_answers_{code}_{}", if count == 0 { "always" } else { "once" }),
+                &format!("{function}_fails_with_{code}_{}", if count == 0 { "always" } else { "once" }),
                 &format!("fail={function}:{code}:{count}"),
                 passes,
             ));
@@ -87,8 +91,8 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Functions that tell of an object.
-const TOLD: &[&str] = &[
+/// Query functions whose answers are corrupted.
+const QUERIES: &[&str] = &[
     "clGetPlatformInfo",
     "clGetDeviceInfo",
     "clGetKernelWorkGroupInfo",
@@ -97,7 +101,7 @@ const TOLD: &[&str] = &[
     "clGetEventProfilingInfo",
 ];
 
-/// Functions that are made to fail, one after the other.
+/// Functions that are made to fail, one at a time.
 const FUNCTIONS: &[&str] = &[
     "clGetPlatformIDs",
     "clGetPlatformInfo",
@@ -144,8 +148,8 @@ fn passes(_: &Outcome) -> Result<(), String> {
 }
 
 fn works(outcome: &Outcome) -> Result<(), String> {
-    let is_whole = outcome.whole == 1 && outcome.devices.len() == 1 && outcome.errors.is_empty();
-    if is_whole { Ok(()) } else { Err(format!("it does not work: {outcome:?}")) }
+    let all_passed = outcome.passed == 1 && outcome.devices.len() == 1 && outcome.errors.is_empty();
+    if all_passed { Ok(()) } else { Err(format!("it does not work: {outcome:?}")) }
 }
 
 fn unavailable(outcome: &Outcome) -> Result<(), String> {
@@ -156,23 +160,23 @@ fn unavailable(outcome: &Outcome) -> Result<(), String> {
 }
 
 fn any_error(outcome: &Outcome) -> Result<(), String> {
-    let is_said = !outcome.errors.is_empty() && outcome.whole == 0;
-    if is_said { Ok(()) } else { Err(format!("nothing failed: {outcome:?}")) }
+    let found = !outcome.errors.is_empty() && outcome.passed == 0;
+    if found { Ok(()) } else { Err(format!("nothing failed: {outcome:?}")) }
 }
 
-/// The status of the work, in the driver's words.
+/// An error with the driver's name of the status.
 fn failed(outcome: &Outcome) -> Result<(), String> {
-    let is_said =
+    let found =
         outcome.errors.iter().any(|(kind, words)| *kind != ErrorKind::Timeout && words.contains("CL_"));
-    if is_said { Ok(()) } else { Err(format!("nothing failed: {outcome:?}")) }
+    if found { Ok(()) } else { Err(format!("nothing failed: {outcome:?}")) }
 }
 
 fn lost(outcome: &Outcome) -> Result<(), String> {
-    let is_said = outcome.errors.last().is_some_and(|(kind, _)| *kind == ErrorKind::DeviceLost);
-    if is_said { Ok(()) } else { Err(format!("not lost: {outcome:?}")) }
+    let found = outcome.errors.last().is_some_and(|(kind, _)| *kind == ErrorKind::DeviceLost);
+    if found { Ok(()) } else { Err(format!("not lost: {outcome:?}")) }
 }
 
 fn timeout(outcome: &Outcome) -> Result<(), String> {
-    let is_said = outcome.errors.iter().any(|(kind, _)| *kind == ErrorKind::Timeout);
-    if is_said { Ok(()) } else { Err(format!("nothing timed out: {outcome:?}")) }
+    let found = outcome.errors.iter().any(|(kind, _)| *kind == ErrorKind::Timeout);
+    if found { Ok(()) } else { Err(format!("nothing timed out: {outcome:?}")) }
 }

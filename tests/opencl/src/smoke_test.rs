@@ -1,4 +1,4 @@
-//! A process that opens every device that it sees, does a little of everything on each, and says what came of it.
+//! A smoke test in a child process: it opens every device, uses every part of the API a little, and reports the outcome.
 
 #![allow(unsafe_code, reason = "loads code")]
 #![allow(clippy::print_stdout, reason = "the parent reads it")]
@@ -11,57 +11,57 @@ use runtime_core::{
     QueueOptions, Result, Runtime, Tensor,
 };
 
-/// Set in such a process.
-const HERE: &str = "RUNTIME_TEST_OPENCL_WORKER";
-/// No single thing takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// What never ends is waited for as long.
-const NO_PATIENCE: Duration = Duration::from_secs(1);
+/// Set in the child.
+const CHILD: &str = "RUNTIME_TEST_OPENCL_SMOKE_TEST";
+/// No single operation takes this long.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long to wait for work that never ends.
+const STUCK_TIMEOUT: Duration = Duration::from_secs(1);
 const CODE: &str = "kernel void fill_f32(global float *out, float value, ulong n) {
     for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) out[i] = value;
 }";
 
-/// What such a process said.
+/// What the child reported.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Names of the devices, in order.
     pub devices: Vec<String>,
-    /// Devices that did everything.
-    pub whole: usize,
-    /// What failed: the kind and the words.
+    /// Number of devices that passed everything.
+    pub passed: usize,
+    /// What failed: kind and message.
     pub errors: Vec<(ErrorKind, String)>,
 }
 
 impl Outcome {
-    /// All words.
+    /// All error messages.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn messages(&self) -> String {
         self.errors.iter().map(|(_, words)| words.as_str()).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Whether this process is one.
+/// Whether this process is the child.
 #[must_use]
-pub fn is_here() -> bool {
-    std::env::var_os(HERE).is_some()
+pub fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
 }
 
-/// Runs `command`, a command of this program, as such a process.
+/// Runs `command`, a command of this program, as the child.
 ///
 /// # Errors
-/// It crashes, or hangs, or says that something panicked.
-pub fn ask(command: &mut Command, deadline: Duration) -> std::result::Result<Outcome, String> {
-    let finished = crate::finish(command.env(HERE, "1"), deadline)?;
+/// It crashes, hangs or panics.
+pub fn run_child(command: &mut Command, deadline: Duration) -> std::result::Result<Outcome, String> {
+    let finished = crate::finish(command.env(CHILD, "1"), deadline)?;
     let stderr = finished.stderr.clone();
     let text = finished.success()?;
     if text.contains("panicked") || stderr.contains("panicked") || !text.ends_with("end\n") {
-        return Err(format!("a panic, or no end:\n{text}\n{stderr}"));
+        return Err(format!("a panic, or an early exit:\n{text}\n{stderr}"));
     }
     let mut outcome = Outcome::default();
     for line in text.lines() {
         match line.split_once(' ') {
             Some(("device", name)) => outcome.devices.push(name.to_owned()),
-            Some(("whole", _)) => outcome.whole += 1,
+            Some(("passed", _)) => outcome.passed += 1,
             Some(("error", rest)) => {
                 let (code, words) = rest.split_once(' ').unwrap_or((rest, ""));
                 let kind = ErrorKind::from_code(code.parse().unwrap_or(0));
@@ -79,9 +79,9 @@ fn report(error: &Error) {
     println!("error {} {}", error.kind().code(), error.to_string().replace('\n', " "));
 }
 
-/// What such a process does. What fails is said and passed over: what counts is that it ends.
+/// The body of the child. It reports failures and continues: what matters is that it gets to the end.
 #[must_use]
-pub fn work() -> ExitCode {
+pub fn run() -> ExitCode {
     let runtime = Runtime::new();
     for target in runtime.targets() {
         match target.devices {
@@ -89,7 +89,7 @@ pub fn work() -> ExitCode {
             Ok(devices) => {
                 for info in devices.iter().filter(|info| info.id.sub.is_none()) {
                     println!("device {} {}", info.id, info.name);
-                    one(&runtime, &info.id.to_string());
+                    test_device(&runtime, &info.id.to_string());
                 }
             }
         }
@@ -98,37 +98,37 @@ pub fn work() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-type Part = fn(&dyn CommonRuntime) -> Result<()>;
+type Step = fn(&dyn CommonRuntime) -> Result<()>;
 
-fn one(runtime: &Runtime, name: &str) {
+fn test_device(runtime: &Runtime, name: &str) {
     let device = match runtime.open(name) {
         Ok(device) => device,
         Err(error) => return report(&error),
     };
-    // A transfer waits as long as it takes: for ever, where nothing ends.
-    let parts: &[Part] = if is_stuck() {
+    // A transfer waits without a timeout, for ever if nothing ends.
+    let steps: &[Step] = if is_stuck() {
         &[kernels]
     } else {
-        &[kernels, behind, memory, transfers, graphs, clocks, broken_code]
+        &[kernels, launch_after_copy, memory, transfers, graphs, timestamps, invalid_code]
     };
-    let failed = parts.iter().filter_map(|part| part(&*device).err());
+    let failed = steps.iter().filter_map(|step| step(&*device).err());
     let failed: Vec<_> = failed.filter(|error| error.kind() != ErrorKind::Unsupported).collect();
     failed.iter().for_each(report);
     if failed.is_empty() {
-        println!("whole {name}");
+        println!("passed {name}");
     }
 }
 
-/// Whether the driver of this process never ends anything.
+/// Whether the driver of this process never completes a command.
 fn is_stuck() -> bool {
     std::env::var("STUB_OPENCL").is_ok_and(|words| words.contains("never"))
 }
 
-fn done(event: &Event) -> Result<()> {
-    event.wait_timeout(if is_stuck() { NO_PATIENCE } else { PATIENCE })
+fn wait(event: &Event) -> Result<()> {
+    event.wait_timeout(if is_stuck() { STUCK_TIMEOUT } else { TIMEOUT })
 }
 
-/// A wrong result of something that did not fail.
+/// An error for an operation that succeeded with a wrong result.
 fn check(what: &str, is_right: bool) -> Result<()> {
     if is_right {
         Ok(())
@@ -149,10 +149,10 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     let args = [Arg::write(&x), Arg::scalar(2.0f32), Arg::scalar(100u64)];
     let first = a.launch(&fill, &Geometry::cover(100, 32), &args)?;
     let second = b.launch(&fill, &Geometry::cover(100, 32), &args)?;
-    done(&second)?;
-    done(&first)?;
+    wait(&second)?;
+    wait(&first)?;
     if !is_stuck() {
-        // Without a deadline, by the driver's own functions.
+        // Without a timeout, through the driver's blocking functions.
         a.launch(&fill, &Geometry::cover(100, 32), &args)?.wait()?;
         b.launch(&fill, &Geometry::cover(100, 32), &args)?;
         b.wait_idle()?;
@@ -160,8 +160,8 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     check("kernels", x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 2.0f32.to_bits()))
 }
 
-/// What is behind a copy that fails must not succeed, however it is waited for.
-fn behind(device: &dyn CommonRuntime) -> Result<()> {
+/// A launch behind a failed copy must fail, whichever event is waited for first.
+fn launch_after_copy(device: &dyn CommonRuntime) -> Result<()> {
     let (fill, queue) = (kernel(device)?, device.open_queue(&QueueOptions::default())?);
     let [x, y] = [
         Tensor::from_slice(device, &[100], &[1.0f32; 100])?,
@@ -171,7 +171,7 @@ fn behind(device: &dyn CommonRuntime) -> Result<()> {
     let args = [Arg::write(&y), Arg::scalar(2.0f32), Arg::scalar(100u64)];
     let launched = queue.launch(&fill, &Geometry::cover(100, 32), &args)?.wait();
     let fails = std::env::var("STUB_OPENCL").is_ok_and(|words| words.contains("event=clEnqueueCopyBuffer"));
-    check("a launch behind a copy that fails", !fails || launched.is_err())?;
+    check("a launch behind a failed copy", !fails || launched.is_err())?;
     copied.wait().and(launched)
 }
 
@@ -181,7 +181,7 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
     }
     let queue = device.open_queue(&QueueOptions::default())?;
     drop(queue.allocate(DType::F32, &[1 << 20], &Placement::default())?);
-    queue.wait_idle_timeout(PATIENCE)
+    queue.wait_idle_timeout(TIMEOUT)
 }
 
 fn transfers(device: &dyn CommonRuntime) -> Result<()> {
@@ -190,9 +190,9 @@ fn transfers(device: &dyn CommonRuntime) -> Result<()> {
         let tensor = Tensor::from_slice(device, &[data.len()], &data)?;
         let other = device.allocate(DType::F32, &[data.len()], &Placement::default())?;
         let queue = device.open_queue(&QueueOptions::default())?;
-        done(&queue.copy(&other, &tensor)?)?;
+        wait(&queue.copy(&other, &tensor)?)?;
         check("copy", other.to_vec::<f32>()? == data)?;
-        done(&queue.fill(&other, &1.0f32.to_le_bytes())?)?;
+        wait(&queue.fill(&other, &1.0f32.to_le_bytes())?)?;
         check("fill", other.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 1.0f32.to_bits()))?;
     }
     Ok(())
@@ -204,23 +204,23 @@ fn graphs(device: &dyn CommonRuntime) -> Result<()> {
     let args = [Arg::write(&x), Arg::scalar(3.0f32), Arg::scalar(100u64)];
     let graph = queue.record(|recorder| recorder.launch(&fill, &Geometry::cover(100, 32), &args))?;
     let executable = queue.instantiate(&graph)?;
-    done(&queue.replay(&executable)?)?;
+    wait(&queue.replay(&executable)?)?;
     check("graphs", x.to_vec::<f32>()?.iter().all(|value| value.to_bits() == 3.0f32.to_bits()))
 }
 
-fn clocks(device: &dyn CommonRuntime) -> Result<()> {
+fn timestamps(device: &dyn CommonRuntime) -> Result<()> {
     let queue = device.open_queue(&QueueOptions { timestamps: true, ..QueueOptions::default() })?;
     let (begin, end) = (queue.timestamp()?, queue.timestamp()?);
-    done(&end)?;
-    check("clocks", queue.read_timestamp(&begin)? <= queue.read_timestamp(&end)?)
+    wait(&end)?;
+    check("timestamps", queue.read_timestamp(&begin)? <= queue.read_timestamp(&end)?)
 }
 
-fn broken_code(device: &dyn CommonRuntime) -> Result<()> {
-    // SAFETY: it is no code.
+fn invalid_code(device: &dyn CommonRuntime) -> Result<()> {
+    // SAFETY: it does not compile.
     let source = unsafe { ModuleSource::native(CodeFormat::OPENCL_C, "kernel void k( { no code }") };
     match device.load(&source) {
         Err(error) if error.kind() == ErrorKind::CompileFailed => Ok(()),
         Err(error) => Err(error),
-        Ok(_) => check("broken code", false),
+        Ok(_) => check("invalid code", false),
     }
 }

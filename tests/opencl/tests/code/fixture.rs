@@ -1,4 +1,4 @@
-//! The device of a driver, and what the cases do with it.
+//! The device under test, assertions and test data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use runtime_core::{
 };
 
 /// No kernel of these tests takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A device with a queue, and the kernels of `kernels/idioms.cl`.
 #[derive(Debug)]
-pub(crate) struct Lab {
+pub(crate) struct Fixture {
     pub(crate) driver: Driver,
     pub(crate) device: Arc<dyn CommonRuntime>,
     pub(crate) queue: Queue,
     pub(crate) idioms: Module,
 }
 
-/// Code of a form that OpenCL takes.
+/// Native code in an OpenCL format.
 pub(crate) fn source(format: CodeFormat, code: impl Into<Vec<u8>>) -> ModuleSource {
     // SAFETY: the kernels of these tests stay within their arguments.
     unsafe { ModuleSource::native(format, code) }
 }
 
-/// OpenCL C.
-pub(crate) fn c(text: &str) -> ModuleSource {
+/// OpenCL C source.
+pub(crate) fn opencl_c(text: &str) -> ModuleSource {
     source(CodeFormat::OPENCL_C, text)
 }
 
-impl Lab {
-    /// Opens the one device that this process sees.
+impl Fixture {
+    /// Opens the only device that this process sees.
     pub(crate) fn open(driver: Driver) -> Result<Self> {
         let device = Runtime::new().open("opencl:0")?;
         let queue = device.open_queue(&QueueOptions::default())?;
-        let idioms = device.load(&c(include_str!("../../kernels/idioms.cl")))?;
+        let idioms = device.load(&opencl_c(include_str!("../../kernels/idioms.cl")))?;
         Ok(Self { driver, device, queue, idioms })
     }
 
@@ -54,28 +54,31 @@ impl Lab {
 
     /// Launches a kernel and waits for it.
     pub(crate) fn run(&self, kernel: &str, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
-        self.run_of(&self.idioms, kernel, geometry, args)
+        self.run_from(&self.idioms, kernel, geometry, args)
     }
 
-    pub(crate) fn run_of(
+    pub(crate) fn run_from(
         &self,
         module: &Module,
         kernel: &str,
         geometry: &Geometry,
         args: &[Arg<'_>],
     ) -> Result<()> {
-        self.queue.launch(&module.kernel(kernel)?, geometry, args)?.wait_timeout(PATIENCE)
+        self.queue.launch(&module.kernel(kernel)?, geometry, args)?.wait_timeout(TIMEOUT)
     }
 }
 
-/// What the device lacks for a case.
-pub(crate) fn lacks(what: &str) -> Error {
+/// The error of a case that needs a missing feature.
+pub(crate) fn unsupported(what: &str) -> Error {
     Error::unsupported(format!("{what} is not supported"))
 }
 
-/// Compares all of it.
+/// Asserts that all elements are equal.
 #[track_caller]
-pub(crate) fn same<T: Element + PartialEq + std::fmt::Debug>(tensor: &Tensor, right: &[T]) -> Result<()> {
+pub(crate) fn assert_equal<T: Element + PartialEq + std::fmt::Debug>(
+    tensor: &Tensor,
+    right: &[T],
+) -> Result<()> {
     let found = tensor.to_vec::<T>()?;
     let wrong = found.iter().zip(right).position(|(found, right)| found != right);
     assert!(
@@ -88,9 +91,9 @@ pub(crate) fn same<T: Element + PartialEq + std::fmt::Debug>(tensor: &Tensor, ri
     Ok(())
 }
 
-/// Compares all of it, to six digits of the largest.
+/// Asserts that all elements are equal to about six digits of the largest.
 #[track_caller]
-pub(crate) fn close(tensor: &Tensor, right: &[f32]) -> Result<()> {
+pub(crate) fn assert_close(tensor: &Tensor, right: &[f32]) -> Result<()> {
     let found = tensor.to_vec::<f32>()?;
     assert_eq!(found.len(), right.len());
     let largest = right.iter().fold(1e-3f32, |most, value| most.max(value.abs()));
@@ -100,8 +103,8 @@ pub(crate) fn close(tensor: &Tensor, right: &[f32]) -> Result<()> {
     Ok(())
 }
 
-/// Numbers that look like nothing, the same each time.
-pub(crate) fn numbers(count: usize, seed: u32) -> Vec<f32> {
+/// Pseudo-random numbers in 0..1, the same on every run.
+pub(crate) fn random_floats(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_769).wrapping_add(1);
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,0 +1,191 @@
+//! The signature of a kernel: its parameters, as far as the driver reports them.
+
+#![allow(unsafe_code, reason = "queries the driver")]
+
+use cl3::ext::{
+    CL_KERNEL_ARG_ACCESS_NONE, CL_KERNEL_ARG_ACCESS_QUALIFIER, CL_KERNEL_ARG_ADDRESS_CONSTANT,
+    CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
+    CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_TYPE_QUALIFIER,
+};
+use runtime_core::backend::Param;
+use runtime_core::{Access, ArgKind, DType, Error, ErrorKind, Result};
+
+use crate::driver::info::{decode_text, decode_u64};
+use crate::driver::{Driver, Raw};
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    name: String,
+    type_name: String,
+    pub(crate) kind: ParamKind,
+}
+
+/// What can be passed for a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParamKind {
+    /// A pointer to global or constant memory. The element type is given for floating-point numbers only: kernels often access
+    /// other memory through another type.
+    Tensor { constant: bool, dtype: Option<DType> },
+    /// A pointer to work-group memory.
+    Local,
+    /// A scalar of this type.
+    Scalar(DType),
+    /// A value of another type: a structure, a vector, a `typedef`.
+    Value,
+    /// An image, sampler, pipe or queue, which no launch can pass.
+    Unpassable,
+}
+
+/// Scalar types by their OpenCL C names.
+const SCALAR_TYPES: [(&str, DType); 15] = [
+    ("char", DType::I8),
+    ("uchar", DType::U8),
+    ("unsigned char", DType::U8),
+    ("short", DType::I16),
+    ("ushort", DType::U16),
+    ("unsigned short", DType::U16),
+    ("int", DType::I32),
+    ("uint", DType::U32),
+    ("unsigned int", DType::U32),
+    ("long", DType::I64),
+    ("ulong", DType::U64),
+    ("unsigned long", DType::U64),
+    ("half", DType::F16),
+    ("float", DType::F32),
+    ("double", DType::F64),
+];
+
+impl Parameter {
+    /// The parameters of a kernel; `None` if the driver does not report them.
+    pub(crate) fn query_all(driver: &Driver, kernel: Raw, count: u32) -> Option<Vec<Self>> {
+        (0..count).map(|index| Self::query(driver, kernel, index)).collect()
+    }
+
+    fn query(driver: &Driver, kernel: Raw, index: u32) -> Option<Self> {
+        let arg_info = |key| {
+            driver.query_info(|cl, size, value, needed| {
+                // SAFETY: the kernel is alive, and `value` has room for `size` bytes.
+                Some(unsafe { (cl.clGetKernelArgInfo?)(kernel, index, key, size, value, needed) })
+            })
+        };
+        let arg_u64 = |key| decode_u64(&arg_info(key)?);
+        let address = u32::try_from(arg_u64(CL_KERNEL_ARG_ADDRESS_QUALIFIER)?).ok()?;
+        let access = u32::try_from(arg_u64(CL_KERNEL_ARG_ACCESS_QUALIFIER)?).ok()?;
+        let constant = arg_u64(CL_KERNEL_ARG_TYPE_QUALIFIER)? & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0;
+        let type_name = decode_text(&arg_info(CL_KERNEL_ARG_TYPE_NAME)?);
+        let kind = classify(address, access, constant, &type_name);
+        let name = arg_info(CL_KERNEL_ARG_NAME).map_or_else(String::new, |name| decode_text(&name));
+        Some(Self { name, type_name, kind })
+    }
+
+    /// The parameter in core's form; `None` if its kind is unknown. A pointer without `const` counts as written.
+    pub(crate) fn to_param(&self) -> Option<Param> {
+        let (kind, dtype) = match self.kind {
+            ParamKind::Tensor { dtype, .. } => (ArgKind::Tensor, dtype),
+            ParamKind::Local => (ArgKind::Local, None),
+            ParamKind::Scalar(dtype) => (ArgKind::Scalar, Some(dtype)),
+            ParamKind::Value | ParamKind::Unpassable => return None,
+        };
+        let written = matches!(self.kind, ParamKind::Tensor { constant: false, .. });
+        let access = if written { Access::Write } else { Access::Read };
+        Some(Param { kind, access, strided: false, dtype })
+    }
+
+    /// Refuses a parameter for which no launch can pass an argument.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(crate) fn check_passable(&self, index: usize, kernel: &str) -> Result<()> {
+        if self.kind != ParamKind::Unpassable {
+            return Ok(());
+        }
+        let message = format!(
+            "parameter {index} of kernel `{kernel}` is `{}`; images, samplers, pipes and queues cannot be kernel \
+             arguments: use a pointer to global memory",
+            self.declaration()
+        );
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
+
+    /// Type and name, as in the source.
+    pub(crate) fn declaration(&self) -> String {
+        format!("{} {}", self.type_name, self.name).trim().to_owned()
+    }
+}
+
+fn classify(address: u32, access: u32, constant: bool, type_name: &str) -> ParamKind {
+    // Some drivers leave qualifiers in the type name.
+    let plain = type_name.trim_start_matches("const ").trim();
+    let handles =
+        ["image", "sampler_t", "queue_t", "pipe", "event_t", "ndrange_t", "reserve_id_t", "clk_event_t"];
+    let unpassable = access != CL_KERNEL_ARG_ACCESS_NONE
+        || !plain.ends_with('*') && handles.iter().any(|name| plain.starts_with(name));
+    match address {
+        _ if unpassable => ParamKind::Unpassable,
+        CL_KERNEL_ARG_ADDRESS_GLOBAL => ParamKind::Tensor { constant, dtype: float_element(plain) },
+        CL_KERNEL_ARG_ADDRESS_CONSTANT => ParamKind::Tensor { constant: true, dtype: float_element(plain) },
+        CL_KERNEL_ARG_ADDRESS_LOCAL => ParamKind::Local,
+        _ => scalar(plain).map_or(ParamKind::Value, ParamKind::Scalar),
+    }
+}
+
+fn scalar(name: &str) -> Option<DType> {
+    SCALAR_TYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+}
+
+/// The element type of a pointer to floating-point numbers.
+fn float_element(pointer: &str) -> Option<DType> {
+    let element = scalar(pointer.strip_suffix('*')?.trim())?;
+    [DType::F16, DType::F32, DType::F64].contains(&element).then_some(element)
+}
+
+#[cfg(test)]
+mod tests {
+    use cl3::ext::{CL_KERNEL_ARG_ACCESS_READ_ONLY, CL_KERNEL_ARG_ADDRESS_PRIVATE};
+
+    use super::*;
+
+    const NONE: u32 = CL_KERNEL_ARG_ACCESS_NONE;
+
+    #[test]
+    fn parameters_are_classified_by_qualifiers_and_type() {
+        let of = |address, constant, name| classify(address, NONE, constant, name);
+        let tensor = |constant, dtype| ParamKind::Tensor { constant, dtype };
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, false, "float*"), tensor(false, Some(DType::F32)));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "double *"), tensor(true, Some(DType::F64)));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "float4*"), tensor(true, None));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_GLOBAL, true, "uint*"), tensor(true, None));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_CONSTANT, false, "image*"), tensor(true, None));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_LOCAL, false, "float*"), ParamKind::Local);
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "const int"), ParamKind::Scalar(DType::I32));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "unsigned long"), ParamKind::Scalar(DType::U64));
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "float4"), ParamKind::Value);
+        assert_eq!(of(CL_KERNEL_ARG_ADDRESS_PRIVATE, false, "sampler_t"), ParamKind::Unpassable);
+        let image =
+            classify(CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_READ_ONLY, false, "image2d_t");
+        assert_eq!(image, ParamKind::Unpassable);
+    }
+
+    #[test]
+    fn an_image_parameter_is_refused_by_name() {
+        let parameter =
+            Parameter { name: "in".into(), type_name: "image2d_t".into(), kind: ParamKind::Unpassable };
+        let error = parameter.check_passable(2, "blur").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        for words in ["parameter 2", "blur", "image2d_t in"] {
+            assert!(error.message().contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn pointers_without_const_count_as_written() {
+        let tensor = |constant| Parameter {
+            name: "a".into(),
+            type_name: "float*".into(),
+            kind: ParamKind::Tensor { constant, dtype: None },
+        };
+        assert_eq!(tensor(false).to_param().map(|param| param.access), Some(Access::Write));
+        assert_eq!(tensor(true).to_param().map(|param| param.access), Some(Access::Read));
+    }
+}
