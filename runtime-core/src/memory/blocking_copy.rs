@@ -16,30 +16,30 @@ use crate::timeline::hazards::{HOST, Use};
 use crate::timeline::host_access::with_host_access;
 use crate::{Access, Error, ErrorKind, Result};
 
-/// Patterns that the fill of a queue repeats.
+/// Pattern sizes that a queue can fill with.
 pub(crate) const PATTERN_BYTES: [usize; 5] = [1, 2, 4, 8, 16];
-/// Bytes that a fill writes at once where the device does not repeat the pattern.
+/// Bytes per write of a fill that the device cannot do itself.
 const PIECE_BYTES: usize = 1 << 20;
-/// Up to so many bytes, gaps included, one transfer is as fast as its latency.
+/// Up to this size, gaps included, the time of a transfer is its latency.
 const SMALL_SPAN_BYTES: usize = 64 << 10;
 
-/// The program's access to a buffer that nothing else uses.
+/// Copies by the program to or from one buffer.
 pub(crate) struct BlockingCopy<'a> {
     buffer: &'a Buffer,
-    /// A queue of the device, for this copy alone; `None` where the memory is host-visible.
+    /// A queue of the device for these copies alone; `None` where the memory is host-visible.
     queue: Option<Arc<Timeline>>,
-    /// The last submission; 0 if there is none, or it has ended.
+    /// The last ticket submitted; 0 if there is none, or it has ended.
     in_flight: u64,
-    /// What the submissions use beside the buffer.
+    /// A buffer that the submissions use beside the target.
     staging: Option<Buffer>,
 }
 
-/// Waits for all work that excludes `access` by the program, lets `start` copy, and waits until the bytes have moved.
-/// [`Access::Write`] replaces the whole content, so that a failed kernel that wrote it no longer matters.
+/// Waits for work that conflicts with `access`, lets `start` submit copies, and waits until the bytes have moved. With
+/// [`Access::Write`] the whole content is replaced, which clears the failure of an earlier writer.
 ///
 /// # Errors
-/// `InvalidArgument` for final or mapped content; the failure of the work that wrote what is read, or kept in part; that
-/// of the copy itself.
+/// `InvalidArgument` for a frozen or mapped buffer; the failure of the work that wrote what is read, or kept in part; the
+/// failure of the copy itself.
 pub(crate) fn exclusively<'a>(
     buffer: &'a Buffer,
     access: Access,
@@ -63,7 +63,7 @@ pub(crate) fn exclusively<'a>(
     })?;
     copy.wait()?;
     if queue != HOST {
-        // Launches would look the queue up again and again. A failed copy stays: what it wrote is not known.
+        // Otherwise every later launch would look up this queue. A failed copy stays recorded: its result is unknown.
         buffer.hazards.lock().forget(queue);
     }
     Ok(())
@@ -193,7 +193,7 @@ impl<'a> BlockingCopy<'a> {
         if if_supported(self.copy_rows((buffer.handle, *rows), (handle, dense)))? {
             return Ok(true);
         }
-        // The write to the staging buffer is under way, and `source` is read again by whatever comes next.
+        // The write to the staging buffer is in flight; the fallback takes another way.
         self.wait().map(|()| false)
     }
 
@@ -254,21 +254,21 @@ impl Drop for BlockingCopy<'_> {
         let Some(queue) = self.queue.take() else { return };
         let device = &self.buffer.device;
         if self.in_flight != 0 {
-            // It failed. The memory is borrowed, and must not be given back while the device may still touch it.
+            // It failed. The memory is borrowed: the device must have released it before this returns.
             queue.wait_host_memory_released(self.in_flight, device);
         }
         device.give_back_transfer_queue(queue);
     }
 }
 
-/// A buffer that holds the rows without gaps, where the device copies rows and there is much between them.
+/// A buffer for the rows without gaps, if the device can copy rows and the gaps are large.
 fn staging(buffer: &Buffer, rows: &Rows) -> Option<(Rows, Buffer)> {
     let capable = buffer.device.info.capabilities.has(abi::CAP_ROWS);
     if !capable || rows.span_bytes() <= SMALL_SPAN_BYTES {
         return None;
     }
     let (dense, _) = Rows::dense(0, rows.bytes()).paired(*rows)?;
-    // Without memory for it there is still the other way.
+    // Without memory for it, there is the fallback.
     Some((dense, buffer.scratch(rows.bytes()).ok()?))
 }
 

@@ -1,4 +1,4 @@
-//! A buffer: one allocation of a device, with what is in flight on it. Tensors share it.
+//! A buffer: one allocation of a device, with the hazards of the work on it. Tensors share it.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -18,7 +18,7 @@ use crate::timeline::queue_table::QueueStatus;
 use crate::timeline::word_lock::WordLock;
 use crate::{Access, Error, MemorySpace, Placement, Result};
 
-/// One allocation. What every launch reads lies together.
+/// One allocation. The fields that every launch reads come first.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Buffer {
@@ -29,12 +29,12 @@ pub(crate) struct Buffer {
     pub(crate) kernel_address: u64,
     pub(crate) host_pointer: *mut u8,
     pub(crate) bytes: usize,
-    /// Who owns the memory if the backend does not.
+    /// The owner of the memory, if that is not the backend.
     owner: Option<ExternalOwner>,
     space: usize,
 }
 
-// SAFETY: the memory is reached through the backend or under the hazards' lock only.
+// SAFETY: the memory is only accessed through the backend, or under the hazards' lock.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -46,7 +46,7 @@ impl Buffer {
         Self::allocate_at(device, bytes, placement, None)
     }
 
-    /// Allocates in order with a queue's work, where the device can: that counts as the queue's write.
+    /// Allocates in order with a queue's work, where the device supports that. It counts as a write by the queue.
     pub(crate) fn allocate_on(
         device: &Arc<OpenDevice>,
         timeline: &Timeline,
@@ -56,7 +56,7 @@ impl Buffer {
         if !device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
             return Self::allocate(device, bytes, placement);
         }
-        // Before the lock: what is reaped may be somebody else's, whose code may use this queue.
+        // Before the lock is taken: reaping may run foreign code, which may use this queue.
         device.reap();
         let _submission = timeline.submission.lock();
         timeline.check_healthy()?;
@@ -64,13 +64,13 @@ impl Buffer {
         let ticket = timeline.last_submitted() + 1;
         let mut buffer = Self::allocate_at(device, bytes, placement, Some((timeline.handle, ticket)))?;
         timeline.set_last_submitted(ticket);
-        // Whoever waits tries a failed mark again.
+        // A wait tries a failed mark again.
         let _ = timeline.mark_submitted(false);
         buffer.hazards.get_mut().record(Access::Write, Use { queue: timeline.id, ticket });
         Ok(buffer)
     }
 
-    /// Another one in the same space. Reaps nothing, so it may be called with hazards locked.
+    /// Allocates another buffer in the same space. It reaps nothing, so it may be called with hazards locked.
     pub(crate) fn scratch(&self, bytes: usize) -> Result<Self> {
         Self::allocate_at(&self.device, bytes, &Placement::space(&self.space().name), None)
     }
@@ -118,14 +118,14 @@ impl Buffer {
     ) -> Result<Self> {
         let mut made = no_allocation();
         let index = u32::try_from(space).unwrap_or(u32::MAX);
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the caller's promise.
         device.call("import", |calls, handle| unsafe {
             (calls.memory.import)(handle, index, pointer, bytes as u64, &raw mut made)
         })?;
         Self::new(device, "import", &made, (bytes, 1), space)
     }
 
-    /// Wraps `bytes` bytes of the device's own memory; `memory` is what DLPack's `data` holds for it.
+    /// Wraps `bytes` bytes of the device's own memory; `memory` is what the `data` field of DLPack holds for it.
     ///
     /// # Safety
     /// As [`Buffer::import`].
@@ -137,14 +137,14 @@ impl Buffer {
     ) -> Result<Self> {
         let mut made = no_allocation();
         let index = u32::try_from(space).unwrap_or(u32::MAX);
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the caller's promise.
         device.call("adopt", |calls, handle| unsafe {
             (calls.memory.adopt)(handle, index, memory, bytes as u64, &raw mut made)
         })?;
         Self::new(device, "adopt", &made, (bytes, 1), space)
     }
 
-    /// Says who owns the wrapped memory, and whether it may be read only: then the content is final.
+    /// Sets the owner of wrapped memory. Read-only memory is frozen.
     pub(crate) fn owned_by(mut self, owner: ExternalOwner, read_only: bool) -> Self {
         self.owner = Some(owner);
         *self.frozen.get_mut() = read_only;
@@ -152,7 +152,7 @@ impl Buffer {
     }
 
     /// # Errors
-    /// `AbiMismatch` if what the backend says of the memory cannot be.
+    /// `AbiMismatch` if the backend reports an impossible allocation.
     fn new(
         device: &Arc<OpenDevice>,
         operation: &str,
@@ -184,7 +184,7 @@ impl Buffer {
         self.frozen.load(Ordering::Acquire)
     }
 
-    /// Refuses to write final content; while the hazards are locked, it cannot become final.
+    /// Refuses a write to a frozen buffer. While the hazards are locked, it cannot be frozen.
     pub(crate) fn check_writable(&self, operation: &str) -> Result<()> {
         if self.is_frozen() {
             return Err(Error::invalid("the tensor is frozen: its content is final").in_operation(operation));
@@ -192,7 +192,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Makes the content final: waits for the last writer, then skips all bookkeeping.
+    /// Freezes the content: waits for the last writer; from then on accesses are not tracked.
     pub(crate) fn freeze(&self) -> Result<()> {
         with_host_access(&self.device, &self.hazards, (Access::Read, HOST), |hazards| {
             hazards.check_unmapped(Access::Read)?;
@@ -208,11 +208,11 @@ impl Drop for Buffer {
         if self.device.must_leak() {
             return std::mem::forget(owner);
         }
-        // Freeing in order with a queue does not tell the owner when the work has ended.
+        // Nothing would tell an external owner when the work has ended.
         if owner.is_none() && !self.is_frozen() && self.free_in_order().is_some() {
             return;
         }
-        // Readers of a frozen buffer are not recorded: it may be in use by whatever is in flight.
+        // Readers of a frozen buffer are not recorded: any work in flight may use it.
         let mut until = if self.is_frozen() { self.device.any_in_flight() } else { Vec::new() };
         until.extend(self.device.pending(self.hazards.get_mut().uses()));
         if owner.is_none() && self.stream_ordered(&until).is_some() {
@@ -223,8 +223,8 @@ impl Drop for Buffer {
 }
 
 impl Buffer {
-    /// Frees in order with the one queue that has used the buffer, where the driver can, without a look at the device: a
-    /// mark and a query would cost more than the allocation.
+    /// Frees in order with the only queue that has used the buffer, where the driver supports that, without polling: a mark and
+    /// a query would cost more than the allocation.
     fn free_in_order(&mut self) -> Option<()> {
         if !self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) {
             return None;
@@ -235,12 +235,12 @@ impl Buffer {
             return None;
         }
         let QueueStatus::Live(timeline) = self.device.queues.find(first.queue) else { return None };
-        // What is known to have ended need not wait for later work of the queue.
+        // If it has ended, the memory need not wait for later work of the queue.
         let in_flight = !timeline.has_ended(first.ticket);
         if in_flight { self.free_after(&timeline) } else { None }
     }
 
-    /// Frees in order with the one queue that still uses the buffer, where the driver can.
+    /// Frees in order with the only queue that still uses the buffer, where the driver supports that.
     fn stream_ordered(&self, until: &[(Arc<Timeline>, u64)]) -> Option<()> {
         match until {
             [(timeline, _)] if self.device.info.capabilities.has(abi::CAP_STREAM_ORDERED) => {
@@ -250,7 +250,7 @@ impl Buffer {
         }
     }
 
-    /// Frees in order with a queue, if it is one of the buffer's own device.
+    /// Frees in order with a queue, if it is of the buffer's own device.
     fn free_after(&self, timeline: &Timeline) -> Option<()> {
         if !std::ptr::eq(timeline.device.as_ptr(), Arc::as_ptr(&self.device)) {
             return None;
@@ -288,7 +288,7 @@ fn find_space(device: &OpenDevice, name: Option<&str>) -> Result<usize> {
 fn alignment(space: &MemorySpace, placement: &Placement) -> Result<u64> {
     let wanted = placement.alignment_bytes as u64;
     if wanted != 0 && !wanted.is_power_of_two() {
-        return Err(Error::invalid(format!("alignment_bytes is {wanted}, which is no power of two"))
+        return Err(Error::invalid(format!("alignment_bytes is {wanted}, which is not a power of two"))
             .in_operation("allocate"));
     }
     Ok(wanted.max(space.alignment_bytes).max(1))

@@ -33,7 +33,7 @@ pub(crate) fn check_copy(destination: &Tensor, source: &Tensor) -> Result<()> {
     source.device().check()
 }
 
-/// Refuses a fill that no device does.
+/// Refuses a fill that no device supports.
 pub(crate) fn check_fill(tensor: &Tensor, pattern: &[u8]) -> Result<()> {
     if !PATTERN_BYTES.contains(&pattern.len()) || !tensor.bytes().is_multiple_of(pattern.len()) {
         let message = format!(
@@ -124,7 +124,7 @@ impl Queue {
         let ticket = submitted.ticket();
         let result = self.timeline.wait(ticket, None);
         if result.is_err() {
-            // A failure may be known before the device has let go of the memory.
+            // A failure may be known before the device has released the memory.
             self.timeline.wait_host_memory_released(ticket, &self.device);
         }
         result.map_err(|error| self.annotate(error, operation))
@@ -157,7 +157,7 @@ impl Queue {
         check_copy(destination, source)?;
         let (to, from) = (destination.buffer("copy")?, source.buffer("copy")?);
         let dense = destination.is_contiguous() && source.is_contiguous();
-        // The seam's copies exclude that both sides overlap.
+        // Backends copy between ranges that do not overlap.
         let one_buffer = Arc::ptr_eq(to, from);
         let submitted = if dense && !(one_buffer && overlap(destination, source)) {
             self.copy_on_device(destination, source, (to, from))?
@@ -178,7 +178,7 @@ impl Queue {
         Ok(Event::new(&self.timeline, self.timeline.last_submitted()))
     }
 
-    /// Copies in one submission if the device can; `None` if it must be staged.
+    /// Copies in one submission; `None` if the device cannot, and the copy must be staged.
     fn copy_on_device(
         &self,
         destination: &Tensor,
@@ -228,7 +228,7 @@ impl Queue {
         let mut last = None;
         let mut pieces = pieces.iter().peekable();
         while let Some((at, of)) = pieces.next() {
-            // An event that is held would be marked, and only the last one is waited for.
+            // Only the last one is waited for: do not hold, and so mark, the others.
             drop(last.take());
             match self.copy_rows_on_device((to, at), (from, of), pieces.peek().is_none())? {
                 Some(event) => last = Some(event),

@@ -127,7 +127,7 @@ impl Queue {
         }
     }
 
-    /// Runs a kernel that reports to its end, and fails the launch that has something to report.
+    /// Runs a kernel with `assert_proofs` to its end, and fails the launch if it reports a violation.
     #[cold]
     fn start_reporting(
         &self,
@@ -144,7 +144,7 @@ impl Queue {
         let submitted = self.start_checked(kernel, geometry, &args, flags, true)?;
         if let Submitted::Async(ticket) = submitted {
             let mut line = [0; size_of::<u32>()];
-            // Whoever waits for the launch is told of any other failure.
+            // A wait for the launch returns any other failure.
             if self.read(&report, &mut line).is_ok() && line != [0; size_of::<u32>()] {
                 let error = lowered.reported(u32::from_ne_bytes(line));
                 self.timeline.fail_from(ticket, &self.annotate(error, "launch"));
@@ -172,11 +172,11 @@ impl Queue {
         let launch = &raw.pointed(geometry);
         let submitted = self.submit(&uses, flags, |calls, queue, mut place| {
             if !tracked {
-                // Nobody knows what it depends on: it stays in order.
+                // Its dependencies are unknown: keep it in order.
                 place.after = place.ticket - 1;
             }
             if geometry.is_empty() {
-                // Drivers refuse it, or take it for a mistake.
+                // Drivers refuse a launch of 0 groups.
                 // SAFETY: the queue is open.
                 return unsafe { (calls.empty)(queue, place) };
             }
@@ -186,15 +186,15 @@ impl Queue {
         let submitted = submitted.map_err(|error| self.annotate(error, "launch"))?;
         match submitted {
             Submitted::Inline(ticket) if geometry.is_empty() => {
-                self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null())?;
+                self.run_inline(ticket, std::ptr::null_mut(), std::ptr::null())?;
             }
-            Submitted::Inline(ticket) => self.run_claimed(ticket, kernel.handle(), launch)?,
+            Submitted::Inline(ticket) => self.run_inline(ticket, kernel.handle(), launch)?,
             Submitted::Async(_) => {}
         }
         Ok(submitted)
     }
 
-    /// Checks where an argument is and how it lies there, and notes how it is used.
+    /// Checks the device and layout of an argument, and adds it to the accesses.
     #[inline]
     fn use_arg<'a>(
         &self,
@@ -215,14 +215,14 @@ impl Queue {
         Ok(())
     }
 
-    /// Runs a claimed launch on this thread, without any lock.
+    /// Runs an inline launch on this thread, with no lock held.
     #[inline]
-    fn run_claimed(&self, ticket: u64, kernel: abi::Handle, launch: *const abi::Launch) -> Result<()> {
+    fn run_inline(&self, ticket: u64, kernel: abi::Handle, launch: *const abi::Launch) -> Result<()> {
         let timeline = &*self.timeline;
         // SAFETY: the ticket was claimed, and `launch` lives during the call.
         let result =
             timeline.raw("launch", |calls, queue| unsafe { (calls.run)(queue, ticket, kernel, launch) });
-        // Its end is observed by whoever asks: noting it here would cost every call an atomic operation.
+        // The next poll sees its end: recording it here would cost every call an atomic operation.
         result.inspect_err(|error| timeline.fail_from(ticket, error))
     }
 
@@ -262,7 +262,7 @@ impl Queue {
         });
         match submitted.map_err(|error| self.annotate(error, "call_empty"))? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
-            Submitted::Inline(ticket) => self.run_claimed(ticket, std::ptr::null_mut(), std::ptr::null()),
+            Submitted::Inline(ticket) => self.run_inline(ticket, std::ptr::null_mut(), std::ptr::null()),
         }
     }
 
@@ -361,12 +361,12 @@ impl Drop for Queue {
         if self.device.must_leak() {
             return;
         }
-        // A look, since inline calls leave their end to be observed; an error leaves it to the reaper.
+        // Inline calls leave their end to the next poll. After an error, reaping finds out.
         let _ = self.timeline.poll();
         let until = if self.timeline.has_ended(self.timeline.last_submitted()) {
             Vec::new()
         } else {
-            // Nothing waits on work that was not submitted, and reaping must be able to see its end.
+            // Reaping must be able to see the end of the work, so the driver must have it.
             let _ = self.timeline.signal_and_flush(self.timeline.last_submitted());
             vec![(self.timeline.clone(), self.timeline.last_submitted())]
         };

@@ -1,7 +1,16 @@
-//! How work gets onto a queue: hazards, dependencies on other queues, the ticket, the driver call.
+//! Submission: hazards, dependencies on other queues, the ticket, and the driver call.
 //!
-//! Locks are taken in this order: buffers by address, then, one at a time and released again, other queues (to mark
-//! and flush them), then the own queue, held through the driver call. Whoever must block first releases them all.
+//! ```text
+//!   lock the hazards of all buffers (by address) ── dependencies on other queues?
+//!        │ no                                         │ yes: mark and flush each of them
+//!        ▼                                            ▼
+//!   lock the own queue ◄──────────────────────── can the device wait for them? ── no ──► unlock everything, block, start over
+//!        │
+//!   wait on the device for other queues ─► driver call ─► assign the ticket ─► record the accesses ─► unlock
+//! ```
+//!
+//! The submission locks of other queues are taken one at a time and released again before the own one, which is held through
+//! the driver call. A thread that must block first releases all locks. A refused driver call takes no ticket.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -18,19 +27,19 @@ use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueStatus;
 use crate::{Access, Error, ErrorKind, Queue, Result};
 
-/// How long a submission blocks for work of a device that it cannot wait for on its own device.
+/// How long a submission blocks for work that its device cannot wait for.
 const FOREIGN_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The buffers that a submission uses, and how, in the order of their addresses; not allocated up to 16.
+/// The buffers that a submission accesses, in the order of their addresses. Up to 16 need no allocation.
 #[derive(Default)]
 pub(crate) struct AccessSet<'a>(SmallVec<[(&'a Buffer, Access); 16]>);
 
 impl<'a> AccessSet<'a> {
-    /// Adds a use; two views of one buffer are one use.
+    /// Adds an access; those of several views of one buffer are merged.
     #[inline]
     pub(crate) fn add(&mut self, buffer: &'a Buffer, access: Access) -> Result<()> {
         if buffer.is_frozen() {
-            // Final content needs no order: it is skipped, so that threads share it without contention.
+            // A frozen buffer needs no order: it is skipped, so that threads share it without contention.
             return if access.writes() { check_writable(buffer) } else { Ok(()) };
         }
         match self.0.last() {
@@ -42,7 +51,7 @@ impl<'a> AccessSet<'a> {
         Ok(())
     }
 
-    /// Adds a use of a buffer that does not lie behind all others.
+    /// Adds a buffer that does not come last in the order of addresses.
     fn insert(&mut self, buffer: &'a Buffer, access: Access) {
         let address = std::ptr::from_ref(buffer);
         let at = self.0.partition_point(|(other, _)| std::ptr::from_ref(*other) < address);
@@ -55,10 +64,10 @@ impl<'a> AccessSet<'a> {
     }
 }
 
-/// The hazards of a submission's buffers, as far as they are locked.
+/// The hazards of a submission's buffers, as far as they are locked. Unlocks them when dropped.
 struct HazardGuards<'u, 'a> {
     uses: &'u [(&'a Buffer, Access)],
-    /// So many of `uses`, from the first on.
+    /// The number of locked ones, from the first.
     locked: usize,
 }
 
@@ -68,22 +77,23 @@ impl<'u, 'a> HazardGuards<'u, 'a> {
         Self { uses: &uses.0, locked: 0 }
     }
 
-    /// Locks all, and says what a submission of `queue` waits for: into `foreign`, and as the returned ticket of `queue`.
+    /// Locks all of them and collects what a submission of `queue` depends on: adds accesses of other queues to `foreign`, and
+    /// returns the latest ticket of `queue` itself, or 0.
     ///
     /// # Errors
-    /// `InvalidArgument` for a use that a host view or final content forbids.
+    /// `InvalidArgument` for an access that a host view forbids, or a write to a frozen buffer.
     #[inline]
     fn lock(&mut self, queue: u64, foreign: &mut Dependencies) -> Result<u64> {
         let mut after = 0;
         for (buffer, access) in self.uses {
-            // The drop unlocks; a vector of guards would cost more than the locks.
+            // `Drop` unlocks. A vector of guards would cost more than the locks.
             std::mem::forget(buffer.hazards.lock());
             self.locked += 1;
-            // SAFETY: locked just now, and each buffer stands in the list once.
+            // SAFETY: it was locked just now, and each buffer is in the list once.
             let hazards = unsafe { &*buffer.hazards.data_ptr() };
             hazards.check_unmapped(*access)?;
             if access.writes() {
-                // It may have been frozen since it was added.
+                // It may have been frozen since it was added to the set.
                 check_writable(buffer)?;
             }
             after = after.max(hazards.dependencies(*access, queue, foreign));
@@ -91,11 +101,11 @@ impl<'u, 'a> HazardGuards<'u, 'a> {
         Ok(after)
     }
 
-    /// Records the submission on all, which are locked, and unlocks them.
+    /// Records the submission in the hazards, all of which are locked, and unlocks them.
     #[inline]
     fn record(self, by: Use) {
         for (buffer, access) in self.uses {
-            // SAFETY: `lock` locked it, and each buffer stands in the list once.
+            // SAFETY: `lock` locked it, and each buffer is in the list once.
             unsafe { &mut *buffer.hazards.data_ptr() }.record(*access, by);
             // SAFETY: `lock` locked it and forgot the guard.
             unsafe { buffer.hazards.force_unlock() };
@@ -119,23 +129,23 @@ fn check_writable(buffer: &Buffer) -> Result<()> {
     if buffer.is_frozen() { Err(Error::invalid("a frozen tensor cannot be written")) } else { Ok(()) }
 }
 
-/// What kind of submission it is.
+/// How to submit.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SubmitFlags {
-    /// A transfer: marked at once.
+    /// It is a transfer: mark it at once.
     pub(crate) transfer: bool,
-    /// An event of it will exist.
+    /// The caller will make an event of it.
     pub(crate) hold: bool,
-    /// May run on this thread if the queue is idle.
+    /// It may run on this thread if the queue is idle.
     pub(crate) inline: bool,
 }
 
-/// A submission that was made.
+/// A submission, with its ticket.
 #[derive(Clone, Copy)]
 pub(crate) enum Submitted {
-    /// Handed to the driver under this ticket.
+    /// Handed to the driver.
     Async(u64),
-    /// Claimed for this thread, which runs it now.
+    /// To be run on this thread, now.
     Inline(u64),
 }
 
@@ -151,21 +161,21 @@ struct QueueWait {
     source: Arc<Timeline>,
     /// The latest ticket to wait for.
     ticket: u64,
-    /// The latest ticket whose failure travels; 0: none. Order alone carries no failure.
+    /// The latest ticket whose failure propagates; 0 if only the order matters.
     propagates_failure: u64,
 }
 
 type QueueWaits = SmallVec<[QueueWait; 4]>;
 
-/// What to do about work of other queues.
-enum Next {
-    Go(QueueWaits),
-    /// Wait for it on this thread.
+/// How to wait for work of other queues.
+enum WaitPlan {
+    OnDevice(QueueWaits),
+    /// On this thread.
     Block(Arc<Timeline>, u64),
 }
 
 impl Queue {
-    /// Submits one thing.
+    /// Submits one operation.
     ///
     /// # Errors
     /// A refusal, which takes no ticket and poisons nothing.
@@ -182,11 +192,11 @@ impl Queue {
             let mut hazards = HazardGuards::none(uses);
             let mut foreign = Dependencies::new();
             let after = hazards.lock(self.timeline.id, &mut foreign)?;
-            let mut joins = None;
+            let mut waits = None;
             if !foreign.is_empty() {
                 match self.resolve(&foreign, flags.inline)? {
-                    Next::Go(found) => joins = Some(found),
-                    Next::Block(timeline, ticket) => {
+                    WaitPlan::OnDevice(found) => waits = Some(found),
+                    WaitPlan::Block(timeline, ticket) => {
                         drop(hazards);
                         block(&timeline, ticket)?;
                         continue;
@@ -198,30 +208,30 @@ impl Queue {
             timeline.check_healthy()?;
             timeline.mark_held()?;
             let ticket = timeline.last_submitted() + 1;
-            if let Some(joins) = &joins
-                && let Some((source, ticket)) = self.join(joins)?
+            if let Some(waits) = &waits
+                && let Some((source, ticket)) = self.wait_on_device(waits)?
             {
                 drop((lock, hazards));
                 block(&source, ticket)?;
                 continue;
             }
-            // While another queue's failure may travel here, nothing may end unseen.
+            // While another queue's failure may still arrive, core must see the end of every ticket.
             let may_claim = flags.inline && !timeline.has_edges();
             // SAFETY: the queue is open, and its lock is held.
             let claimed = may_claim && unsafe { (timeline.calls.claim)(timeline.handle, ticket) } == 1;
             if !claimed {
                 timeline.raw("submit", |calls, queue| operation(calls, queue, Place { ticket, after }))?;
             }
-            // Only now: a refused submission must not tie its ticket's next owner to somebody else's failure.
-            if let Some(joins) = &joins {
-                self.push_edges(joins, ticket);
+            // Only now: the ticket of a refused submission is used again, and must not inherit its dependencies.
+            if let Some(waits) = &waits {
+                self.push_edges(waits, ticket);
             }
             timeline.set_last_submitted(ticket);
             hazards.record(Use { queue: timeline.id, ticket });
             if claimed {
                 return Ok(Submitted::Inline(ticket));
             }
-            // The work is submitted; a mark that failed is tried again by whoever waits.
+            // The work is submitted. A wait tries a failed mark again.
             let _ = timeline.mark_submitted(flags.transfer);
             if flags.hold {
                 timeline.event_held(ticket);
@@ -230,50 +240,54 @@ impl Queue {
         }
     }
 
-    /// Decides what to do about work of other queues: nothing if it has ended, wait on the device, or block.
+    /// Decides how to wait for work of other queues: not at all if it has ended, on the device, or on this thread.
     #[cold]
-    fn resolve(&self, foreign: &Dependencies, inline: bool) -> Result<Next> {
-        let mut joins = QueueWaits::new();
+    fn resolve(&self, foreign: &Dependencies, inline: bool) -> Result<WaitPlan> {
+        let mut waits = QueueWaits::new();
         for dependency in foreign {
             let (ticket, propagates_failure) = (dependency.on.ticket, dependency.propagates_failure);
             let source = match self.device.queues.find(dependency.on.queue) {
                 QueueStatus::Live(source) => source,
-                QueueStatus::Failed(failed, error) if propagates_failure && failed <= ticket => return Err(error),
+                QueueStatus::Failed(failed, error) if propagates_failure && failed <= ticket => {
+                    return Err(error);
+                }
                 QueueStatus::Failed(..) | QueueStatus::Gone => continue,
             };
             match source.status(ticket) {
                 Some(Err(error)) if propagates_failure => return Err(error),
-                // What has failed may still use the memory.
+                // A failed ticket may still use the memory.
                 Some(_) if !source.maybe_running(ticket) => {}
-                _ if inline || !self.can_join(&source) => return Ok(Next::Block(source, ticket)),
-                _ => add_join(&mut joins, source, ticket, propagates_failure),
+                _ if inline || !self.can_wait_on_device(&source) => {
+                    return Ok(WaitPlan::Block(source, ticket));
+                }
+                _ => add_wait(&mut waits, source, ticket, propagates_failure),
             }
         }
-        for QueueWait { source, ticket, .. } in &joins {
+        for QueueWait { source, ticket, .. } in &waits {
             let Some(_open) = source.device.upgrade() else {
-                return Ok(Next::Block(source.clone(), *ticket));
+                return Ok(WaitPlan::Block(source.clone(), *ticket));
             };
             source.mark_from_now_on();
             source.signal_and_flush(*ticket)?;
         }
-        Ok(Next::Go(joins))
+        Ok(WaitPlan::OnDevice(waits))
     }
 
     /// Whether this queue can wait for `source` on the device.
-    fn can_join(&self, source: &Timeline) -> bool {
+    fn can_wait_on_device(&self, source: &Timeline) -> bool {
         let capable = |device: &OpenDevice| device.info.capabilities.has(abi::CAP_WAIT_FOR);
         let same_backend =
             |other: Arc<OpenDevice>| Arc::ptr_eq(&other.instance, &self.device.instance) && capable(&other);
         capable(&self.device) && source.device.upgrade().is_some_and(same_backend)
     }
 
-    /// Makes the next submission wait on the device; what the device refuses is returned, to be blocked for.
-    fn join(&self, joins: &QueueWaits) -> Result<Option<(Arc<Timeline>, u64)>> {
-        for QueueWait { source, ticket, .. } in joins {
+    /// Makes the next submission wait on the device. Returns the first wait that the device refuses.
+    fn wait_on_device(&self, waits: &QueueWaits) -> Result<Option<(Arc<Timeline>, u64)>> {
+        for QueueWait { source, ticket, .. } in waits {
             if self.timeline.waits_for(source, *ticket) {
                 continue;
             }
-            // It is being closed, on another thread, which waits for its work.
+            // Another thread is closing its device, and waits for its work.
             let Some(_open) = source.device.upgrade() else { return Ok(Some((source.clone(), *ticket))) };
             let joined = self.timeline.raw("wait_for", |calls, queue| {
                 // SAFETY: both queues are open, and the source's ticket is marked and flushed.
@@ -290,14 +304,14 @@ impl Queue {
         Ok(None)
     }
 
-    /// Notes through which joins a failure travels to `ticket`.
-    fn push_edges(&self, joins: &QueueWaits, ticket: u64) {
-        for join in joins.iter().filter(|join| join.propagates_failure != 0) {
+    /// Records the edges along which failures reach `ticket`.
+    fn push_edges(&self, waits: &QueueWaits, ticket: u64) {
+        for join in waits.iter().filter(|join| join.propagates_failure != 0) {
             self.timeline.push_edge(ticket, &join.source, join.propagates_failure);
         }
     }
 
-    /// Makes later submissions wait for `ticket` of `source`: on the device if it can, else on this thread.
+    /// Makes later submissions wait for `ticket` of `source`: on the device if it can, otherwise on this thread.
     pub(crate) fn wait_for_ticket(&self, source: &Arc<Timeline>, ticket: u64) -> Result<()> {
         self.device.check()?;
         if Arc::ptr_eq(source, &self.timeline) {
@@ -306,17 +320,17 @@ impl Queue {
         if let Some(result) = source.status(ticket) {
             return result;
         }
-        if self.can_join(source)
+        if self.can_wait_on_device(source)
             && let Some(_open) = source.device.upgrade()
         {
             source.mark_from_now_on();
             source.signal_and_flush(ticket)?;
             let _lock = self.timeline.submission.lock();
             self.timeline.check_healthy()?;
-            let mut joins = QueueWaits::new();
-            joins.push(QueueWait { source: source.clone(), ticket, propagates_failure: ticket });
-            if self.join(&joins)?.is_none() {
-                self.push_edges(&joins, self.timeline.last_submitted() + 1);
+            let mut waits = QueueWaits::new();
+            waits.push(QueueWait { source: source.clone(), ticket, propagates_failure: ticket });
+            if self.wait_on_device(&waits)?.is_none() {
+                self.push_edges(&waits, self.timeline.last_submitted() + 1);
                 return Ok(());
             }
         }
@@ -325,19 +339,19 @@ impl Queue {
     }
 }
 
-/// One join per queue: its latest ticket.
-fn add_join(joins: &mut QueueWaits, source: Arc<Timeline>, ticket: u64, propagates_failure: bool) {
+/// Adds a wait; there is one per queue, for its latest ticket.
+fn add_wait(waits: &mut QueueWaits, source: Arc<Timeline>, ticket: u64, propagates_failure: bool) {
     let propagates_failure = if propagates_failure { ticket } else { 0 };
-    match joins.iter_mut().find(|join| Arc::ptr_eq(&join.source, &source)) {
+    match waits.iter_mut().find(|join| Arc::ptr_eq(&join.source, &source)) {
         Some(join) => {
             join.ticket = ticket.max(join.ticket);
             join.propagates_failure = propagates_failure.max(join.propagates_failure);
         }
-        None => joins.push(QueueWait { source, ticket, propagates_failure }),
+        None => waits.push(QueueWait { source, ticket, propagates_failure }),
     }
 }
 
-/// Waits on this thread, with a deadline; a failure is left for the caller to look at.
+/// Waits on this thread, with a deadline. The caller checks the result of the ticket.
 #[cold]
 fn block(timeline: &Arc<Timeline>, ticket: u64) -> Result<()> {
     let ended = timeline.wait_ended(ticket, Some(Instant::now() + FOREIGN_DEADLINE));

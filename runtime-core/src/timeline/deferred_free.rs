@@ -1,4 +1,4 @@
-//! What was dropped while the device may still use it: freed once the work has ended.
+//! Deferred freeing: resources that are dropped while in use are freed once the work on them has ended.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -12,8 +12,8 @@ use crate::abi::Handle;
 use crate::timeline::Timeline;
 use crate::timeline::open_device::OpenDevice;
 
-/// What owns memory that a buffer only borrows. Dropped, once, when no work uses the memory any more and the backend
-/// has given it back, on whatever thread finds that, with no lock held. Leaked where the device must be leaked.
+/// The owner of memory that a buffer only wraps. It is dropped once, after all work on the memory has ended and the backend
+/// has released it, on the thread that notices, with no lock held. It is leaked where the device must be leaked.
 pub(crate) struct ExternalOwner(Box<dyn Send>);
 
 impl ExternalOwner {
@@ -28,32 +28,32 @@ impl fmt::Debug for ExternalOwner {
     }
 }
 
-/// A backend object that nobody holds any more.
+/// A backend object without any reference left.
 #[derive(Debug)]
 pub(crate) enum Resource {
-    /// A buffer, and who owns its memory if the backend does not.
+    /// A buffer, and the owner of its memory if that is not the backend.
     Buffer(Handle, Option<ExternalOwner>),
     Kernel(Handle),
     Module(Handle),
     Graph(Handle),
-    /// Nothing of its own: an abandoned queue, which the device's list holds.
+    /// A dropped queue. The device holds it in its list.
     Queue,
 }
 
 #[derive(Debug)]
 struct Deferred {
-    remains: Resource,
+    resource: Resource,
     until: Vec<(Arc<Timeline>, u64)>,
 }
 
-/// The list of a device. In the order of the drops, so that a kernel is released before its module.
+/// The dropped resources of a device, in the order of the drops, so that a kernel is released before its module.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub(crate) struct DeferredFree {
-    /// Before the rest, since every launch reads it.
+    /// Length of `list`; first, since every launch reads it.
     count: AtomicUsize,
     list: Mutex<Vec<Deferred>>,
-    /// Held while what was taken off the list is freed.
+    /// Held while resources taken off the list are freed.
     freeing: Mutex<()>,
 }
 
@@ -68,25 +68,25 @@ impl DeferredFree {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Frees `remains` now if nothing uses it, else once `until` has ended. Never waits.
-    pub(crate) fn defer(&self, device: &OpenDevice, remains: Resource, until: Vec<(Arc<Timeline>, u64)>) {
+    /// Frees `resource` now if nothing uses it, otherwise once `until` has ended. Never waits.
+    pub(crate) fn defer(&self, device: &OpenDevice, resource: Resource, until: Vec<(Arc<Timeline>, u64)>) {
         if device.must_leak() {
-            return std::mem::forget(remains);
+            return std::mem::forget(resource);
         }
         let mut list = self.list.lock();
-        // A queue is still known to the handle that is being dropped: it always waits for the next look. So does a
-        // module while another thread may be releasing its kernels.
-        let later = match remains {
+        // The handle being dropped still refers to its queue, so a queue always waits for the next reaping. So does a module
+        // while another thread may be releasing its kernels.
+        let later = match resource {
             Resource::Queue => true,
             Resource::Module(_) => self.freeing.is_locked(),
             _ => false,
         };
         if until.is_empty() && list.is_empty() && !later {
             drop(list);
-            return release(device, remains);
+            return release(device, resource);
         }
-        let owned = matches!(remains, Resource::Buffer(_, Some(_)));
-        list.push(Deferred { remains, until });
+        let owned = matches!(resource, Resource::Buffer(_, Some(_)));
+        list.push(Deferred { resource, until });
         self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
         if owned {
@@ -94,37 +94,37 @@ impl DeferredFree {
         }
     }
 
-    /// Whether somebody waits to have memory back.
+    /// Whether memory of an external owner is waiting to be released.
     pub(crate) fn has_owners(&self) -> bool {
-        let owned = |grave: &Deferred| matches!(grave.remains, Resource::Buffer(_, Some(_)));
+        let owned = |grave: &Deferred| matches!(grave.resource, Resource::Buffer(_, Some(_)));
         !self.is_empty() && self.list.lock().iter().any(owned)
     }
 
-    /// Frees whatever has ended, in order of the drops.
+    /// Frees the resources whose work has ended, in the order of the drops.
     pub(crate) fn reap(&self, device: &OpenDevice) {
-        // Somebody else is at it: enough.
+        // Another thread is reaping.
         let Some(_freeing) = self.freeing.try_lock() else { return };
         let Some(mut list) = self.list.try_lock() else { return };
         let mut kept = false;
         let ended = list.extract_if(.., |grave| {
             grave.until.retain(|(timeline, ticket)| {
-                // A lost device has let go of everything, but queues of others may still use its memory.
+                // A lost device uses nothing any more, but queues of other devices may still use its memory.
                 let own = std::ptr::eq(timeline.device.as_ptr(), device);
                 let over = (own && device.is_lost()) || is_over(timeline, *ticket);
                 !over
             });
-            // A module goes after its kernels, which were dropped before it.
-            let over = grave.until.is_empty() && !(kept && matches!(grave.remains, Resource::Module(_)));
+            // Kernels are dropped before their module, and must be released before it.
+            let over = grave.until.is_empty() && !(kept && matches!(grave.resource, Resource::Module(_)));
             kept |= !over;
             over
         });
-        let ended: Vec<_> = ended.map(|grave| grave.remains).collect();
+        let ended: Vec<_> = ended.map(|grave| grave.resource).collect();
         self.count.store(list.len(), Ordering::Relaxed);
         drop(list);
-        ended.into_iter().for_each(|remains| release(device, remains));
+        ended.into_iter().for_each(|resource| release(device, resource));
     }
 
-    /// Forgets everything: the device is leaked, and what is in flight may still use what others own.
+    /// Leaks everything: work in flight may still use memory of external owners.
     pub(crate) fn leak(&mut self) {
         std::mem::forget(std::mem::take(self.list.get_mut()));
     }
@@ -139,17 +139,17 @@ fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     !timeline.maybe_running(ticket)
 }
 
-fn release(device: &OpenDevice, remains: Resource) {
+fn release(device: &OpenDevice, resource: Resource) {
     let serial = device.serial.as_ref().map(|serial| serial.lock());
-    match remains {
+    match resource {
         Resource::Buffer(buffer, owner) => {
             // SAFETY: a buffer that nothing uses any more.
             unsafe { (device.calls.memory.free)(device.handle, buffer, std::ptr::null_mut()) };
             drop(serial);
-            // Somebody else's code, which may call this device again.
+            // This runs foreign code, which may call this device again.
             drop(owner);
         }
-        // SAFETY: an owned kernel that nothing uses any more.
+        // SAFETY: an owned kernel, which nothing uses any more.
         Resource::Kernel(kernel) => unsafe { (device.calls.module.release_kernel)(kernel) },
         // SAFETY: an owned module whose kernels were released before it.
         Resource::Module(module) => unsafe { (device.calls.module.unload)(module) },

@@ -37,9 +37,9 @@ use crate::timeline::Timeline;
 /// ```
 pub struct Event {
     timeline: Arc<Timeline>,
-    /// 0: there was nothing to wait for.
+    /// 0 if there is nothing to wait for.
     ticket: u64,
-    /// Its place among those that the waiter wakes; 0: it was never awaited.
+    /// Its registration with the wait thread; 0: it was never awaited.
     registration: u64,
 }
 
@@ -56,7 +56,7 @@ impl Event {
         self.ticket
     }
 
-    /// Nobody awaits it any more.
+    /// Removes it from the wait thread.
     #[cold]
     fn forget(&self) {
         if let Some(device) = self.timeline.device.upgrade()
@@ -96,13 +96,13 @@ impl Event {
 }
 
 impl Clone for Event {
-    /// A clone outlives its original unseen by the queue, so the point is marked now.
+    /// Marks the ticket now: the queue cannot track clones, which may outlive the original.
     fn clone(&self) -> Self {
         if self.timeline.status(self.ticket).is_none()
             && let Some(open) = self.timeline.device.upgrade()
             && open.check().is_ok()
         {
-            // A mark that failed is tried again by whoever waits.
+            // A wait tries a failed mark again.
             let _ = self.timeline.signal_and_flush(self.ticket);
         }
         Self::new(&self.timeline, self.ticket)

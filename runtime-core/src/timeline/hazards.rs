@@ -1,24 +1,24 @@
-//! What a buffer remembers of the work in flight on it: its last writer and the readers since.
+//! The hazards of a buffer: its last writer, and its readers since.
 //!
-//! What follows for a submission, whenever a failure comes to light, before it or after:
+//! A submission depends on earlier ones that access the same buffer:
 //!
-//! - It *reads* or *writes* what an earlier submission *wrote* (read after write, write after write): it waits for that
-//!   one, and fails if that one failed, for its content rests on what was not written. So does all that depends on it.
-//!   Only the program's own writes, which replace everything, heal a tensor.
-//! - It *writes* what an earlier submission only *read* (write after read), or takes the place of a reader: it waits for
-//!   the end of that one, good or bad, and never fails because of it.
+//! - **Read after write, write after write**: it waits for the writer, and fails if the writer failed, since its result would
+//!   rest on data that were not written. Everything that depends on it fails, too. Only a write by the program that
+//!   replaces the whole content clears such a failure.
+//! - **Write after read**: it waits for the reader to end, successfully or not, and never fails because of it.
 //!
-//! Backends only ever keep the order: [`Queue::wait_for`](crate::backend::Queue::wait_for) ends with its source, however that
-//! ended. Which failures travel is decided here, by [`Dependency::carries`], and carried over by the edges of a timeline.
+//! It makes no difference whether a failure is known when the submission is made or shows up later. Backends only keep the
+//! order ([`Queue::wait_for`](crate::backend::Queue::wait_for) ends with its source, whatever the result);
+//! [`Dependency::propagates_failure`] decides which failures travel, along the edges of a timeline.
 //!
-//! Whole buffers are tracked, since views alias. The reader set is bounded: one entry per queue, and when a
-//! further queue comes, its submission also waits for the reader that it displaces, whose end its own end implies.
+//! Buffers are tracked whole, since views alias. The set of readers is bounded, with one entry per queue: a submission of a
+//! further queue also waits for the reader that it displaces, so that its own end implies the end of that reader.
 
 use smallvec::SmallVec;
 
 use crate::{Access, Error, Result};
 
-/// A use of a buffer: a ticket of a queue.
+/// An access to a buffer: a ticket of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     /// Id of the queue.
@@ -31,7 +31,7 @@ pub(crate) struct Use {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) on: Use,
-    /// Whether the failure of `on` is the failure of the dependent (it uses what `on` wrote), not only an order.
+    /// Whether the dependent fails if `on` fails, because it uses what `on` wrote; otherwise it only comes later.
     pub(crate) propagates_failure: bool,
 }
 
@@ -39,20 +39,20 @@ pub(crate) struct Dependency {
 pub(crate) type Dependencies = SmallVec<[Dependency; 8]>;
 
 const READERS: usize = 4;
-/// The program itself, whose accesses are over when they return: no queue has this id, and nobody is displaced.
+/// Stands for the program itself, whose accesses have ended when they return. No queue has this id.
 pub(crate) const HOST: u64 = 0;
 
 const NOBODY: Use = Use { queue: HOST, ticket: 0 };
 
-/// Uses of one buffer that later submissions must respect. What every launch reads lies together.
+/// The accesses to one buffer that later submissions may depend on. What every launch reads lies together.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Hazards {
-    /// The last one; of `HOST` if there is none.
+    /// The last writer; of `HOST` if there is none.
     writer: Use,
-    /// Number of read views of the host, or -1 for a write view.
+    /// Number of read-only host views, or -1 for a mutable one.
     mapped: i32,
-    /// So many of `readers`.
+    /// Number of entries of `readers` in use.
     reader_count: u32,
     /// The readers since the last write, in the order in which their queues came.
     readers: [Use; READERS],
@@ -70,7 +70,7 @@ impl Hazards {
         &self.readers[..(self.reader_count as usize).min(READERS)]
     }
 
-    /// Adds the reader of a queue that is not there yet; the first one goes if there is no room.
+    /// Adds a reader of a queue without an entry; the oldest entry is dropped if there is no room.
     #[cold]
     fn push_reader(&mut self, reader: Use) {
         if self.reader_count as usize >= READERS {
@@ -82,7 +82,8 @@ impl Hazards {
         }
     }
 
-    /// What an access by `queue` must wait for: into `foreign`, and as the returned ticket of `queue` itself.
+    /// What an access by `queue` depends on: adds accesses of other queues to `foreign`, and returns the latest ticket of
+    /// `queue` itself, or 0.
     #[inline]
     pub(crate) fn dependencies(&self, access: Access, queue: u64, foreign: &mut Dependencies) -> u64 {
         let mut after = 0;
@@ -120,7 +121,7 @@ impl Hazards {
         Err(Error::invalid("the tensor is mapped into the program by a host view; drop the view first"))
     }
 
-    /// Records a submitted access.
+    /// Records an access that was submitted.
     #[inline]
     pub(crate) fn record(&mut self, access: Access, by: Use) {
         if access.writes() {
@@ -131,24 +132,24 @@ impl Hazards {
         let count = (self.reader_count as usize).min(READERS);
         match self.readers[..count].iter_mut().find(|reader| reader.queue == by.queue) {
             Some(known) => known.ticket = by.ticket,
-            // `before` made this submission wait for the one that is displaced.
+            // `dependencies` made this submission wait for the one that is displaced.
             None => self.push_reader(by),
         }
     }
 
-    /// Every use in flight, settled ones included.
+    /// All recorded accesses; some may have ended.
     pub(crate) fn uses(&self) -> impl Iterator<Item = Use> {
         let writer = Some(self.writer).filter(|writer| writer.queue != HOST);
         writer.into_iter().chain(self.readers().iter().copied())
     }
 
-    /// Forgets all uses: they have ended.
+    /// Forgets all accesses: they have ended.
     pub(crate) fn clear_uses(&mut self) {
         self.writer = NOBODY;
         self.reader_count = 0;
     }
 
-    /// Forgets what `queue` did: it has ended well.
+    /// Forgets the accesses of `queue`: they have succeeded.
     pub(crate) fn forget(&mut self, queue: u64) {
         if self.writer.queue == queue {
             self.writer = NOBODY;
@@ -163,7 +164,7 @@ impl Hazards {
     /// Begins a host view.
     ///
     /// # Errors
-    /// `InvalidArgument` when another view excludes it.
+    /// `InvalidArgument` while another view excludes it.
     pub(crate) fn map(&mut self, write: bool) -> Result<()> {
         match (write, self.mapped) {
             (true, 0) => self.mapped = -1,
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_forgotten_is_waited_for_no_more() {
+    fn a_forgotten_queue_is_no_dependency() {
         let mut hazards = Hazards::default();
         hazards.record(Access::Write, by(1, 10));
         for queue in 2..=5 {

@@ -1,4 +1,4 @@
-//! Access of the host to a buffer: waits for the work that excludes it, and keeps new work out meanwhile.
+//! Access of the program to a buffer: waits for conflicting work, and keeps new work out meanwhile.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::timeline::queue_table::QueueStatus;
 use crate::timeline::word_lock::WordLock;
 use crate::{Access, Result};
 
-/// Waits for the uses of a buffer that exclude `access` by `queue`, or by [`HOST`](super::hazards::HOST), then runs `action` with the hazards
-/// locked, so that nothing is submitted meanwhile.
+/// Waits for the work that conflicts with `access` by `queue`, or by [`HOST`](super::hazards::HOST), then runs `action` with
+/// the hazards locked, so that nothing is submitted meanwhile.
 pub(crate) fn with_host_access<T>(
     device: &OpenDevice,
     hazards: &WordLock<Hazards>,
@@ -24,14 +24,14 @@ pub(crate) fn with_host_access<T>(
             None => return action(&mut guard),
             Some((timeline, ticket)) => {
                 drop(guard);
-                // Waiting happens with no lock held; a failure is looked at in the next round.
+                // No lock is held during the wait. The next round handles a failure.
                 timeline.wait_ended(ticket, None)?;
             }
         }
     }
 }
 
-/// A use that excludes `access` and has not ended.
+/// Work that conflicts with `access` and has not ended.
 fn conflicting_use(
     device: &OpenDevice,
     hazards: &Hazards,
@@ -41,7 +41,7 @@ fn conflicting_use(
     hazards.dependencies(access, queue, &mut uses);
     let mut found = None;
     for Dependency { on, propagates_failure } in uses {
-        // A plain write replaces everything: it heals what a failed kernel left behind. A read must not see that.
+        // A plain write replaces everything, so it does not matter what a failed kernel left behind. To a read it does.
         let propagates_failure = propagates_failure && access.reads();
         match device.queues.find(on.queue) {
             QueueStatus::Live(timeline) => match timeline.status(on.ticket) {
@@ -49,7 +49,9 @@ fn conflicting_use(
                 Some(_) if !timeline.maybe_running(on.ticket) => {}
                 _ => found = Some((timeline, on.ticket)),
             },
-            QueueStatus::Failed(ticket, error) if propagates_failure && ticket <= on.ticket => return Err(error),
+            QueueStatus::Failed(ticket, error) if propagates_failure && ticket <= on.ticket => {
+                return Err(error);
+            }
             QueueStatus::Failed(..) | QueueStatus::Gone => {}
         }
     }

@@ -1,8 +1,26 @@
-//! The timeline of a queue: tickets, marks, progress, failure, and the edges from other queues.
+//! Time on a device: the tickets of its queues, what waits for what, and what is freed when.
 //!
-//! A [`Timeline`] is core's side of one backend queue. Its tickets are 1, 2, 3, …; `completed` is a prefix, and
-//! failure is permanent: from `first_failed` on every ticket has failed. An edge says that a ticket waited, on the
-//! device, for a ticket of another queue; through it failure travels.
+//! A [`Timeline`] is core's side of one backend queue. Submissions get the tickets 1, 2, 3, …, and complete in that order:
+//!
+//! ```text
+//!      1 … completed │ completed+1 … marked │ marked+1 … last_submitted │ not yet submitted
+//!      ended         │ in flight,           │ in flight; the end shows  │
+//!                    │ the end shows        │ once a later mark is set  │
+//! ```
+//!
+//! All four numbers only grow, and `completed ≤ last_submitted`. `flushed` is the last ticket that the driver is known to
+//! have. A ticket goes through these states:
+//!
+//! ```text
+//!                          ┌── completed ≥ ticket, no open edge ──► succeeded
+//!   submitted ──► in flight┤
+//!                          └── first_failed ≤ ticket ─────────────► failed ──► failed and ended
+//!                                                                    (its memory may still be in use until it has ended)
+//! ```
+//!
+//! Failure is permanent: every ticket from `first_failed` on has failed, also those submitted later. An [`Edge`] records that
+//! a ticket waits, on the device, for a ticket of another queue; a failure travels along it, so a ticket with an open edge has
+//! not succeeded yet. `end` says what became of the device: open, closed after all work had ended, or leaked.
 //!
 //! Locks: `submission` is held through every submitting driver call. `edges` and `failure` are leaves.
 
@@ -31,21 +49,22 @@ use crate::timeline::open_device::OpenDevice;
 use crate::timeline::word_lock::WordLock;
 use crate::{Error, ErrorKind, Result};
 
-/// No ticket failed.
+/// `first_failed` while no ticket has failed.
 const NONE: u64 = u64::MAX;
-/// Open edges of one queue before a submission looks which of them can be closed.
+/// With more open edges than this, a submission checks which of them can be closed.
 const EDGES: usize = 16;
-/// What became of the device: it is open or being closed; all its work had ended; it was leaked with work in flight.
+/// Values of `end`: the device is open or being closed; it was closed after all work had ended; it was leaked with work in
+/// flight.
 const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
 const LEAKED: u8 = 2;
-/// What a queue's progress is before the backend has answered: nothing that it can be.
+/// Progress before the backend has answered; no backend can report it.
 const UNANSWERED: Progress = Progress { completed: u64::MAX, first_failed: u64::MAX };
-/// How often, and how far apart, a device that answers with errors is asked before it is given up.
+/// How often, and at which interval, a device that answers with errors is polled before it is declared lost.
 pub(crate) const LAST_TRIES: u32 = 50;
 pub(crate) const LAST_PAUSE: Duration = Duration::from_millis(2);
 
-/// Why a device is lost whose backend reports `progress` after `submitted` tickets.
+/// The error of a backend that reports impossible `progress` after `submitted` tickets.
 fn wrong_progress(progress: Progress, submitted: u64) -> Error {
     let Progress { completed, first_failed } = progress;
     let message = if completed == UNANSWERED.completed && first_failed == UNANSWERED.first_failed {
@@ -61,7 +80,7 @@ fn wrong_progress(progress: Progress, submitted: u64) -> Error {
     Error::new(ErrorKind::DeviceLost, message)
 }
 
-/// `ticket` waited for `source_ticket` of `source`.
+/// `ticket` waits, on the device, for `source_ticket` of `source`.
 #[derive(Debug)]
 struct Edge {
     ticket: u64,
@@ -70,13 +89,13 @@ struct Edge {
 }
 
 impl Edge {
-    /// Whether who waits for it waits for `ticket` of `source`.
+    /// Whether this wait includes one for `ticket` of `source`.
     fn implies(&self, source: &Arc<Timeline>, ticket: u64) -> bool {
         Arc::ptr_eq(&self.source, source) && self.source_ticket >= ticket
     }
 }
 
-/// Core's side of a backend queue. What every launch reads lies together.
+/// Core's side of a backend queue. The fields that every launch reads come first, so that they share cache lines.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Timeline {
@@ -84,24 +103,32 @@ pub(crate) struct Timeline {
     pub(crate) submission: WordLock<()>,
     pub(crate) id: u64,
     pub(crate) handle: Handle,
+    /// The lock of a device that declares itself serial.
     serial: Option<Arc<Mutex<()>>>,
     last_submitted: AtomicU64,
     first_failed: AtomicU64,
+    /// The last ticket whose event was handed out, and the last one whose only event was dropped again.
     held: AtomicU64,
     released: AtomicU64,
+    /// Another queue has waited for this one: mark every submission.
     mark_all: AtomicBool,
-    /// The backend has not said that it cannot block until a ticket has ended.
-    finishes: AtomicBool,
+    /// Whether the backend can block until a ticket has ended; assumed until it refuses.
+    can_block: AtomicBool,
     end: AtomicU8,
+    /// Number of `edges`, readable without their lock.
     edge_count: AtomicUsize,
     pub(crate) calls: QueueCalls,
     pub(crate) device: Weak<OpenDevice>,
     name: String,
+    /// The last ticket with a mark: its end is observable by itself.
     marked: AtomicU64,
+    /// The last ticket that is known to have reached the driver.
     flushed: AtomicU64,
     completed: AtomicU64,
+    /// The error of `first_failed`.
     failure: Mutex<Option<Error>>,
     edges: Mutex<SmallVec<[Edge; 4]>>,
+    /// A submission that finds this many edges closes what it can.
     edge_limit: AtomicUsize,
 }
 
@@ -128,7 +155,7 @@ impl Timeline {
             held: AtomicU64::new(0),
             released: AtomicU64::new(0),
             mark_all: AtomicBool::new(false),
-            finishes: AtomicBool::new(true),
+            can_block: AtomicBool::new(true),
             end: AtomicU8::new(OPEN),
             failure: Mutex::default(),
             edges: Mutex::default(),
@@ -169,22 +196,22 @@ impl Timeline {
         error
     }
 
-    /// The last ticket that was taken.
+    /// The last ticket that was assigned.
     #[inline]
     pub(crate) fn last_submitted(&self) -> u64 {
         self.last_submitted.load(Ordering::Acquire)
     }
 
-    /// Takes the next ticket; only under the submission lock.
+    /// Assigns the next ticket; call it under the submission lock.
     #[inline]
     pub(crate) fn set_last_submitted(&self, ticket: u64) {
         self.last_submitted.store(ticket, Ordering::Release);
     }
 
-    /// Submits one thing that depends on nothing but what the queue was given before; returns its ticket.
+    /// Submits one operation behind everything that was submitted before; returns its ticket.
     ///
     /// # Errors
-    /// The failure of the queue; a refusal, which takes no ticket.
+    /// The failure of the queue; a refusal by the backend, which takes no ticket.
     pub(crate) fn submit_next(
         &self,
         operation: &'static str,
@@ -198,19 +225,19 @@ impl Timeline {
         Ok(ticket)
     }
 
-    /// The completed prefix, as far as it has been observed.
+    /// The last completed ticket, as of the last poll.
     #[inline]
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// Notes that `ticket` and all before it have ended.
+    /// Records that `ticket` and all before it have ended.
     #[inline]
     pub(crate) fn complete(&self, ticket: u64) {
         self.completed.fetch_max(ticket, Ordering::AcqRel);
     }
 
-    /// Fails a submission to a queue that has failed.
+    /// Refuses a submission to a queue that has failed.
     ///
     /// # Errors
     /// The failure.
@@ -246,7 +273,7 @@ impl Timeline {
         }
     }
 
-    /// What became of a ticket, by what has been observed; `None`: it may be in flight.
+    /// The result of a ticket as of the last poll; `None` while it may be in flight.
     #[inline]
     pub(crate) fn status(&self, ticket: u64) -> Option<Result<()>> {
         if self.first_failed.load(Ordering::Acquire) <= ticket {
@@ -255,7 +282,7 @@ impl Timeline {
         if self.completed() < ticket || self.has_open_edge(ticket) {
             return None;
         }
-        // A failure observed between the two loads would be this ticket's.
+        // A failure may have been recorded between the two loads.
         (self.first_failed.load(Ordering::Acquire) > ticket)
             .then_some(Ok(()))
             .or_else(|| Some(Err(self.failure_error())))
@@ -267,12 +294,12 @@ impl Timeline {
             && self.edges.lock().iter().any(|edge| edge.ticket <= ticket)
     }
 
-    /// Whether a ticket has really ended, so that its memory may be reused; a failed one may still run.
+    /// Whether a ticket has ended, so that its memory may be reused. A failed ticket may still be running.
     pub(crate) fn has_ended(&self, ticket: u64) -> bool {
         self.completed() >= ticket
     }
 
-    /// Looks how far the device is. The device must be open.
+    /// Polls the backend and records its progress. The device must be open.
     pub(crate) fn poll(&self) -> Result<()> {
         let mut progress = UNANSWERED;
         // SAFETY: the queue is open and `progress` is writable.
@@ -291,15 +318,15 @@ impl Timeline {
         Ok(())
     }
 
-    /// Looks twice at progress beyond the last ticket: that of a submission which is under way may have ended before it
-    /// was taken, and is not counted yet. More was never submitted.
+    /// Judges progress beyond the last ticket. One more may be right: a submission that is under way on another thread may
+    /// have ended before its ticket was recorded. Anything beyond that was never submitted.
     ///
     /// # Errors
-    /// `DeviceLost`: a backend that counts wrongly does not say what it still uses.
+    /// `DeviceLost`: which memory such a backend still uses is unknown.
     #[cold]
     fn check_progress(&self, progress: Progress) -> Result<Progress> {
         let Progress { completed, first_failed } = progress;
-        // Whoever holds the lock may be submitting one; read after the poll, since tickets only grow.
+        // A thread that holds the lock may be submitting. Read after the poll, since tickets only grow.
         let under_way = u64::from(self.submission.try_lock().is_none());
         let tail = self.last_submitted();
         if completed.max(first_failed) <= tail.saturating_add(under_way) {
@@ -316,18 +343,18 @@ impl Timeline {
         Err(error)
     }
 
-    /// Looks how far the device is, and follows the edges.
+    /// Polls this queue, and the queues that it depends on.
     pub(crate) fn poll_transitively(self: &Arc<Self>) -> Result<()> {
         self.poll()?;
         if self.has_edges() { self.resolve_edges(true) } else { Ok(()) }
     }
 
-    /// Whether the failure of another queue may still travel here.
+    /// Whether the failure of another queue may still reach this one.
     pub(crate) fn has_edges(&self) -> bool {
         self.edge_count.load(Ordering::Acquire) != 0
     }
 
-    /// Whether what is submitted next waits on the device for that ticket of another queue already.
+    /// Whether the next submission waits for that ticket of another queue anyway.
     pub(crate) fn waits_for(&self, source: &Arc<Self>, ticket: u64) -> bool {
         self.has_edges() && self.edges.lock().iter().any(|edge| edge.implies(source, ticket))
     }
@@ -335,63 +362,64 @@ impl Timeline {
     /// Records that `ticket`, the next one, waits for a ticket of another queue.
     pub(crate) fn push_edge(self: &Arc<Self>, ticket: u64, source: &Arc<Self>, source_ticket: u64) {
         if self.edge_count.load(Ordering::Acquire) >= self.edge_limit.load(Ordering::Relaxed) {
-            // Many edges, and nobody looked at them. The sources were published when they were joined, and their locks
-            // are not for the holder of this queue's.
+            // Nobody has polled for a while. The sources were flushed when they were joined; their submission locks must not
+            // be taken while this queue's is held.
             let _ = self.resolve_edges(false);
             let left = self.edge_count.load(Ordering::Acquire);
             self.edge_limit.store(EDGES.max(2 * left), Ordering::Relaxed);
         }
         let mut edges = self.edges.lock();
-        // What an earlier ticket waits for, all later ones wait for: nothing new is said. Edges are never merged the
-        // other way: an earlier ticket that waited for a later source could wait for itself.
+        // All later tickets wait for what an earlier one waits for. Never merge the other way: an earlier ticket that waited
+        // for a later source could wait for itself.
         if !edges.iter().any(|edge| edge.implies(source, source_ticket)) {
             edges.push(Edge { ticket, source: source.clone(), source_ticket });
         }
         self.edge_count.store(edges.len(), Ordering::Release);
     }
 
-    /// Polls every queue that this one depends on, however indirectly, and carries failures over to a fixed point.
+    /// Polls every queue that this one depends on, directly or not, and propagates failures until nothing changes.
     ///
     /// # Errors
-    /// That of a queue that does not answer, if an edge stays open: its end would never be seen.
+    /// The error of a source that cannot be polled, if an edge stays open: its end would never be seen.
     #[cold]
     pub(crate) fn resolve_edges(self: &Arc<Self>, publish: bool) -> Result<()> {
-        let mut reach = vec![self.clone()];
+        let mut reachable = vec![self.clone()];
         let mut next = 0;
-        while next < reach.len() {
-            let sources: Vec<_> = reach[next].edges.lock().iter().map(|edge| edge.source.clone()).collect();
+        while next < reachable.len() {
+            let sources: Vec<_> =
+                reachable[next].edges.lock().iter().map(|edge| edge.source.clone()).collect();
             for source in sources {
-                if !reach.iter().any(|known| Arc::ptr_eq(known, &source)) {
-                    reach.push(source);
+                if !reachable.iter().any(|known| Arc::ptr_eq(known, &source)) {
+                    reachable.push(source);
                 }
             }
             next += 1;
         }
         let mut broken = Ok(());
-        for source in &reach[1..] {
-            broken = broken.and(source.look_as_source(publish));
+        for source in &reachable[1..] {
+            broken = broken.and(source.poll_as_source(publish));
         }
-        while reach.iter().any(|timeline| timeline.carry_failures()) {}
+        while reachable.iter().any(|timeline| timeline.propagate_failures()) {}
         if self.has_edges() { broken } else { Ok(()) }
     }
 
-    /// Polls for a dependent.
-    fn look_as_source(self: &Arc<Self>, publish: bool) -> Result<()> {
-        let looked = match self.device.upgrade() {
+    /// Polls this queue because another one depends on it.
+    fn poll_as_source(self: &Arc<Self>, publish: bool) -> Result<()> {
+        let polled = match self.device.upgrade() {
             Some(_open) if publish => {
                 self.signal_and_flush(self.marked.load(Ordering::Acquire)).and_then(|()| self.poll())
             }
             Some(_open) => self.poll(),
-            // A closed device left its queues' final state.
+            // A closed device has recorded its queues' final state.
             None if self.end.load(Ordering::Acquire) == LEAKED => Err(self.cancelled()),
             None => Ok(()),
         };
-        looked.map_err(|error| error.with_note("other work depends on it"))
+        polled.map_err(|error| error.with_note("other work depends on it"))
     }
 
-    /// Closes the edges whose source has settled; says whether anything changed.
-    fn carry_failures(&self) -> bool {
-        // A source looks at its own edges, and queues depend on each other both ways: no lock is held meanwhile.
+    /// Closes the edges whose source has a result; returns whether there were any.
+    fn propagate_failures(&self) -> bool {
+        // `status` of a source locks its edges, and queues may depend on each other: hold no lock meanwhile.
         let open: SmallVec<[(Arc<Self>, u64); 4]> =
             self.edges.lock().iter().map(|edge| (edge.source.clone(), edge.source_ticket)).collect();
         let settled = open
@@ -413,12 +441,12 @@ impl Timeline {
         edges.len() != before
     }
 
-    /// Makes later submissions mark themselves: another queue waits on this one.
+    /// Marks every later submission: another queue waits for this one.
     pub(crate) fn mark_from_now_on(&self) {
         self.mark_all.store(true, Ordering::Relaxed);
     }
 
-    /// Marks the last submission if its event is still held; only under the submission lock, before the next one.
+    /// Marks the last submission if its event is still held. Call it under the submission lock, before the next submission.
     #[inline]
     pub(crate) fn mark_held(&self) -> Result<()> {
         let tail = self.last_submitted.load(Ordering::Relaxed);
@@ -426,7 +454,8 @@ impl Timeline {
         if tail != 0 && held { self.mark_tail() } else { Ok(()) }
     }
 
-    /// Marks a submission just made if it is a transfer or others wait on this queue; only under the submission lock.
+    /// Marks the submission just made if it is a transfer, or if other queues wait for this one. Call it under the submission
+    /// lock.
     #[inline]
     pub(crate) fn mark_submitted(&self, transfer: bool) -> Result<()> {
         if transfer || self.mark_all.load(Ordering::Relaxed) { self.mark_tail() } else { Ok(()) }
@@ -442,9 +471,9 @@ impl Timeline {
         Ok(())
     }
 
-    /// Makes `ticket` observable, and hands it to the driver: nothing waits on work that was not submitted.
+    /// Marks `ticket` and flushes the queue: nothing may wait for work that the driver does not have.
     pub(crate) fn signal_and_flush(&self, ticket: u64) -> Result<()> {
-        // The end of `ticket` may show by a later mark only, which must be on its way too.
+        // The end of `ticket` may only show by a later mark, which must have reached the driver, too.
         let marked = self.marked.load(Ordering::Acquire);
         if marked >= ticket && self.flushed.load(Ordering::Acquire) >= marked {
             return Ok(());
@@ -460,27 +489,27 @@ impl Timeline {
         Ok(())
     }
 
-    /// Notes that the device is gone: closed, or leaked with work in flight.
+    /// Records that the device is closed, or leaked with work in flight.
     pub(crate) fn close(&self, leaked: bool) {
         self.end.store(if leaked { LEAKED } else { CLOSED }, Ordering::Release);
     }
 
-    /// Notes that the event of `ticket`, the last one, is held by somebody.
+    /// Records that an event of `ticket`, the last one, was handed out.
     #[inline]
     pub(crate) fn event_held(&self, ticket: u64) {
         self.held.store(ticket, Ordering::Relaxed);
     }
 
-    /// Notes that the only event of `ticket` was dropped.
+    /// Records that the only event of `ticket` was dropped.
     #[inline]
     pub(crate) fn event_dropped(&self, ticket: u64) {
         if self.held.load(Ordering::Relaxed) == ticket {
-            // A submission in between has set another ticket, whose own release this may hide: that only costs a mark.
+            // If another submission has set `held` meanwhile, this may hide its own release. That costs one needless mark.
             self.released.store(ticket, Ordering::Relaxed);
         }
     }
 
-    /// Whether all its work has ended, and no failure can reach it any more.
+    /// Whether all work has ended and no failure can reach it any more.
     pub(crate) fn is_finished(&self) -> bool {
         self.has_ended(self.last_submitted()) && !self.has_edges()
     }

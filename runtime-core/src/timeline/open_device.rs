@@ -1,4 +1,4 @@
-//! Core's side of an opened device: what tensors, modules and queues share, and how it ends.
+//! Core's side of an opened device: its handle and state, its queues, and how it is closed.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -20,23 +20,25 @@ use crate::timeline::wait_thread::WaitThread;
 use crate::timeline::{LAST_PAUSE, LAST_TRIES, Timeline};
 use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result};
 
-/// How long the last drop of a device waits for work in flight before it leaks the device.
+/// How long closing a device waits for work in flight before it leaks the device.
 const DROP_DEADLINE: Duration = Duration::from_secs(5);
 
-/// So many queues of blocking copies are kept while nobody copies.
+/// The number of idle transfer queues that are kept.
 const IDLE_TRANSFER_QUEUES: usize = 2;
 
-/// An opened device, shared by everything that was made from it. What every launch reads lies together.
+/// An opened device, shared by everything that was made from it. The fields that every launch reads come first.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct OpenDevice {
-    generation: u32,
+    /// The process generation in which it was opened; another one means a forked child.
+    fork_generation: u32,
+    /// Why the device was lost.
     lost: OnceLock<Error>,
-    /// Its backend counts wrongly: what was given to it may be in use for ever.
+    /// The backend has reported impossible progress, so nothing that it was given may ever be freed.
     distrusted: AtomicBool,
     pub(crate) deferred: DeferredFree,
     pub(crate) instance: Arc<Instance>,
-    /// The queues of the `Runtime`, across its backends.
+    /// All queues of the `Runtime`, across backends.
     pub(crate) queues: Arc<QueueTable>,
     pub(crate) info: DeviceInfo,
     /// The device string.
@@ -46,7 +48,7 @@ pub(crate) struct OpenDevice {
     /// The one lock of a device that declares itself serial.
     pub(crate) serial: Option<Arc<Mutex<()>>>,
     pub(crate) waiter: WaitThread,
-    /// Idle queues of blocking copies.
+    /// Idle queues for blocking copies.
     transfer_queues: Mutex<Vec<Arc<Timeline>>>,
     timelines: Mutex<Vec<Arc<Timeline>>>,
     this: Weak<Self>,
@@ -77,7 +79,7 @@ impl OpenDevice {
             waiter: WaitThread::default(),
             transfer_queues: Mutex::default(),
             timelines: Mutex::default(),
-            generation: process::generation(),
+            fork_generation: process::generation(),
             lost: OnceLock::new(),
             distrusted: AtomicBool::new(false),
             this: this.clone(),
@@ -85,21 +87,21 @@ impl OpenDevice {
         })
     }
 
-    /// Refuses to go on in a forked child, and on a lost device.
+    /// Refuses any use in a forked child, and of a lost device.
     ///
     /// # Errors
     /// `Unavailable` after a fork; `DeviceLost`.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        if self.generation == process::generation() && self.lost.get().is_none() {
+        if self.fork_generation == process::generation() && self.lost.get().is_none() {
             Ok(())
         } else {
-            Err(self.unusable())
+            Err(self.unavailable())
         }
     }
 
     #[cold]
-    fn unusable(&self) -> Error {
+    fn unavailable(&self) -> Error {
         match self.lost.get() {
             Some(error) => error.clone(),
             None => Error::new(
@@ -110,7 +112,7 @@ impl OpenDevice {
         }
     }
 
-    /// Remembers that the device is gone for good.
+    /// Marks the device as lost, and fails all work in flight.
     pub(crate) fn mark_lost(&self, error: &Error) {
         if self.lost.set(error.clone()).is_ok() {
             tracing::error!(device = %self.name, %error, "device lost");
@@ -120,19 +122,20 @@ impl OpenDevice {
         }
     }
 
-    /// Declares the device lost, and leaks what it was given: its backend has said what cannot be.
+    /// Declares the device lost, and leaks what it was given: its backend has reported impossible progress.
     pub(crate) fn distrust(&self, error: &Error) {
         self.distrusted.store(true, Ordering::Relaxed);
         self.mark_lost(error);
     }
 
-    /// Declares the device lost: it does not say any more whether it still uses borrowed memory.
+    /// Declares the device lost: it cannot be polled any more, so it may use borrowed memory for ever.
     pub(crate) fn declare_lost(&self) {
-        let error = Error::new(ErrorKind::DeviceLost, "it does not answer any more, with memory borrowed");
+        let error =
+            Error::new(ErrorKind::DeviceLost, "the device stopped responding while using host memory");
         self.mark_lost(&error.on_device(&self.name));
     }
 
-    /// Calls a function of the backend's tables, one at a time on a serial device.
+    /// Calls a function of the backend's tables; a serial device runs one call at a time.
     pub(crate) fn call(
         &self,
         operation: &'static str,
@@ -156,7 +159,7 @@ impl OpenDevice {
         Err(error)
     }
 
-    /// Refuses to go on where a call has succeeded without the object that it makes.
+    /// Checks the handle that a successful call returned.
     ///
     /// # Errors
     /// `AbiMismatch` for a null handle.
@@ -165,17 +168,17 @@ impl OpenDevice {
             .map_err(|error| error.in_operation(operation).on_device(&self.name))
     }
 
-    /// Itself, for those who must not keep it open.
+    /// A reference that does not keep the device open.
     pub(crate) fn weak(&self) -> Weak<Self> {
         self.this.clone()
     }
 
-    /// All queues of the device, abandoned ones with work in flight included.
+    /// All queues of the device, including dropped ones with work in flight.
     pub(crate) fn timelines(&self) -> Vec<Arc<Timeline>> {
         self.timelines.lock().clone()
     }
 
-    /// Makes a backend queue and its timeline.
+    /// Opens a backend queue, with its timeline.
     pub(crate) fn open_timeline(&self, options: &QueueOptions) -> Result<Arc<Timeline>> {
         self.reap();
         self.reap_timelines();
@@ -196,7 +199,7 @@ impl OpenDevice {
         Ok(timeline)
     }
 
-    /// A queue for one blocking copy at a time.
+    /// Takes a queue for one blocking copy.
     pub(crate) fn take_transfer_queue(&self) -> Result<Arc<Timeline>> {
         self.check()?;
         match self.transfer_queues.lock().pop() {
@@ -205,7 +208,7 @@ impl OpenDevice {
         }
     }
 
-    /// Keeps a queue for the next blocking copy. One that has failed does so for good, and is closed.
+    /// Returns a queue for the next blocking copy. A failed queue stays failed, so it is closed.
     pub(crate) fn give_back_transfer_queue(&self, queue: Arc<Timeline>) {
         let mut idle = self.transfer_queues.lock();
         if queue.failure().is_none() && idle.len() < IDLE_TRANSFER_QUEUES {
@@ -215,7 +218,7 @@ impl OpenDevice {
         self.deferred.defer(self, Resource::Queue, Vec::new());
     }
 
-    /// Frees what was dropped while in use and has ended since. Costs one load when there is nothing.
+    /// Frees dropped resources whose work has ended. Costs one load when there are none.
     #[inline]
     pub(crate) fn reap(&self) {
         if !self.deferred.is_empty() {
@@ -223,9 +226,9 @@ impl OpenDevice {
         }
     }
 
-    /// Closes queues that the user dropped and whose work has ended.
+    /// Closes dropped queues whose work has ended.
     pub(crate) fn reap_timelines(&self) {
-        // What reached them through edges must be known before they are forgotten.
+        // Failures that reach them through edges must be recorded before they are closed.
         for timeline in self.timelines() {
             if timeline.has_edges() {
                 let _ = timeline.resolve_edges(false);
@@ -243,11 +246,11 @@ impl OpenDevice {
 
     fn close_queue(&self, queue: Handle) {
         let _serial = self.serial.as_ref().map(|serial| serial.lock());
-        // SAFETY: nobody else knows the queue any more, and its work has ended.
+        // SAFETY: there is no other reference to the queue, and its work has ended.
         unsafe { (self.calls.queue.close)(queue) };
     }
 
-    /// The queues and tickets behind `uses` that may still be in flight.
+    /// The accesses among `uses` that may still be in flight.
     pub(crate) fn pending(&self, uses: impl Iterator<Item = Use>) -> Vec<(Arc<Timeline>, u64)> {
         uses.filter_map(|used| match self.queues.find(used.queue) {
             QueueStatus::Live(timeline) if !ended(&timeline, used.ticket) => Some((timeline, used.ticket)),
@@ -256,50 +259,51 @@ impl OpenDevice {
         .collect()
     }
 
-    /// Every queue of the device with work in flight: what a module may be used by.
+    /// Every queue of this device with work in flight. Any of them may use a given module.
     pub(crate) fn all_pending(&self) -> Vec<(Arc<Timeline>, u64)> {
         pending(self.timelines())
     }
 
-    /// Every queue of the `Runtime` with work in flight: what a frozen buffer may be used by, since queues of other
-    /// devices copy from it.
+    /// Every queue of the `Runtime` with work in flight. Any of them may read a given frozen buffer: queues of other devices copy
+    /// from it.
     pub(crate) fn any_in_flight(&self) -> Vec<(Arc<Timeline>, u64)> {
         pending(self.queues.timelines())
     }
 
-    /// Whether drops must leak: the driver may be gone, belongs to the parent process, or does not say what it uses.
+    /// Whether drops must leak: at exit the driver may be gone, after a fork it belongs to the parent, and a distrusted
+    /// backend may use everything.
     pub(crate) fn must_leak(&self) -> bool {
         process::exiting()
-            || self.generation != process::generation()
+            || self.fork_generation != process::generation()
             || self.distrusted.load(Ordering::Relaxed)
     }
 
-    /// Whether the device is gone for good.
+    /// Whether the device is lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.get().is_some()
     }
 
-    /// Leaves everything to the backend as it is.
+    /// Leaks the device and everything on it.
     fn leak(&mut self) {
         self.deferred.leak();
         self.timelines.get_mut().iter().for_each(|timeline| timeline.close(true));
         std::mem::forget(self.instance.clone());
     }
 
-    /// Waits, with a deadline, until all work has ended and all that was dropped is freed.
-    fn finish(&self) -> bool {
+    /// Waits, with a deadline, until all work has ended and all dropped resources are freed; returns whether they are.
+    fn drain(&self) -> bool {
         let deadline = Instant::now() + DROP_DEADLINE;
         for timeline in self.timelines() {
             let mut refusals = 0;
             while !self.is_lost() && !timeline.has_ended(timeline.last_submitted()) {
-                let looked =
+                let polled =
                     timeline.signal_and_flush(timeline.last_submitted()).and_then(|()| timeline.poll());
-                // One refusal is no reason to leave everything behind.
-                refusals += u32::from(looked.is_err());
+                // A single refusal does not justify a leak.
+                refusals += u32::from(polled.is_err());
                 if !self.is_lost() && (refusals > LAST_TRIES || Instant::now() > deadline) {
                     return false;
                 }
-                std::thread::sleep(if looked.is_err() { LAST_PAUSE } else { Duration::from_micros(50) });
+                std::thread::sleep(if polled.is_err() { LAST_PAUSE } else { Duration::from_micros(50) });
             }
         }
         loop {
@@ -312,13 +316,13 @@ impl OpenDevice {
     }
 }
 
-/// The last ticket of each queue whose work is in flight.
+/// The last ticket of each queue with work in flight.
 fn pending(timelines: Vec<Arc<Timeline>>) -> Vec<(Arc<Timeline>, u64)> {
     let last = timelines.into_iter().map(|timeline| (timeline.last_submitted(), timeline));
     last.filter(|(tail, timeline)| !ended(timeline, *tail)).map(|(tail, timeline)| (timeline, tail)).collect()
 }
 
-/// Whether `ticket` has ended, after one look at the device if need be.
+/// Whether `ticket` has ended; polls once if that is not known.
 fn ended(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     if timeline.has_ended(ticket) {
         return true;
@@ -332,13 +336,13 @@ impl Drop for OpenDevice {
         if self.must_leak() {
             return self.leak();
         }
-        if !self.finish() {
-            tracing::error!(device = %self.name, "closed with work in flight that does not end; the device is leaked");
+        if !self.drain() {
+            tracing::error!(device = %self.name, "work in flight did not end in time; the device is leaked");
             return self.leak();
         }
         let timelines = std::mem::take(&mut *self.timelines.lock());
         for timeline in &timelines {
-            // Whoever drops the device may hold the lock of a queue that is a source.
+            // The thread that drops the device may hold the submission lock of a source: do not flush it.
             let _ = timeline.resolve_edges(false);
         }
         for timeline in timelines {
@@ -346,7 +350,7 @@ impl Drop for OpenDevice {
             self.close_queue(timeline.handle);
             timeline.close(false);
         }
-        // SAFETY: everything made from the device is gone, and so is its last user.
+        // SAFETY: everything made from the device is closed, and this is its last reference.
         unsafe { (self.calls.device.close)(self.handle) };
     }
 }

@@ -1,4 +1,4 @@
-//! Finds a queue's timeline by its id: what a hazard of one device says of a queue of another.
+//! Finds the timeline of a queue by its id. The hazards of a buffer may name queues of any device of the `Runtime`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::Error;
 use crate::timeline::Timeline;
 
-/// Hashes an id by one multiplication, which spreads it over all bits: ids count up, and nobody chooses them.
+/// Hashes an id by one multiplication, which is enough: ids count up, and no attacker chooses them.
 #[derive(Debug, Default)]
 struct IdHasher(u64);
 
@@ -30,25 +30,25 @@ impl Hasher for IdHasher {
 
 type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
 
-/// All timelines of one `Runtime`, and the failures of those that are gone.
+/// All queues of one `Runtime`, and the failures of closed ones.
 #[derive(Debug, Default)]
 pub(crate) struct QueueTable {
     live: Mutex<ById<Arc<Timeline>>>,
     failed: Mutex<ById<(u64, Error)>>,
 }
 
-/// What became of a queue.
+/// The state of a queue, by its id.
 pub(crate) enum QueueStatus {
-    /// It exists; its work may be in flight.
+    /// Open; its work may be in flight.
     Live(Arc<Timeline>),
-    /// It is gone, and from the given ticket on its work had failed.
+    /// Closed; its work had failed from this ticket on.
     Failed(u64, Error),
-    /// It is gone and its work ended well.
+    /// Closed; all its work had succeeded.
     Gone,
 }
 
 impl QueueTable {
-    /// An id that no queue of the process has had.
+    /// A new id, unique in the process.
     pub(crate) fn next_id() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         NEXT.fetch_add(1, Ordering::Relaxed)
@@ -76,12 +76,12 @@ impl QueueTable {
     /// Removes a timeline that only this table and `owned` further holders know; says whether it did.
     pub(crate) fn remove_unused(&self, timeline: &Arc<Timeline>, owned: usize) -> bool {
         let mut live = self.live.lock();
-        // Under the lock nobody can find it, so a count that is low now stays low.
+        // Under the lock it cannot be found, so a count that is low now stays low.
         if Arc::strong_count(timeline) > owned + 1 {
             return false;
         }
-        // What the last of the others did with the queue has happened before it is closed: the count is read relaxed,
-        // and an upgrade acquires. (A fence would do, but the thread sanitizer knows none.)
+        // Everything that other holders did with the queue must happen before it is closed. The count was read relaxed; an
+        // upgrade acquires. (A fence would do, but the thread sanitizer does not support fences.)
         let _seen = Arc::downgrade(timeline).upgrade();
         self.keep_failure(timeline);
         live.remove(&timeline.id);

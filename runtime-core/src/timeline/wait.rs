@@ -1,4 +1,5 @@
-//! Waiting for a ticket: in the backend, slice by slice or in one go, and beside the drop of the device.
+//! Waiting for a ticket: blocked in the backend, or in slices with polls between them; also while another thread closes the
+//! device.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -10,21 +11,21 @@ use super::{CLOSED, LAST_PAUSE, LAST_TRIES, OPEN, Timeline};
 use crate::timeline::open_device::OpenDevice;
 use crate::{Error, ErrorKind, Result};
 
-/// How long one wait of a backend may last before core looks around.
+/// The longest single wait in a backend.
 const SLICE: Duration = Duration::from_millis(20);
-/// The same while an edge is open: a failed source may mean that the wait never ends.
+/// The same while an edge is open: if its source fails, the wait might never end.
 const EDGE_SLICE: Duration = Duration::from_millis(1);
-/// The same on a serial device, whose only lock the wait holds.
+/// The same on a serial device, whose only lock is held during the wait.
 const SERIAL_SLICE: Duration = Duration::from_micros(50);
-/// How long a wait gives the drop of a device, on another thread, which waits for the work itself.
+/// How long a wait allows for the device to be closed by another thread, which itself waits for the work.
 const CLOSING: Duration = Duration::from_secs(10);
-/// Waits that return early for this many rounds sleep in between.
+/// Rounds of waits that may return early before pauses are added.
 const EAGER_ROUNDS: u64 = 64;
-/// What a thread sleeps between two looks where it cannot wait in the backend.
+/// The pause between two polls where the backend cannot block.
 const PAUSE: Duration = Duration::from_micros(50);
 
 impl Timeline {
-    /// Waits until `ticket` has settled, or until `deadline`.
+    /// Waits until `ticket` has a result, or until `deadline`.
     ///
     /// # Errors
     /// The ticket's failure; `Timeout`, which poisons nothing.
@@ -41,10 +42,10 @@ impl Timeline {
         self.wait_open(ticket, deadline)
     }
 
-    /// Waits until `ticket` has really ended, well or badly: a failed one may still use its memory.
+    /// Waits until `ticket` has ended, successfully or not: a failed one may still use its memory.
     ///
     /// # Errors
-    /// Whatever keeps that from being seen; never the ticket's own failure.
+    /// What prevents the poll; never the ticket's own failure.
     pub(crate) fn wait_ended(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
         match self.wait(ticket, deadline) {
             Err(error) if self.status(ticket).is_none() => return Err(error),
@@ -65,8 +66,8 @@ impl Timeline {
         Ok(())
     }
 
-    /// Waits until the device has let go of memory that is borrowed for `ticket`. A device that does not even say so is
-    /// given up for lost.
+    /// Waits until the device has released host memory that is borrowed for `ticket`. A device that cannot be polled is
+    /// declared lost.
     pub(crate) fn wait_host_memory_released(self: &Arc<Self>, ticket: u64, device: &OpenDevice) {
         for _ in 0..LAST_TRIES {
             match self.wait_ended(ticket, None) {
@@ -78,7 +79,7 @@ impl Timeline {
         device.declare_lost();
     }
 
-    /// Whether the device may still be at `ticket`, by what has been observed.
+    /// Whether the device may still be running `ticket`, as of the last poll.
     pub(crate) fn maybe_running(&self, ticket: u64) -> bool {
         !self.has_ended(ticket)
             && match self.device.upgrade() {
@@ -87,7 +88,7 @@ impl Timeline {
             }
     }
 
-    /// Lets the drop of the device go on, on another thread, while `waits`.
+    /// Pauses while another thread closes the device and `waits` is true.
     fn while_closing(&self, waits: impl Fn(Instant) -> bool) {
         let deadline = Instant::now() + CLOSING;
         while self.end.load(Ordering::Acquire) == OPEN && Instant::now() < deadline && waits(Instant::now()) {
@@ -95,13 +96,13 @@ impl Timeline {
         }
     }
 
-    /// What became of `ticket`, after a look at the device; `None`: it is in flight. Never blocks.
+    /// The result of `ticket` after a poll; `None` while it is in flight. Never blocks.
     pub(crate) fn poll_ticket(self: &Arc<Self>, ticket: u64) -> Result<Option<Result<()>>> {
         if let Some(result) = self.status(ticket) {
             return Ok(Some(result));
         }
         let Some(device) = self.device.upgrade() else {
-            // While its drop waits for the work, on another thread, nothing is cancelled yet.
+            // While another thread closes the device, which waits for the work, nothing is cancelled yet.
             let closing = self.end.load(Ordering::Acquire) == OPEN;
             return Ok(if closing { self.status(ticket) } else { Some(self.after_close(ticket)) });
         };
@@ -121,12 +122,12 @@ impl Timeline {
     }
 
     fn timeout(&self, ticket: u64) -> Error {
-        Error::new(ErrorKind::Timeout, format!("ticket {ticket} has not ended in time; it goes on"))
+        Error::new(ErrorKind::Timeout, format!("ticket {ticket} timed out; the work is still running"))
             .in_operation("wait")
             .on_device(&self.name)
     }
 
-    /// [`Timeline::wait`] on a device that is known to be open.
+    /// The same as [`Timeline::wait`], on a device that is known to be open.
     pub(crate) fn wait_open(self: &Arc<Self>, ticket: u64, deadline: Option<Instant>) -> Result<()> {
         if deadline.is_none() && self.wait_blocking(ticket)? {
             self.poll()?;
@@ -162,17 +163,17 @@ impl Timeline {
         Ok(())
     }
 
-    /// Lets the backend block until `ticket` has ended; says whether it did. Not while another queue's failure may travel
-    /// here, which core looks for meanwhile, nor where the wait would hold the device's only lock.
+    /// Blocks in the backend until `ticket` has ended; returns whether it did. Not done while another queue's failure may still
+    /// arrive, for which core must poll, nor where it would hold the only lock of a serial device.
     fn wait_blocking(&self, ticket: u64) -> Result<bool> {
-        if self.serial.is_some() || self.has_edges() || !self.finishes.load(Ordering::Relaxed) {
+        if self.serial.is_some() || self.has_edges() || !self.can_block.load(Ordering::Relaxed) {
             return Ok(false);
         }
         // SAFETY: the queue is open, and the ticket was taken.
         match self.raw("wait", |calls, queue| unsafe { (calls.finish)(queue, ticket) }) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::Unsupported => {
-                self.finishes.store(false, Ordering::Relaxed);
+                self.can_block.store(false, Ordering::Relaxed);
                 Ok(false)
             }
             Err(error) => Err(error),

@@ -1,5 +1,5 @@
-//! The waiter of a device: one thread that polls and wakes, started at the first `.await`, or when memory of somebody
-//! else is dropped while work uses it. Core's only thread.
+//! The wait thread of a device: polls its queues and wakes futures. It is the only thread that core starts, at the first
+//! `.await`, or when memory of an external owner is dropped while in use.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,25 +14,25 @@ use crate::timeline::Timeline;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Error, ErrorKind, Result};
 
-/// Rounds of polling without a pause, then the pause doubles from `SHORTEST` to `LONGEST`.
+/// Rounds of polling without a pause; after them the pause doubles from `SHORTEST` to `LONGEST`.
 const EAGER_ROUNDS: u32 = 50;
 const SHORTEST: Duration = Duration::from_micros(10);
 const LONGEST: Duration = Duration::from_millis(1);
-/// How often it looks at memory of others that was dropped in use: whoever calls the device does so, too, and sooner.
+/// How often it frees memory of external owners. Every call of the device does so, too, and usually sooner.
 const REAPING: Duration = Duration::from_millis(50);
-/// An idle waiter looks this often whether its device is gone.
+/// How often an idle thread checks whether its device is gone.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Tickets that futures wait for.
 #[derive(Debug)]
 pub(crate) struct WaitThread {
     shared: Arc<Shared>,
-    generation: u32,
+    fork_generation: u32,
 }
 
 impl Default for WaitThread {
     fn default() -> Self {
-        Self { shared: Arc::default(), generation: process::generation() }
+        Self { shared: Arc::default(), fork_generation: process::generation() }
     }
 }
 
@@ -48,7 +48,7 @@ struct State {
     /// By the number of the registration.
     waiting: HashMap<u64, Waiting>,
     registrations: u64,
-    /// Whoever owns dropped memory waits for the end of the work on it.
+    /// Memory of external owners is waiting to be released.
     reaping: bool,
 }
 
@@ -60,8 +60,8 @@ struct Waiting {
 }
 
 impl WaitThread {
-    /// Wakes `waker` once `ticket` has settled. `registration` is the future's own: 0 at first; it has one entry, and the
-    /// waker of its last look.
+    /// Wakes `waker` once `ticket` has a result. `registration` identifies the future, and is 0 at first; a future has one
+    /// entry, with the waker of its last poll.
     ///
     /// # Errors
     /// `OutOfResources` when the thread cannot be started.
@@ -72,7 +72,7 @@ impl WaitThread {
         registration: &mut u64,
         waker: &Waker,
     ) -> Result<()> {
-        // Somebody else's code, so outside the lock.
+        // Foreign code, so outside the lock.
         let waker = waker.clone();
         let mut state = self.shared.state.lock();
         self.start(&mut state, Arc::downgrade(device))?;
@@ -88,17 +88,17 @@ impl WaitThread {
         Ok(())
     }
 
-    /// Forgets a future that is dropped.
+    /// Removes the entry of a dropped future.
     pub(crate) fn forget(&self, registration: u64) {
         let forgotten = self.shared.state.lock().waiting.remove(&registration);
         discard(forgotten);
     }
 
-    /// Gives memory back to its owners once the work on it has ended, even if nobody calls the device any more: they may
-    /// be what keeps it open.
+    /// Releases memory of external owners once the work on it has ended, even if the program makes no further call: the owners
+    /// may be what keeps the device open.
     pub(crate) fn reap_later(&self, device: Weak<OpenDevice>) {
         let mut state = self.shared.state.lock();
-        // Without a thread the next call that looks at the deferred does it.
+        // Without a thread, the next call that reaps does it.
         state.reaping = self.start(&mut state, device).is_ok();
         self.shared.changed.notify_one();
     }
@@ -106,9 +106,9 @@ impl WaitThread {
     fn start(&self, state: &mut State, device: Weak<OpenDevice>) -> Result<()> {
         if !state.running {
             let shared = self.shared.clone();
-            let thread = std::thread::Builder::new().name("rt-waiter".to_owned());
-            thread.spawn(move || watch(&shared, &device)).map_err(|error| {
-                Error::new(ErrorKind::OutOfResources, "the waiter thread cannot be started")
+            let thread = std::thread::Builder::new().name("rt-wait".to_owned());
+            thread.spawn(move || run(&shared, &device)).map_err(|error| {
+                Error::new(ErrorKind::OutOfResources, "cannot start the wait thread")
                     .with_source(error)
                     .in_operation("await")
             })?;
@@ -120,18 +120,18 @@ impl WaitThread {
 
 impl Drop for WaitThread {
     fn drop(&mut self) {
-        // In a forked child the lock may be that of a thread which is not there.
-        if self.generation != process::generation() {
+        // In a forked child the lock may be held by a thread that does not exist there.
+        if self.fork_generation != process::generation() {
             return;
         }
-        // Futures that are left find their device closed.
+        // The remaining futures will find their device closed.
         let waiting = std::mem::take(&mut self.shared.state.lock().waiting);
         waiting.into_values().for_each(wake_up);
         self.shared.changed.notify_one();
     }
 }
 
-fn watch(shared: &Shared, device: &Weak<OpenDevice>) {
+fn run(shared: &Shared, device: &Weak<OpenDevice>) {
     let mut rounds = 0u32;
     let mut reaped = Instant::now();
     loop {
@@ -146,12 +146,12 @@ fn watch(shared: &Shared, device: &Weak<OpenDevice>) {
         state.reaping &= !reaping;
         drop(state);
         let Some(backend_call) = process::WaiterGuard::enter() else { return };
-        // Only the upgrade keeps the device open during the calls; its last drop may then happen here.
+        // The upgrade alone keeps the device open during the calls; the device may be closed at its end.
         let Some(open) = device.upgrade() else { return };
-        let broken = observe(&pending);
+        let broken = poll_queues(&pending);
         wake(shared, &broken);
         if reaping {
-            // An owner is somebody else's code, too.
+            // An owner is foreign code, too.
             let _ = catch_unwind(AssertUnwindSafe(|| open.reap()));
             reaped = Instant::now();
             if open.deferred.has_owners() {
@@ -169,8 +169,8 @@ fn watch(shared: &Shared, device: &Weak<OpenDevice>) {
     }
 }
 
-/// Looks at each queue once; returns those that answered with an error.
-fn observe(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
+/// Polls each queue once; returns those that could not be polled.
+fn poll_queues(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
     let mut seen: Vec<&Arc<Timeline>> = Vec::new();
     let mut broken = Vec::new();
     for timeline in pending {
@@ -184,7 +184,7 @@ fn observe(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
     broken
 }
 
-/// Wakes whoever waits for a settled ticket, or on a queue that answers with errors: its future asks for them itself.
+/// Wakes the futures whose ticket has a result, and those on queues that cannot be polled: they will see the error themselves.
 fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
     let over = |waiting: &Waiting| {
         waiting.timeline.status(waiting.ticket).is_some()
@@ -196,14 +196,14 @@ fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
     ready.into_iter().for_each(|(_, waiting)| wake_up(waiting));
 }
 
-/// Wakes a future, without any lock: a waker may poll it at once. One that panics must not end the thread that all others
-/// wait for, nor unwind through the drop of a device; the program's hook has told of it.
+/// Wakes a future with no lock held, since a waker may poll at once. A waker that panics must neither end the thread, which
+/// serves all other futures, nor unwind through the drop of a device; the panic hook has reported it.
 fn wake_up(Waiting { waker, .. }: Waiting) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
-/// Drops a waker, without any lock: the last one of a task may drop the task, and with it its futures. The same holds for
-/// one that panics.
+/// Drops a waker with no lock held: the last waker of a task may drop the task, with its futures. Panics are contained, as in
+/// [`wake_up`].
 fn discard(waiting: Option<Waiting>) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(waiting)));
 }

@@ -1,5 +1,5 @@
-//! The lock of what is held during one submission: a word, so that it lies before what it protects, in the cache line that
-//! every launch reads. A byte would lie behind it.
+//! A mutex of one word, held during a submission. As a word it is laid out before the data that it protects, in the cache line
+//! that every launch reads; a mutex of one byte would be laid out behind them.
 
 #![allow(unsafe_code, reason = "a lock's unsafe trait")]
 
