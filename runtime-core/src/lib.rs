@@ -264,6 +264,7 @@ mod tensor;
 mod timeline;
 
 pub use code::arg::{Arg, Scalar};
+pub use code::arguments::{Arguments, IntoArg};
 pub use code::kernel::Kernel;
 pub use code::module::Module;
 pub use code::source::ModuleSource;
@@ -291,6 +292,7 @@ pub use model::placement::{Placement, QueueOptions};
 pub use plugin::convert;
 pub use plugin::load_report::{LoadReport, Outcome, Stage};
 pub use queue::Queue;
+pub use queue::transfer::Download;
 pub use runtime::{Runtime, RuntimeBuilder, Target};
 pub use tensor::atomic_file::AtomicFile;
 pub use tensor::host_array::HostArray;

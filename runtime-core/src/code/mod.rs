@@ -1,6 +1,7 @@
 //! Loaded code: modules, their kernels, the arguments of a launch, and the lowering of portable code.
 
 pub(crate) mod arg;
+pub(crate) mod arguments;
 pub(crate) mod kernel;
 pub(crate) mod lowering;
 pub(crate) mod module;

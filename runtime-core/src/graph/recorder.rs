@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::graph::node::{Nodes, OwnedArg, Work};
 use crate::queue::copy::{check_copy, check_fill, check_placed_on, overlap};
 use crate::timeline::open_device::OpenDevice;
-use crate::{Arg, Error, Geometry, Graph, Kernel, Queue, Result, Tensor};
+use crate::{Arg, Arguments, Error, Geometry, Graph, Kernel, Queue, Result, Tensor};
 
 /// Takes the work of a graph that is being made: see [`Queue::record`].
 ///
@@ -24,7 +24,17 @@ impl Recorder {
     /// # Errors
     /// `InvalidArgument` as [`Queue::launch`], and for a geometry without work-groups; `Unsupported` for a kernel that was
     /// loaded with `assert_proofs`.
-    pub fn launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<usize> {
+    pub fn launch<'a>(
+        &self,
+        kernel: &Kernel,
+        geometry: impl Into<Geometry>,
+        args: impl Arguments<'a>,
+    ) -> Result<usize> {
+        let geometry = geometry.into();
+        args.with(kernel, |args| self.record_launch(kernel, &geometry, args))
+    }
+
+    fn record_launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<usize> {
         let check = || {
             kernel.check_launch(&self.device, geometry, args)?;
             kernel.check_args(&self.device, args)?;

@@ -37,6 +37,20 @@ impl Default for Geometry {
     }
 }
 
+impl From<&Self> for Geometry {
+    #[inline]
+    fn from(geometry: &Self) -> Self {
+        *geometry
+    }
+}
+
+/// Work-groups, and work-items of each.
+impl<G: Into<Dim3>, S: Into<Dim3>> From<(G, S)> for Geometry {
+    fn from((groups, group_size): (G, S)) -> Self {
+        Self::new(groups, group_size)
+    }
+}
+
 impl Geometry {
     /// `groups` groups of `group_size` work-items each.
     #[must_use]

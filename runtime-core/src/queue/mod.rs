@@ -4,6 +4,7 @@
 
 pub(crate) mod copy;
 pub(crate) mod submit;
+pub(crate) mod transfer;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +19,9 @@ use crate::timeline::Timeline;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Arg, DType, Error, Geometry, Kernel, LoweredKernel, Placement, QueueOptions, Result, Tensor};
+use crate::{
+    Arg, Arguments, DType, Error, Geometry, Kernel, LoweredKernel, Placement, QueueOptions, Result, Tensor,
+};
 
 /// An in-order stream of work on one device. Queues run beside each other; core orders what shares a tensor.
 ///
@@ -65,8 +68,14 @@ impl Queue {
     /// `InvalidArgument` that names the argument, dtype, device or limit; the failure of the queue, or of work that
     /// wrote an argument. A refused launch takes no ticket and poisons nothing.
     #[inline]
-    pub fn launch(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<Event> {
-        self.launch_as(kernel, geometry, args, true)
+    pub fn launch<'a>(
+        &self,
+        kernel: &Kernel,
+        geometry: impl Into<Geometry>,
+        args: impl Arguments<'a>,
+    ) -> Result<Event> {
+        let geometry = geometry.into();
+        args.with(kernel, |args| self.launch_as(kernel, &geometry, args, true))
     }
 
     /// Runs a kernel to its end: on this thread where the device is the host and the queue is idle.
@@ -74,7 +83,18 @@ impl Queue {
     /// # Errors
     /// As [`Queue::launch`]; the kernel's failure.
     #[inline]
-    pub fn call(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
+    pub fn call<'a>(
+        &self,
+        kernel: &Kernel,
+        geometry: impl Into<Geometry>,
+        args: impl Arguments<'a>,
+    ) -> Result<()> {
+        let geometry = geometry.into();
+        args.with(kernel, |args| self.call_as(kernel, &geometry, args))
+    }
+
+    #[inline]
+    fn call_as(&self, kernel: &Kernel, geometry: &Geometry, args: &[Arg<'_>]) -> Result<()> {
         let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
         match self.start(kernel, geometry, args, flags, true)? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
@@ -89,13 +109,14 @@ impl Queue {
     ///
     /// # Errors
     /// As [`Queue::launch`].
-    pub unsafe fn launch_untracked(
+    pub unsafe fn launch_untracked<'a>(
         &self,
         kernel: &Kernel,
-        geometry: &Geometry,
-        args: &[Arg<'_>],
+        geometry: impl Into<Geometry>,
+        args: impl Arguments<'a>,
     ) -> Result<Event> {
-        self.launch_as(kernel, geometry, args, false)
+        let geometry = geometry.into();
+        args.with(kernel, |args| self.launch_as(kernel, &geometry, args, false))
     }
 
     #[inline]

@@ -225,6 +225,12 @@ impl Tensor {
         self.0.layout.elements()
     }
 
+    /// Whether it has no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.element_count() == 0
+    }
+
     /// Bytes of the elements, gaps not counted.
     #[must_use]
     pub fn bytes(&self) -> usize {

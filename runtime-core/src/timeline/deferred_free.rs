@@ -33,6 +33,8 @@ impl fmt::Debug for ExternalOwner {
 pub(crate) enum Resource {
     /// A buffer, and the owner of its memory if that is not the backend.
     Buffer(Handle, Option<ExternalOwner>),
+    /// Memory of the program that a transfer uses.
+    HostMemory(ExternalOwner),
     Kernel(Handle),
     Module(Handle),
     Graph(Handle),
@@ -102,6 +104,9 @@ impl DeferredFree {
 
     /// Frees the resources whose work has ended, in the order of the drops.
     pub(crate) fn reap(&self, device: &OpenDevice) {
+        if device.must_leak() {
+            return;
+        }
         // Another thread is reaping.
         let Some(_freeing) = self.freeing.try_lock() else { return };
         let Some(mut list) = self.list.try_lock() else { return };
@@ -155,6 +160,10 @@ fn release(device: &OpenDevice, resource: Resource) {
         Resource::Module(module) => unsafe { (device.calls.module.unload)(module) },
         // SAFETY: an owned graph that nothing uses any more.
         Resource::Graph(graph) => unsafe { (device.calls.graph.close)(graph) },
+        Resource::HostMemory(owner) => {
+            drop(serial);
+            drop(owner);
+        }
         Resource::Queue => {
             drop(serial);
             device.reap_timelines();

@@ -1,9 +1,10 @@
 //! Events: points on a queue's timeline.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -24,13 +25,13 @@ use crate::timeline::Timeline;
 /// # let spin = device.load(&unsafe { ModuleSource::native("null", "spin") })?.kernel("spin")?;
 /// # let queue = device.open_queue(&QueueOptions::default())?;
 /// # let plain = Geometry::single();
-/// let mut event = queue.launch(&spin, &plain, &[Arg::scalar(300_000i64)])?; // takes 300 ms
+/// let event = queue.launch(&spin, &plain, &[Arg::scalar(300_000i64)])?; // takes 300 ms
 /// assert!(!event.is_done()?);
 /// assert_eq!(event.wait_timeout(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::Timeout);
 ///
 /// # let tokio = tokio::runtime::Builder::new_current_thread().build()?;
 /// # tokio.block_on(async {
-/// (&mut event).await?; // or `event.await`; a timeout has cancelled nothing
+/// (&event).await?; // or `event.await`; a timeout has cancelled nothing
 /// # Ok::<(), runtime_core::Error>(()) })?;
 /// event.wait()?; // it has ended, so this returns at once
 /// # Ok::<(), runtime_core::Error>(())
@@ -41,12 +42,14 @@ pub struct Event {
     ticket: u64,
     /// Its registration with the wait thread; 0: it was never awaited.
     registration: u64,
+    /// There is, or was, another event of this ticket.
+    is_cloned: AtomicBool,
 }
 
 impl Event {
     #[inline]
     pub(crate) fn new(timeline: &Arc<Timeline>, ticket: u64) -> Self {
-        Self { timeline: timeline.clone(), ticket, registration: 0 }
+        Self { timeline: timeline.clone(), ticket, registration: 0, is_cloned: AtomicBool::new(false) }
     }
 
     /// Its ticket: its place among the submissions of its queue, which are counted from 1; 0 if there was nothing to
@@ -96,23 +99,20 @@ impl Event {
 }
 
 impl Clone for Event {
-    /// Marks the ticket now: the queue cannot track clones, which may outlive the original.
+    /// Costs no driver call. The queue cannot count clones, so from now on it takes the event as held.
     fn clone(&self) -> Self {
-        if self.timeline.status(self.ticket).is_none()
-            && let Some(open) = self.timeline.device.upgrade()
-            && open.check().is_ok()
-        {
-            // A wait tries a failed mark again.
-            let _ = self.timeline.signal_and_flush(self.ticket);
-        }
-        Self::new(&self.timeline, self.ticket)
+        self.is_cloned.store(true, Ordering::Relaxed);
+        let (timeline, ticket) = (self.timeline.clone(), self.ticket);
+        Self { timeline, ticket, registration: 0, is_cloned: AtomicBool::new(true) }
     }
 }
 
 impl Drop for Event {
     #[inline]
     fn drop(&mut self) {
-        self.timeline.event_dropped(self.ticket);
+        if !*self.is_cloned.get_mut() {
+            self.timeline.event_dropped(self.ticket);
+        }
         if self.registration != 0 {
             self.forget();
         }
@@ -128,13 +128,22 @@ impl Future for Event {
             Err(error) => Poll::Ready(Err(error)),
             Ok(false) => {
                 let Some(device) = self.timeline.device.upgrade() else { return Poll::Ready(self.wait()) };
-                let Self { timeline, ticket, registration } = self.get_mut();
+                let Self { timeline, ticket, registration, .. } = self.get_mut();
                 match device.waiter.register(&device, (timeline, *ticket), registration, context.waker()) {
                     Ok(()) => Poll::Pending,
                     Err(error) => Poll::Ready(Err(error)),
                 }
             }
         }
+    }
+}
+
+impl IntoFuture for &Event {
+    type Output = Result<()>;
+    type IntoFuture = Event;
+
+    fn into_future(self) -> Event {
+        self.clone()
     }
 }
 

@@ -12,6 +12,7 @@ mod joins;
 mod queues;
 mod sources;
 mod tensors;
+mod transfers;
 mod waiting;
 
 use std::sync::Arc;

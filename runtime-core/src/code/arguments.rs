@@ -1,0 +1,112 @@
+//! Arguments of a launch: a list of [`Arg`], or a tuple of tensors and scalars.
+
+use crate::code::arg::Scalar;
+use crate::{Arg, Error, Kernel, Result, Tensor};
+
+/// What a launch takes as arguments: `&[Arg]`, `&[Arg; N]`, `&Vec<Arg>`, or a tuple of up to twelve [`IntoArg`]s.
+///
+/// In a tuple, `&tensor` is accessed as the kernel's code states (a portable kernel always does); where the code does not say,
+/// write `Arg::read(&tensor)`, `Arg::write(&tensor)` or `Arg::read_write(&tensor)`.
+pub trait Arguments<'a> {
+    /// Calls `launch` with the list of arguments.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a tensor whose access is not known; whatever `launch` returns.
+    fn with<T>(self, kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T>;
+}
+
+/// One argument in a tuple: an [`Arg`], a `&Tensor`, or a scalar.
+pub trait IntoArg<'a> {
+    /// The argument, at `index` of the launch of `kernel`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a tensor whose access is not known.
+    fn into_arg(self, kernel: &Kernel, index: usize) -> Result<Arg<'a>>;
+}
+
+impl<'a> IntoArg<'a> for Arg<'a> {
+    #[inline]
+    fn into_arg(self, _kernel: &Kernel, _index: usize) -> Result<Self> {
+        Ok(self)
+    }
+}
+
+impl<'a, S: Scalar> IntoArg<'a> for S {
+    #[inline]
+    fn into_arg(self, _kernel: &Kernel, _index: usize) -> Result<Arg<'a>> {
+        Ok(Arg::scalar(self))
+    }
+}
+
+impl<'a> IntoArg<'a> for &'a Tensor {
+    #[inline]
+    fn into_arg(self, kernel: &Kernel, index: usize) -> Result<Arg<'a>> {
+        match &kernel.info().params {
+            // Without such a parameter, the check of the signature fails with the number of arguments.
+            Some(params) => {
+                Ok(params.get(index).map_or(Arg::read(self), |param| Arg::tensor(self, param.access)))
+            }
+            None => Err(unknown_access(kernel, index)),
+        }
+    }
+}
+
+#[cold]
+fn unknown_access(kernel: &Kernel, index: usize) -> Error {
+    Error::invalid(format!(
+        "argument {index} of \"{}\": the code does not say how it accesses this tensor; pass Arg::read, Arg::write or \
+         Arg::read_write of it",
+        kernel.name()
+    ))
+    .in_operation("launch")
+    .on_device(&kernel.device().name)
+}
+
+impl<'a> Arguments<'a> for &[Arg<'a>] {
+    #[inline]
+    fn with<T>(self, _kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
+        launch(self)
+    }
+}
+
+impl<'a, const N: usize> Arguments<'a> for &[Arg<'a>; N] {
+    #[inline]
+    fn with<T>(self, _kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
+        launch(self)
+    }
+}
+
+impl<'a> Arguments<'a> for &Vec<Arg<'a>> {
+    #[inline]
+    fn with<T>(self, _kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
+        launch(self)
+    }
+}
+
+macro_rules! tuples {
+    ($($($name:ident: $index:tt)*;)*) => {$(
+        impl<'a $(, $name: IntoArg<'a>)*> Arguments<'a> for ($($name,)*) {
+            #[inline]
+            fn with<T>(self, kernel: &Kernel, launch: impl FnOnce(&[Arg<'a>]) -> Result<T>) -> Result<T> {
+                let _ = kernel;
+                launch(&[$(self.$index.into_arg(kernel, $index)?),*])
+            }
+        }
+    )*};
+}
+
+tuples! {
+    ;
+    A: 0;
+    A: 0 B: 1;
+    A: 0 B: 1 C: 2;
+    A: 0 B: 1 C: 2 D: 3;
+    A: 0 B: 1 C: 2 D: 3 E: 4;
+    A: 0 B: 1 C: 2 D: 3 E: 4 F: 5;
+    A: 0 B: 1 C: 2 D: 3 E: 4 F: 5 G: 6;
+    A: 0 B: 1 C: 2 D: 3 E: 4 F: 5 G: 6 H: 7;
+    A: 0 B: 1 C: 2 D: 3 E: 4 F: 5 G: 6 H: 7 I: 8;
+    A: 0 B: 1 C: 2 D: 3 E: 4 F: 5 G: 6 H: 7 I: 8 J: 9;
+    A: 0 B: 1 C: 2 D: 3 E: 4 F: 5 G: 6 H: 7 I: 8 J: 9 K: 10;
+    A: 0 B: 1 C: 2 D: 3 E: 4 F: 5 G: 6 H: 7 I: 8 J: 9 K: 10 L: 11;
+}

@@ -1,0 +1,158 @@
+//! Uploads and downloads that do not block: the queue keeps the program's memory until the device has released it.
+
+#![allow(unsafe_code, reason = "calls the functions of a backend's table")]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::queue::copy::check_placed_on;
+use crate::queue::submit::{AccessSet, SubmitFlags};
+use crate::timeline::Timeline;
+use crate::timeline::deferred_free::{ExternalOwner, Resource};
+use crate::timeline::event::Event;
+use crate::{Access, Element, Error, Queue, Result, Tensor};
+
+const TRANSFER: SubmitFlags = SubmitFlags { transfer: true, hold: true, inline: false };
+
+impl Queue {
+    /// Copies row-major elements into a contiguous tensor, in order with the queue's work, without waiting for it. A `Vec` is
+    /// kept until the copy has ended; a slice is copied first ([`Queue::write`] borrows it, and blocks).
+    ///
+    /// ```
+    /// # use runtime_core::{QueueOptions, Runtime};
+    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    /// # let device = runtime.open("null")?;
+    /// let (x, queue) = (device.empty::<f32>([3])?, device.open_queue(&QueueOptions::default())?);
+    /// queue.upload(&x, vec![1.0f32, 2.0, 3.0])?; // returns at once
+    /// assert_eq!(queue.download::<f32>(&x)?.wait()?, [1.0, 2.0, 3.0]); // or `.await?`
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another element type, number of elements or device; `Unsupported` for a tensor with gaps; the
+    /// failure of the queue.
+    pub fn upload<T: Element>(&self, tensor: &Tensor, data: impl Into<Vec<T>>) -> Result<Event> {
+        let data = data.into();
+        let submit = || {
+            check::<T>(self, tensor, data.len())?;
+            let (buffer, offset) = (tensor.buffer("upload")?, tensor.byte_offset() as u64);
+            let mut uses = AccessSet::default();
+            uses.add(buffer, Access::Write)?;
+            let bytes = bytemuck::cast_slice::<T, u8>(&data);
+            self.submit(&uses, TRANSFER, |calls, queue, place| {
+                let (source, len) = (bytes.as_ptr(), bytes.len() as u64);
+                // SAFETY: the queue is open, and `data` is kept until the ticket has ended.
+                unsafe { (calls.write)(queue, place, buffer.handle, offset, source, len) }
+            })
+        };
+        if data.is_empty() && tensor.is_empty() {
+            return Ok(Event::new(&self.timeline, 0));
+        }
+        let ticket = submit().map_err(|error| self.annotate(error, "upload"))?.ticket();
+        keep(&self.timeline, ticket, data);
+        Ok(Event::new(&self.timeline, ticket))
+    }
+
+    /// Copies a contiguous tensor into memory of the program, in order with the queue's work, without waiting for it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another element type or device; `Unsupported` for a tensor with gaps; the failure of the queue, or
+    /// of the work that wrote the tensor.
+    pub fn download<T: Element>(&self, tensor: &Tensor) -> Result<Download<T>> {
+        let mut data = vec![T::zeroed(); tensor.element_count()];
+        let mut submit = || {
+            check::<T>(self, tensor, data.len())?;
+            let (buffer, offset) = (tensor.buffer("download")?, tensor.byte_offset() as u64);
+            let mut uses = AccessSet::default();
+            uses.add(buffer, Access::Read)?;
+            let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut data);
+            self.submit(&uses, TRANSFER, |calls, queue, place| {
+                let (destination, len) = (bytes.as_mut_ptr(), bytes.len() as u64);
+                // SAFETY: the queue is open, and `data` is kept until the ticket has ended.
+                unsafe { (calls.read)(queue, place, buffer.handle, offset, destination, len) }
+            })
+        };
+        let ticket = match tensor.is_empty() {
+            true => 0,
+            false => submit().map_err(|error| self.annotate(error, "download"))?.ticket(),
+        };
+        Ok(Download { event: Event::new(&self.timeline, ticket), data })
+    }
+}
+
+/// Data on their way to the program: see [`Queue::download`]. Wait for them or `.await` them; dropping this cancels nothing.
+#[derive(Debug)]
+pub struct Download<T: Element> {
+    event: Event,
+    data: Vec<T>,
+}
+
+impl<T: Element> Download<T> {
+    /// Blocks until the data are here.
+    ///
+    /// # Errors
+    /// The failure of the copy, or of work that it depends on; `DeviceLost`.
+    pub fn wait(mut self) -> Result<Vec<T>> {
+        self.event.wait()?;
+        Ok(std::mem::take(&mut self.data))
+    }
+
+    /// Whether the data are here. Never blocks.
+    ///
+    /// # Errors
+    /// As [`Download::wait`].
+    pub fn is_done(&self) -> Result<bool> {
+        self.event.is_done()
+    }
+}
+
+impl<T: Element> Unpin for Download<T> {}
+
+impl<T: Element> Future for Download<T> {
+    type Output = Result<Vec<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.event).poll(context).map(|ended| ended.map(|()| std::mem::take(&mut self.data)))
+    }
+}
+
+impl<T: Element> Drop for Download<T> {
+    fn drop(&mut self) {
+        let data = std::mem::take(&mut self.data);
+        if !data.is_empty() {
+            keep(self.event.timeline(), self.event.ticket(), data);
+        }
+    }
+}
+
+/// Keeps `data` until `ticket` has ended. The memory is leaked with its device.
+fn keep<T: Element>(timeline: &Arc<Timeline>, ticket: u64, data: Vec<T>) {
+    if timeline.has_ended(ticket) {
+        return;
+    }
+    match timeline.device.upgrade() {
+        Some(device) => {
+            let resource = Resource::HostMemory(ExternalOwner::new(data));
+            device.deferred.defer(&device, resource, vec![(timeline.clone(), ticket)]);
+        }
+        None if timeline.maybe_running(ticket) => std::mem::forget(data),
+        None => {}
+    }
+}
+
+fn check<T: Element>(queue: &Queue, tensor: &Tensor, elements: usize) -> Result<()> {
+    check_placed_on(&queue.device, tensor)?;
+    if tensor.dtype() != T::DTYPE || tensor.element_count() != elements {
+        let (ty, count) = (T::DTYPE, tensor.element_count());
+        let message = format!("{elements} elements of {ty} for a tensor of {count} of {}", tensor.dtype());
+        return Err(Error::invalid(message));
+    }
+    if !tensor.is_contiguous() {
+        return Err(Error::unsupported(
+            "a tensor with gaps is not copied without blocking; use Tensor::write, or Queue::contiguous",
+        ));
+    }
+    Ok(())
+}
