@@ -42,40 +42,23 @@
 //! [`Program`] is what stands between: a validated module without overrides, with the interface of each entry point. No step
 //! panics, whatever the text: what naga panics on is an error too (`contain`).
 
-mod barriers;
-mod blocks;
-mod c;
-mod contain;
-mod continuing;
-mod features;
-mod guard;
-mod halves;
-mod immediates;
-mod inline;
+mod analysis;
+mod check;
 mod interface;
+mod ir;
 mod lowering;
-mod members;
-mod mend;
-mod nesting;
 mod parse;
-mod pointers;
+mod pipeline;
+mod print;
 mod program;
-mod proof;
-mod rebuild;
-mod reflect;
 #[cfg(test)]
 mod repository;
-mod source;
-mod specialise;
-mod spirv;
-mod tokens;
-mod uniformity;
-mod zeroing;
+mod transform;
 
-pub use c::{CCode, REJECTED};
-pub use features::Feature;
+pub use analysis::features::Feature;
 pub use interface::{Interface, Override, Scalar, Tensor};
 pub use lowering::wgsl;
 pub use naga;
+pub use parse::specialise::Specialisation;
+pub use print::c::{CCode, REJECTED};
 pub use program::{Checks, Dialect, Program};
-pub use specialise::Specialisation;

@@ -7,11 +7,11 @@ use runtime_core::{
     Lowering, OptionSpec, Options, Param, Portable, Result, Value, abi,
 };
 
-use crate::c::CCode;
-use crate::features::Feature;
+use crate::analysis::features::Feature;
 use crate::interface::Interface;
+use crate::parse::specialise::Specialisation;
+use crate::print::c::CCode;
 use crate::program::{Checks, Dialect, Program};
-use crate::specialise::Specialisation;
 
 /// The lowering of WGSL, for [`RuntimeBuilder::lower_with`](runtime_core::RuntimeBuilder::lower_with).
 #[must_use]

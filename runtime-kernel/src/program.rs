@@ -6,13 +6,11 @@ use naga::valid::ModuleInfo;
 use naga::{Module, Span};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::c::{self, CCode};
-use crate::features::Feature;
+use crate::analysis::features::Feature;
 use crate::interface::{Interface, Override};
-use crate::nesting::{self, Depth};
-use crate::pointers::{self, Parts};
-use crate::specialise::Specialisation;
-use crate::{contain, guard, members, parse, source, spirv, zeroing};
+use crate::parse::diagnostics::{line, path_or_wgsl, place};
+use crate::parse::nesting::Depth;
+use crate::parse::validate_again;
 
 /// A portable kernel that is parsed, specialised and checked: what the writers start from.
 ///
@@ -66,21 +64,6 @@ impl Checks {
 }
 
 impl Program {
-    /// Parses, specialises and checks `code`; `path` is what messages call it, and may be empty.
-    ///
-    /// # Errors
-    /// `CompileFailed` with naga's diagnostic, or with the rule of the convention that an entry point breaks and its
-    /// line; `InvalidArgument` for a constant or element type that the code has no place for.
-    pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        // Editors of some systems begin a text with a byte-order mark, which is no part of the language.
-        let code = code.strip_prefix('\u{feff}').unwrap_or(code);
-        let code = source::with_element(code, path, specialisation.element)?;
-        let code = source::without_subgroups(&code);
-        let (depth, tokens) = nesting::read(&code, path)?;
-        members::check(&tokens, &code, path)?;
-        contain::step("reading the kernel", depth, || parse::program(&code, path, depth, specialisation))
-    }
-
     /// The program without the zeros that work-group memory starts with: it holds anything until the kernel writes it.
     #[must_use]
     pub fn with_uninitialised_workgroup_memory(self) -> Self {
@@ -118,54 +101,12 @@ impl Program {
         &self.module
     }
 
-    /// Writes it as SPIR-V for Vulkan: tensors are storage buffers of set 0, scalars push constants.
-    ///
-    /// # Errors
-    /// `Unsupported` for what SPIR-V cannot express.
-    pub fn spirv(&self, checks: Checks) -> Result<Vec<u32>> {
-        contain::step("writing SPIR-V", self.depth, || spirv::write(self, checks))
-    }
-
-    /// Writes it in a C-family language.
-    ///
-    /// # Errors
-    /// `Unsupported`, which names the construct and its line, for what the language cannot express.
-    pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
-        contain::step("writing C", self.depth, || c::write(self, dialect, checks))
-    }
-
-    /// The program with the checks of its accesses as branches of the module itself: a writer may then leave out its own.
-    ///
-    /// # Errors
-    /// `Unsupported` for an expression that no kernel has.
-    pub fn guarded(&self, checks: Checks) -> Result<Self> {
-        contain::step("checking accesses", self.depth, || {
-            let copied = pointers::by_value(self, Parts::All)?;
-            let program = copied.as_ref().unwrap_or(self);
-            self.with(guard::guarded(program, checks)?)
-        })
-    }
-
-    /// The program with the checks of its accesses as branches of the module itself, and with a check of each index that was
-    /// proven in range: where one is not, its line is left in a tensor of one `u32`, which every entry point has in front of
-    /// its own. For tests of the proofs, in languages without another way to tell.
-    pub(crate) fn reporting(&self, checks: Checks) -> Result<Self> {
-        contain::step("checking accesses", self.depth, || {
-            let copied = pointers::by_value(self, Parts::All)?;
-            let program = copied.as_ref().unwrap_or(self);
-            let zeroed = zeroing::zeroed(program)?;
-            let program = zeroed.as_ref().unwrap_or(program);
-            guard::reporting(program, checks)
-        })
-        .map(Self::with_uninitialised_workgroup_memory)
-    }
-
     /// The program with a module that was made of its own.
     ///
     /// # Errors
     /// `Internal` if the new module is not valid.
     pub(crate) fn with(&self, module: Module) -> Result<Self> {
-        let info = parse::validate_again(&module)?;
+        let info = validate_again(&module)?;
         Ok(Self {
             module,
             info,
@@ -199,31 +140,6 @@ impl Program {
     pub(crate) fn unsupported(&self, what: impl fmt::Display, span: Span) -> Error {
         Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.place(span)))
     }
-}
-
-/// The error for code that is wrong.
-pub(crate) fn failed(message: String) -> Error {
-    Error::new(ErrorKind::CompileFailed, message)
-}
-
-/// `path:line` of `span` in `source`.
-pub(crate) fn place(source: &str, path: &str, span: Span) -> String {
-    let path = path_or_wgsl(path);
-    match line(source, span) {
-        Some(line) => format!("{path}:{line}"),
-        None => path.to_owned(),
-    }
-}
-
-fn line(source: &str, span: Span) -> Option<u32> {
-    let before = source.as_bytes().get(..span.to_range()?.start)?;
-    let ends = before.iter().filter(|&&byte| byte == b'\n').count();
-    u32::try_from(ends + 1).ok()
-}
-
-/// Text from memory is called `wgsl`.
-pub(crate) fn path_or_wgsl(path: &str) -> &str {
-    if path.is_empty() { "wgsl" } else { path }
 }
 
 impl fmt::Debug for Program {

@@ -96,19 +96,19 @@ const MODULES: [Module; 9] = [
     Module {
         name: "proof",
         package: "runtime-kernel",
-        files: &["runtime-kernel/src/proof/**"],
+        files: &["runtime-kernel/src/analysis/proof/**"],
         runs: LOWERING,
     },
     Module {
         name: "guard",
         package: "runtime-kernel",
-        files: &["runtime-kernel/src/guard/**"],
+        files: &["runtime-kernel/src/transform/guard/**"],
         runs: LOWERING,
     },
     Module {
         name: "verify",
         package: "runtime-kernel",
-        files: &["runtime-kernel/src/c/group/verify/**"],
+        files: &["runtime-kernel/src/print/c/host/verify/**"],
         runs: &[("runtime-kernel", &["--lib", "--test=groups"])],
     },
 ];

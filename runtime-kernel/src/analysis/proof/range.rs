@@ -1,0 +1,335 @@
+//! What is known of an index: where it proves an access in range, none is checked.
+
+use naga::proc::IndexableLength;
+use naga::{
+    BinaryOperator, Binding, BuiltIn, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable,
+    MathFunction, Module, Scalar, ScalarKind, TypeInner,
+};
+
+use super::bounds::{Fact, Scope};
+use super::constant::literal;
+use super::{Frame, call};
+use crate::ir::operands::operands;
+use crate::ir::variables::loaded;
+
+/// An element of an array, a matrix or a vector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Element {
+    /// The expression that it is.
+    pub(crate) access: Handle<Expression>,
+    pub(crate) base: Handle<Expression>,
+    /// `None` if `known` is the index.
+    pub(crate) index: Option<Handle<Expression>>,
+    pub(crate) known: u32,
+}
+
+impl Element {
+    /// The element that an expression is.
+    pub(crate) fn of(function: &Function, access: Handle<Expression>) -> Option<Self> {
+        match function.expressions[access] {
+            Expression::Access { base, index } => Some(Self { access, base, index: Some(index), known: 0 }),
+            Expression::AccessIndex { base, index } => Some(Self { access, base, index: None, known: index }),
+            _ => None,
+        }
+    }
+}
+
+/// What an index must be less than.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    Constant(u32),
+    /// The length of the runtime-sized array of a storage buffer; of `None`, one that no variable is known for.
+    Runtime(Option<Handle<GlobalVariable>>),
+}
+
+/// Chains of operators longer than this prove nothing.
+const DEPTH: u32 = 16;
+
+/// What the index of an element has to be checked against; `None` if it is in range for certain.
+pub(crate) fn limit(frame: Frame<'_>, element: Element) -> Option<Limit> {
+    limit_in(frame, frame.bounds.scope(element.access), element)
+}
+
+/// The same, whatever conditions stand before the element.
+pub(crate) fn limit_anywhere(frame: Frame<'_>, element: Element) -> Option<Limit> {
+    limit_in(frame, Scope::default(), element)
+}
+
+/// Whether conditions around an access are what keeps it in range: then it may not be moved away from them.
+pub(crate) fn is_proven_by_its_place(frame: Frame<'_>, mut pointer: Handle<Expression>) -> bool {
+    while let Some(element) = Element::of(frame.function, pointer) {
+        if limit(frame, element).is_none() && limit_in(frame, Scope::default(), element).is_some() {
+            return true;
+        }
+        pointer = element.base;
+    }
+    false
+}
+
+/// What the index of an element of `base` must be less than; `None` if that is none.
+pub(crate) fn length(frame: Frame<'_>, base: Handle<Expression>) -> Option<Limit> {
+    Some(match *frame.pointee(base) {
+        TypeInner::Vector { size, .. } => Limit::Constant(size as u32),
+        TypeInner::ValuePointer { size: Some(size), .. } => Limit::Constant(size as u32),
+        TypeInner::Matrix { columns, .. } => Limit::Constant(columns as u32),
+        TypeInner::Array { size, .. } => match size.resolve(frame.module.to_ctx()) {
+            Ok(IndexableLength::Known(length)) => Limit::Constant(length),
+            _ => Limit::Runtime(root(frame, base)),
+        },
+        _ => return None,
+    })
+}
+
+fn limit_in(frame: Frame<'_>, scope: Scope, element: Element) -> Option<Limit> {
+    let length = length(frame, element.base)?;
+    let certain = match length {
+        Limit::Constant(length) => {
+            let greatest = match element.index {
+                Some(index) => upper(frame, scope, index, 0),
+                None => Some(u64::from(element.known)),
+            };
+            greatest.is_some_and(|greatest| greatest < u64::from(length))
+        }
+        Limit::Runtime(Some(variable)) => element.index.is_some_and(|index| {
+            facts(frame, scope, index).any(|fact| fact.strict && is_length(frame, fact.bound, variable))
+        }),
+        Limit::Runtime(None) => false,
+    };
+    (!certain).then_some(length)
+}
+
+/// What is known of a value in a place.
+pub(crate) fn facts(
+    frame: Frame<'_>,
+    scope: Scope,
+    value: Handle<Expression>,
+) -> impl Iterator<Item = Fact> + '_ {
+    frame.bounds.facts_of((frame.module, frame.function), scope, value)
+}
+
+/// Whether an expression is the number of elements of the runtime-sized array in a storage buffer.
+fn is_length(frame: Frame<'_>, expression: Handle<Expression>, variable: Handle<GlobalVariable>) -> bool {
+    match frame.function.expressions[expression] {
+        Expression::ArrayLength(array) => root(frame, array) == Some(variable),
+        _ => false,
+    }
+}
+
+/// The variable that an access chain starts from.
+pub(crate) fn root(frame: Frame<'_>, mut pointer: Handle<Expression>) -> Option<Handle<GlobalVariable>> {
+    loop {
+        match frame.function.expressions[pointer] {
+            Expression::GlobalVariable(variable) => return Some(variable),
+            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => pointer = base,
+            _ => return None,
+        }
+    }
+}
+
+/// Whether an expression is computed from a variable, or may be.
+pub(super) fn reads(
+    function: &Function,
+    value: Handle<Expression>,
+    variable: Handle<LocalVariable>,
+    depth: u32,
+) -> bool {
+    match function.expressions[value] {
+        Expression::LocalVariable(found) => found == variable,
+        _ if depth > DEPTH => true,
+        ref other => operands(other).any(|operand| reads(function, operand, variable, depth + 1)),
+    }
+}
+
+/// The greatest value that an integer, which is then not negative, can have in a place.
+pub(crate) fn upper(
+    frame: Frame<'_>,
+    scope: Scope,
+    expression: Handle<Expression>,
+    depth: u32,
+) -> Option<u64> {
+    if depth > DEPTH {
+        return None;
+    }
+    let told = facts(frame, scope, expression).filter_map(|fact| {
+        let bound = upper(frame, scope, fact.bound, depth + 4)?;
+        // Where it says that something is below zero, control never comes.
+        Some(bound.saturating_sub(fact.strict.into()))
+    });
+    told.chain(of_itself(frame, scope, expression, depth)).min()
+}
+
+/// The greatest value by what an expression is.
+fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, depth: u32) -> Option<u64> {
+    let upper = |expression| upper(frame, scope, expression, depth + 1);
+    match frame.function.expressions[expression] {
+        Expression::Literal(_) | Expression::Constant(_) => {
+            of_literal(literal(frame.module, &frame.function.expressions, expression)?)
+        }
+        Expression::ZeroValue(_) => Some(0),
+        Expression::Binary { op: BinaryOperator::Subtract, left, right } => {
+            if !is_at_least(frame, scope, left, right) {
+                return None;
+            }
+            Some(upper(left)?.saturating_sub(constant_of(frame, right).unwrap_or(0)))
+        }
+        Expression::Binary { op, left, right } => {
+            use BinaryOperator as Op;
+            let constant = constant_of(frame, right);
+            // A side that says nothing is not looked into: values that are used twice would be so ever more often.
+            let a = match op {
+                Op::And | Op::Modulo | Op::Divide | Op::ShiftRight | Op::Add | Op::Multiply => upper(left),
+                _ => return None,
+            };
+            let b = if op == Op::And || a.is_some() { upper(right) } else { None };
+            of_binary(frame.inner(left), op, (a, b), constant)
+        }
+        Expression::Select { accept, reject, .. } => Some(upper(accept)?.max(upper(reject)?)),
+        Expression::Math { fun: MathFunction::Min, arg, arg1: Some(arg1), .. } if is_unsigned(frame, arg) => {
+            match (upper(arg), upper(arg1)) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            }
+        }
+        // Where `low` is above `high`, WGSL gives `high`, but GPUs may give either.
+        Expression::Math { fun: MathFunction::Clamp, arg, arg1: Some(low), arg2: Some(high), .. }
+            if is_unsigned(frame, arg) =>
+        {
+            Some(upper(low)?.max(upper(high)?))
+        }
+        Expression::As { expr, kind: ScalarKind::Uint | ScalarKind::Sint, .. } => match *frame.inner(expr) {
+            TypeInner::Scalar(Scalar { kind: ScalarKind::Bool, .. }) => Some(1),
+            TypeInner::Scalar(Scalar { kind: ScalarKind::Uint | ScalarKind::Sint, .. }) => {
+                upper(expr).filter(|greatest| i32::try_from(*greatest).is_ok())
+            }
+            _ => None,
+        },
+        Expression::Load { .. } => frame.bounds.ceiling(loaded(frame.function, expression)?),
+        Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(frame, expression),
+        Expression::CallResult(function) => {
+            let arguments = frame.bounds.arguments_of(expression)?;
+            let arguments: Vec<_> = arguments.iter().map(|&argument| upper(argument)).collect();
+            call::greatest(frame.module, function, &arguments)
+        }
+        _ => None,
+    }
+}
+
+/// Whether conditions say that an unsigned value is another one or more, so that the difference is not below zero.
+fn is_at_least(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, least: Handle<Expression>) -> bool {
+    let source = (frame.module, frame.function);
+    let constant = constant_of(frame, least);
+    is_unsigned(frame, value)
+        && frame.bounds.facts_in(scope).any(|fact| {
+            // What is compared is the same value, and what lies below it is as much, or is known to be.
+            let known = || constant_of(frame, fact.value).map(|below| below + u64::from(fact.strict));
+            frame.bounds.are_same(source, fact.bound, value)
+                && (frame.bounds.are_same(source, fact.value, least)
+                    || constant.is_some_and(|least| known().is_some_and(|known| known >= least)))
+        })
+}
+
+/// The value of a constant.
+pub(crate) fn constant_of(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> {
+    match frame.function.expressions[expression] {
+        Expression::Literal(_) | Expression::Constant(_) => of_itself(frame, Scope::default(), expression, 0),
+        _ => None,
+    }
+}
+
+fn of_literal(literal: Literal) -> Option<u64> {
+    match literal {
+        Literal::U32(value) => Some(u64::from(value)),
+        Literal::I32(value) => u64::try_from(value).ok(),
+        Literal::U64(value) => Some(value),
+        _ => None,
+    }
+}
+
+fn is_unsigned(frame: Frame<'_>, expression: Handle<Expression>) -> bool {
+    matches!(frame.inner(expression), TypeInner::Scalar(Scalar { kind: ScalarKind::Uint, .. }))
+}
+
+pub(super) fn of_binary(
+    inner: &TypeInner,
+    operator: BinaryOperator,
+    (a, b): (Option<u64>, Option<u64>),
+    constant: Option<u64>,
+) -> Option<u64> {
+    let TypeInner::Scalar(scalar) = *inner else { return None };
+    let unsigned = scalar.kind == ScalarKind::Uint;
+    let greatest = match scalar {
+        Scalar::U32 => u64::from(u32::MAX),
+        Scalar::I32 => 0x7fff_ffff,
+        _ => return None,
+    };
+    match operator {
+        BinaryOperator::And => match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        },
+        BinaryOperator::Modulo if unsigned || a.is_some() => constant?.checked_sub(1),
+        BinaryOperator::Divide if unsigned || a.is_some() => a.unwrap_or(greatest).checked_div(constant?),
+        BinaryOperator::ShiftRight if unsigned || a.is_some() => {
+            // A device takes the amount modulo 32.
+            let amount = constant?.try_into().ok().filter(|amount: &u32| *amount < 32)?;
+            a.unwrap_or(greatest).checked_shr(amount)
+        }
+        BinaryOperator::Add => a?.checked_add(b?).filter(|sum| *sum <= greatest),
+        BinaryOperator::Multiply => a?.checked_mul(b?).filter(|product| *product <= greatest),
+        _ => None,
+    }
+}
+
+/// The greatest value of an invocation's place in its work-group.
+fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> {
+    let size = frame.group_size?;
+    match built_in(frame, expression)? {
+        (BuiltIn::LocalInvocationId, Some(axis)) => {
+            Some(u64::from(*size.get(axis as usize)?).saturating_sub(1))
+        }
+        (BuiltIn::LocalInvocationIndex, None) => {
+            Some(size.iter().map(|extent| u64::from(*extent)).product::<u64>().saturating_sub(1))
+        }
+        _ => None,
+    }
+}
+
+/// The built-in value that an expression is, or the component of one.
+pub(crate) fn built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<(BuiltIn, Option<u32>)> {
+    built_in_of((frame.module, frame.function), expression)
+}
+
+/// The same, of an entry point of which nothing else is known.
+pub(crate) fn built_in_of(
+    source: (&Module, &Function),
+    expression: Handle<Expression>,
+) -> Option<(BuiltIn, Option<u32>)> {
+    let (value, component) = match source.1.expressions[expression] {
+        Expression::AccessIndex { base, index } => match whole(source, base) {
+            Some(built_in) => return Some((built_in, Some(index))),
+            None => (expression, None),
+        },
+        _ => (expression, None),
+    };
+    Some((whole(source, value)?, component))
+}
+
+/// The built-in value that an argument is, or a member of a structure of them.
+fn whole((module, function): (&Module, &Function), expression: Handle<Expression>) -> Option<BuiltIn> {
+    let argument = |index: u32| &function.arguments[index as usize];
+    let binding = match function.expressions[expression] {
+        Expression::FunctionArgument(index) => &argument(index).binding,
+        Expression::AccessIndex { base, index: member } => match function.expressions[base] {
+            Expression::FunctionArgument(index) => match &module.types[argument(index).ty].inner {
+                TypeInner::Struct { members, .. } => &members.get(member as usize)?.binding,
+                _ => return None,
+            },
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match binding {
+        Some(Binding::BuiltIn(built_in)) => Some(*built_in),
+        _ => None,
+    }
+}

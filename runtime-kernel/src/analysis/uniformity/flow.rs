@@ -1,0 +1,328 @@
+//! The walk over the statements.
+
+use naga::{Block, Expression, Handle, LocalVariable, Statement};
+
+use super::{Analysis, Shape};
+use crate::ir::operands::operands;
+use crate::ir::variables::{Root, assigned, is_read_only, root};
+
+/// The shapes of local variables at a point; `None` where control never arrives.
+type State = Option<Vec<Shape>>;
+
+/// The worst shape of the conditions under which a loop is left, and under which an iteration is cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exits {
+    pub(crate) breaks: Shape,
+    pub(crate) continues: Shape,
+}
+
+/// By what some invocations have left the rest of a switch's case, and the rest of an iteration.
+#[derive(Clone, Copy)]
+struct Parted {
+    case: Shape,
+    iteration: Shape,
+}
+
+impl Exits {
+    pub(super) fn of(shapes: &[Shape], body: &Block) -> Self {
+        let mut exits = Self { breaks: Shape::Uniform, continues: Shape::Uniform };
+        exits.scan(shapes, body, Shape::Uniform, false);
+        exits
+    }
+
+    /// `context` is what decides that control comes to the block.
+    fn scan(&mut self, shapes: &[Shape], block: &Block, mut context: Shape, in_switch: bool) -> Parted {
+        let mut parted = Parted { case: Shape::Uniform, iteration: Shape::Uniform };
+        for statement in block {
+            match statement {
+                Statement::Break if in_switch => parted.case = parted.case.with(context),
+                Statement::Break => {
+                    self.breaks = self.breaks.with(context);
+                    parted.iteration = parted.iteration.with(context);
+                }
+                Statement::Continue => {
+                    self.continues = self.continues.with(context);
+                    parted.iteration = parted.iteration.with(context);
+                }
+                Statement::Block(block) => parted.add(self.scan(shapes, block, context, in_switch)),
+                Statement::If { condition, accept, reject } => {
+                    let context = context.with(shapes[condition.index()]);
+                    parted.add(self.scan(shapes, accept, context, in_switch));
+                    parted.add(self.scan(shapes, reject, context, in_switch));
+                }
+                Statement::Switch { selector, cases } => {
+                    let context = context.with(shapes[selector.index()]);
+                    for case in cases {
+                        parted.iteration =
+                            parted.iteration.with(self.scan(shapes, &case.body, context, true).iteration);
+                    }
+                }
+                _ => {}
+            }
+            // What follows is reached by those that did not jump.
+            context = context.with(parted.case).with(parted.iteration);
+        }
+        parted
+    }
+}
+
+impl Parted {
+    fn add(&mut self, other: Self) {
+        self.case = self.case.with(other.case);
+        self.iteration = self.iteration.with(other.iteration);
+    }
+}
+
+/// Where `break` and `continue` lead: the states that arrive there.
+struct Frame {
+    is_loop: bool,
+    breaks: State,
+    continues: State,
+}
+
+pub(super) fn walk(analysis: &mut Analysis<'_>) {
+    let function = analysis.function;
+    let locals = vec![Shape::Uniform; function.local_variables.len()];
+    Walk { analysis, frames: Vec::new() }.block(&function.body, Some(locals));
+}
+
+struct Walk<'w, 'a> {
+    analysis: &'w mut Analysis<'a>,
+    frames: Vec<Frame>,
+}
+
+impl Walk<'_, '_> {
+    fn block(&mut self, block: &Block, mut state: State) -> State {
+        for statement in block {
+            state = self.statement(statement, state?);
+        }
+        state
+    }
+
+    fn statement(&mut self, statement: &Statement, mut state: Vec<Shape>) -> State {
+        match statement {
+            Statement::Emit(range) => {
+                for handle in range.clone() {
+                    let shape = self.expression(handle, &state);
+                    self.analysis.shapes[handle.index()] = shape;
+                    self.analysis.reached[handle.index()] = true;
+                }
+            }
+            Statement::Store { pointer, value } => {
+                self.store(&mut state, *pointer, self.analysis.shape(*value));
+            }
+            Statement::Call { function, arguments, result } => {
+                self.call(&mut state, function.index(), arguments, *result);
+            }
+            Statement::Atomic { pointer, result, .. } => {
+                self.store(&mut state, *pointer, Shape::Varying);
+                self.set(*result, Shape::Varying);
+            }
+            Statement::WorkGroupUniformLoad { result, .. } => self.set(Some(*result), Shape::Uniform),
+            Statement::SubgroupBallot { result, .. }
+            | Statement::SubgroupGather { result, .. }
+            | Statement::SubgroupCollectiveOperation { result, .. } => {
+                self.set(Some(*result), Shape::Varying);
+            }
+            Statement::Block(block) => return self.block(block, Some(state)),
+            Statement::If { condition, accept, reject } => {
+                return self.branch(self.analysis.shape(*condition), accept, reject, state);
+            }
+            Statement::Switch { selector, cases } => {
+                return self.switch(self.analysis.shape(*selector), cases, &state);
+            }
+            Statement::Loop { body, continuing, break_if } => {
+                return self.cycle(body, continuing, *break_if, state);
+            }
+            Statement::Break => return self.leave(state, |_| true, |frame| &mut frame.breaks),
+            Statement::Continue => {
+                return self.leave(state, |frame| frame.is_loop, |frame| &mut frame.continues);
+            }
+            Statement::Return { .. } | Statement::Kill => return None,
+            _ => {}
+        }
+        Some(state)
+    }
+
+    fn set(&mut self, expression: Option<Handle<Expression>>, shape: Shape) {
+        if let Some(expression) = expression {
+            self.analysis.shapes[expression.index()] = shape;
+            self.analysis.reached[expression.index()] = true;
+        }
+    }
+
+    fn leave(
+        &mut self,
+        state: Vec<Shape>,
+        which: fn(&Frame) -> bool,
+        at: fn(&mut Frame) -> &mut State,
+    ) -> State {
+        if let Some(frame) = self.frames.iter_mut().rev().find(|frame| which(frame)) {
+            let states = at(frame);
+            *states = join(states.take(), Some(state));
+        }
+        None
+    }
+
+    fn branch(&mut self, choice: Shape, accept: &Block, reject: &Block, state: Vec<Shape>) -> State {
+        let accepted = self.block(accept, Some(state.clone()));
+        let rejected = self.block(reject, Some(state));
+        match (accepted, rejected) {
+            (Some(a), Some(b)) => {
+                let assigned = [accept, reject];
+                Some(spread(join(Some(a), Some(b))?, &self.assigned(&assigned), choice))
+            }
+            // The invocations of the other side are gone from here: those that remain agree as they did.
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn switch(&mut self, choice: Shape, cases: &[naga::SwitchCase], state: &[Shape]) -> State {
+        self.frames.push(Frame { is_loop: false, breaks: None, continues: None });
+        let mut fallen = None;
+        for case in cases {
+            let end = self.block(&case.body, join(Some(state.to_vec()), fallen.take()));
+            if case.fall_through {
+                fallen = end;
+            } else if let Some(end) = end {
+                self.leave(end, |_| true, |frame| &mut frame.breaks);
+            }
+        }
+        let after = self.frames.pop().and_then(|frame| frame.breaks)?;
+        let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
+        Some(spread(after, &self.assigned(&bodies), choice))
+    }
+
+    fn cycle(
+        &mut self,
+        body: &Block,
+        continuing: &Block,
+        break_if: Option<Handle<Expression>>,
+        state: Vec<Shape>,
+    ) -> State {
+        let mut entry = state;
+        let (in_body, in_all) = (self.assigned(&[body]), self.assigned(&[body, continuing]));
+        loop {
+            self.frames.push(Frame { is_loop: true, breaks: None, continues: None });
+            let end = self.block(body, Some(entry.clone()));
+            let continued = self.frames.last_mut().and_then(|frame| frame.continues.take());
+            let exits = Exits::of(&self.analysis.shapes, body);
+            let middle = join(end, continued).map(|state| spread(state, &in_body, exits.continues));
+            let end = self.block(continuing, middle);
+            let mut after = self.frames.pop().and_then(|frame| frame.breaks);
+            let mut leaving = exits.breaks;
+            if let Some(condition) = break_if {
+                leaving = leaving.with(self.analysis.shape(condition));
+                after = join(after, end.clone());
+            }
+            let next = join(Some(entry.clone()), end)?;
+            if next == entry {
+                return after.map(|state| spread(state, &in_all, leaving));
+            }
+            entry = next;
+        }
+    }
+
+    /// The local variables that may be assigned in these blocks.
+    fn assigned(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
+        let mut found = Vec::new();
+        for block in blocks {
+            assigned(self.analysis.function, block, &mut |variable| found.push(variable));
+        }
+        found
+    }
+
+    fn store(&self, state: &mut [Shape], pointer: Handle<Expression>, value: Shape) {
+        let Root::Local(variable) = root(self.analysis.function, pointer) else { return };
+        let slot = &mut state[variable.index()];
+        *slot = match self.analysis.function.expressions[pointer] {
+            Expression::LocalVariable(_) => value,
+            _ => slot.with(value).with(self.analysis.shape(pointer)),
+        };
+    }
+
+    fn call(
+        &mut self,
+        state: &mut [Shape],
+        function: usize,
+        arguments: &[Handle<Expression>],
+        result: Option<Handle<Expression>>,
+    ) {
+        let functional = self.analysis.functional[function];
+        let shape =
+            arguments.iter().map(|&argument| self.analysis.shape(argument)).fold(Shape::Uniform, Shape::with);
+        self.set(result, if functional { shape } else { Shape::Varying });
+        for &argument in arguments {
+            let inner = self.analysis.types[argument].ty.inner_with(&self.analysis.module.types);
+            if inner.pointer_space().is_some() {
+                self.store(state, argument, Shape::Varying);
+            }
+        }
+    }
+
+    fn expression(&self, handle: Handle<Expression>, state: &[Shape]) -> Shape {
+        let it = &*self.analysis;
+        let is_word = it.is_word(handle);
+        match it.function.expressions[handle] {
+            Expression::Load { pointer } => self.load(pointer, state),
+            Expression::Access { base, index } => it.shape(base).with(it.shape(index)),
+            Expression::AccessIndex { base, index } => match it.shape(base) {
+                Shape::Varying => part(it, base, index as usize),
+                shape => shape,
+            },
+            Expression::Binary { op, left, right } if is_word => {
+                it.binary(op, (left, it.shape(left)), (right, it.shape(right)))
+            }
+            Expression::Unary { op: naga::UnaryOperator::Negate, expr } if is_word => {
+                it.shape(expr).times(u32::MAX)
+            }
+            Expression::As { expr, convert: Some(4) | None, .. } if is_word && it.is_word(expr) => {
+                it.shape(expr)
+            }
+            Expression::Select { condition, accept, reject } => {
+                it.shape(accept).join(it.shape(reject)).chosen_by(it.shape(condition))
+            }
+            ref other => operands(other).map(|operand| it.shape(operand)).fold(Shape::Uniform, Shape::with),
+        }
+    }
+
+    fn load(&self, pointer: Handle<Expression>, state: &[Shape]) -> Shape {
+        let it = &*self.analysis;
+        let place = it.shape(pointer);
+        match root(it.function, pointer) {
+            Root::Local(variable) => match it.function.expressions[pointer] {
+                Expression::LocalVariable(_) => state[variable.index()],
+                _ => state[variable.index()].with(place),
+            },
+            Root::Global(variable) if is_read_only(it.module.global_variables[variable].space) => place,
+            _ => Shape::Varying,
+        }
+    }
+}
+
+/// A component of a vector, or a member of a struct of built-in values.
+fn part(it: &Analysis<'_>, base: Handle<Expression>, index: usize) -> Shape {
+    match it.types[base].ty.inner_with(&it.module.types) {
+        naga::TypeInner::Vector { .. } => it.component(base, index, 8),
+        naga::TypeInner::Struct { .. } => match it.function.expressions[base] {
+            Expression::FunctionArgument(argument) => it.argument(argument as usize, Some(index)),
+            _ => Shape::Varying,
+        },
+        _ => Shape::Varying,
+    }
+}
+
+fn join(a: State, b: State) -> State {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.into_iter().zip(b).map(|(a, b)| a.join(b)).collect()),
+        (one, other) => one.or(other),
+    }
+}
+
+fn spread(mut state: Vec<Shape>, assigned: &[Handle<LocalVariable>], choice: Shape) -> Vec<Shape> {
+    for variable in assigned {
+        let slot = &mut state[variable.index()];
+        *slot = slot.chosen_by(choice);
+    }
+    state
+}

@@ -1,0 +1,4 @@
+//! Rules of WGSL that naga does not check.
+
+pub(crate) mod barriers;
+pub(crate) mod continuing;

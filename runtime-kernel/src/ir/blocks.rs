@@ -1,0 +1,136 @@
+//! The blocks that stand within statements, and walks over all of them.
+
+use naga::{Block, Expression, Handle, Statement};
+
+/// The blocks that a statement consists of, in the order of the text.
+pub(crate) fn inner(statement: &Statement) -> impl Iterator<Item = &Block> {
+    let (two, cases) = match statement {
+        Statement::Block(block) => ([Some(block), None], &[][..]),
+        Statement::If { accept: first, reject: second, .. }
+        | Statement::Loop { body: first, continuing: second, .. } => ([Some(first), Some(second)], &[][..]),
+        Statement::Switch { cases, .. } => ([None; 2], &cases[..]),
+        _ => ([None; 2], &[][..]),
+    };
+    two.into_iter().flatten().chain(cases.iter().map(|case| &case.body))
+}
+
+/// The value by which a statement chooses among its blocks, or leaves them.
+pub(crate) const fn control(statement: &Statement) -> Option<Handle<Expression>> {
+    match *statement {
+        Statement::If { condition, .. } => Some(condition),
+        Statement::Switch { selector, .. } => Some(selector),
+        Statement::Loop { break_if, .. } => break_if,
+        _ => None,
+    }
+}
+
+/// Visits all statements of a block, each before those within it.
+pub(crate) fn each<'b>(block: &'b Block, visit: &mut impl FnMut(&'b Statement)) {
+    any(block, &mut |statement| {
+        visit(statement);
+        false
+    });
+}
+
+/// Whether a statement of a block, or one within it, is so.
+pub(crate) fn any<'b>(block: &'b Block, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
+    block.iter().any(|statement| within(statement, is))
+}
+
+/// Whether a statement, or one within it, is so.
+pub(crate) fn within<'b>(statement: &'b Statement, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
+    // Most statements have no block: `inner` is slower to say so.
+    is(statement)
+        || match statement {
+            Statement::Block(block) => any(block, is),
+            Statement::If { accept: first, reject: second, .. }
+            | Statement::Loop { body: first, continuing: second, .. } => any(first, is) || any(second, is),
+            Statement::Switch { cases, .. } => cases.iter().any(|case| any(&case.body, is)),
+            _ => false,
+        }
+}
+
+/// Whether a statement is a barrier.
+pub(crate) const fn is_barrier(statement: &Statement) -> bool {
+    matches!(statement, Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. })
+}
+
+/// Whether a block has a barrier of its own; called functions do not count.
+pub(crate) fn has_barrier(block: &Block) -> bool {
+    any(block, &mut is_barrier)
+}
+
+/// How far ahead a statement may go by jumps out of it, other than returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Skip {
+    #[default]
+    No,
+    /// Past the switch or loop.
+    Break,
+    /// To the end of the iteration.
+    Continue,
+}
+
+impl Skip {
+    /// By the jumps of a statement out of it.
+    pub(crate) fn of(statement: &Statement) -> Self {
+        match statement {
+            Statement::Break => Self::Break,
+            Statement::Continue => Self::Continue,
+            Statement::Loop { .. } => Self::No,
+            Statement::Switch { .. } => match Self::of_inner(statement) {
+                Self::Continue => Self::Continue,
+                _ => Self::No,
+            },
+            other => Self::of_inner(other),
+        }
+    }
+
+    /// By those of all statements of a block.
+    pub(crate) fn of_block(block: &Block) -> Self {
+        block.iter().map(Self::of).max().unwrap_or_default()
+    }
+
+    fn of_inner(statement: &Statement) -> Self {
+        inner(statement).map(Self::of_block).max().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(statements: Vec<Statement>) -> Block {
+        Block::from_vec(statements)
+    }
+
+    fn looped(body: Vec<Statement>) -> Statement {
+        Statement::Loop { body: block(body), continuing: block(vec![Statement::Kill]), break_if: None }
+    }
+
+    fn switch(body: Vec<Statement>) -> Statement {
+        let case = |body| naga::SwitchCase { value: naga::SwitchValue::Default, body, fall_through: false };
+        let selector = naga::Arena::new().append(Expression::SubgroupBallotResult, naga::Span::UNDEFINED);
+        Statement::Switch { selector, cases: vec![case(Block::new()), case(block(body))] }
+    }
+
+    #[test]
+    fn walks_come_to_all_statements_in_order() {
+        let all = block(vec![looped(vec![switch(vec![Statement::Break])]), Statement::Continue]);
+        let mut names = Vec::new();
+        each(&all, &mut |statement| {
+            names.extend(format!("{statement:?}").split_whitespace().next().map(str::to_owned));
+        });
+        assert_eq!(names, ["Loop", "Switch", "Break", "Kill", "Continue"]);
+        assert!(any(&all, &mut |statement| matches!(statement, Statement::Kill)));
+        assert!(!any(&all, &mut |statement| matches!(statement, Statement::Return { .. })));
+    }
+
+    #[test]
+    fn jumps_lead_out_of_what_they_belong_to() {
+        assert_eq!(Skip::of(&switch(vec![Statement::Break])), Skip::No);
+        assert_eq!(Skip::of(&switch(vec![Statement::Break, Statement::Continue])), Skip::Continue);
+        assert_eq!(Skip::of(&Statement::Block(block(vec![Statement::Break, Statement::Kill]))), Skip::Break);
+        assert_eq!(Skip::of(&looped(vec![Statement::Break, Statement::Continue])), Skip::No);
+    }
+}

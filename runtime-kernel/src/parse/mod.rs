@@ -1,0 +1,80 @@
+//! Front end: naga's parser and validator, with its diagnostics unchanged.
+
+pub(crate) mod contain;
+pub(crate) mod diagnostics;
+pub(crate) mod immediates;
+pub(crate) mod members;
+pub(crate) mod nesting;
+pub(crate) mod source;
+pub(crate) mod specialise;
+pub(crate) mod tokens;
+
+use naga::front::wgsl;
+use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
+use naga::{Module, WithSpan};
+use runtime_core::{Error, ErrorKind, Result};
+
+use self::diagnostics::{failed, path_or_wgsl};
+
+/// What a portable kernel may use.
+pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
+    .union(Capabilities::FLOAT64)
+    .union(Capabilities::SHADER_FLOAT16)
+    .union(Capabilities::SHADER_FLOAT16_IN_FLOAT32)
+    .union(Capabilities::SHADER_INT64)
+    .union(Capabilities::SHADER_INT64_ATOMIC_MIN_MAX)
+    .union(Capabilities::SHADER_INT64_ATOMIC_ALL_OPS)
+    .union(Capabilities::SUBGROUP)
+    .union(Capabilities::SUBGROUP_BARRIER);
+
+/// What naga makes of a text.
+pub(crate) struct Read {
+    pub(crate) module: Module,
+    pub(crate) info: ModuleInfo,
+    pub(crate) hidden: immediates::Hidden,
+}
+
+/// Parses and validates a text.
+///
+/// # Errors
+/// naga's words.
+pub(crate) fn read(code: &str, path: &str) -> Result<Read, String> {
+    let name = path_or_wgsl(path);
+    let mut module = wgsl::parse_str(code).map_err(|error| error.emit_to_string_with_path(code, name))?;
+    let hidden = immediates::hide(&mut module);
+    let info = validate(&module).map_err(|error| error.emit_to_string_with_path(code, name))?;
+    Ok(Read { module, info, hidden })
+}
+
+/// naga's words, without the `error: ` that stands in front of every error anyway.
+pub(crate) fn diagnostic(text: &str) -> Error {
+    // It does not say where.
+    if text.contains("Parser recursion limit exceeded") {
+        return failed("nested too deep: the parser takes 200 brackets, statements and dereferences within each other; split it".to_owned());
+    }
+    failed(text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned())
+}
+
+/// Validates a module for what a portable kernel may use.
+pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
+    immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
+}
+
+/// Validates a module that was made of a valid one, for what is known of its expressions: what a kernel may not do is
+/// not looked for again.
+///
+/// # Errors
+/// `Internal`: whoever made it made a mistake.
+pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
+    let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
+    immediates::validate(module, &mut validator).map_err(|error| {
+        let text = chain(error.as_inner());
+        Error::new(ErrorKind::Internal, format!("preparing the kernel: {text}"))
+    })
+}
+
+/// An error with all that is behind it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
+}

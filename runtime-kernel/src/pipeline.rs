@@ -1,0 +1,114 @@
+//! The pipeline, step by step: from text to a [`Program`], and from there to code.
+
+use std::borrow::Cow;
+
+use runtime_core::Result;
+
+use crate::analysis::{features, reflect};
+use crate::check::{barriers, continuing};
+use crate::parse::diagnostics::{failed, path_or_wgsl};
+use crate::parse::nesting::{self, Depth};
+use crate::parse::specialise::{Specialisation, as_constants, overrides, replaced, values};
+use crate::parse::{Read, contain, diagnostic, members, read, source};
+use crate::print::c::{self, CCode};
+use crate::print::spirv;
+use crate::program::{Checks, Dialect, Program};
+use crate::transform::pointers::{self, Parts};
+use crate::transform::{guard, zeroing};
+
+impl Program {
+    /// Parses, specialises and checks `code`; `path` is what messages call it, and may be empty.
+    ///
+    /// # Errors
+    /// `CompileFailed` with naga's diagnostic, or with the rule of the convention that an entry point breaks and its
+    /// line; `InvalidArgument` for a constant or element type that the code has no place for.
+    pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
+        // Editors of some systems begin a text with a byte-order mark, which is no part of the language.
+        let code = code.strip_prefix('\u{feff}').unwrap_or(code);
+        let code = source::with_element(code, path, specialisation.element)?;
+        let code = source::without_subgroups(&code);
+        let (depth, tokens) = nesting::read(&code, path)?;
+        members::check(&tokens, &code, path)?;
+        contain::step("reading the kernel", depth, || parsed(&code, path, depth, specialisation))
+    }
+
+    /// Writes it as SPIR-V for Vulkan: tensors are storage buffers of set 0, scalars push constants.
+    ///
+    /// # Errors
+    /// `Unsupported` for what SPIR-V cannot express.
+    pub fn spirv(&self, checks: Checks) -> Result<Vec<u32>> {
+        contain::step("writing SPIR-V", self.depth, || spirv::write(self, checks))
+    }
+
+    /// Writes it in a C-family language.
+    ///
+    /// # Errors
+    /// `Unsupported`, which names the construct and its line, for what the language cannot express.
+    pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
+        contain::step("writing C", self.depth, || c::write(self, dialect, checks))
+    }
+
+    /// The program with the checks of its accesses as branches of the module itself: a writer may then leave out its own.
+    ///
+    /// # Errors
+    /// `Unsupported` for an expression that no kernel has.
+    pub fn guarded(&self, checks: Checks) -> Result<Self> {
+        contain::step("checking accesses", self.depth, || {
+            let copied = pointers::by_value(self, Parts::All)?;
+            let program = copied.as_ref().unwrap_or(self);
+            self.with(guard::guarded(program, checks)?)
+        })
+    }
+
+    /// The program with the checks of its accesses as branches of the module itself, and with a check of each index that was
+    /// proven in range: where one is not, its line is left in a tensor of one `u32`, which every entry point has in front of
+    /// its own. For tests of the proofs, in languages without another way to tell.
+    pub(crate) fn reporting(&self, checks: Checks) -> Result<Self> {
+        contain::step("checking accesses", self.depth, || {
+            let copied = pointers::by_value(self, Parts::All)?;
+            let program = copied.as_ref().unwrap_or(self);
+            let zeroed = zeroing::zeroed(program)?;
+            let program = zeroed.as_ref().unwrap_or(program);
+            guard::reporting(program, checks)
+        })
+        .map(Self::with_uninitialised_workgroup_memory)
+    }
+}
+
+/// Text whose element type stands, to program: parsed, validated, specialised, reflected and checked.
+fn parsed(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
+    let first = read(code, path).map_err(|text| diagnostic(&text))?;
+    continuing::check(&first.module, code, path)?;
+    let overrides = overrides(&first.module, code);
+    let values = values(&first.module, code, path, &specialisation.constants)?;
+    let (Read { mut module, info, hidden }, code) = if first.module.overrides.is_empty() {
+        (first, Cow::Borrowed(code))
+    } else if let Some((module, info)) = replaced(&first.module, &first.info, &values) {
+        (Read { module, info, hidden: first.hidden }, Cow::Borrowed(code))
+    } else {
+        let code = as_constants(&first.module, code, &values);
+        let read = read(&code, path).map_err(|text| {
+            failed(format!("{}: with the given constants: {}", path_or_wgsl(path), text.trim_end()))
+        })?;
+        (read, Cow::Owned(code))
+    };
+    let code = code.as_ref();
+    hidden.show(&mut module, &info, code, path)?;
+    let features = features::features(&module);
+    let (source, path) = (code.to_owned(), path.to_owned());
+    let mut program = Program {
+        module,
+        info,
+        source,
+        path,
+        depth,
+        overrides,
+        features,
+        interfaces: Vec::new(),
+        zeroes: true,
+        asserts: false,
+    };
+    program.interfaces = reflect::interfaces(&program)?;
+    barriers::check(&program)?;
+    Ok(program)
+}

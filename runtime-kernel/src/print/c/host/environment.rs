@@ -1,0 +1,201 @@
+//! How names are spelled in an entry point of the host: once for the group, or in a loop over its invocations.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use naga::{
+    Barrier, Expression, FastHashMap, GlobalVariable, Handle, LocalVariable, Scalar, Span, TypeInner,
+};
+use runtime_core::Result;
+
+use super::schedule::claims::Claimed;
+use crate::print::c::invocation::environment::{self, Environment};
+use crate::print::c::invocation::hoisted::HoistedChecks;
+use crate::print::c::invocation::plan::Plan;
+use crate::print::c::types::COMPONENTS;
+use crate::print::c::writer::Writer;
+
+/// Which part of an entry point is printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What runs once for the group.
+    #[default]
+    Group,
+    /// What is decided before a row of invocations, with the values that the first of it has.
+    Row,
+    /// The body of the loops over the invocations: how it returns.
+    Body { leave: String },
+}
+
+/// The parts of a value that is kept in arrays over the invocations: the whole, or a vector's components.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) type_name: String,
+    pub(super) element: &'static str,
+    /// Array names, with the component that each has.
+    pub(super) arrays: Vec<(String, Option<&'static str>)>,
+}
+
+/// The spelling of names.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    pub(super) part: Part,
+    /// The index of an invocation in its arrays.
+    pub(super) lane: String,
+    /// Values that are computed once.
+    pub(super) once: BTreeSet<Handle<Expression>>,
+    /// Values that are kept, and their arrays.
+    pub(super) kept: FastHashMap<Handle<Expression>, Kept>,
+    /// Large variables that are used in their arrays.
+    pub(super) in_place: FastHashMap<Handle<LocalVariable>, String>,
+    /// What goes unchecked for the conditions before it.
+    pub(super) placed: BTreeSet<Handle<Expression>>,
+    /// Loops whose range checks are made before them, by the condition at their head.
+    pub(super) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
+    /// What is known to hold in the copy that is printed.
+    pub(super) claimed: Claimed,
+}
+
+impl Lanes {
+    fn shared(&self, expression: Handle<Expression>) -> bool {
+        self.once.contains(&expression)
+    }
+}
+
+impl Kept {
+    /// An expression for the value of one invocation.
+    pub(super) fn read(&self, lane: &str) -> String {
+        match &self.arrays[..] {
+            [(array, None)] => format!("{array}[{lane}]"),
+            arrays => {
+                let parts: Vec<_> = arrays
+                    .iter()
+                    .map(|(array, part)| format!(".{} = {array}[{lane}]", part.unwrap_or_default()))
+                    .collect();
+                format!("({}){{{}}}", self.type_name, parts.join(", "))
+            }
+        }
+    }
+
+    /// Statements that keep a value of one invocation; `value` is a name.
+    pub(super) fn write(&self, lane: &str, value: &str) -> String {
+        let parts = self.arrays.iter().map(|(array, part)| match part {
+            None => format!("{array}[{lane}] = {value};"),
+            Some(part) => format!("{array}[{lane}] = {value}.{part};"),
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// How arrays for a type are made: `fresh` gives names.
+    pub(super) fn new(
+        writer: &mut Writer<'_>,
+        (type_name, inner): (String, &TypeInner),
+        name: &str,
+        mut fresh: impl FnMut(&Writer<'_>, &str) -> String,
+    ) -> Result<Self> {
+        let scalar = |scalar: Scalar, writer: &mut Writer<'_>| writer.scalar(scalar);
+        Ok(match *inner {
+            TypeInner::Vector { size, scalar: of } => {
+                let element = scalar(of, writer)?;
+                let arrays = COMPONENTS[..size as usize]
+                    .iter()
+                    .map(|part| (fresh(writer, &format!("{name}_{part}")), Some(*part)))
+                    .collect();
+                Self { type_name, element, arrays }
+            }
+            _ => Self { type_name, element: "", arrays: vec![(fresh(writer, &format!("{name}_of")), None)] },
+        })
+    }
+
+    /// The declarations of the arrays.
+    pub(super) fn declare(&self, items: u32) -> String {
+        let element = if self.element.is_empty() { &self.type_name } else { self.element };
+        let arrays = self.arrays.iter();
+        arrays
+            .map(|(array, _)| format!("{element} {array}[{items}] __attribute__((aligned(64)));"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+impl Environment for Lanes {
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> environment::Home<'a> {
+        let text = match self.in_place.get(&variable) {
+            Some(array) => Cow::Owned(format!("{array}[{}]", self.lane)),
+            None => Cow::Borrowed(plan.local(variable)),
+        };
+        environment::Home { text, pointer: false }
+    }
+
+    fn global<'a>(
+        &'a self,
+        writer: &'a Writer<'_>,
+        variable: Handle<GlobalVariable>,
+    ) -> environment::Home<'a> {
+        let pointer =
+            matches!(writer.module().global_variables[variable].space, naga::AddressSpace::Storage { .. });
+        environment::Home { text: Cow::Borrowed(writer.names.global(variable)), pointer }
+    }
+
+    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {
+        Cow::Borrowed(writer.names.length(variable))
+    }
+
+    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str> {
+        Cow::Borrowed(plan.argument(index))
+    }
+
+    fn value<'a>(&'a self, _: Handle<Expression>, name: &'a str) -> Cow<'a, str> {
+        Cow::Borrowed(name)
+    }
+
+    fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {
+        if self.shared(expression) && self.part == Part::Group {
+            return format!("{name} = {value};");
+        }
+        let mut text = format!("const {type_name} {name} = {value};");
+        if let (Some(kept), Part::Body { .. }) = (self.kept.get(&expression), &self.part) {
+            text.push(' ');
+            text.push_str(&kept.write(&self.lane, name));
+        }
+        text
+    }
+
+    fn leave(&self, _: Option<&str>) -> String {
+        match &self.part {
+            Part::Body { leave } => leave.clone(),
+            Part::Group | Part::Row => "goto next_group;".to_owned(),
+        }
+    }
+
+    fn barrier(&self, _: &mut Writer<'_>, _: Barrier, _: Span) -> Result<String> {
+        Ok(String::new())
+    }
+
+    fn known(&self, expression: Handle<Expression>) -> Option<&str> {
+        self.claimed.conditions.get(&expression).copied()
+    }
+
+    fn moved(&self, access: Handle<Expression>) -> Option<&str> {
+        self.claimed.moved.get(&access).map(String::as_str)
+    }
+
+    fn is_ahead(&self, expression: Handle<Expression>) -> bool {
+        self.part == Part::Row || !self.placed.contains(&expression)
+    }
+
+    fn hoisted(&self, condition: Handle<Expression>) -> Option<HoistedChecks> {
+        self.hoisted.get(&condition).cloned()
+    }
+
+    fn prove(&mut self, access: Handle<Expression>, index: Option<String>) {
+        match index {
+            Some(index) => self.claimed.indices.insert(access, index),
+            None => self.claimed.indices.remove(&access),
+        };
+    }
+
+    fn proven(&self, access: Handle<Expression>) -> Option<&str> {
+        self.claimed.indices.get(&access).map(String::as_str)
+    }
+}

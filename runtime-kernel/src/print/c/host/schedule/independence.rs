@@ -1,0 +1,418 @@
+//! Whether the loop over a row of items may be declared to have no dependences.
+//!
+//! `#pragma GCC ivdep` and clang's `assume_safety` promise more than that items run in any order. GCC takes the promise
+//! for *every* pair of accesses whose addresses it cannot relate, also for two of one iteration: it moves loads up and
+//! stores down across each other. And memory that is private to an iteration of the C text is one place for all of them.
+//! So the promise is made only if, for each object that the region writes:
+//!
+//! - it is not an array in the loop's body that is indexed by a value known at run time only (what is indexed by
+//!   constants becomes registers), and
+//! - any two accesses of one item, one of them a write, are at the same place and spelled the same, or at different
+//!   places for certain, or the second stores a value that is computed from what the first loaded: data keeps them
+//!   in order.
+//!
+//! That items do not touch each other's elements between barriers is WGSL's rule for programs without data races.
+
+use naga::{
+    AddressSpace, BinaryOperator, Block, Expression, FastHashSet, Handle, ScalarKind, Statement, TypeInner,
+};
+
+use super::Analysis;
+use super::claims::Claims;
+use super::homes::Home;
+use crate::analysis::uniformity::{Shape, constant};
+use crate::ir::blocks;
+use crate::ir::operands::operands;
+use crate::ir::variables::{Root, root};
+
+/// Accesses of a region beyond which nothing is promised: they are compared in pairs.
+const MANY: usize = 512;
+
+/// A load or a store of one item.
+#[derive(Clone, Copy, Debug)]
+struct Touch {
+    pointer: Handle<Expression>,
+    /// The load.
+    load: Option<Handle<Expression>>,
+    /// The value that is stored.
+    value: Option<Handle<Expression>>,
+    /// Whether it stands in a loop of the region.
+    looped: bool,
+}
+
+/// How two places in one object relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    /// One place or a part of the other, spelled the same.
+    Same,
+    Disjoint,
+    Unknown,
+}
+
+/// A step of an access chain, from the object on.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Known(u32),
+    Index { access: Handle<Expression>, index: Handle<Expression> },
+}
+
+impl Analysis<'_, '_> {
+    /// Whether the loop over a row of a region may be declared free of dependences, where `claims` are taken for granted.
+    pub(crate) fn is_independent(&self, index: usize, claims: &Claims) -> bool {
+        let mut finder = Finder {
+            entry: self,
+            region: index,
+            touches: Vec::new(),
+            seen: FastHashSet::default(),
+            good: true,
+        };
+        let region = &self.steps.regions[index];
+        finder.block(&region.body, false);
+        region.agreed.iter().for_each(|&value| finder.value(value, false));
+        // Functions may touch any memory.
+        !self.homes.needs[index].atomics
+            && finder.good
+            && finder.touches.len() <= MANY
+            && self.are_independent(&finder.touches, claims)
+    }
+
+    /// Takes one more step, if there are steps left.
+    fn is_patient(&self) -> bool {
+        let left = self.patience.get();
+        self.patience.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    fn are_independent(&self, touches: &[Touch], claims: &Claims) -> bool {
+        touches.iter().enumerate().all(|(at, first)| {
+            let in_place = first.value.is_some() && self.is_stored_in_place(first, touches);
+            touches[at..].iter().enumerate().all(|(distance, second)| {
+                let writes = first.value.is_some() || second.value.is_some();
+                if !self.is_patient() {
+                    return false;
+                }
+                if !writes || root(self.function, first.pointer) != root(self.function, second.pointer) {
+                    return true;
+                }
+                if distance == 0 {
+                    // Another round of a loop may store to the same place again.
+                    return !first.looped;
+                }
+                match self.relation(first.pointer, second.pointer, claims) {
+                    Relation::Disjoint => !(first.looped || second.looped),
+                    Relation::Same => !(first.looped || second.looped),
+                    Relation::Unknown => in_place || self.is_ordered(first, second),
+                }
+            })
+        })
+    }
+
+    /// Whether all accesses to an object store numbers beside those of the item's neighbours: compilers leave such stores
+    /// in their order, as they join only those that are at a constant distance within a stride.
+    fn is_stored_in_place(&self, touch: &Touch, touches: &[Touch]) -> bool {
+        let object = root(self.function, touch.pointer);
+        let mut others = touches.iter().filter(|other| root(self.function, other.pointer) == object);
+        others.all(|other| other.value.is_some() && !other.looped && self.is_beside(other.pointer))
+    }
+
+    /// Whether a pointer leads to one of an array's numbers, and from one item to the next to the next number.
+    fn is_beside(&self, pointer: Handle<Expression>) -> bool {
+        let Expression::Access { base, index } = self.function.expressions[pointer] else { return false };
+        let scalar = matches!(self.frame.pointee(pointer), TypeInner::Scalar(_));
+        let array = matches!(self.frame.pointee(base), TypeInner::Array { .. });
+        scalar && array && self.uniformity.shape(index) == Shape::Linear(1)
+    }
+
+    /// Whether the second access stores what is computed from the first.
+    fn is_ordered(&self, first: &Touch, second: &Touch) -> bool {
+        let (Some(load), Some(value)) = (first.load, second.value) else { return false };
+        !first.looped && !second.looped && self.depends(value, load, &mut FastHashSet::default())
+    }
+
+    fn depends(
+        &self,
+        value: Handle<Expression>,
+        on: Handle<Expression>,
+        seen: &mut FastHashSet<Handle<Expression>>,
+    ) -> bool {
+        value == on
+            || (self.is_patient()
+                && seen.insert(value)
+                && operands(&self.function.expressions[value]).any(|operand| self.depends(operand, on, seen)))
+    }
+
+    fn relation(&self, first: Handle<Expression>, second: Handle<Expression>, claims: &Claims) -> Relation {
+        let mut relation = Relation::Same;
+        for (a, b) in self.parts(first).into_iter().zip(self.parts(second)) {
+            relation = match (a, b) {
+                (Part::Known(a), Part::Known(b)) if a != b => return Relation::Disjoint,
+                (Part::Known(_), Part::Known(_)) => relation,
+                (Part::Index { access: a, index: i }, Part::Index { access: b, index: j }) => {
+                    let same_spelling = claims.accesses.contains_key(&a) == claims.accesses.contains_key(&b);
+                    match self.distance(i, j) {
+                        Some(0) if same_spelling => relation,
+                        Some(1..) => return Relation::Disjoint,
+                        _ => Relation::Unknown,
+                    }
+                }
+                _ => Relation::Unknown,
+            };
+        }
+        relation
+    }
+
+    /// The chain to a place; what is within a vector is the whole vector, unless it is known which component.
+    fn parts(&self, mut pointer: Handle<Expression>) -> Vec<Part> {
+        let mut parts = Vec::new();
+        loop {
+            let frame = self.frame;
+            pointer = match self.function.expressions[pointer] {
+                Expression::Access { base, index } => {
+                    match crate::analysis::proof::range::constant_of(frame, index) {
+                        Some(known) => parts.push(Part::Known(u32::try_from(known).unwrap_or(u32::MAX))),
+                        None if frame.is_vector_pointer(base) => parts.clear(),
+                        None => parts.push(Part::Index { access: pointer, index }),
+                    }
+                    base
+                }
+                Expression::AccessIndex { base, index } => {
+                    parts.push(Part::Known(index));
+                    base
+                }
+                _ => break,
+            };
+        }
+        parts.reverse();
+        parts
+    }
+
+    /// By how much one 32-bit integer is more than another, modulo 2^32, if that is a constant.
+    fn distance(&self, a: Handle<Expression>, b: Handle<Expression>) -> Option<u32> {
+        let mut sum = Sum { entry: self, terms: Vec::new() };
+        sum.add(a, 1, 0)?;
+        sum.add(b, u32::MAX, 0)?;
+        match sum.terms[..] {
+            [] => Some(0),
+            [(None, constant)] => Some(constant),
+            _ => None,
+        }
+    }
+
+    /// Whether two expressions have the same value wherever the item is in the region.
+    fn is_same(&self, a: Handle<Expression>, b: Handle<Expression>, depth: u32) -> bool {
+        if a == b {
+            return true;
+        }
+        let same = |a, b| depth < 8 && self.is_patient() && self.is_same(a, b, depth + 1);
+        match (&self.function.expressions[a], &self.function.expressions[b]) {
+            (Expression::Literal(a), Expression::Literal(b)) => a == b,
+            (Expression::Constant(a), Expression::Constant(b)) => a == b,
+            (Expression::FunctionArgument(a), Expression::FunctionArgument(b)) => a == b,
+            (
+                &Expression::AccessIndex { base: a, index: i },
+                &Expression::AccessIndex { base: b, index: j },
+            ) => i == j && same(a, b),
+            (
+                &Expression::Binary { op, left, right },
+                &Expression::Binary { op: other, left: a, right: b },
+            ) => op == other && same(left, a) && same(right, b),
+            (
+                &Expression::As { expr: a, kind, convert },
+                &Expression::As { expr: b, kind: other, convert: width },
+            ) => kind == other && convert == width && same(a, b),
+            (&Expression::Load { pointer: a }, &Expression::Load { pointer: b }) => self.is_same_load(a, b),
+            _ => false,
+        }
+    }
+
+    /// Whether two loads read one place that the region leaves alone.
+    fn is_same_load(&self, a: Handle<Expression>, b: Handle<Expression>) -> bool {
+        match (&self.function.expressions[a], &self.function.expressions[b]) {
+            (
+                &Expression::AccessIndex { base: a, index: i },
+                &Expression::AccessIndex { base: b, index: j },
+            ) => i == j && self.is_same_load(a, b),
+            (Expression::GlobalVariable(a), Expression::GlobalVariable(b)) => {
+                a == b && crate::ir::variables::is_read_only(self.module.global_variables[*a].space)
+            }
+            (Expression::LocalVariable(a), Expression::LocalVariable(b)) => {
+                a == b && self.homes.needs.iter().all(|needs| !needs.writes.contains(a))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A sum of values, each with its factor, modulo 2^32; `None` is the number one.
+struct Sum<'f, 'p, 'a> {
+    entry: &'f Analysis<'p, 'a>,
+    terms: Vec<(Option<Handle<Expression>>, u32)>,
+}
+
+impl Sum<'_, '_, '_> {
+    /// Adds a value times a factor; `None` where there are too many terms.
+    fn add(&mut self, value: Handle<Expression>, factor: u32, depth: u32) -> Option<()> {
+        if !self.entry.is_patient() {
+            return None;
+        }
+        let function = self.entry.function;
+        let word = constant(self.entry.module, function, value);
+        if let Some(word) = word {
+            return self.term(None, factor.wrapping_mul(word));
+        }
+        let is_word = self.entry.frame.inner(value).scalar().is_some_and(|scalar| {
+            scalar.width == 4 && matches!(scalar.kind, ScalarKind::Sint | ScalarKind::Uint)
+        });
+        match function.expressions[value] {
+            Expression::Binary { op, left, right } if is_word && depth < 16 => {
+                let of = |value| constant(self.entry.module, function, value);
+                match (op, of(left), of(right)) {
+                    (BinaryOperator::Add, ..) => {
+                        self.add(left, factor, depth + 1)?;
+                        self.add(right, factor, depth + 1)
+                    }
+                    (BinaryOperator::Subtract, ..) => {
+                        self.add(left, factor, depth + 1)?;
+                        self.add(right, factor.wrapping_neg(), depth + 1)
+                    }
+                    (BinaryOperator::Multiply, Some(times), _) => {
+                        self.add(right, factor.wrapping_mul(times), depth + 1)
+                    }
+                    (BinaryOperator::Multiply, _, Some(times)) => {
+                        self.add(left, factor.wrapping_mul(times), depth + 1)
+                    }
+                    _ => self.term(Some(value), factor),
+                }
+            }
+            _ => self.term(Some(value), factor),
+        }
+    }
+
+    fn term(&mut self, value: Option<Handle<Expression>>, factor: u32) -> Option<()> {
+        let entry = self.entry;
+        let same = |other: &Option<Handle<Expression>>| match (value, *other) {
+            (None, None) => true,
+            (Some(a), Some(b)) => entry.is_same(a, b, 0),
+            _ => false,
+        };
+        match self.terms.iter().position(|(other, _)| same(other)) {
+            Some(at) => self.terms[at].1 = self.terms[at].1.wrapping_add(factor),
+            None => self.terms.push((value, factor)),
+        }
+        self.terms.retain(|(_, factor)| *factor != 0);
+        (self.terms.len() <= 16).then_some(())
+    }
+}
+
+struct Finder<'f, 'p, 'a> {
+    entry: &'f Analysis<'p, 'a>,
+    region: usize,
+    touches: Vec<Touch>,
+    seen: FastHashSet<Handle<Expression>>,
+    /// Whether no array in the loop's body is in the way.
+    good: bool,
+}
+
+impl Finder<'_, '_, '_> {
+    fn block(&mut self, block: &Block, looped: bool) {
+        for statement in block {
+            match statement {
+                Statement::Emit(range) => {
+                    for handle in range.clone().filter(|&handle| self.entry.uses.is_named(handle)) {
+                        self.expression(handle, looped);
+                    }
+                }
+                Statement::Store { pointer, value } => {
+                    self.value(*value, looped);
+                    self.chain(*pointer, looped);
+                    self.touch(Touch { pointer: *pointer, load: None, value: Some(*value), looped });
+                }
+                Statement::Call { arguments, .. } => {
+                    for &argument in arguments {
+                        self.value(argument, looped);
+                        self.good &= !self.entry.frame.is_pointer(argument);
+                    }
+                }
+                Statement::Atomic { .. } => self.good = false,
+                other => {
+                    let looped = looped || matches!(other, Statement::Loop { .. });
+                    blocks::control(other).into_iter().for_each(|value| self.value(value, looped));
+                    blocks::inner(other).for_each(|block| self.block(block, looped));
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, value: Handle<Expression>, looped: bool) {
+        if !self.entry.uses.is_named(value) {
+            self.expression(value, looped);
+        }
+    }
+
+    fn expression(&mut self, value: Handle<Expression>, looped: bool) {
+        if !self.seen.insert(value) {
+            return;
+        }
+        match self.entry.function.expressions[value] {
+            Expression::Load { pointer } => {
+                self.chain(pointer, looped);
+                self.touch(Touch { pointer, load: Some(value), value: None, looped });
+            }
+            Expression::Access { base, .. } if self.is_array_of_the_body(base) => self.good = false,
+            ref other => operands(other).for_each(|operand| self.value(operand, looped)),
+        }
+    }
+
+    /// The indices of an access chain are values, too.
+    fn chain(&mut self, pointer: Handle<Expression>, looped: bool) {
+        match self.entry.function.expressions[pointer] {
+            Expression::Access { base, index } => {
+                self.value(index, looped);
+                self.chain(base, looped);
+            }
+            Expression::AccessIndex { base, .. } => self.chain(base, looped),
+            _ => {}
+        }
+    }
+
+    /// Whether the element of a value is looked up in memory of the loop's body.
+    fn is_array_of_the_body(&self, mut base: Handle<Expression>) -> bool {
+        let entry = self.entry;
+        if entry.frame.is_pointer(base) || matches!(entry.frame.inner(base), TypeInner::Vector { .. }) {
+            return false;
+        }
+        while let Expression::Access { base: outer, .. } | Expression::AccessIndex { base: outer, .. } =
+            entry.function.expressions[base]
+        {
+            base = outer;
+        }
+        let fixed =
+            matches!(entry.function.expressions[base], Expression::Constant(_) | Expression::ZeroValue(_));
+        !fixed && !entry.homes.once.contains(&base)
+    }
+
+    /// Notes an access to memory; variables that are registers, and what nobody writes, are none.
+    fn touch(&mut self, touch: Touch) {
+        let entry = self.entry;
+        match root(entry.function, touch.pointer) {
+            Root::Local(variable) => match entry.homes.variable(variable) {
+                Home::LanesInPlace => self.touches.push(touch),
+                Home::Body(_) if self.is_indexed(touch.pointer) => {
+                    let written = entry.homes.needs[self.region].writes.contains(&variable);
+                    self.good &= !written;
+                }
+                _ => {}
+            },
+            Root::Global(variable) => match entry.module.global_variables[variable].space {
+                AddressSpace::WorkGroup | AddressSpace::Storage { .. } => self.touches.push(touch),
+                _ => {}
+            },
+            Root::Argument => self.good = false,
+        }
+    }
+
+    /// Whether it is known at run time only which element of an array a chain leads to.
+    fn is_indexed(&self, pointer: Handle<Expression>) -> bool {
+        self.entry.parts(pointer).iter().any(|part| matches!(part, Part::Index { .. }))
+    }
+}

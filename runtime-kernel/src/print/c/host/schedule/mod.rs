@@ -1,0 +1,222 @@
+//! The schedule of an entry point: everything that is decided before it is printed, as plain data.
+//!
+//! Analysis makes it, [`verify`](super::verify) checks it on its own, and `entry` and `lanes` print it without another
+//! thought.
+
+pub(crate) mod claims;
+pub(crate) mod contiguous;
+pub(crate) mod homes;
+pub(crate) mod independence;
+pub(crate) mod once;
+pub(crate) mod rows;
+pub(crate) mod steps;
+pub(crate) mod uses;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use naga::{BinaryOperator, Expression, Function, Handle, Module};
+use runtime_core::Result;
+
+use self::claims::Claims;
+use self::contiguous::contiguous_loops;
+use self::homes::Homes;
+use self::once::Once;
+use self::steps::{Step, Steps, cut};
+use self::uses::Uses;
+use super::streams::Stream;
+use crate::analysis::proof::Frame;
+use crate::analysis::proof::bounds::Scope;
+use crate::analysis::proof::range::{self, Element};
+use crate::analysis::uniformity::Uniformity;
+use crate::print::c::invocation::hoisted::HoistedChecks;
+use crate::program::{Checks, Program};
+
+/// How much is made of an entry point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// What is the same for all items runs once, and rows of items run without checks where that is proven.
+    Full,
+    /// Every region is a loop with all its checks; nothing is hoisted.
+    Plain,
+}
+
+/// What is decided for the loop over the items of a region.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowSchedule {
+    /// What is decided before the loop, for a copy that relies on it.
+    pub(crate) claims: Claims,
+    /// Whether the loop that relies on nothing may be declared free of dependences.
+    pub(crate) general_is_independent: bool,
+    /// Whether the copies that rely on the claims may.
+    pub(crate) fast_is_independent: bool,
+    /// Stores that go past the caches in a copy for launches of much memory.
+    pub(crate) streams: Vec<Stream>,
+}
+
+/// What is printed, and why it may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    /// By expression: whether its value has a name. The others are printed where they are used.
+    pub(crate) named: Vec<bool>,
+    /// What runs once, for every item, in which order.
+    pub(crate) steps: Steps,
+    /// Where variables and values live.
+    pub(crate) homes: Homes,
+    /// By region.
+    pub(crate) rows: Vec<RowSchedule>,
+    /// Accesses and shifts' right sides that conditions before them keep in range: only those go unchecked for where
+    /// they stand. What needs no condition is not among them.
+    pub(crate) placed: BTreeSet<Handle<Expression>>,
+    /// Loops whose range checks are made before them, by the condition at their head.
+    pub(crate) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
+}
+
+/// What decisions are made from.
+pub(crate) struct Analysis<'p, 'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) function: &'a Function,
+    pub(crate) frame: Frame<'a>,
+    pub(crate) checks: Checks,
+    /// The tensors that are only written.
+    pub(crate) only_written: BTreeSet<Handle<naga::GlobalVariable>>,
+    pub(crate) uses: &'p Uses<'p>,
+    pub(crate) once: &'p Once<'p>,
+    pub(crate) uniformity: &'p Uniformity,
+    pub(crate) steps: &'p Steps,
+    pub(crate) homes: &'p Homes,
+    /// Steps of comparing accesses that are left: hostile code has ever more of them.
+    pub(crate) patience: std::cell::Cell<u32>,
+}
+
+/// Steps of comparing accesses for a whole entry point; those of this repository take a few thousand.
+const PATIENCE: u32 = 200_000;
+
+impl Schedule {
+    /// Makes the schedule of an entry point; `named` says which expressions have names.
+    ///
+    /// # Errors
+    /// `Unsupported` for what the host cannot do.
+    pub(crate) fn of(
+        program: &Program,
+        index: usize,
+        frame: Frame<'_>,
+        checks: Checks,
+        named: &dyn Fn(Handle<Expression>) -> bool,
+        form: Form,
+    ) -> Result<Self> {
+        let (module, function) = (frame.module, frame.function);
+        let uniformity = Uniformity::of(module, &program.info, index);
+        let uses = Uses::new(function, named);
+        let hoisted = match form {
+            Form::Full => contiguous_loops(frame, &uniformity, named),
+            Form::Plain => BTreeMap::new(),
+        };
+        let once = match form {
+            Form::Full => Once::new(module, function, &uniformity, &hoisted),
+            Form::Plain => Once::nothing(module, function, &uniformity, &hoisted),
+        };
+        let mut steps = cut(program, function, &once, &uses)?;
+        let placed = match form {
+            Form::Full => placed(frame, checks, &steps.ahead),
+            Form::Plain => BTreeSet::new(),
+        };
+        let homes = Homes::new(module, function, &once, &uses, &steps, &placed);
+        let width = frame.group_size.map_or(1, |size| size[0]);
+        rows::lay_out(&mut steps.steps, function, &homes, width);
+        let tensors = &program.interfaces[index].tensors;
+        let only_written = tensors.iter().filter(|tensor| tensor.access == runtime_core::Access::Write);
+        let only_written = only_written.map(|tensor| tensor.variable).collect();
+        let analysis = Analysis {
+            module,
+            function,
+            frame,
+            checks,
+            only_written,
+            uses: &uses,
+            once: &once,
+            uniformity: &uniformity,
+            steps: &steps,
+            homes: &homes,
+            patience: std::cell::Cell::new(PATIENCE),
+        };
+        let mut widths = BTreeMap::new();
+        collect_widths(&steps.steps, &mut widths);
+        let rows = (0..steps.regions.len()).map(|region| {
+            let width = widths.get(&region).copied().unwrap_or(width);
+            analysis.row(region, width, form)
+        });
+        let rows = rows.collect();
+        Ok(Self { named: uses.into_named(), steps, homes, rows, placed, hoisted })
+    }
+}
+
+impl Analysis<'_, '_> {
+    fn row(&self, region: usize, width: u32, form: Form) -> RowSchedule {
+        if form == Form::Plain {
+            return RowSchedule::default();
+        }
+        let claims = self.claims(region);
+        RowSchedule {
+            general_is_independent: self.is_independent(region, &Claims::default()),
+            fast_is_independent: !claims.is_empty() && self.is_independent(region, &claims),
+            streams: self.streams(region, width, &claims),
+            claims,
+        }
+    }
+}
+
+/// The accesses that go unchecked for where they stand, unless they are moved ahead of that. Without checks the caller
+/// vouches for all accesses that the program makes, and for none that it does not.
+fn placed(
+    frame: Frame<'_>,
+    checks: Checks,
+    ahead: &BTreeSet<Handle<Expression>>,
+) -> BTreeSet<Handle<Expression>> {
+    let mut found = BTreeSet::new();
+    for (handle, expression) in frame.function.expressions.iter() {
+        match *expression {
+            Expression::Binary {
+                op: BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, right, ..
+            } => {
+                let fits = |scope| range::upper(frame, scope, right, 0).is_some_and(|bits| bits < 32);
+                if fits(frame.bounds.scope(right)) && !fits(Scope::default()) {
+                    found.insert(right);
+                }
+            }
+            _ => {
+                if let Some(element) = Element::of(frame.function, handle)
+                    && (checks == Checks::Unchecked || range::limit(frame, element).is_none())
+                    && range::limit_anywhere(frame, element).is_some()
+                {
+                    found.insert(handle);
+                }
+            }
+        }
+    }
+    found.retain(|handle| !ahead.contains(handle));
+    found
+}
+
+fn collect_widths(steps: &[Step], widths: &mut BTreeMap<usize, u32>) {
+    for step in steps {
+        match step {
+            Step::Rows(rows) => {
+                let mut regions = Vec::new();
+                rows::leaves(&rows.steps, &mut regions);
+                widths.extend(regions.into_iter().map(|region| (region, rows.width)));
+            }
+            Step::If { accept, reject, .. } => {
+                collect_widths(accept, widths);
+                collect_widths(reject, widths);
+            }
+            Step::Switch { cases, .. } => {
+                cases.iter().for_each(|(_, _, steps)| collect_widths(steps, widths));
+            }
+            Step::Loop { body, continuing, .. } => {
+                collect_widths(body, widths);
+                collect_widths(continuing, widths);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What surrounds the invocation that is printed: how names are spelled here.
+
+use std::borrow::Cow;
+
+use naga::{AddressSpace, Barrier, Expression, GlobalVariable, Handle, LocalVariable, Span};
+use runtime_core::Result;
+
+use super::hoisted::HoistedChecks;
+use super::plan::Plan;
+use crate::print::c::writer::Writer;
+use crate::program::Dialect;
+
+/// Where a variable is.
+#[derive(Clone, Debug)]
+pub(crate) struct Home<'a> {
+    /// An lvalue, or a pointer to the variable.
+    pub(crate) text: Cow<'a, str>,
+    /// Whether `text` is a pointer. That of a runtime-sized array points to its first element.
+    pub(crate) pointer: bool,
+}
+
+/// How the things that a function names are spelled in the place that is printed.
+pub(crate) trait Environment {
+    /// Where a local variable is.
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> Home<'a>;
+
+    /// Where a module's variable is: a storage buffer by pointer, a workgroup, private or immediate variable either way.
+    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Home<'a>;
+
+    /// The number of elements, a `u32`, of the runtime-sized array in a storage buffer.
+    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str>;
+
+    /// An argument of the function; of an entry point: a built-in value, or a structure of them.
+    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str>;
+
+    /// Reads the named value of `expression`, whose name is `name`.
+    fn value<'a>(&'a self, expression: Handle<Expression>, name: &'a str) -> Cow<'a, str>;
+
+    /// The statement that stores `value`, of type `type_name`, as the named value of `expression`.
+    fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String;
+
+    /// The statement that ends this invocation.
+    fn leave(&self, value: Option<&str>) -> String;
+
+    /// The statement that is a barrier of the work-group, or of the subgroup.
+    ///
+    /// # Errors
+    /// `Unsupported` where there can be none.
+    fn barrier(&self, writer: &mut Writer<'_>, barrier: Barrier, span: Span) -> Result<String>;
+
+    /// The text of a condition whose value is known in this place.
+    fn known(&self, _: Handle<Expression>) -> Option<&str> {
+        None
+    }
+
+    /// The lvalue that stands for an access in this place.
+    fn moved(&self, _: Handle<Expression>) -> Option<&str> {
+        None
+    }
+
+    /// Whether an expression is evaluated ahead of conditions that stand before it in the program: then nothing that
+    /// they say of its operands may be relied on.
+    fn is_ahead(&self, _: Handle<Expression>) -> bool {
+        false
+    }
+
+    /// The loop with this condition at its head, if its range checks are made before it.
+    fn hoisted(&self, _: Handle<Expression>) -> Option<HoistedChecks> {
+        None
+    }
+
+    /// From here on the index of an access is known to be in range, or is not any more.
+    fn prove(&mut self, _: Handle<Expression>, _: Option<String>) {}
+
+    /// The index of an access (`Access` or `AccessIndex`) that is known to be in range in this place.
+    fn proven(&self, _: Handle<Expression>) -> Option<&str> {
+        None
+    }
+}
+
+/// The surroundings of a function that one invocation runs alone: everything has its own name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain {
+    /// In an entry point variables of the module are its own; another function has pointers to them.
+    pub(crate) entry: bool,
+}
+
+impl Environment for Plain {
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> Home<'a> {
+        Home { text: plan.local(variable).into(), pointer: false }
+    }
+
+    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Home<'a> {
+        let pointer = match writer.module().global_variables[variable].space {
+            AddressSpace::Storage { .. } => true,
+            AddressSpace::Immediate => false,
+            _ => !self.entry,
+        };
+        Home { text: writer.names.global(variable).into(), pointer }
+    }
+
+    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {
+        writer.names.length(variable).into()
+    }
+
+    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str> {
+        plan.argument(index).into()
+    }
+
+    fn value<'a>(&'a self, _: Handle<Expression>, name: &'a str) -> Cow<'a, str> {
+        name.into()
+    }
+
+    fn define(&self, _: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {
+        format!("const {type_name} {name} = {value};")
+    }
+
+    fn leave(&self, value: Option<&str>) -> String {
+        value.map_or_else(|| "return;".to_owned(), |value| format!("return {value};"))
+    }
+
+    fn barrier(&self, writer: &mut Writer<'_>, barrier: Barrier, span: Span) -> Result<String> {
+        let subgroup = barrier.contains(Barrier::SUB_GROUP);
+        Ok(match writer.dialect {
+            Dialect::Host => return Err(writer.unsupported("a barrier in a function", span)),
+            Dialect::Cuda if subgroup => "__syncwarp();".to_owned(),
+            Dialect::Cuda => "__syncthreads();".to_owned(),
+            Dialect::OpenCl => {
+                let fences = match (barrier.contains(Barrier::STORAGE), barrier.contains(Barrier::WORK_GROUP))
+                {
+                    (true, true) => "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE",
+                    (true, false) => "CLK_GLOBAL_MEM_FENCE",
+                    (false, _) => "CLK_LOCAL_MEM_FENCE",
+                };
+                if subgroup {
+                    writer.extension("cl_khr_subgroups");
+                }
+                format!("{}barrier({fences});", if subgroup { "sub_group_" } else { "" })
+            }
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! Indices that are known not to wrap, in signed arithmetic.
+//!
+//! An unsigned sum may wrap, so a compiler has to compute `tile[p * 64u + x + 16u]` anew for every `p`. A signed one may
+//! not: then the address is that of `x`, and `p` and the constant are an offset of the instruction.
+
+use naga::{BinaryOperator, Expression, Handle, Literal, Scalar, TypeInner};
+use runtime_core::Result;
+
+use super::environment::Environment;
+use super::statement::Printer;
+use crate::analysis::proof::bounds::Scope;
+use crate::analysis::proof::range;
+use crate::print::c::form::level;
+use crate::program::Dialect;
+
+impl<E: Environment> Printer<'_, '_, E> {
+    /// The index of an access.
+    pub(crate) fn index_text(
+        &mut self,
+        access: Handle<Expression>,
+        index: Handle<Expression>,
+    ) -> Result<String> {
+        let scope = self.frame.bounds.scope(access);
+        // The host's loops over a group's invocations have indices of their own.
+        if self.writer.dialect != Dialect::Host && self.is_small_sum(scope, index) {
+            self.writer.scalar(Scalar::I32)?;
+            return self.signed(scope, index, level::ANY);
+        }
+        self.operand(index, level::ANY)
+    }
+
+    /// Whether a value is a sum or product that is computed where it is printed, and no part of it wraps.
+    fn is_small_sum(&self, scope: Scope, value: Handle<Expression>) -> bool {
+        let Expression::Binary { op, left, right } = self.frame.function.expressions[value] else {
+            return false;
+        };
+        let upper =
+            |part| range::upper(self.frame, scope, part, 0).filter(|&most| i32::try_from(most).is_ok());
+        let (Some(left), Some(right)) = (upper(left), upper(right)) else { return false };
+        let is_small = match op {
+            // Of two such parts no unsigned sum wraps, so what is known of it is known of the true sum.
+            BinaryOperator::Add => upper(value).is_some(),
+            // A product may have wrapped to what is known of it.
+            BinaryOperator::Multiply => {
+                left.checked_mul(right).is_some_and(|most| i32::try_from(most).is_ok())
+            }
+            _ => false,
+        };
+        is_small
+            && self.plan.value(value).is_none()
+            && self.environment.known(value).is_none()
+            && *self.frame.inner(value) == TypeInner::Scalar(Scalar::U32)
+    }
+
+    fn signed(&mut self, scope: Scope, value: Handle<Expression>, at_least: u8) -> Result<String> {
+        match self.frame.function.expressions[value] {
+            Expression::Literal(Literal::U32(number)) => Ok(number.to_string()),
+            Expression::Binary { op, left, right } if self.is_small_sum(scope, value) => {
+                let (sign, own) = match op {
+                    BinaryOperator::Add => ("+", level::ADD),
+                    _ => ("*", level::MULTIPLY),
+                };
+                let (left, right) = (self.signed(scope, left, own)?, self.signed(scope, right, own + 1)?);
+                let text = format!("{left} {sign} {right}");
+                Ok(if own < at_least { format!("({text})") } else { text })
+            }
+            _ => Ok(format!("(i32){}", self.operand(value, level::UNARY)?)),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `a && b` and `a || b`, which naga's front end writes as branches that assign a variable, made operators again.
+
+use naga::{Block, Expression, FastHashSet, Handle, Literal, LocalVariable, Statement, UnaryOperator};
+
+use super::plan::Plan;
+use crate::analysis::proof::Frame;
+use crate::ir::blocks;
+use crate::ir::variables::loaded;
+
+/// A variable that is assigned the value of a logical operator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logical {
+    pub(crate) variable: Handle<LocalVariable>,
+    pub(crate) and: bool,
+    pub(crate) left: Handle<Expression>,
+    pub(crate) left_negated: bool,
+    pub(crate) right: Handle<Expression>,
+}
+
+impl Logical {
+    /// What a branch computes, if it is a logical operator whose right side needs no statement.
+    pub(crate) fn of(
+        frame: Frame<'_>,
+        plan: &Plan,
+        condition: Handle<Expression>,
+        [accept, reject]: [&Block; 2],
+    ) -> Option<Self> {
+        let (variable, accepted) = lone_store(frame, plan, accept)?;
+        let (other, rejected) = lone_store(frame, plan, reject)?;
+        let (and, left_negated, right) = match (truth(frame, accepted), truth(frame, rejected)) {
+            (_, Some(false)) => (true, false, accepted),
+            (_, Some(true)) => (false, true, accepted),
+            (Some(true), _) => (false, false, rejected),
+            (Some(false), _) => (true, true, rejected),
+            _ => return None,
+        };
+        let (left, left_negated) = match frame.function.expressions[condition] {
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } if plan.value(condition).is_none() => {
+                (expr, !left_negated)
+            }
+            _ => (condition, left_negated),
+        };
+        (variable == other).then_some(Self { variable, and, left, left_negated, right })
+    }
+}
+
+/// The variable and value of the one assignment that a block consists of.
+fn lone_store(
+    frame: Frame<'_>,
+    plan: &Plan,
+    block: &Block,
+) -> Option<(Handle<LocalVariable>, Handle<Expression>)> {
+    let start = unnamed_emits(plan, block, 0)?;
+    match block[start..] {
+        [Statement::Store { pointer, value }] => match frame.function.expressions[pointer] {
+            Expression::LocalVariable(variable) => Some((variable, value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn truth(frame: Frame<'_>, value: Handle<Expression>) -> Option<bool> {
+    match frame.function.expressions[value] {
+        Expression::Literal(Literal::Bool(truth)) => Some(truth),
+        _ => None,
+    }
+}
+
+/// The first statement from `start` on that is no `Emit`, if none of those before it defines a named value.
+pub(crate) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<usize> {
+    let mut number = start;
+    while let Some(Statement::Emit(range)) = block.get(number) {
+        if range.clone().any(|expression| plan.value(expression).is_some()) {
+            return None;
+        }
+        number += 1;
+    }
+    Some(number)
+}
+
+/// The variables without a name that only pass a logical operator's value on to the statement after it.
+pub(crate) fn flags(frame: Frame<'_>, plan: &Plan) -> FastHashSet<Handle<LocalVariable>> {
+    let mut loads = vec![0; frame.function.local_variables.len()];
+    for (handle, _) in frame.function.expressions.iter() {
+        if let Some(variable) = loaded(frame.function, handle) {
+            loads[variable.index()] += 1;
+        }
+    }
+    let mut found = FastHashSet::default();
+    search(frame, plan, &frame.function.body, &loads, &mut found);
+    found
+}
+
+fn search(
+    frame: Frame<'_>,
+    plan: &Plan,
+    block: &Block,
+    loads: &[u32],
+    found: &mut FastHashSet<Handle<LocalVariable>>,
+) {
+    for (index, statement) in block.iter().enumerate() {
+        if let Statement::If { condition, accept, reject } = statement
+            && let Some(Logical { variable, .. }) = Logical::of(frame, plan, *condition, [accept, reject])
+            && frame.function.local_variables[variable].name.is_none()
+            && loads[variable.index()] == 1
+            && is_read_by(frame, block.get(index + 1), variable)
+        {
+            found.insert(variable);
+        }
+        blocks::inner(statement).for_each(|block| search(frame, plan, block, loads, found));
+    }
+}
+
+/// Whether the next statement evaluates the variable.
+fn is_read_by(frame: Frame<'_>, next: Option<&Statement>, variable: Handle<LocalVariable>) -> bool {
+    match next {
+        Some(Statement::Emit(range)) => {
+            range.clone().any(|expression| loaded(frame.function, expression) == Some(variable))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,16 @@
+//! The statements and expressions of one invocation.
+
+pub(crate) mod assertion;
+pub(crate) mod atomic;
+pub(crate) mod environment;
+pub(crate) mod expression;
+pub(crate) mod hoisted;
+pub(crate) mod index;
+pub(crate) mod logical;
+pub(crate) mod looping;
+pub(crate) mod operator;
+pub(crate) mod place;
+pub(crate) mod plan;
+pub(crate) mod promise;
+pub(crate) mod statement;
+pub(crate) mod subgroup;

@@ -1,0 +1,148 @@
+//! What the whole text shares: types, constants and library functions, printed as they are first used.
+
+use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKind, Span};
+use runtime_core::{Error, Result};
+
+use super::library::half;
+use super::names::Names;
+use crate::analysis::proof::bounds::AllBounds;
+use crate::analysis::proof::proviso::Provisos;
+use crate::program::{Checks, Dialect, Program};
+
+/// The text as it grows.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) bounds: &'a AllBounds,
+    pub(crate) dialect: Dialect,
+    pub(crate) checks: Checks,
+    pub(crate) names: Names,
+    /// Whether an entry point has a second body, for launches that keep to its provisos.
+    pub(super) promises: bool,
+    /// Of functions whose accesses depend on such.
+    pub(super) provisos: FastHashMap<Handle<Function>, Provisos>,
+    /// Names of the types and library functions that stand in the text.
+    defined: FastHashSet<String>,
+    extensions: Vec<&'static str>,
+    /// By type of the module.
+    pub(super) alignments: Vec<u32>,
+    pub(super) types: String,
+    pub(super) constants: String,
+    library: String,
+    /// Functions and entry points, in order.
+    pub(crate) functions: String,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(program: &'a Program, bounds: &'a AllBounds, dialect: Dialect, checks: Checks) -> Self {
+        let mut writer = Self {
+            program,
+            bounds,
+            dialect,
+            checks,
+            names: Names::new(&program.module),
+            promises: dialect != Dialect::Host
+                && checks == Checks::Bounded
+                && crate::analysis::proof::is_small(&program.module),
+            provisos: FastHashMap::default(),
+            defined: FastHashSet::default(),
+            extensions: Vec::new(),
+            alignments: Vec::with_capacity(program.module.types.len()),
+            types: String::new(),
+            constants: String::new(),
+            library: String::new(),
+            functions: String::new(),
+        };
+        writer.find_alignments();
+        writer
+    }
+
+    pub(crate) const fn module(&self) -> &'a Module {
+        &self.program.module
+    }
+
+    /// The error for what this language cannot express.
+    pub(crate) fn unsupported(&self, what: &str, span: Span) -> Error {
+        let language = match self.dialect {
+            Dialect::OpenCl => "OpenCL C",
+            Dialect::Cuda => "CUDA C++",
+            Dialect::Host => "host C",
+        };
+        self.program.unsupported(format_args!("in {language}, {what}"), span)
+    }
+
+    /// Whether `name` is seen for the first time.
+    pub(super) fn first(&mut self, name: &str) -> bool {
+        !self.defined.contains(name) && self.defined.insert(name.to_owned())
+    }
+
+    /// Defines a library function once; `define` gives everything after the words that stand before any function.
+    ///
+    /// What `define` asks for itself stands before it.
+    pub(crate) fn library(
+        &mut self,
+        name: String,
+        define: impl FnOnce(&mut Self, &str) -> Result<String>,
+    ) -> Result<String> {
+        if self.first(&name) {
+            let text = define(self, &name)?;
+            self.library.push_str(self.dialect.function());
+            self.library.push_str(&text);
+            self.library.push('\n');
+        }
+        Ok(name)
+    }
+
+    /// Enables an extension of OpenCL C.
+    pub(crate) fn extension(&mut self, name: &'static str) {
+        if self.dialect == Dialect::OpenCl && !self.extensions.contains(&name) {
+            self.extensions.push(name);
+        }
+    }
+
+    /// The alias of a scalar type.
+    ///
+    /// # Errors
+    /// `Unsupported` for integers of 16 bits.
+    pub(crate) fn scalar(&mut self, scalar: Scalar) -> Result<&'static str> {
+        let name = super::types::scalar_name(scalar);
+        if self.first(name) {
+            match (scalar.kind, scalar.width) {
+                (ScalarKind::Sint | ScalarKind::Uint, 1 | 2) => {
+                    return Err(self.unsupported("an integer of 16 bits", Span::UNDEFINED));
+                }
+                (ScalarKind::Float, 2) => self.extension("cl_khr_fp16"),
+                (ScalarKind::Float, 8) => self.extension("cl_khr_fp64"),
+                _ => {}
+            }
+            match (scalar.kind, scalar.width, self.dialect) {
+                (ScalarKind::Bool, _, Dialect::OpenCl | Dialect::Cuda) => {}
+                (ScalarKind::Float, 2, Dialect::Cuda) => self.types.push_str(half::CUDA),
+                _ => {
+                    let own = self.dialect.scalar(scalar);
+                    self.types.extend(["typedef ", own, " ", name, ";\n"]);
+                }
+            }
+        }
+        Ok(name)
+    }
+
+    /// The whole text.
+    pub(super) fn finish(self) -> String {
+        let mut text = String::with_capacity(
+            self.types.len() + self.constants.len() + self.library.len() + self.functions.len() + 256,
+        );
+        for extension in &self.extensions {
+            text.extend(["#pragma OPENCL EXTENSION ", extension, " : enable\n"]);
+        }
+        for part in [&self.types, &self.constants, &self.library, &self.functions] {
+            if !part.is_empty() {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(part.trim_start_matches('\n'));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,89 @@
+//! Loops of few rounds, marked to be written out: naga's writer marks none.
+
+use naga::{Block, Function, Module, Statement};
+
+use super::instructions;
+use crate::analysis::proof::rounds::{head, written_out};
+use crate::ir::blocks;
+use crate::ir::blocks::has_barrier;
+
+/// The instruction at the head of a loop, and its words.
+const LOOP_MERGE: u32 = 246;
+const WORDS: usize = 4;
+
+/// The bit that asks for a loop to be written out.
+const UNROLL: u32 = 1;
+
+/// Whether a loop of few rounds is asked to be written out, by its body.
+fn is_marked(body: &Block) -> bool {
+    !has_barrier(body)
+}
+
+/// Marks the short loops of a module in what was written of it: loops stand there in the same order.
+pub(super) fn write_out(module: &Module, words: &mut [u32]) {
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
+    let short: Vec<bool> = all.flat_map(|function| short(module, function)).collect();
+    let heads = heads(words);
+    if heads.len() == short.len() {
+        for (head, _) in heads.into_iter().zip(short).filter(|(_, short)| *short) {
+            words[head + WORDS - 1] |= UNROLL;
+        }
+    }
+}
+
+/// Whether each loop of a function is to be marked, those around others first.
+fn short(module: &Module, function: &Function) -> Vec<bool> {
+    let found = written_out((module, function), &is_marked);
+    let mut short = Vec::new();
+    blocks::each(&function.body, &mut |statement| {
+        if let Statement::Loop { body, .. } = statement {
+            short.push(head(body).is_some_and(|(_, condition)| found.contains_key(&condition)));
+        }
+    });
+    short
+}
+
+/// Where the instructions at the heads of loops stand.
+fn heads(words: &[u32]) -> Vec<usize> {
+    let is_head = |instruction: &[u32]| instruction[0] & 0xffff == LOOP_MERGE && instruction.len() == WORDS;
+    instructions(words).filter(|(_, instruction)| is_head(instruction)).map(|(at, _)| at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Checks, Program, Specialisation};
+
+    /// Which loops are marked.
+    fn marks(loops: &str) -> Vec<bool> {
+        let code = format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+             @compute @workgroup_size(1) fn main() {{ var a = y[0]; {loops} y[1] = a; }}"
+        );
+        let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
+        let words = program.spirv(Checks::BoundedOnce).unwrap();
+        heads(&words).into_iter().map(|head| words[head + WORDS - 1] & UNROLL != 0).collect()
+    }
+
+    #[test]
+    fn loops_of_few_rounds_are_marked() {
+        assert_eq!(marks("for (var i = 0u; i < 16u; i++) { a += y[a]; }"), [true]);
+        assert_eq!(marks("for (var i = 0; i < 16; i++) { a += y[a]; }"), [true]);
+        assert_eq!(marks("for (var i = -1000000; i < 16; i++) { a += y[a]; }"), [false]);
+        assert_eq!(marks("var i = i32(a); for (; i < 16; i++) { a += y[a]; }"), [false]);
+        assert_eq!(marks("for (var i = 0u; a < 16u; i += 4u) { a += y[a]; }"), [false]);
+        assert_eq!(marks("for (var i = 0u; i < 17u; i++) { a += y[a]; }"), [false]);
+    }
+
+    #[test]
+    fn loops_within_each_other_are_as_large_as_all_that_is_written_out() {
+        let nest = |names: &[&str]| {
+            let begin = |name: &&str| format!("for (var {name} = 0u; {name} < 16u; {name}++) {{ ");
+            let begins: String = names.iter().map(begin).collect();
+            marks(&format!("{begins} a += y[a]; {}", "}".repeat(names.len())))
+        };
+        assert_eq!(nest(&["i", "j"]), [true, true]);
+        assert_eq!(nest(&["i", "j", "k", "l"]), [false, false, true, true]);
+    }
+}

@@ -1,0 +1,124 @@
+//! SPIR-V for Vulkan: naga's writer, with what a compute runtime wants.
+
+mod layout;
+mod loops;
+
+use naga::back::spv::{self, WriterFlags, ZeroInitializeWorkgroupMemoryMode};
+use naga::{Expression, MathFunction, Scalar};
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::parse::immediates;
+use crate::parse::validate_again;
+use crate::program::{Checks, Program};
+use crate::transform::pointers::{self, Parts};
+use crate::transform::{guard, halves, mend, zeroing};
+
+/// Words before the first instruction.
+const HEADER: usize = 5;
+
+/// The instructions of a module, each with its place among the words.
+pub(crate) fn instructions(words: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
+    let mut at = HEADER;
+    std::iter::from_fn(move || {
+        let rest = words.get(at..)?;
+        let length = (*rest.first()? >> 16).max(1) as usize;
+        let found = (at, rest.get(..length)?);
+        at += length;
+        Some(found)
+    })
+}
+
+/// The newest version that every Vulkan 1.1 device takes; subgroup operations need it.
+const VERSION: (u8, u8) = (1, 3);
+
+/// Writes a program: its accesses are checked by the module itself (`guard`).
+pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
+    refuse_wide_mathematics(program)?;
+    let copied = pointers::by_value(program, Parts::All)?;
+    let program = copied.as_ref().unwrap_or(program);
+    let mended = mended(program)?;
+    let program = mended.as_ref().unwrap_or(program);
+    let zeroed = zeroing::zeroed(program)?;
+    let program = zeroed.as_ref().unwrap_or(program);
+    let guarded = checks.are_made().then(|| guard::guarded(program, checks)).transpose()?;
+    let module = guarded.as_ref().unwrap_or(&program.module);
+    let packed = immediates::has_halves(module).then(|| halves::pack(module)).transpose()?;
+    let written = match packed.as_ref().or(guarded.as_ref()) {
+        Some(changed) => spv::write_vec(changed, &validate_again(changed)?, &options(), None),
+        None => spv::write_vec(module, &program.info, &options(), None),
+    };
+    let mut words = written.map_err(|error| {
+        Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))
+    })?;
+    layout::remove_from_bools(&mut words);
+    loops::write_out(module, &mut words);
+    Ok(words)
+}
+
+fn options() -> spv::Options<'static> {
+    spv::Options {
+        lang_version: VERSION,
+        flags: WriterFlags::DEBUG,
+        // `zeroing` does it where it is needed; naga's form leaves it to one item, in every kernel.
+        zero_initialize_workgroup_memory: ZeroInitializeWorkgroupMemoryMode::None,
+        force_loop_bounding: false,
+        // There is no shader input or output to hold an f16, and not every device has this capability.
+        use_storage_input_output_16: false,
+        ..spv::Options::default()
+    }
+}
+
+/// The program without what naga's writer does otherwise; `None` where it has nothing of it.
+fn mended(program: &Program) -> Result<Option<Program>> {
+    let Some(module) = mend::mended(program)? else { return Ok(None) };
+    program.with(module).map(Some)
+}
+
+/// naga writes instructions of GLSL that have no form for f64.
+fn refuse_wide_mathematics(program: &Program) -> Result<()> {
+    let module = &program.module;
+    let functions = module.functions.iter().map(|(handle, function)| (function, &program.info[handle]));
+    let entries = module.entry_points.iter().enumerate();
+    let entries = entries.map(|(index, entry)| (&entry.function, program.info.get_entry_point(index)));
+    for (function, info) in functions.chain(entries) {
+        for (handle, expression) in function.expressions.iter() {
+            let Expression::Math { fun, arg, .. } = *expression else { continue };
+            let scalar = info[arg].ty.inner_with(&module.types).scalar();
+            if scalar == Some(Scalar::F64) && is_narrow(fun) {
+                let name = format!("{fun:?}").to_lowercase();
+                return Err(program.unsupported(
+                    format!("`{name}` of f64 in SPIR-V"),
+                    function.expressions.get_span(handle),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+const fn is_narrow(function: MathFunction) -> bool {
+    use MathFunction as F;
+    matches!(
+        function,
+        F::Cos
+            | F::Cosh
+            | F::Sin
+            | F::Sinh
+            | F::Tan
+            | F::Tanh
+            | F::Acos
+            | F::Asin
+            | F::Atan
+            | F::Atan2
+            | F::Asinh
+            | F::Acosh
+            | F::Atanh
+            | F::Radians
+            | F::Degrees
+            | F::Exp
+            | F::Exp2
+            | F::Log
+            | F::Log2
+            | F::Pow
+    )
+}

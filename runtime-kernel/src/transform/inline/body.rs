@@ -1,0 +1,467 @@
+//! Rebuilds the body of an entry point, expression by expression, with calls replaced by what they call.
+
+use naga::valid::{FunctionInfo, ModuleInfo};
+use naga::{
+    AddressSpace, ArraySize, Block, Expression, FastHashMap, Function, GlobalVariable, Handle, Literal,
+    LocalVariable, Module, Range, Span, Statement, Type, TypeInner, UniqueArena,
+};
+use runtime_core::Result;
+
+use super::{LARGE, MOST, Want, split, tail};
+use crate::analysis::proof::constant::{Known, fold};
+use crate::ir::operands::{renew_operands, renew_uses, result_of};
+use crate::ir::variables::{Root, loaded, root};
+
+/// A copy of `function` with the wanted calls inlined.
+pub(super) fn rebuild(
+    (module, info): (&Module, &ModuleInfo),
+    wants: &[Want],
+    (types, bool_type, unrolls): (&UniqueArena<Type>, Handle<Type>, bool),
+    (entry, spent): (usize, &mut usize),
+) -> Result<Function> {
+    let function = &module.entry_points[entry].function;
+    let out = without_body(function);
+    let (privates, operations, known) = (FastHashMap::default(), FastHashMap::default(), Known::default());
+    let counters = Vec::new();
+    let mut rebuild = Rebuild {
+        module,
+        info,
+        wants,
+        bool_type,
+        out,
+        privates,
+        operations,
+        known,
+        unrolls,
+        counters,
+        entry,
+        statements: *spent,
+    };
+    let mut frame = Frame::new((function, info.get_entry_point(entry)), Vec::new(), Exit::Keep);
+    frame.locals = function
+        .local_variables
+        .iter()
+        .map(|(_, local)| rebuild.local(local.name.clone(), local.ty))
+        .collect();
+    for ((_, local), &new) in function.local_variables.iter().zip(&frame.locals.clone()) {
+        let init = local.init.map(|init| rebuild.value(&mut frame, init)).transpose()?;
+        rebuild.out.local_variables.get_mut(new).init = init;
+        let value = init.and_then(|init| rebuild.literal(init));
+        rebuild.known.set(new, value);
+    }
+    let mut body = rebuild.block(&mut frame, &function.body, 0)?;
+    tail::strip(&mut body);
+    rebuild.out.body = body;
+    *spent = rebuild.spent();
+    split::split(types, &mut rebuild.out);
+    Ok(rebuild.out)
+}
+
+/// A function that takes and gives the same, and has nothing else yet.
+pub(crate) fn without_body(function: &Function) -> Function {
+    Function {
+        name: function.name.clone(),
+        arguments: function.arguments.clone(),
+        result: function.result.clone(),
+        diagnostic_filter_leaf: function.diagnostic_filter_leaf,
+        ..Function::default()
+    }
+}
+
+/// What `return` becomes.
+#[derive(Clone, Copy)]
+pub(super) enum Exit {
+    /// Itself.
+    Keep,
+    /// A store of the value; it is the last statement.
+    Tail(Option<Handle<LocalVariable>>),
+    /// A store of the value, then out of the loop that stands around the body; from within loops, a flag first.
+    Leave { result: Option<Handle<LocalVariable>>, flag: Handle<LocalVariable> },
+}
+
+/// A function on its way into the new body.
+pub(super) struct Frame<'f> {
+    pub(super) source: &'f Function,
+    pub(super) info: &'f FunctionInfo,
+    /// New handles of its expressions.
+    pub(super) map: Vec<Option<Handle<Expression>>>,
+    pub(super) locals: Vec<Handle<LocalVariable>>,
+    pub(super) arguments: Vec<Handle<Expression>>,
+    pub(super) exit: Exit,
+}
+
+impl<'f> Frame<'f> {
+    fn new(
+        (source, info): (&'f Function, &'f FunctionInfo),
+        arguments: Vec<Handle<Expression>>,
+        exit: Exit,
+    ) -> Self {
+        Self { source, info, map: vec![None; source.expressions.len()], locals: Vec::new(), arguments, exit }
+    }
+}
+
+pub(super) struct Rebuild<'m> {
+    pub(super) module: &'m Module,
+    info: &'m ModuleInfo,
+    wants: &'m [Want],
+    bool_type: Handle<Type>,
+    pub(super) out: Function,
+    pub(super) privates: FastHashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
+    /// The variables of `&&` and `||` that are operations now.
+    pub(super) operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
+    /// Variables whose value is known at this place.
+    pub(super) known: Known,
+    /// Whether loops are written out.
+    pub(super) unrolls: bool,
+    /// The counters of loops that are being written out.
+    pub(super) counters: Vec<Handle<LocalVariable>>,
+    entry: usize,
+    /// Statements so far, with what other entry points have of statements and expressions.
+    statements: usize,
+}
+
+impl<'m> Rebuild<'m> {
+    fn local(&mut self, name: Option<String>, ty: Handle<Type>) -> Handle<LocalVariable> {
+        self.out.local_variables.append(LocalVariable { name, ty, init: None }, Span::UNDEFINED)
+    }
+
+    pub(super) fn append(&mut self, expression: Expression) -> Handle<Expression> {
+        self.out.expressions.append(expression, Span::UNDEFINED)
+    }
+
+    /// The new handle of an expression that is already there, or that needs no evaluation.
+    pub(super) fn value(
+        &mut self,
+        frame: &mut Frame<'_>,
+        old: Handle<Expression>,
+    ) -> Result<Handle<Expression>> {
+        if let Some(new) = frame.map[old.index()] {
+            return Ok(new);
+        }
+        let new = match frame.source.expressions[old] {
+            Expression::FunctionArgument(index) if !frame.arguments.is_empty() => {
+                frame.arguments[index as usize]
+            }
+            Expression::LocalVariable(local) => {
+                self.append(Expression::LocalVariable(frame.locals[local.index()]))
+            }
+            Expression::GlobalVariable(global)
+                if self.module.global_variables[global].space == AddressSpace::Private =>
+            {
+                let local = self.private(global)?;
+                self.append(Expression::LocalVariable(local))
+            }
+            _ => self.copy(frame, old)?,
+        };
+        frame.map[old.index()] = Some(new);
+        Ok(new)
+    }
+
+    /// Appends a copy of an expression with its operands' new handles.
+    fn copy(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        let mut expression = frame.source.expressions[old].clone();
+        renew_operands(&mut expression, |operand| self.value(frame, operand))?;
+        let expression = self.simpler(frame, old, expression);
+        Ok(self.out.expressions.append(expression, frame.source.expressions.get_span(old)))
+    }
+
+    /// An operation on constants is its value; an access by a constant needs no index.
+    fn simpler(&self, frame: &Frame<'_>, old: Handle<Expression>, new: Expression) -> Expression {
+        match new {
+            Expression::Binary { op, left, right } => {
+                let value = self.literal(left).zip(self.literal(right)).and_then(|(a, b)| fold(op, a, b));
+                value.map_or(new, Expression::Literal)
+            }
+            Expression::Access { base, index } => {
+                let Expression::Access { base: old_base, .. } = frame.source.expressions[old] else {
+                    return new;
+                };
+                let index = match self.literal(index) {
+                    Some(Literal::U32(index)) => index,
+                    Some(Literal::I32(index)) if index >= 0 => index.cast_unsigned(),
+                    _ => return new,
+                };
+                let types = &self.module.types;
+                let inner = match *frame.info[old_base].ty.inner_with(types) {
+                    TypeInner::Pointer { base, .. } => &types[base].inner,
+                    ref other => other,
+                };
+                match *inner {
+                    TypeInner::Array { size: ArraySize::Constant(length), .. } if index < length.get() => {
+                        Expression::AccessIndex { base, index }
+                    }
+                    _ => new,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// The local variable that stands for a private one.
+    fn private(&mut self, global: Handle<GlobalVariable>) -> Result<Handle<LocalVariable>> {
+        if let Some(&local) = self.privates.get(&global) {
+            return Ok(local);
+        }
+        let variable = &self.module.global_variables[global];
+        let local = self.local(variable.name.clone(), variable.ty);
+        let init = variable.init.map(|init| self.global_value(init)).transpose()?;
+        self.out.local_variables.get_mut(local).init = init;
+        self.privates.insert(global, local);
+        Ok(local)
+    }
+
+    /// A constant expression of the module, as one of the function.
+    fn global_value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        let mut expression = self.module.global_expressions[old].clone();
+        renew_operands(&mut expression, |operand| self.global_value(operand))?;
+        Ok(self.append(expression))
+    }
+
+    /// What is written so far, of this entry point and those before it.
+    fn spent(&self) -> usize {
+        self.statements + self.out.expressions.len()
+    }
+
+    /// Counts a statement.
+    fn count(&mut self) -> Result<()> {
+        self.statements += 1;
+        if self.spent() <= MOST {
+            Ok(())
+        } else {
+            Err(super::too_long(&self.module.entry_points[self.entry]))
+        }
+    }
+
+    /// `depth` counts the loops and switches of the same function around the block.
+    pub(super) fn block(&mut self, frame: &mut Frame<'_>, block: &Block, depth: u32) -> Result<Block> {
+        let mut out = Block::with_capacity(block.len());
+        for (statement, &span) in block.span_iter() {
+            self.count()?;
+            self.statement(frame, (statement, span), depth, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    pub(super) fn statement(
+        &mut self,
+        frame: &mut Frame<'_>,
+        (statement, span): (&Statement, Span),
+        depth: u32,
+        out: &mut Block,
+    ) -> Result<()> {
+        match statement {
+            Statement::Emit(range) => {
+                for old in range.clone() {
+                    self.emit(frame, old, out)?;
+                }
+            }
+            Statement::Block(block) => {
+                let block = self.block(frame, block, depth)?;
+                out.push(Statement::Block(block), span);
+            }
+            Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. } => {
+                self.control(frame, (statement, span), depth, out)?;
+            }
+            Statement::Return { value } => self.leave(frame, (*value, span), depth, out)?,
+            Statement::Call { function, arguments, result } if self.inlines(*function) => {
+                let arguments = arguments
+                    .iter()
+                    .map(|&argument| self.value(frame, argument))
+                    .collect::<Result<Vec<_>>>()?;
+                let arguments =
+                    if self.unrolls { arguments } else { self.hidden(*function, &arguments, out) };
+                let value = self.call(*function, arguments, span, out)?;
+                if let (Some(result), Some(value)) = (result, value) {
+                    frame.map[result.index()] = Some(value);
+                }
+            }
+            simple => self.simple(frame, (simple, span), out)?,
+        }
+        Ok(())
+    }
+
+    /// A statement without a body.
+    fn simple(
+        &mut self,
+        frame: &mut Frame<'_>,
+        (statement, span): (&Statement, Span),
+        out: &mut Block,
+    ) -> Result<()> {
+        let mut statement = statement.clone();
+        renew_uses(&mut statement, |operand| self.value(frame, operand))?;
+        if let Some(result) = result_of(&mut statement) {
+            // A statement that is written out again gives another value.
+            let old = *result;
+            frame.map[old.index()] = None;
+            *result = self.value(frame, old)?;
+        }
+        if let Statement::Store { pointer, .. } = statement
+            && let Root::Local(local) = root(&self.out, pointer)
+        {
+            self.operations.remove(&local);
+        }
+        self.known.note((self.module, &self.out), &statement);
+        out.push(statement, span);
+        Ok(())
+    }
+
+    fn emit(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>, out: &mut Block) -> Result<()> {
+        if let Some(local) = loaded(frame.source, old).map(|local| frame.locals[local.index()]) {
+            let counter = self.known.value(local).filter(|_| self.counters.contains(&local));
+            let known = self.operations.get(&local).copied();
+            let known = known.or_else(|| counter.map(|value| self.append(Expression::Literal(value))));
+            if known.is_some() {
+                frame.map[old.index()] = known;
+                return Ok(());
+            }
+        }
+        let right = self.hide(frame, old, out)?;
+        let new = self.copy(frame, old)?;
+        if let Some((right, seen)) = right {
+            frame.map[right.index()] = Some(seen);
+        }
+        frame.map[old.index()] = Some(new);
+        if self.out.expressions[new].needs_pre_emit() {
+            return Ok(());
+        }
+        if let Some(name) = frame.source.named_expressions.get(&old) {
+            self.out.named_expressions.insert(new, name.clone());
+        }
+        push_emit(out, new, frame.source.expressions.get_span(old));
+        Ok(())
+    }
+
+    fn inlines(&self, function: Handle<Function>) -> bool {
+        match self.wants[function.index()] {
+            Want::Must => true,
+            Want::May => self.out.expressions.len() < LARGE,
+            Want::No => false,
+        }
+    }
+
+    /// Passes values by variables, so that naga sees no constants where the program has arguments.
+    fn hidden(
+        &mut self,
+        function: Handle<Function>,
+        arguments: &[Handle<Expression>],
+        out: &mut Block,
+    ) -> Vec<Handle<Expression>> {
+        let module = self.module;
+        let declared = &module.functions[function].arguments;
+        let pass = |(&argument, declared): (&Handle<Expression>, &naga::FunctionArgument)| {
+            if module.types[declared.ty].inner.pointer_space().is_some() {
+                return argument;
+            }
+            let local = self.local(None, declared.ty);
+            let pointer = self.append(Expression::LocalVariable(local));
+            out.push(Statement::Store { pointer, value: argument }, Span::UNDEFINED);
+            self.read(local, out)
+        };
+        arguments.iter().zip(declared).map(pass).collect()
+    }
+
+    /// The body of a function in place of its call; its result, if it has one.
+    fn call(
+        &mut self,
+        function: Handle<Function>,
+        arguments: Vec<Handle<Expression>>,
+        span: Span,
+        out: &mut Block,
+    ) -> Result<Option<Handle<Expression>>> {
+        let module: &'m Module = self.module;
+        let source = &module.functions[function];
+        let result = source.result.as_ref().map(|result| self.local(None, result.ty));
+        let form = tail::form(source.body.clone());
+        let early = form.is_none();
+        let exit = if early {
+            let flag = self.local(None, self.bool_type);
+            self.assign(flag, Expression::Literal(Literal::Bool(false)), out);
+            Exit::Leave { result, flag }
+        } else {
+            Exit::Tail(result)
+        };
+        let mut frame = Frame::new((source, &self.info[function]), arguments, exit);
+        self.fresh_locals(&mut frame, out)?;
+        let mut body = self.block(&mut frame, form.as_ref().unwrap_or(&source.body), 0)?;
+        if early {
+            // What holds at the end of the body need not hold where it returns.
+            self.forget_assigned(&frame, &[&source.body]);
+            body.push(Statement::Break, span);
+            out.push(Statement::Loop { body, continuing: Block::new(), break_if: None }, span);
+        } else {
+            out.append(&mut body);
+        }
+        Ok(result.map(|result| self.read(result, out)))
+    }
+
+    /// The local variables of an inlined function start anew at each call, also within a loop.
+    fn fresh_locals(&mut self, frame: &mut Frame<'_>, out: &mut Block) -> Result<()> {
+        for (_, local) in frame.source.local_variables.iter() {
+            let new = self.local(local.name.clone(), local.ty);
+            frame.locals.push(new);
+            let pointer = self.append(Expression::LocalVariable(new));
+            let value = match local.init {
+                Some(init) => self.value(frame, init)?,
+                None => self.append(Expression::ZeroValue(local.ty)),
+            };
+            let store = Statement::Store { pointer, value };
+            self.known.note((self.module, &self.out), &store);
+            out.push(store, Span::UNDEFINED);
+        }
+        Ok(())
+    }
+
+    fn assign(&mut self, local: Handle<LocalVariable>, value: Expression, out: &mut Block) {
+        let pointer = self.append(Expression::LocalVariable(local));
+        let value = self.append(value);
+        out.push(Statement::Store { pointer, value }, Span::UNDEFINED);
+    }
+
+    pub(super) fn read(&mut self, local: Handle<LocalVariable>, out: &mut Block) -> Handle<Expression> {
+        let pointer = self.append(Expression::LocalVariable(local));
+        let value = self.append(Expression::Load { pointer });
+        push_emit(out, value, Span::UNDEFINED);
+        value
+    }
+
+    /// `return` of the function at hand.
+    fn leave(
+        &mut self,
+        frame: &mut Frame<'_>,
+        (value, span): (Option<Handle<Expression>>, Span),
+        depth: u32,
+        out: &mut Block,
+    ) -> Result<()> {
+        let value = value.map(|value| self.value(frame, value)).transpose()?;
+        let result = match frame.exit {
+            Exit::Keep => {
+                out.push(Statement::Return { value }, span);
+                return Ok(());
+            }
+            Exit::Tail(result) | Exit::Leave { result, .. } => result,
+        };
+        if let (Some(result), Some(value)) = (result, value) {
+            let pointer = self.append(Expression::LocalVariable(result));
+            out.push(Statement::Store { pointer, value }, span);
+        }
+        if let Exit::Leave { flag, .. } = frame.exit {
+            if depth > 0 {
+                self.assign(flag, Expression::Literal(Literal::Bool(true)), out);
+            }
+            out.push(Statement::Break, span);
+        }
+        Ok(())
+    }
+}
+
+/// Appends the evaluation of one expression, to the range before it where there is one.
+pub(super) fn push_emit(out: &mut Block, handle: Handle<Expression>, span: Span) {
+    if let Some(Statement::Emit(range)) = out.last_mut()
+        && let Some((first, last)) = range.first_and_last()
+        && last.index() + 1 == handle.index()
+    {
+        *range = Range::new_from_bounds(first, handle);
+        return;
+    }
+    out.push(Statement::Emit(Range::new_from_bounds(handle, handle)), span);
+}

@@ -1,0 +1,157 @@
+//! Makes one body of an entry point and the functions that it calls: a step from module to module.
+//!
+//! Inlined are the functions that contain barriers or touch private variables (the host's writer cuts a body at its
+//! barriers and keeps private variables per invocation), and the small ones that return only at their end. On the way
+//! private variables become local ones, and `a && b`, which the front end writes as a branch, becomes an operation
+//! again where its right side may be computed at any time.
+
+mod body;
+mod control;
+mod hidden;
+mod split;
+mod tail;
+mod unroll;
+
+use naga::valid::ModuleInfo;
+use naga::{
+    AddressSpace, Arena, Block, EntryPoint, Expression, Function, Module, Scalar, Span, Statement, Type,
+    TypeInner,
+};
+use runtime_core::{Error, Result};
+
+use crate::ir::blocks;
+use crate::ir::blocks::is_barrier;
+use crate::ir::rebuild::with_functions;
+use crate::parse::diagnostics::failed;
+
+pub(crate) use body::without_body;
+
+/// Expressions of a function up to which it is inlined for speed alone.
+const SMALL: usize = 60;
+
+/// Expressions of an entry point from which on only what must be is inlined.
+const LARGE: usize = 4000;
+
+/// Statements and expressions of all entry points with the functions that are inlined: each may call the one before it
+/// twice, and a text of a few lines then has millions.
+const MOST: usize = 400_000;
+
+/// Why a function is inlined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    /// The writer cannot do without.
+    Must,
+    /// It is small.
+    May,
+    /// It stays a function.
+    No,
+}
+
+/// The module with its entry points' calls inlined where that is needed or cheap. Handles of types, constants,
+/// global variables and functions stay what they are.
+///
+/// With `unrolls`, loops of few iterations are written out. Constants then come where the program had variables, and
+/// naga may refuse what it makes of them, such as a division by zero in a branch that is never taken: then the
+/// caller does without.
+///
+/// # Errors
+/// `Unsupported` for an expression that no kernel has; `CompileFailed` where the functions that must be inlined make an
+/// entry point too long.
+pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Result<Module> {
+    let mut spent = 0;
+    let mut types = module.types.clone();
+    let bool_type =
+        types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
+    let wants = wants(module);
+    let mut called = vec![false; module.functions.len()];
+    let mut entry_points = Vec::with_capacity(module.entry_points.len());
+    for (index, point) in module.entry_points.iter().enumerate() {
+        let function =
+            body::rebuild((module, info), &wants, (&types, bool_type, unrolls), (index, &mut spent))?;
+        note_calls(&function.body, &mut called);
+        entry_points.push(rebuilt(point, function));
+    }
+    Ok(with_functions(module, types, remaining(module, called), entry_points))
+}
+
+fn too_long(point: &EntryPoint) -> Error {
+    failed(format!(
+        "entry point \"{}\" has more than {MOST} statements and expressions with the functions that must be inlined, \
+         which are those with barriers or private variables; call them less often, or from a loop",
+        point.name
+    ))
+}
+
+fn rebuilt(point: &EntryPoint, function: Function) -> EntryPoint {
+    EntryPoint {
+        name: point.name.clone(),
+        stage: point.stage,
+        early_depth_test: point.early_depth_test,
+        workgroup_size: point.workgroup_size,
+        workgroup_size_overrides: point.workgroup_size_overrides,
+        function,
+        mesh_info: None,
+        task_payload: None,
+        incoming_ray_payload: None,
+    }
+}
+
+/// The functions, of which those are empty that nothing calls any more.
+fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
+    // A function stands before those that call it.
+    for (handle, function) in module.functions.iter().rev() {
+        if called[handle.index()] {
+            note_calls(&function.body, &mut called);
+        }
+    }
+    let mut functions = Arena::new();
+    for (handle, function) in module.functions.iter() {
+        let function = match called[handle.index()] {
+            true => function.clone(),
+            false => Function { name: function.name.clone(), ..Function::default() },
+        };
+        functions.append(function, module.functions.get_span(handle));
+    }
+    functions
+}
+
+/// Marks the functions that a body calls.
+pub(crate) fn note_calls(body: &Block, called: &mut [bool]) {
+    blocks::each(body, &mut |statement| {
+        if let Statement::Call { function, .. } = statement {
+            called[function.index()] = true;
+        }
+    });
+}
+
+fn wants(module: &Module) -> Vec<Want> {
+    let mut wants = Vec::with_capacity(module.functions.len());
+    for (_, function) in module.functions.iter() {
+        let private = function.expressions.iter().any(|(_, expression)| match *expression {
+            Expression::GlobalVariable(variable) => {
+                module.global_variables[variable].space == AddressSpace::Private
+            }
+            _ => false,
+        });
+        let small = function.expressions.len() <= SMALL && tail::form(function.body.clone()).is_some();
+        wants.push(match private || needs(&function.body, &wants) {
+            true => Want::Must,
+            false if small => Want::May,
+            false => Want::No,
+        });
+    }
+    wants
+}
+
+/// Whether a body has a barrier, or a call that must be inlined.
+fn needs(body: &Block, wants: &[Want]) -> bool {
+    blocks::any(body, &mut |statement| match statement {
+        Statement::Call { function, .. } => wants.get(function.index()) == Some(&Want::Must),
+        other => is_barrier(other),
+    })
+}
+
+/// Whether a statement may return from the function.
+fn has_return(statement: &Statement) -> bool {
+    blocks::within(statement, &mut |statement| matches!(statement, Statement::Return { .. }))
+}

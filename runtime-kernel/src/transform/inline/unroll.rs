@@ -1,0 +1,88 @@
+//! Loops of few iterations whose number is constant, written out.
+
+use naga::valid::GlobalUse;
+use naga::{Block, Expression, Handle, Literal, LocalVariable, Statement};
+
+use super::body::{Frame, Rebuild};
+use super::has_return;
+use crate::analysis::proof::constant;
+use crate::analysis::proof::rounds::Counted;
+use crate::ir::blocks::has_barrier;
+use crate::ir::blocks::{self, Skip};
+use crate::ir::variables::{Root, assigned, root};
+
+/// Iterations that are written out at most.
+const TRIPS: u32 = 16;
+
+/// Expressions of all iterations together.
+const SIZE: u32 = 800;
+
+/// What a call counts as.
+const CALL: u32 = 12;
+
+/// A loop to be written out.
+pub(super) struct Plan {
+    pub(super) trips: u32,
+    /// The place of the branch that leaves the loop.
+    pub(super) exit: usize,
+    pub(super) counter: Handle<LocalVariable>,
+}
+
+impl Rebuild<'_> {
+    /// Whether a loop is of the form `for (…; condition; variable = …)`, with a number of iterations that is known.
+    pub(super) fn plan(&self, frame: &Frame<'_>, body: &Block, continuing: &Block) -> Option<Plan> {
+        let counted = Counted::of(frame.source, [body, continuing])?;
+        let jumps = |statement| Skip::of(statement) != Skip::No || has_return(statement);
+        // Each region between barriers becomes loops over the invocations: many of those compile and run slower than a few.
+        if has_barrier(body) || body[counted.exit + 1..].iter().any(jumps) {
+            return None;
+        }
+        let known = |variable: Handle<LocalVariable>| self.known.value(*frame.locals.get(variable.index())?);
+        let start = known(counted.counter)?;
+        let trips = counted.rounds((self.module, frame.source), (&known, start), TRIPS)?;
+        let (exit, counter) = (counted.exit, frame.locals[counted.counter.index()]);
+        (trips.saturating_mul(size(body)) <= SIZE).then_some(Plan { trips, exit, counter })
+    }
+
+    /// The literal that a new expression is.
+    pub(super) fn literal(&self, new: Handle<Expression>) -> Option<Literal> {
+        constant::literal(self.module, &self.out.expressions, new)
+    }
+
+    /// Forgets the values of the variables that blocks of a function may assign, and of the private ones that the
+    /// function or those that it calls assign anywhere: some of them are variables here only since the blocks were
+    /// written.
+    pub(super) fn forget_assigned(&mut self, frame: &Frame<'_>, blocks: &[&Block]) {
+        let mut changed = Vec::new();
+        for block in blocks {
+            assigned(frame.source, block, &mut |old| changed.extend(frame.locals.get(old.index())));
+        }
+        // What arguments point to may be assigned through them.
+        changed.extend(frame.arguments.iter().filter_map(|&argument| match root(&self.out, argument) {
+            Root::Local(local) => Some(local),
+            _ => None,
+        }));
+        let privates = self.privates.iter();
+        changed.extend(
+            privates
+                .filter(|(global, _)| frame.info[**global].contains(GlobalUse::WRITE))
+                .map(|(_, local)| local),
+        );
+        self.known.forget(&changed);
+    }
+}
+
+/// Expressions that a block evaluates; those of loops count twice.
+fn size(block: &Block) -> u32 {
+    let sizes = block.iter().map(|statement| {
+        let within = blocks::inner(statement).map(size).fold(0, u32::saturating_add);
+        match statement {
+            Statement::Emit(range) => u32::try_from(range.index_range().len()).unwrap_or(u32::MAX),
+            Statement::Loop { .. } => within.saturating_mul(2),
+            Statement::Block(_) | Statement::If { .. } | Statement::Switch { .. } => within,
+            Statement::Call { .. } => CALL,
+            _ => 1,
+        }
+    });
+    sizes.fold(0, u32::saturating_add)
+}
