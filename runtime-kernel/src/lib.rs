@@ -52,7 +52,7 @@ mod pipeline;
 mod print;
 mod program;
 #[cfg(test)]
-mod repository;
+mod test_programs;
 mod transform;
 
 pub use analysis::features::Feature;

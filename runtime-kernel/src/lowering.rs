@@ -94,10 +94,10 @@ unsafe impl Lowering for Wgsl {
             Some(Value::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
         };
-        fits(&program, device, writer)?;
+        check_device(&program, device, writer)?;
         let checks = checks(source.options, device, writer);
         let (written, reports_on) = match source.options.flag("assert_proofs") {
-            true => write_asserting(&program, writer, checks)?,
+            true => write_with_asserted_proofs(&program, writer, checks)?,
             false => (write(&program, writer, checks)?, None),
         };
         let kernels =
@@ -194,14 +194,18 @@ fn write(program: &Program, writer: Writer, checks: Checks) -> Result<Written> {
 
 /// Writes the program with its proofs asserted, and says what messages call its text if launches report by a tensor: on the
 /// host and on CUDA the backend is told of them.
-fn write_asserting(program: &Program, writer: Writer, checks: Checks) -> Result<(Written, Option<String>)> {
+fn write_with_asserted_proofs(
+    program: &Program,
+    writer: Writer,
+    checks: Checks,
+) -> Result<(Written, Option<String>)> {
     let reports = matches!(writer, Writer::Spirv | Writer::C(Dialect::OpenCl)) && checks.are_made();
     if !reports {
         return Ok((write(&program.clone().with_asserted_proofs(), writer, checks)?, None));
     }
     // PoCL goes wrong with barriers on both sides of a branch.
     let checks = if writer == Writer::Spirv { checks } else { Checks::BoundedOnce };
-    let written = write(&program.reporting(checks)?, writer, Checks::Unchecked)?;
+    let written = write(&program.with_proof_reports(checks)?, writer, Checks::Unchecked)?;
     Ok((written, Some(program.path().to_owned())))
 }
 
@@ -248,7 +252,7 @@ fn params(interface: &Interface) -> Vec<LoweredParam> {
 }
 
 /// Refuses what the device cannot do, before its own compiler says so in other words.
-fn fits(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
+fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
     // OpenCL says it in a list of words; one without a list is believed to have everything.
     let words =
         (writer == Writer::C(Dialect::OpenCl)).then(|| device.properties.text("extensions")).flatten();
@@ -264,10 +268,10 @@ fn fits(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
     }
-    program.interfaces().iter().try_for_each(|interface| fits_group(interface, device))
+    program.interfaces().iter().try_for_each(|interface| check_group(interface, device))
 }
 
-fn fits_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
+fn check_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
     let (limits, size, name) = (&device.limits, interface.group_size, &interface.name);
     let too_large = |what: String, limit: String, given: String| {
         Err(Error::invalid(format!(

@@ -7,14 +7,14 @@ use runtime_core::Result;
 use crate::analysis::{features, reflect};
 use crate::check::{barriers, continuing};
 use crate::parse::diagnostics::{failed, path_or_wgsl};
-use crate::parse::nesting::{self, Depth};
-use crate::parse::specialise::{Specialisation, as_constants, overrides, replaced, values};
-use crate::parse::{Read, contain, diagnostic, members, read, source};
+use crate::parse::limits::{self, Depth};
+use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
+use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Program};
-use crate::transform::pointers::{self, Parts};
-use crate::transform::{guard, zeroing};
+use crate::transform::pointer_arguments::{self, Parts};
+use crate::transform::{bounds_checks, zeroing};
 
 impl Program {
     /// Parses, specialises and checks `code`; `path` is what messages call it, and may be empty.
@@ -25,11 +25,11 @@ impl Program {
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
         // Editors of some systems begin a text with a byte-order mark, which is no part of the language.
         let code = code.strip_prefix('\u{feff}').unwrap_or(code);
-        let code = source::with_element(code, path, specialisation.element)?;
-        let code = source::without_subgroups(&code);
-        let (depth, tokens) = nesting::read(&code, path)?;
-        members::check(&tokens, &code, path)?;
-        contain::step("reading the kernel", depth, || parsed(&code, path, depth, specialisation))
+        let code = source_edits::with_element(code, path, specialisation.element)?;
+        let code = source_edits::without_subgroups(&code);
+        let (depth, tokens) = limits::check(&code, path)?;
+        expansion_limits::check(&tokens, &code, path)?;
+        panic_guard::run("reading the kernel", depth, || parse_program(&code, path, depth, specialisation))
     }
 
     /// Writes it as SPIR-V for Vulkan: tensors are storage buffers of set 0, scalars push constants.
@@ -37,7 +37,7 @@ impl Program {
     /// # Errors
     /// `Unsupported` for what SPIR-V cannot express.
     pub fn spirv(&self, checks: Checks) -> Result<Vec<u32>> {
-        contain::step("writing SPIR-V", self.depth, || spirv::write(self, checks))
+        panic_guard::run("writing SPIR-V", self.depth, || spirv::write(self, checks))
     }
 
     /// Writes it in a C-family language.
@@ -45,55 +45,55 @@ impl Program {
     /// # Errors
     /// `Unsupported`, which names the construct and its line, for what the language cannot express.
     pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
-        contain::step("writing C", self.depth, || c::write(self, dialect, checks))
+        panic_guard::run("writing C", self.depth, || c::write(self, dialect, checks))
     }
 
     /// The program with the checks of its accesses as branches of the module itself: a writer may then leave out its own.
     ///
     /// # Errors
     /// `Unsupported` for an expression that no kernel has.
-    pub fn guarded(&self, checks: Checks) -> Result<Self> {
-        contain::step("checking accesses", self.depth, || {
-            let copied = pointers::by_value(self, Parts::All)?;
+    pub fn with_bounds_checks(&self, checks: Checks) -> Result<Self> {
+        panic_guard::run("checking accesses", self.depth, || {
+            let copied = pointer_arguments::by_value(self, Parts::All)?;
             let program = copied.as_ref().unwrap_or(self);
-            self.with(guard::guarded(program, checks)?)
+            self.with(bounds_checks::with_checks(program, checks)?)
         })
     }
 
     /// The program with the checks of its accesses as branches of the module itself, and with a check of each index that was
     /// proven in range: where one is not, its line is left in a tensor of one `u32`, which every entry point has in front of
     /// its own. For tests of the proofs, in languages without another way to tell.
-    pub(crate) fn reporting(&self, checks: Checks) -> Result<Self> {
-        contain::step("checking accesses", self.depth, || {
-            let copied = pointers::by_value(self, Parts::All)?;
+    pub(crate) fn with_proof_reports(&self, checks: Checks) -> Result<Self> {
+        panic_guard::run("checking accesses", self.depth, || {
+            let copied = pointer_arguments::by_value(self, Parts::All)?;
             let program = copied.as_ref().unwrap_or(self);
             let zeroed = zeroing::zeroed(program)?;
             let program = zeroed.as_ref().unwrap_or(program);
-            guard::reporting(program, checks)
+            bounds_checks::with_reports(program, checks)
         })
         .map(Self::with_uninitialised_workgroup_memory)
     }
 }
 
 /// Text whose element type stands, to program: parsed, validated, specialised, reflected and checked.
-fn parsed(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
-    let first = read(code, path).map_err(|text| diagnostic(&text))?;
+fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
+    let first = parse_and_validate(code, path).map_err(|text| diagnostic(&text))?;
     continuing::check(&first.module, code, path)?;
     let overrides = overrides(&first.module, code);
     let values = values(&first.module, code, path, &specialisation.constants)?;
-    let (Read { mut module, info, hidden }, code) = if first.module.overrides.is_empty() {
+    let (Parsed { mut module, info, made_private }, code) = if first.module.overrides.is_empty() {
         (first, Cow::Borrowed(code))
-    } else if let Some((module, info)) = replaced(&first.module, &first.info, &values) {
-        (Read { module, info, hidden: first.hidden }, Cow::Borrowed(code))
+    } else if let Some((module, info)) = with_values(&first.module, &first.info, &values) {
+        (Parsed { module, info, made_private: first.made_private }, Cow::Borrowed(code))
     } else {
         let code = as_constants(&first.module, code, &values);
-        let read = read(&code, path).map_err(|text| {
+        let parse_and_validate = parse_and_validate(&code, path).map_err(|text| {
             failed(format!("{}: with the given constants: {}", path_or_wgsl(path), text.trim_end()))
         })?;
-        (read, Cow::Owned(code))
+        (parse_and_validate, Cow::Owned(code))
     };
     let code = code.as_ref();
-    hidden.show(&mut module, &info, code, path)?;
+    made_private.restore(&mut module, &info, code, path)?;
     let features = features::features(&module);
     let (source, path) = (code.to_owned(), path.to_owned());
     let mut program = Program {

@@ -9,7 +9,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::analysis::features::Feature;
 use crate::interface::{Interface, Override};
 use crate::parse::diagnostics::{line, path_or_wgsl, place};
-use crate::parse::nesting::Depth;
+use crate::parse::limits::Depth;
 use crate::parse::validate_again;
 
 /// A portable kernel that is parsed, specialised and checked: what the writers start from.

@@ -20,9 +20,10 @@ use crate::transform::inline::inline;
 /// `CompileFailed`, which names the line of the barrier and of the condition that varies.
 pub(crate) fn check(program: &Program) -> Result<()> {
     let module = &program.module;
-    let waits = waiting(module);
-    let none = !waits.contains(&true) && !module.entry_points.iter().any(|p| has_barrier(&p.function.body));
-    if none || functions_apart(module, &program.info, &waits) {
+    let barrier_functions = functions_with_barriers(module);
+    let none = !barrier_functions.contains(&true)
+        && !module.entry_points.iter().any(|p| has_barrier(&p.function.body));
+    if none || functions_pass_alone(module, &program.info, &barrier_functions) {
         return Ok(());
     }
     // A function may be right only for the arguments that it is called with.
@@ -33,30 +34,35 @@ pub(crate) fn check(program: &Program) -> Result<()> {
 
 /// Whether every function is right whatever its arguments, and called where all invocations are if it has barriers:
 /// most are, and then nothing needs to be taken apart.
-fn functions_apart(module: &Module, info: &ModuleInfo, waits: &[bool]) -> bool {
-    let functions = module.functions.iter().zip(waits).filter(|(_, waits)| **waits);
+fn functions_pass_alone(module: &Module, info: &ModuleInfo, barrier_functions: &[bool]) -> bool {
+    let functions =
+        module.functions.iter().zip(barrier_functions).filter(|(_, barrier_functions)| **barrier_functions);
     functions.into_iter().all(|((handle, function), _)| {
-        Walk::whole(&Uniformity::of_function(module, info, handle), function, waits).is_ok()
-    }) && check_entries(module, info, waits).is_ok()
+        Walk::check_body(&Uniformity::of_function(module, info, handle), function, barrier_functions).is_ok()
+    }) && check_entries(module, info, barrier_functions).is_ok()
 }
 
-fn check_entries(module: &Module, info: &ModuleInfo, waits: &[bool]) -> std::result::Result<(), Found> {
+fn check_entries(
+    module: &Module,
+    info: &ModuleInfo,
+    barrier_functions: &[bool],
+) -> std::result::Result<(), DivergentBarrier> {
     module.entry_points.iter().enumerate().try_for_each(|(index, point)| {
-        Walk::whole(&Uniformity::of(module, info, index), &point.function, waits)
+        Walk::check_body(&Uniformity::of(module, info, index), &point.function, barrier_functions)
     })
 }
 
 /// For every function, whether it has a barrier, or calls one that does.
-fn waiting(module: &Module) -> Vec<bool> {
+fn functions_with_barriers(module: &Module) -> Vec<bool> {
     let mut known = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
-        known.push(waits(&function.body, &known));
+        known.push(contains_barrier(&function.body, &known));
     }
     known
 }
 
 /// Whether a block has a barrier, or calls a function that does.
-fn waits(block: &Block, functions: &[bool]) -> bool {
+fn contains_barrier(block: &Block, functions: &[bool]) -> bool {
     blocks::any(block, &mut |statement| match statement {
         Statement::Call { function, .. } => functions.get(function.index()) == Some(&true),
         other => is_barrier(other),
@@ -64,46 +70,47 @@ fn waits(block: &Block, functions: &[bool]) -> bool {
 }
 
 /// A barrier that not all reach: where it is, and where the condition.
-struct Found {
+struct DivergentBarrier {
     barrier: Span,
     condition: Span,
 }
 
 /// The condition by which invocations part, if any did.
-type Parted = Option<Span>;
+type Divergence = Option<Span>;
 
 /// A loop or a switch: the conditions by which some have left it, and by which some skip the rest of the iteration.
 #[derive(Clone, Default)]
 struct Frame {
     is_loop: bool,
-    left: Parted,
-    skipped: Parted,
+    left: Divergence,
+    skipped: Divergence,
 }
 
 struct Walk<'a> {
     uniformity: &'a Uniformity,
     function: &'a Function,
     /// By function: whether a call of it is a barrier.
-    waits: &'a [bool],
+    barrier_functions: &'a [bool],
     /// Some invocations have returned, by this condition.
-    gone: Parted,
+    returned: Divergence,
     frames: Vec<Frame>,
 }
 
 impl<'a> Walk<'a> {
     /// Checks a body from its beginning, where all invocations are.
-    fn whole(
+    fn check_body(
         uniformity: &'a Uniformity,
         function: &'a Function,
-        waits: &'a [bool],
-    ) -> std::result::Result<(), Found> {
-        Self { uniformity, function, waits, gone: None, frames: Vec::new() }.block(&function.body, None)
+        barrier_functions: &'a [bool],
+    ) -> std::result::Result<(), DivergentBarrier> {
+        Self { uniformity, function, barrier_functions, returned: None, frames: Vec::new() }
+            .block(&function.body, None)
     }
 
-    /// `parted` is the condition of a branch around the block.
-    fn block(&mut self, block: &Block, parted: Parted) -> std::result::Result<(), Found> {
+    /// `divergence` is the condition of a branch around the block.
+    fn block(&mut self, block: &Block, divergence: Divergence) -> std::result::Result<(), DivergentBarrier> {
         for (statement, &span) in block.span_iter() {
-            self.statement((statement, span), parted)?;
+            self.statement((statement, span), divergence)?;
         }
         Ok(())
     }
@@ -111,47 +118,49 @@ impl<'a> Walk<'a> {
     fn statement(
         &mut self,
         (statement, span): (&Statement, Span),
-        parted: Parted,
-    ) -> std::result::Result<(), Found> {
+        divergence: Divergence,
+    ) -> std::result::Result<(), DivergentBarrier> {
         match statement {
             Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => {
-                self.barrier(span, parted)
+                self.barrier(span, divergence)
             }
-            Statement::Call { function, .. } if self.waits.get(function.index()) == Some(&true) => {
-                self.barrier(span, parted)
+            Statement::Call { function, .. }
+                if self.barrier_functions.get(function.index()) == Some(&true) =>
+            {
+                self.barrier(span, divergence)
             }
-            Statement::Block(block) => self.block(block, parted),
+            Statement::Block(block) => self.block(block, divergence),
             Statement::If { condition, accept, reject } => {
-                let parted = parted.or_else(|| self.varies(*condition, span));
-                self.branches(&[accept, reject], parted)
+                let divergence = divergence.or_else(|| self.varying(*condition, span));
+                self.branches(&[accept, reject], divergence)
             }
             Statement::Switch { selector, cases } => {
-                let parted = parted.or_else(|| self.varies(*selector, span));
+                let divergence = divergence.or_else(|| self.varying(*selector, span));
                 let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
                 self.frames.push(Frame::default());
-                let checked = self.branches(&bodies, parted);
+                let checked = self.branches(&bodies, divergence);
                 self.frames.pop();
                 checked
             }
-            Statement::Loop { body, continuing, break_if } => self.cycle(
+            Statement::Loop { body, continuing, break_if } => self.check_loop(
                 body,
                 continuing,
-                break_if.and_then(|condition| self.varies(condition, span)),
-                parted,
+                break_if.and_then(|condition| self.varying(condition, span)),
+                divergence,
             ),
             Statement::Break => {
-                let reason = self.reason(parted);
+                let current_divergence = self.current_divergence(divergence);
                 if let Some(frame) = self.frames.last_mut() {
-                    frame.left = frame.left.or(reason);
+                    frame.left = frame.left.or(current_divergence);
                 }
                 Ok(())
             }
             Statement::Continue => {
-                self.skip(parted);
+                self.skip(divergence);
                 Ok(())
             }
             Statement::Return { .. } | Statement::Kill => {
-                self.gone = self.gone.or_else(|| self.reason(parted));
+                self.returned = self.returned.or_else(|| self.current_divergence(divergence));
                 Ok(())
             }
             _ => Ok(()),
@@ -159,41 +168,45 @@ impl<'a> Walk<'a> {
     }
 
     /// Each branch begins as control flow is before all; after them, what happened in any may have happened.
-    fn branches(&mut self, blocks: &[&Block], parted: Parted) -> std::result::Result<(), Found> {
-        let before = (self.gone, self.frames.clone());
-        let (mut gone, mut frames) = before.clone();
+    fn branches(
+        &mut self,
+        blocks: &[&Block],
+        divergence: Divergence,
+    ) -> std::result::Result<(), DivergentBarrier> {
+        let before = (self.returned, self.frames.clone());
+        let (mut returned, mut frames) = before.clone();
         for block in blocks {
-            (self.gone, self.frames) = before.clone();
-            self.block(block, parted)?;
-            gone = gone.or(self.gone);
+            (self.returned, self.frames) = before.clone();
+            self.block(block, divergence)?;
+            returned = returned.or(self.returned);
             for (frame, after) in frames.iter_mut().zip(&self.frames) {
                 frame.left = frame.left.or(after.left);
                 frame.skipped = frame.skipped.or(after.skipped);
             }
         }
-        (self.gone, self.frames) = (gone, frames);
+        (self.returned, self.frames) = (returned, frames);
         Ok(())
     }
 
-    fn barrier(&self, barrier: Span, parted: Parted) -> std::result::Result<(), Found> {
-        match self.reason(parted) {
-            Some(condition) => Err(Found { barrier, condition }),
+    fn barrier(&self, barrier: Span, divergence: Divergence) -> std::result::Result<(), DivergentBarrier> {
+        match self.current_divergence(divergence) {
+            Some(condition) => Err(DivergentBarrier { barrier, condition }),
             None => Ok(()),
         }
     }
 
     /// Why control flow is not uniform here.
-    fn reason(&self, parted: Parted) -> Parted {
-        parted
-            .or(self.gone)
+    fn current_divergence(&self, divergence: Divergence) -> Divergence {
+        divergence
+            .or(self.returned)
             .or_else(|| self.frames.iter().rev().find_map(|frame| frame.left.or(frame.skipped)))
     }
 
     /// Some invocations go on with the `continuing` block, out of the switches in the loop.
-    fn skip(&mut self, parted: Parted) {
-        let reason = self.reason(parted);
+    fn skip(&mut self, divergence: Divergence) {
+        let current_divergence = self.current_divergence(divergence);
         for frame in self.frames.iter_mut().rev() {
-            frame.skipped = frame.skipped.or(reason);
+            frame.skipped = frame.skipped.or(current_divergence);
             if frame.is_loop {
                 break;
             }
@@ -201,21 +214,21 @@ impl<'a> Walk<'a> {
     }
 
     /// A loop is walked twice: what parts the invocations late in one iteration is there early in the next.
-    fn cycle(
+    fn check_loop(
         &mut self,
         body: &Block,
         continuing: &Block,
-        break_if: Parted,
-        parted: Parted,
-    ) -> std::result::Result<(), Found> {
-        let repeats = repeats(body);
+        break_if: Divergence,
+        divergence: Divergence,
+    ) -> std::result::Result<(), DivergentBarrier> {
+        let may_repeat = may_repeat(body);
         let depth = self.frames.len();
         self.frames.push(Frame { is_loop: true, ..Frame::default() });
         let mut checked = Ok(());
-        for _ in 0..=u8::from(repeats) {
-            checked = checked.and_then(|()| self.block(body, parted));
+        for _ in 0..=u8::from(may_repeat) {
+            checked = checked.and_then(|()| self.block(body, divergence));
             self.frames[depth].skipped = None;
-            checked = checked.and_then(|()| self.block(continuing, parted));
+            checked = checked.and_then(|()| self.block(continuing, divergence));
             self.frames[depth].left = self.frames[depth].left.or(break_if);
         }
         self.frames.truncate(depth);
@@ -223,7 +236,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Where a condition stands, if it varies; where its statement does, if it has no place of its own.
-    fn varies(&self, condition: Handle<Expression>, statement: Span) -> Parted {
+    fn varying(&self, condition: Handle<Expression>, statement: Span) -> Divergence {
         if self.uniformity.is_uniform(condition) {
             return None;
         }
@@ -233,12 +246,12 @@ impl<'a> Walk<'a> {
 }
 
 /// Whether control may come to the end of a loop's body, or continue it: a loop that ends in `break` has one iteration.
-fn repeats(body: &Block) -> bool {
+fn may_repeat(body: &Block) -> bool {
     !matches!(body.last(), Some(Statement::Break | Statement::Return { .. }))
         || Skip::of_block(body) == Skip::Continue
 }
 
-fn error(found: &Found, place: &dyn Fn(Span) -> String) -> Error {
+fn error(found: &DivergentBarrier, place: &dyn Fn(Span) -> String) -> Error {
     Error::new(
         ErrorKind::CompileFailed,
         format!(

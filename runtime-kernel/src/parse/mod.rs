@@ -1,11 +1,11 @@
 //! Front end: naga's parser and validator, with its diagnostics unchanged.
 
-pub(crate) mod contain;
 pub(crate) mod diagnostics;
-pub(crate) mod immediates;
-pub(crate) mod members;
-pub(crate) mod nesting;
-pub(crate) mod source;
+pub(crate) mod expansion_limits;
+pub(crate) mod f16_immediates;
+pub(crate) mod limits;
+pub(crate) mod panic_guard;
+pub(crate) mod source_edits;
 pub(crate) mod specialise;
 pub(crate) mod tokens;
 
@@ -28,22 +28,22 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::SUBGROUP_BARRIER);
 
 /// What naga makes of a text.
-pub(crate) struct Read {
+pub(crate) struct Parsed {
     pub(crate) module: Module,
     pub(crate) info: ModuleInfo,
-    pub(crate) hidden: immediates::Hidden,
+    pub(crate) made_private: f16_immediates::MadePrivate,
 }
 
 /// Parses and validates a text.
 ///
 /// # Errors
 /// naga's words.
-pub(crate) fn read(code: &str, path: &str) -> Result<Read, String> {
+pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, String> {
     let name = path_or_wgsl(path);
     let mut module = wgsl::parse_str(code).map_err(|error| error.emit_to_string_with_path(code, name))?;
-    let hidden = immediates::hide(&mut module);
+    let made_private = f16_immediates::make_private(&mut module);
     let info = validate(&module).map_err(|error| error.emit_to_string_with_path(code, name))?;
-    Ok(Read { module, info, hidden })
+    Ok(Parsed { module, info, made_private })
 }
 
 /// naga's words, without the `error: ` that stands in front of every error anyway.
@@ -57,7 +57,7 @@ pub(crate) fn diagnostic(text: &str) -> Error {
 
 /// Validates a module for what a portable kernel may use.
 pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
-    immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
+    f16_immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
 }
 
 /// Validates a module that was made of a valid one, for what is known of its expressions: what a kernel may not do is
@@ -67,14 +67,14 @@ pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<Valid
 /// `Internal`: whoever made it made a mistake.
 pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
     let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
-    immediates::validate(module, &mut validator).map_err(|error| {
-        let text = chain(error.as_inner());
+    f16_immediates::validate(module, &mut validator).map_err(|error| {
+        let text = with_causes(error.as_inner());
         Error::new(ErrorKind::Internal, format!("preparing the kernel: {text}"))
     })
 }
 
 /// An error with all that is behind it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
 }

@@ -86,7 +86,7 @@ pub(crate) fn values(
 ) -> Result<Values> {
     let mut values = Values::new();
     for (name, value) in constants {
-        let (name, value) = checked(module, name, value)?;
+        let (name, value) = checked_value(module, name, value)?;
         values.insert(name, value);
     }
     for (name, constant) in module.overrides.iter().filter_map(|(_, c)| Some((c.name.clone()?, c))) {
@@ -103,7 +103,11 @@ pub(crate) fn values(
 }
 
 /// A module with values for its overrides, as naga replaces them; `None` where it cannot.
-pub(crate) fn replaced(module: &Module, info: &ModuleInfo, values: &Values) -> Option<(Module, ModuleInfo)> {
+pub(crate) fn with_values(
+    module: &Module,
+    info: &ModuleInfo,
+    values: &Values,
+) -> Option<(Module, ModuleInfo)> {
     let mut constants = PipelineConstants::default();
     for (_, constant) in module.overrides.iter() {
         let TypeInner::Scalar(Scalar { kind, width: ..=4 }) = module.types[constant.ty].inner else {
@@ -221,7 +225,7 @@ pub(crate) fn as_constants(module: &Module, code: &str, values: &Values) -> Stri
 }
 
 /// The name of an override, and its value in WGSL.
-fn checked(module: &Module, name: &str, value: &str) -> Result<(String, String)> {
+fn checked_value(module: &Module, name: &str, value: &str) -> Result<(String, String)> {
     let id: Option<u16> = name.strip_prefix('@').unwrap_or(name).parse().ok();
     let found = module
         .overrides
@@ -254,12 +258,12 @@ fn literal(scalar: Scalar, text: &str) -> Option<String> {
         (ScalarKind::Sint, _) => text.parse::<i32>().ok().map(|number| number.to_string()),
         (ScalarKind::Uint, _) => text.parse::<u32>().ok().map(|number| number.to_string()),
         (ScalarKind::Float, width) => {
-            let most = match width {
+            let max = match width {
                 2 => 65504.0,
                 4 => f64::from(f32::MAX),
                 _ => f64::MAX,
             };
-            let number = text.parse::<f64>().ok().filter(|value| value.abs() <= most);
+            let number = text.parse::<f64>().ok().filter(|value| value.abs() <= max);
             number.map(|number| format!("{number:?}"))
         }
         _ => None,

@@ -1,8 +1,8 @@
 //! Transforms from module to module, between the checks and the writers.
 
-pub(crate) mod guard;
-pub(crate) mod halves;
+pub(crate) mod bounds_checks;
+pub(crate) mod f16_push_constants;
 pub(crate) mod inline;
-pub(crate) mod mend;
-pub(crate) mod pointers;
+pub(crate) mod pointer_arguments;
+pub(crate) mod spirv_fixups;
 pub(crate) mod zeroing;

@@ -100,9 +100,9 @@ const MODULES: [Module; 9] = [
         runs: LOWERING,
     },
     Module {
-        name: "guard",
+        name: "bounds_checks",
         package: "runtime-kernel",
-        files: &["runtime-kernel/src/transform/guard/**"],
+        files: &["runtime-kernel/src/transform/bounds_checks/**"],
         runs: LOWERING,
     },
     Module {

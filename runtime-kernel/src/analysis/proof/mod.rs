@@ -5,20 +5,20 @@
 //! | --- | --- |
 //! | `bounds`, `facts` | what conditions say of the values that they compare |
 //! | `range`, `call` | what proves an access in range |
-//! | `proviso`, `polynomial` | what a launch has to keep to for an access to be in range |
+//! | `precondition`, `polynomial` | what a launch has to keep to for an access to be in range |
 //! | `constant` | values that are constant, and variables that have such |
 //! | `rounds` | how often a loop goes round, and which are better written out |
 
-#[cfg(test)]
-mod attack;
 pub(crate) mod bounds;
+#[cfg(test)]
+mod brute_force;
 mod call;
 pub(crate) mod constant;
 mod facts;
+pub(crate) mod launch_precondition;
 pub(crate) mod polynomial;
-pub(crate) mod proviso;
 pub(crate) mod range;
-pub(crate) mod rounds;
+pub(crate) mod trip_count;
 
 use naga::valid::FunctionInfo;
 use naga::{Expression, Function, Handle, Module, TypeInner};
@@ -69,13 +69,13 @@ impl<'a> Frame<'a> {
 }
 
 /// Expressions of a module beyond which no entry point has a second body.
-const LARGE: usize = 3000;
+const MAX_EXPRESSIONS: usize = 3000;
 
 /// Whether a module is small enough for second bodies.
-pub(crate) fn is_small(module: &Module) -> bool {
+pub(crate) fn allows_unchecked_variants(module: &Module) -> bool {
     let functions = module.functions.iter().map(|(_, function)| function);
     let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
-    all.map(|function| function.expressions.len()).sum::<usize>() <= LARGE
+    all.map(|function| function.expressions.len()).sum::<usize>() <= MAX_EXPRESSIONS
 }
 
 #[cfg(test)]
@@ -94,7 +94,9 @@ mod tests {
             )
         };
         let small = |count| {
-            is_small(&Program::parse(&statements(count), "", &Specialisation::default()).unwrap().module)
+            allows_unchecked_variants(
+                &Program::parse(&statements(count), "", &Specialisation::default()).unwrap().module,
+            )
         };
         assert!(small(100) && !small(1000));
     }

@@ -20,10 +20,10 @@ pub(crate) enum Atom {
 pub(crate) struct Polynomial(BTreeMap<Vec<Atom>, i128>);
 
 /// More products than this nobody computes.
-const MOST: usize = 8;
+const MAX_PRODUCTS: usize = 8;
 
 /// Factors are smaller than this.
-const LARGEST: i128 = 1 << 64;
+const FACTOR_LIMIT: i128 = 1 << 64;
 
 impl Polynomial {
     pub(crate) fn constant(value: u64) -> Self {
@@ -47,7 +47,7 @@ impl Polynomial {
                 self.0.remove(product);
             }
         }
-        self.is_handy().then_some(self)
+        self.is_within_limits().then_some(self)
     }
 
     pub(crate) fn minus(self, other: &Self) -> Option<Self> {
@@ -67,8 +67,8 @@ impl Polynomial {
         Some(sum)
     }
 
-    fn is_handy(&self) -> bool {
-        self.0.len() <= MOST && self.0.values().all(|factor| factor.abs() < LARGEST)
+    fn is_within_limits(&self) -> bool {
+        self.0.len() <= MAX_PRODUCTS && self.0.values().all(|factor| factor.abs() < FACTOR_LIMIT)
     }
 
     /// The value for certain numbers.

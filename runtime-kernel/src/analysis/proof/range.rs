@@ -150,16 +150,21 @@ pub(crate) fn upper(
     if depth > DEPTH {
         return None;
     }
-    let told = facts(frame, scope, expression).filter_map(|fact| {
+    let from_facts = facts(frame, scope, expression).filter_map(|fact| {
         let bound = upper(frame, scope, fact.bound, depth + 4)?;
         // Where it says that something is below zero, control never comes.
         Some(bound.saturating_sub(fact.strict.into()))
     });
-    told.chain(of_itself(frame, scope, expression, depth)).min()
+    from_facts.chain(structural_bound(frame, scope, expression, depth)).min()
 }
 
 /// The greatest value by what an expression is.
-fn of_itself(frame: Frame<'_>, scope: Scope, expression: Handle<Expression>, depth: u32) -> Option<u64> {
+fn structural_bound(
+    frame: Frame<'_>,
+    scope: Scope,
+    expression: Handle<Expression>,
+    depth: u32,
+) -> Option<u64> {
     let upper = |expression| upper(frame, scope, expression, depth + 1);
     match frame.function.expressions[expression] {
         Expression::Literal(_) | Expression::Constant(_) => {
@@ -231,7 +236,9 @@ fn is_at_least(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, least:
 /// The value of a constant.
 pub(crate) fn constant_of(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> {
     match frame.function.expressions[expression] {
-        Expression::Literal(_) | Expression::Constant(_) => of_itself(frame, Scope::default(), expression, 0),
+        Expression::Literal(_) | Expression::Constant(_) => {
+            structural_bound(frame, Scope::default(), expression, 0)
+        }
         _ => None,
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Exits {
 
 /// By what some invocations have left the rest of a switch's case, and the rest of an iteration.
 #[derive(Clone, Copy)]
-struct Parted {
+struct Divergence {
     case: Shape,
     iteration: Shape,
 }
@@ -31,42 +31,42 @@ impl Exits {
     }
 
     /// `context` is what decides that control comes to the block.
-    fn scan(&mut self, shapes: &[Shape], block: &Block, mut context: Shape, in_switch: bool) -> Parted {
-        let mut parted = Parted { case: Shape::Uniform, iteration: Shape::Uniform };
+    fn scan(&mut self, shapes: &[Shape], block: &Block, mut context: Shape, in_switch: bool) -> Divergence {
+        let mut divergence = Divergence { case: Shape::Uniform, iteration: Shape::Uniform };
         for statement in block {
             match statement {
-                Statement::Break if in_switch => parted.case = parted.case.with(context),
+                Statement::Break if in_switch => divergence.case = divergence.case.with(context),
                 Statement::Break => {
                     self.breaks = self.breaks.with(context);
-                    parted.iteration = parted.iteration.with(context);
+                    divergence.iteration = divergence.iteration.with(context);
                 }
                 Statement::Continue => {
                     self.continues = self.continues.with(context);
-                    parted.iteration = parted.iteration.with(context);
+                    divergence.iteration = divergence.iteration.with(context);
                 }
-                Statement::Block(block) => parted.add(self.scan(shapes, block, context, in_switch)),
+                Statement::Block(block) => divergence.add(self.scan(shapes, block, context, in_switch)),
                 Statement::If { condition, accept, reject } => {
                     let context = context.with(shapes[condition.index()]);
-                    parted.add(self.scan(shapes, accept, context, in_switch));
-                    parted.add(self.scan(shapes, reject, context, in_switch));
+                    divergence.add(self.scan(shapes, accept, context, in_switch));
+                    divergence.add(self.scan(shapes, reject, context, in_switch));
                 }
                 Statement::Switch { selector, cases } => {
                     let context = context.with(shapes[selector.index()]);
                     for case in cases {
-                        parted.iteration =
-                            parted.iteration.with(self.scan(shapes, &case.body, context, true).iteration);
+                        divergence.iteration =
+                            divergence.iteration.with(self.scan(shapes, &case.body, context, true).iteration);
                     }
                 }
                 _ => {}
             }
             // What follows is reached by those that did not jump.
-            context = context.with(parted.case).with(parted.iteration);
+            context = context.with(divergence.case).with(divergence.iteration);
         }
-        parted
+        divergence
     }
 }
 
-impl Parted {
+impl Divergence {
     fn add(&mut self, other: Self) {
         self.case = self.case.with(other.case);
         self.iteration = self.iteration.with(other.iteration);
@@ -132,7 +132,7 @@ impl Walk<'_, '_> {
                 return self.switch(self.analysis.shape(*selector), cases, &state);
             }
             Statement::Loop { body, continuing, break_if } => {
-                return self.cycle(body, continuing, *break_if, state);
+                return self.loop_statement(body, continuing, *break_if, state);
             }
             Statement::Break => return self.leave(state, |_| true, |frame| &mut frame.breaks),
             Statement::Continue => {
@@ -170,7 +170,7 @@ impl Walk<'_, '_> {
         match (accepted, rejected) {
             (Some(a), Some(b)) => {
                 let assigned = [accept, reject];
-                Some(spread(join(Some(a), Some(b))?, &self.assigned(&assigned), choice))
+                Some(widen(join(Some(a), Some(b))?, &self.assigned(&assigned), choice))
             }
             // The invocations of the other side are gone from here: those that remain agree as they did.
             (one, other) => one.or(other),
@@ -190,10 +190,10 @@ impl Walk<'_, '_> {
         }
         let after = self.frames.pop().and_then(|frame| frame.breaks)?;
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
-        Some(spread(after, &self.assigned(&bodies), choice))
+        Some(widen(after, &self.assigned(&bodies), choice))
     }
 
-    fn cycle(
+    fn loop_statement(
         &mut self,
         body: &Block,
         continuing: &Block,
@@ -207,7 +207,7 @@ impl Walk<'_, '_> {
             let end = self.block(body, Some(entry.clone()));
             let continued = self.frames.last_mut().and_then(|frame| frame.continues.take());
             let exits = Exits::of(&self.analysis.shapes, body);
-            let middle = join(end, continued).map(|state| spread(state, &in_body, exits.continues));
+            let middle = join(end, continued).map(|state| widen(state, &in_body, exits.continues));
             let end = self.block(continuing, middle);
             let mut after = self.frames.pop().and_then(|frame| frame.breaks);
             let mut leaving = exits.breaks;
@@ -217,7 +217,7 @@ impl Walk<'_, '_> {
             }
             let next = join(Some(entry.clone()), end)?;
             if next == entry {
-                return after.map(|state| spread(state, &in_all, leaving));
+                return after.map(|state| widen(state, &in_all, leaving));
             }
             entry = next;
         }
@@ -248,10 +248,10 @@ impl Walk<'_, '_> {
         arguments: &[Handle<Expression>],
         result: Option<Handle<Expression>>,
     ) {
-        let functional = self.analysis.functional[function];
+        let pure_functions = self.analysis.pure_functions[function];
         let shape =
             arguments.iter().map(|&argument| self.analysis.shape(argument)).fold(Shape::Uniform, Shape::with);
-        self.set(result, if functional { shape } else { Shape::Varying });
+        self.set(result, if pure_functions { shape } else { Shape::Varying });
         for &argument in arguments {
             let inner = self.analysis.types[argument].ty.inner_with(&self.analysis.module.types);
             if inner.pointer_space().is_some() {
@@ -319,7 +319,7 @@ fn join(a: State, b: State) -> State {
     }
 }
 
-fn spread(mut state: Vec<Shape>, assigned: &[Handle<LocalVariable>], choice: Shape) -> Vec<Shape> {
+fn widen(mut state: Vec<Shape>, assigned: &[Handle<LocalVariable>], choice: Shape) -> Vec<Shape> {
     for variable in assigned {
         let slot = &mut state[variable.index()];
         *slot = slot.chosen_by(choice);

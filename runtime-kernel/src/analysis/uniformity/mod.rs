@@ -39,9 +39,9 @@ impl Uniformity {
 
     fn analyse(module: &Module, function: &Function, types: &FunctionInfo, group_size: [u32; 3]) -> Self {
         let shapes = vec![Shape::Uniform; function.expressions.len()];
-        let functional = functional(module);
+        let pure_functions = pure_functions(module);
         let reached = vec![false; function.expressions.len()];
-        let mut analysis = Analysis { module, group_size, function, types, functional, shapes, reached };
+        let mut analysis = Analysis { module, group_size, function, types, pure_functions, shapes, reached };
         for (handle, expression) in function.expressions.iter() {
             if expression.needs_pre_emit() {
                 analysis.reached[handle.index()] = true;
@@ -81,7 +81,7 @@ pub(crate) fn constant(module: &Module, function: &Function, expression: Handle<
 }
 
 /// For every function, whether its result follows from its arguments alone and it does nothing else.
-pub(crate) fn functional(module: &Module) -> Vec<bool> {
+pub(crate) fn pure_functions(module: &Module) -> Vec<bool> {
     let mut known: Vec<bool> = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
         let pointers = function.arguments.iter().any(|a| module.types[a.ty].inner.pointer_space().is_some());
@@ -89,14 +89,14 @@ pub(crate) fn functional(module: &Module) -> Vec<bool> {
             Expression::GlobalVariable(variable) => !is_read_only(module.global_variables[variable].space),
             _ => false,
         });
-        let calm = calm(&function.body, &known);
-        known.push(calm && !pointers && !memory);
+        let is_pure = is_pure(&function.body, &known);
+        known.push(is_pure && !pointers && !memory);
     }
     known
 }
 
 /// Whether a body has nothing but control flow, values, and calls of functional functions.
-fn calm(body: &naga::Block, known: &[bool]) -> bool {
+fn is_pure(body: &naga::Block, known: &[bool]) -> bool {
     !blocks::any(body, &mut |statement| match statement {
         Statement::Emit(_)
         | Statement::Break
@@ -118,7 +118,7 @@ struct Analysis<'a> {
     group_size: [u32; 3],
     function: &'a Function,
     types: &'a FunctionInfo,
-    functional: Vec<bool>,
+    pure_functions: Vec<bool>,
     shapes: Vec<Shape>,
     /// Expressions that control may come to.
     reached: Vec<bool>,

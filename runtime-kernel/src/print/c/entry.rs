@@ -34,7 +34,7 @@ impl Writer<'_> {
         let before = std::mem::replace(&mut printer.lines, Lines::at(1)).into_text();
         printer.locals()?;
         printer.body(&entry.function.body)?;
-        let body = printer.promised_body();
+        let body = printer.body_with_unchecked_variant();
         let [x, y, z] = group_size;
         let words = match self.dialect {
             Dialect::OpenCl => format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))"),

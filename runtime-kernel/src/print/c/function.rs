@@ -7,8 +7,8 @@ use naga::{AddressSpace, ArraySize, Block, Function, GlobalVariable, Handle, Sta
 use runtime_core::Result;
 
 use super::invocation::environment::{Environment, Plain};
-use super::invocation::promise::Promised;
 use super::invocation::statement::Printer;
+use super::invocation::unchecked_variant::UncheckedVariant;
 use super::writer::Writer;
 use crate::analysis::proof::Frame;
 use crate::ir::blocks;
@@ -96,10 +96,11 @@ impl<'a> Writer<'a> {
         printer.locals()?;
         printer.body(&function.body)?;
         let body = printer.lines.into_text();
-        let promised = printer.promised.filter(|promised| !promised.provisos.is_empty());
-        if let Some(Promised { flag, provisos }) = promised {
+        let unchecked_variant =
+            printer.unchecked_variant.filter(|unchecked_variant| !unchecked_variant.preconditions.is_empty());
+        if let Some(UncheckedVariant { flag, preconditions }) = unchecked_variant {
             parameters.push(format!("const bool {flag}"));
-            self.provisos.insert(handle, provisos);
+            self.preconditions.insert(handle, preconditions);
         }
         let name = self.names.function(handle).to_owned();
         let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
@@ -157,7 +158,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 arguments.push(self.environment.length(self.writer, variable).into_owned());
             }
         }
-        arguments.extend(self.promise_of(function));
+        arguments.extend(self.unchecked_flag_of(function));
         arguments
     }
 

@@ -60,7 +60,7 @@ use runtime_core::Result;
 use self::writer::Writer;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::program::{Checks, Dialect, Program};
-use crate::transform::pointers::{self, Parts};
+use crate::transform::pointer_arguments::{self, Parts};
 use crate::transform::zeroing;
 
 /// What the line of C for the host begins with that says why an entry point has its plain form: the schedule that was made of it
@@ -78,13 +78,14 @@ pub struct CCode {
 
 /// The program that the host's entry points are written from.
 #[cfg(test)]
-pub(crate) fn prepared_for_the_host(program: &Program) -> Result<Program> {
+pub(crate) fn host_program(program: &Program) -> Result<Program> {
     host::prepare(program)
 }
 
 /// Writes a program in a C-family language.
 pub(crate) fn write(program: &Program, dialect: Dialect, checks: Checks) -> Result<CCode> {
-    let copied = if checks.are_made() { pointers::by_value(program, Parts::Computed)? } else { None };
+    let copied =
+        if checks.are_made() { pointer_arguments::by_value(program, Parts::Computed)? } else { None };
     let program = copied.as_ref().unwrap_or(program);
     let prepared = match dialect {
         Dialect::Host => Some(host::prepare(program)?),

@@ -216,7 +216,12 @@ fn an_argument_of_two_bodies_is_declared_once() {
             if id.x < s.n { y[id.x] = 1u; }
         }";
     let program = Program::parse(code, "", &Specialisation::default()).unwrap();
-    let text = program.guarded(Checks::Bounded).unwrap().c(Dialect::OpenCl, Checks::Unchecked).unwrap().text;
+    let text = program
+        .with_bounds_checks(Checks::Bounded)
+        .unwrap()
+        .c(Dialect::OpenCl, Checks::Unchecked)
+        .unwrap()
+        .text;
     assert_eq!(text.matches("const vec3u id = ").count(), 1, "{text}");
     assert_eq!(text.matches(" = 1u;").count(), 2, "{text}");
 }
@@ -504,7 +509,7 @@ fn no_literal_is_indexed_in_open_cl_c() {
     let body = "y[i] = array<u32, 2>(1, i)[x[0]] + array<array<u32, 2>, 2>(array<u32, 2>(3, i), array<u32, 2>(5, 6))[1][x[1]]
         + u32(mat2x2<f32>(1, 2, 3, 4)[x[2]][x[3]]) + array<u32, 4>()[x[0]];";
     let program = Program::parse(&kernel(body), "", &Specialisation::default()).unwrap();
-    for program in [program.reporting(Checks::BoundedOnce).unwrap(), program] {
+    for program in [program.with_proof_reports(Checks::BoundedOnce).unwrap(), program] {
         for checks in [Checks::Unchecked, Checks::BoundedOnce] {
             let text = program.c(Dialect::OpenCl, checks).unwrap().text;
             assert!(text.contains("{{1u, i}};") && !text.contains("}."), "{text}");

@@ -6,7 +6,7 @@ use runtime_core::{Error, Result};
 use super::library::half;
 use super::names::Names;
 use crate::analysis::proof::bounds::AllBounds;
-use crate::analysis::proof::proviso::Provisos;
+use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::program::{Checks, Dialect, Program};
 
 /// The text as it grows.
@@ -18,9 +18,9 @@ pub(crate) struct Writer<'a> {
     pub(crate) checks: Checks,
     pub(crate) names: Names,
     /// Whether an entry point has a second body, for launches that keep to its provisos.
-    pub(super) promises: bool,
+    pub(super) unchecked_variants: bool,
     /// Of functions whose accesses depend on such.
-    pub(super) provisos: FastHashMap<Handle<Function>, Provisos>,
+    pub(super) preconditions: FastHashMap<Handle<Function>, Preconditions>,
     /// Names of the types and library functions that stand in the text.
     defined: FastHashSet<String>,
     extensions: Vec<&'static str>,
@@ -41,10 +41,10 @@ impl<'a> Writer<'a> {
             dialect,
             checks,
             names: Names::new(&program.module),
-            promises: dialect != Dialect::Host
+            unchecked_variants: dialect != Dialect::Host
                 && checks == Checks::Bounded
-                && crate::analysis::proof::is_small(&program.module),
-            provisos: FastHashMap::default(),
+                && crate::analysis::proof::allows_unchecked_variants(&program.module),
+            preconditions: FastHashMap::default(),
             defined: FastHashSet::default(),
             extensions: Vec::new(),
             alignments: Vec::with_capacity(program.module.types.len()),

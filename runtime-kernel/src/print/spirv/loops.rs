@@ -3,7 +3,7 @@
 use naga::{Block, Function, Module, Statement};
 
 use super::instructions;
-use crate::analysis::proof::rounds::{head, written_out};
+use crate::analysis::proof::trip_count::{loop_head, unrolled_loops};
 use crate::ir::blocks;
 use crate::ir::blocks::has_barrier;
 
@@ -15,33 +15,33 @@ const WORDS: usize = 4;
 const UNROLL: u32 = 1;
 
 /// Whether a loop of few rounds is asked to be written out, by its body.
-fn is_marked(body: &Block) -> bool {
+fn wants_unrolling(body: &Block) -> bool {
     !has_barrier(body)
 }
 
 /// Marks the short loops of a module in what was written of it: loops stand there in the same order.
-pub(super) fn write_out(module: &Module, words: &mut [u32]) {
+pub(super) fn mark_unrolled(module: &Module, words: &mut [u32]) {
     let functions = module.functions.iter().map(|(_, function)| function);
     let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
-    let short: Vec<bool> = all.flat_map(|function| short(module, function)).collect();
+    let unrolled: Vec<bool> = all.flat_map(|function| unrolled(module, function)).collect();
     let heads = heads(words);
-    if heads.len() == short.len() {
-        for (head, _) in heads.into_iter().zip(short).filter(|(_, short)| *short) {
+    if heads.len() == unrolled.len() {
+        for (head, _) in heads.into_iter().zip(unrolled).filter(|(_, unrolled)| *unrolled) {
             words[head + WORDS - 1] |= UNROLL;
         }
     }
 }
 
 /// Whether each loop of a function is to be marked, those around others first.
-fn short(module: &Module, function: &Function) -> Vec<bool> {
-    let found = written_out((module, function), &is_marked);
-    let mut short = Vec::new();
+fn unrolled(module: &Module, function: &Function) -> Vec<bool> {
+    let found = unrolled_loops((module, function), &wants_unrolling);
+    let mut unrolled = Vec::new();
     blocks::each(&function.body, &mut |statement| {
         if let Statement::Loop { body, .. } = statement {
-            short.push(head(body).is_some_and(|(_, condition)| found.contains_key(&condition)));
+            unrolled.push(loop_head(body).is_some_and(|(_, condition)| found.contains_key(&condition)));
         }
     });
-    short
+    unrolled
 }
 
 /// Where the instructions at the heads of loops stand.

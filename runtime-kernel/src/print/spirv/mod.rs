@@ -7,11 +7,11 @@ use naga::back::spv::{self, WriterFlags, ZeroInitializeWorkgroupMemoryMode};
 use naga::{Expression, MathFunction, Scalar};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::parse::immediates;
+use crate::parse::f16_immediates;
 use crate::parse::validate_again;
 use crate::program::{Checks, Program};
-use crate::transform::pointers::{self, Parts};
-use crate::transform::{guard, halves, mend, zeroing};
+use crate::transform::pointer_arguments::{self, Parts};
+use crate::transform::{bounds_checks, f16_push_constants, spirv_fixups, zeroing};
 
 /// Words before the first instruction.
 const HEADER: usize = 5;
@@ -34,16 +34,16 @@ const VERSION: (u8, u8) = (1, 3);
 /// Writes a program: its accesses are checked by the module itself (`guard`).
 pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     refuse_wide_mathematics(program)?;
-    let copied = pointers::by_value(program, Parts::All)?;
+    let copied = pointer_arguments::by_value(program, Parts::All)?;
     let program = copied.as_ref().unwrap_or(program);
-    let mended = mended(program)?;
-    let program = mended.as_ref().unwrap_or(program);
+    let fixed_up = fixed_up(program)?;
+    let program = fixed_up.as_ref().unwrap_or(program);
     let zeroed = zeroing::zeroed(program)?;
     let program = zeroed.as_ref().unwrap_or(program);
-    let guarded = checks.are_made().then(|| guard::guarded(program, checks)).transpose()?;
-    let module = guarded.as_ref().unwrap_or(&program.module);
-    let packed = immediates::has_halves(module).then(|| halves::pack(module)).transpose()?;
-    let written = match packed.as_ref().or(guarded.as_ref()) {
+    let checked = checks.are_made().then(|| bounds_checks::with_checks(program, checks)).transpose()?;
+    let module = checked.as_ref().unwrap_or(&program.module);
+    let packed = f16_immediates::has_f16(module).then(|| f16_push_constants::pack(module)).transpose()?;
+    let written = match packed.as_ref().or(checked.as_ref()) {
         Some(changed) => spv::write_vec(changed, &validate_again(changed)?, &options(), None),
         None => spv::write_vec(module, &program.info, &options(), None),
     };
@@ -51,7 +51,7 @@ pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
         Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))
     })?;
     layout::remove_from_bools(&mut words);
-    loops::write_out(module, &mut words);
+    loops::mark_unrolled(module, &mut words);
     Ok(words)
 }
 
@@ -69,8 +69,8 @@ fn options() -> spv::Options<'static> {
 }
 
 /// The program without what naga's writer does otherwise; `None` where it has nothing of it.
-fn mended(program: &Program) -> Result<Option<Program>> {
-    let Some(module) = mend::mended(program)? else { return Ok(None) };
+fn fixed_up(program: &Program) -> Result<Option<Program>> {
+    let Some(module) = spirv_fixups::fixed_up(program)? else { return Ok(None) };
     program.with(module).map(Some)
 }
 

@@ -7,7 +7,7 @@ use naga::{
 };
 use runtime_core::Result;
 
-use super::{LARGE, MOST, Want, split, tail};
+use super::{Inlining, LARGE, MAX_SIZE, return_elimination, scalar_replacement};
 use crate::analysis::proof::constant::{Known, fold};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
 use crate::ir::variables::{Root, loaded, root};
@@ -15,24 +15,25 @@ use crate::ir::variables::{Root, loaded, root};
 /// A copy of `function` with the wanted calls inlined.
 pub(super) fn rebuild(
     (module, info): (&Module, &ModuleInfo),
-    wants: &[Want],
-    (types, bool_type, unrolls): (&UniqueArena<Type>, Handle<Type>, bool),
+    choices: &[Inlining],
+    (types, bool_type, unroll): (&UniqueArena<Type>, Handle<Type>, bool),
     (entry, spent): (usize, &mut usize),
 ) -> Result<Function> {
     let function = &module.entry_points[entry].function;
     let out = without_body(function);
-    let (privates, operations, known) = (FastHashMap::default(), FastHashMap::default(), Known::default());
+    let (privates, logical_operations, known) =
+        (FastHashMap::default(), FastHashMap::default(), Known::default());
     let counters = Vec::new();
     let mut rebuild = Rebuild {
         module,
         info,
-        wants,
+        choices,
         bool_type,
         out,
         privates,
-        operations,
+        logical_operations,
         known,
-        unrolls,
+        unroll,
         counters,
         entry,
         statements: *spent,
@@ -50,10 +51,10 @@ pub(super) fn rebuild(
         rebuild.known.set(new, value);
     }
     let mut body = rebuild.block(&mut frame, &function.body, 0)?;
-    tail::strip(&mut body);
+    return_elimination::strip_trailing(&mut body);
     rebuild.out.body = body;
     *spent = rebuild.spent();
-    split::split(types, &mut rebuild.out);
+    scalar_replacement::replace_arrays(types, &mut rebuild.out);
     Ok(rebuild.out)
 }
 
@@ -103,16 +104,16 @@ impl<'f> Frame<'f> {
 pub(super) struct Rebuild<'m> {
     pub(super) module: &'m Module,
     info: &'m ModuleInfo,
-    wants: &'m [Want],
+    choices: &'m [Inlining],
     bool_type: Handle<Type>,
     pub(super) out: Function,
     pub(super) privates: FastHashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
     /// The variables of `&&` and `||` that are operations now.
-    pub(super) operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
+    pub(super) logical_operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
     /// Variables whose value is known at this place.
     pub(super) known: Known,
     /// Whether loops are written out.
-    pub(super) unrolls: bool,
+    pub(super) unroll: bool,
     /// The counters of loops that are being written out.
     pub(super) counters: Vec<Handle<LocalVariable>>,
     entry: usize,
@@ -161,12 +162,12 @@ impl<'m> Rebuild<'m> {
     fn copy(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>) -> Result<Handle<Expression>> {
         let mut expression = frame.source.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.value(frame, operand))?;
-        let expression = self.simpler(frame, old, expression);
+        let expression = self.simplified(frame, old, expression);
         Ok(self.out.expressions.append(expression, frame.source.expressions.get_span(old)))
     }
 
     /// An operation on constants is its value; an access by a constant needs no index.
-    fn simpler(&self, frame: &Frame<'_>, old: Handle<Expression>, new: Expression) -> Expression {
+    fn simplified(&self, frame: &Frame<'_>, old: Handle<Expression>, new: Expression) -> Expression {
         match new {
             Expression::Binary { op, left, right } => {
                 let value = self.literal(left).zip(self.literal(right)).and_then(|(a, b)| fold(op, a, b));
@@ -225,7 +226,7 @@ impl<'m> Rebuild<'m> {
     /// Counts a statement.
     fn count(&mut self) -> Result<()> {
         self.statements += 1;
-        if self.spent() <= MOST {
+        if self.spent() <= MAX_SIZE {
             Ok(())
         } else {
             Err(super::too_long(&self.module.entry_points[self.entry]))
@@ -262,14 +263,14 @@ impl<'m> Rebuild<'m> {
             Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. } => {
                 self.control(frame, (statement, span), depth, out)?;
             }
-            Statement::Return { value } => self.leave(frame, (*value, span), depth, out)?,
+            Statement::Return { value } => self.lower_return(frame, (*value, span), depth, out)?,
             Statement::Call { function, arguments, result } if self.inlines(*function) => {
                 let arguments = arguments
                     .iter()
                     .map(|&argument| self.value(frame, argument))
                     .collect::<Result<Vec<_>>>()?;
                 let arguments =
-                    if self.unrolls { arguments } else { self.hidden(*function, &arguments, out) };
+                    if self.unroll { arguments } else { self.opaque_arguments(*function, &arguments, out) };
                 let value = self.call(*function, arguments, span, out)?;
                 if let (Some(result), Some(value)) = (result, value) {
                     frame.map[result.index()] = Some(value);
@@ -298,7 +299,7 @@ impl<'m> Rebuild<'m> {
         if let Statement::Store { pointer, .. } = statement
             && let Root::Local(local) = root(&self.out, pointer)
         {
-            self.operations.remove(&local);
+            self.logical_operations.remove(&local);
         }
         self.known.note((self.module, &self.out), &statement);
         out.push(statement, span);
@@ -308,14 +309,14 @@ impl<'m> Rebuild<'m> {
     fn emit(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>, out: &mut Block) -> Result<()> {
         if let Some(local) = loaded(frame.source, old).map(|local| frame.locals[local.index()]) {
             let counter = self.known.value(local).filter(|_| self.counters.contains(&local));
-            let known = self.operations.get(&local).copied();
+            let known = self.logical_operations.get(&local).copied();
             let known = known.or_else(|| counter.map(|value| self.append(Expression::Literal(value))));
             if known.is_some() {
                 frame.map[old.index()] = known;
                 return Ok(());
             }
         }
-        let right = self.hide(frame, old, out)?;
+        let right = self.make_opaque(frame, old, out)?;
         let new = self.copy(frame, old)?;
         if let Some((right, seen)) = right {
             frame.map[right.index()] = Some(seen);
@@ -332,15 +333,15 @@ impl<'m> Rebuild<'m> {
     }
 
     fn inlines(&self, function: Handle<Function>) -> bool {
-        match self.wants[function.index()] {
-            Want::Must => true,
-            Want::May => self.out.expressions.len() < LARGE,
-            Want::No => false,
+        match self.choices[function.index()] {
+            Inlining::Must => true,
+            Inlining::May => self.out.expressions.len() < LARGE,
+            Inlining::No => false,
         }
     }
 
     /// Passes values by variables, so that naga sees no constants where the program has arguments.
-    fn hidden(
+    fn opaque_arguments(
         &mut self,
         function: Handle<Function>,
         arguments: &[Handle<Expression>],
@@ -371,7 +372,7 @@ impl<'m> Rebuild<'m> {
         let module: &'m Module = self.module;
         let source = &module.functions[function];
         let result = source.result.as_ref().map(|result| self.local(None, result.ty));
-        let form = tail::form(source.body.clone());
+        let form = return_elimination::structured(source.body.clone());
         let early = form.is_none();
         let exit = if early {
             let flag = self.local(None, self.bool_type);
@@ -425,7 +426,7 @@ impl<'m> Rebuild<'m> {
     }
 
     /// `return` of the function at hand.
-    fn leave(
+    fn lower_return(
         &mut self,
         frame: &mut Frame<'_>,
         (value, span): (Option<Handle<Expression>>, Span),

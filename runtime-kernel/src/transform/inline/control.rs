@@ -7,7 +7,7 @@ use naga::{
 use runtime_core::Result;
 
 use super::body::{Exit, Frame, Rebuild, push_emit};
-use super::unroll::Plan;
+use super::unroll::UnrollPlan;
 use super::{LARGE, has_return};
 use crate::ir::variables::{Root, root};
 
@@ -28,16 +28,16 @@ impl Rebuild<'_> {
                 let selector = self.value(frame, *selector)?;
                 let cases = self.cases(frame, cases, depth)?;
                 out.push(Statement::Switch { selector, cases }, span);
-                self.leave_outer(frame, statement, out);
+                self.propagate_return(frame, statement, out);
                 Ok(())
             }
             Statement::Loop { body, continuing, break_if } => {
-                if self.unrolls
+                if self.unroll
                     && break_if.is_none()
                     && self.out.expressions.len() < LARGE
-                    && let Some(plan) = self.plan(frame, body, continuing)
+                    && let Some(plan) = self.unroll_plan(frame, body, continuing)
                 {
-                    return self.written_out(frame, &plan, [body, continuing], (depth, span), out);
+                    return self.unroll_loop(frame, &plan, [body, continuing], (depth, span), out);
                 }
                 self.forget_assigned(frame, &[body, continuing]);
                 let new = self.block(frame, body, depth + 1)?;
@@ -47,7 +47,7 @@ impl Rebuild<'_> {
                 let break_if = break_if.map(|condition| self.value(frame, condition)).transpose()?;
                 self.forget_assigned(frame, &[body, continuing]);
                 out.push(Statement::Loop { body: new, continuing: next, break_if }, span);
-                self.leave_outer(frame, statement, out);
+                self.propagate_return(frame, statement, out);
                 Ok(())
             }
             _ => Ok(()),
@@ -93,10 +93,10 @@ impl Rebuild<'_> {
     }
 
     /// The iterations of a loop one after the other.
-    fn written_out(
+    fn unroll_loop(
         &mut self,
         frame: &mut Frame<'_>,
-        plan: &Plan,
+        plan: &UnrollPlan,
         [body, continuing]: [&Block; 2],
         (depth, span): (u32, Span),
         out: &mut Block,
@@ -117,7 +117,7 @@ impl Rebuild<'_> {
     }
 
     /// After an inner loop or switch that may have returned: leave the next one too.
-    fn leave_outer(&mut self, frame: &Frame<'_>, inner: &Statement, out: &mut Block) {
+    fn propagate_return(&mut self, frame: &Frame<'_>, inner: &Statement, out: &mut Block) {
         if let Exit::Leave { flag, .. } = frame.exit
             && has_return(inner)
         {
@@ -145,11 +145,13 @@ impl Rebuild<'_> {
         let ((local, right), (other, short)) = (store(accept)?, store(reject)?);
         let variable = &self.out.local_variables[local];
         let ours = local == other && variable.name.is_none() && variable.init.is_none() && reject.len() == 1;
-        let calm = accept[..accept.len() - 1].iter().all(|statement| match statement {
-            Statement::Emit(range) => range.clone().all(|handle| is_calm(&self.out, self.module, handle)),
+        let speculatable = accept[..accept.len() - 1].iter().all(|statement| match statement {
+            Statement::Emit(range) => {
+                range.clone().all(|handle| is_speculatable(&self.out, self.module, handle))
+            }
             _ => false,
         });
-        if !ours || !calm {
+        if !ours || !speculatable {
             return None;
         }
         let (op, left) = match (&self.out.expressions[short], &self.out.expressions[condition]) {
@@ -176,12 +178,12 @@ impl Rebuild<'_> {
         }
         let new = self.out.expressions.append(operation, span);
         push_emit(out, new, span);
-        self.operations.insert(local, new);
+        self.logical_operations.insert(local, new);
     }
 }
 
 /// Whether an expression may be evaluated where the program would not: it reads no memory that could be missing.
-fn is_calm(function: &Function, module: &Module, expression: Handle<Expression>) -> bool {
+fn is_speculatable(function: &Function, module: &Module, expression: Handle<Expression>) -> bool {
     match function.expressions[expression] {
         Expression::Load { pointer } => match root(function, pointer) {
             Root::Local(_) => is_fixed(&function.expressions, pointer),

@@ -7,9 +7,9 @@
 
 mod body;
 mod control;
-mod hidden;
-mod split;
-mod tail;
+mod opaque_operands;
+mod return_elimination;
+mod scalar_replacement;
 mod unroll;
 
 use naga::valid::ModuleInfo;
@@ -34,11 +34,11 @@ const LARGE: usize = 4000;
 
 /// Statements and expressions of all entry points with the functions that are inlined: each may call the one before it
 /// twice, and a text of a few lines then has millions.
-const MOST: usize = 400_000;
+const MAX_SIZE: usize = 400_000;
 
 /// Why a function is inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Want {
+enum Inlining {
     /// The writer cannot do without.
     Must,
     /// It is small.
@@ -50,24 +50,24 @@ enum Want {
 /// The module with its entry points' calls inlined where that is needed or cheap. Handles of types, constants,
 /// global variables and functions stay what they are.
 ///
-/// With `unrolls`, loops of few iterations are written out. Constants then come where the program had variables, and
+/// With `unroll`, loops of few iterations are written out. Constants then come where the program had variables, and
 /// naga may refuse what it makes of them, such as a division by zero in a branch that is never taken: then the
 /// caller does without.
 ///
 /// # Errors
 /// `Unsupported` for an expression that no kernel has; `CompileFailed` where the functions that must be inlined make an
 /// entry point too long.
-pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Result<Module> {
+pub(crate) fn inline(module: &Module, info: &ModuleInfo, unroll: bool) -> Result<Module> {
     let mut spent = 0;
     let mut types = module.types.clone();
     let bool_type =
         types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
-    let wants = wants(module);
+    let choices = choices(module);
     let mut called = vec![false; module.functions.len()];
     let mut entry_points = Vec::with_capacity(module.entry_points.len());
     for (index, point) in module.entry_points.iter().enumerate() {
         let function =
-            body::rebuild((module, info), &wants, (&types, bool_type, unrolls), (index, &mut spent))?;
+            body::rebuild((module, info), &choices, (&types, bool_type, unroll), (index, &mut spent))?;
         note_calls(&function.body, &mut called);
         entry_points.push(rebuilt(point, function));
     }
@@ -76,7 +76,7 @@ pub(crate) fn inline(module: &Module, info: &ModuleInfo, unrolls: bool) -> Resul
 
 fn too_long(point: &EntryPoint) -> Error {
     failed(format!(
-        "entry point \"{}\" has more than {MOST} statements and expressions with the functions that must be inlined, \
+        "entry point \"{}\" has more than {MAX_SIZE} statements and expressions with the functions that must be inlined, \
          which are those with barriers or private variables; call them less often, or from a loop",
         point.name
     ))
@@ -124,8 +124,8 @@ pub(crate) fn note_calls(body: &Block, called: &mut [bool]) {
     });
 }
 
-fn wants(module: &Module) -> Vec<Want> {
-    let mut wants = Vec::with_capacity(module.functions.len());
+fn choices(module: &Module) -> Vec<Inlining> {
+    let mut choices = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
         let private = function.expressions.iter().any(|(_, expression)| match *expression {
             Expression::GlobalVariable(variable) => {
@@ -133,20 +133,21 @@ fn wants(module: &Module) -> Vec<Want> {
             }
             _ => false,
         });
-        let small = function.expressions.len() <= SMALL && tail::form(function.body.clone()).is_some();
-        wants.push(match private || needs(&function.body, &wants) {
-            true => Want::Must,
-            false if small => Want::May,
-            false => Want::No,
+        let small = function.expressions.len() <= SMALL
+            && return_elimination::structured(function.body.clone()).is_some();
+        choices.push(match private || needs(&function.body, &choices) {
+            true => Inlining::Must,
+            false if small => Inlining::May,
+            false => Inlining::No,
         });
     }
-    wants
+    choices
 }
 
 /// Whether a body has a barrier, or a call that must be inlined.
-fn needs(body: &Block, wants: &[Want]) -> bool {
+fn needs(body: &Block, choices: &[Inlining]) -> bool {
     blocks::any(body, &mut |statement| match statement {
-        Statement::Call { function, .. } => wants.get(function.index()) == Some(&Want::Must),
+        Statement::Call { function, .. } => choices.get(function.index()) == Some(&Inlining::Must),
         other => is_barrier(other),
     })
 }

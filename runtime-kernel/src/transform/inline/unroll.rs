@@ -6,22 +6,22 @@ use naga::{Block, Expression, Handle, Literal, LocalVariable, Statement};
 use super::body::{Frame, Rebuild};
 use super::has_return;
 use crate::analysis::proof::constant;
-use crate::analysis::proof::rounds::Counted;
+use crate::analysis::proof::trip_count::CountedLoop;
 use crate::ir::blocks::has_barrier;
 use crate::ir::blocks::{self, Skip};
 use crate::ir::variables::{Root, assigned, root};
 
 /// Iterations that are written out at most.
-const TRIPS: u32 = 16;
+const MAX_TRIPS: u32 = 16;
 
 /// Expressions of all iterations together.
-const SIZE: u32 = 800;
+const MAX_SIZE: u32 = 800;
 
 /// What a call counts as.
 const CALL: u32 = 12;
 
 /// A loop to be written out.
-pub(super) struct Plan {
+pub(super) struct UnrollPlan {
     pub(super) trips: u32,
     /// The place of the branch that leaves the loop.
     pub(super) exit: usize,
@@ -30,18 +30,23 @@ pub(super) struct Plan {
 
 impl Rebuild<'_> {
     /// Whether a loop is of the form `for (…; condition; variable = …)`, with a number of iterations that is known.
-    pub(super) fn plan(&self, frame: &Frame<'_>, body: &Block, continuing: &Block) -> Option<Plan> {
-        let counted = Counted::of(frame.source, [body, continuing])?;
+    pub(super) fn unroll_plan(
+        &self,
+        frame: &Frame<'_>,
+        body: &Block,
+        continuing: &Block,
+    ) -> Option<UnrollPlan> {
+        let loop_ = CountedLoop::of(frame.source, [body, continuing])?;
         let jumps = |statement| Skip::of(statement) != Skip::No || has_return(statement);
         // Each region between barriers becomes loops over the invocations: many of those compile and run slower than a few.
-        if has_barrier(body) || body[counted.exit + 1..].iter().any(jumps) {
+        if has_barrier(body) || body[loop_.exit + 1..].iter().any(jumps) {
             return None;
         }
         let known = |variable: Handle<LocalVariable>| self.known.value(*frame.locals.get(variable.index())?);
-        let start = known(counted.counter)?;
-        let trips = counted.rounds((self.module, frame.source), (&known, start), TRIPS)?;
-        let (exit, counter) = (counted.exit, frame.locals[counted.counter.index()]);
-        (trips.saturating_mul(size(body)) <= SIZE).then_some(Plan { trips, exit, counter })
+        let start = known(loop_.counter)?;
+        let trips = loop_.trip_count((self.module, frame.source), (&known, start), MAX_TRIPS)?;
+        let (exit, counter) = (loop_.exit, frame.locals[loop_.counter.index()]);
+        (trips.saturating_mul(size(body)) <= MAX_SIZE).then_some(UnrollPlan { trips, exit, counter })
     }
 
     /// The literal that a new expression is.

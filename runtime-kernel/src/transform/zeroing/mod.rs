@@ -23,11 +23,11 @@
 
 mod activation;
 #[cfg(test)]
-mod attack;
+mod brute_force;
 mod column;
+mod constant_loops;
 mod fill;
 mod memory;
-mod rounds;
 #[cfg(test)]
 mod tests;
 mod walk;

@@ -153,7 +153,7 @@ fn the_kernels_of_the_repository_write_their_memory_first() {
     for path in files.filter(|path| path.extension().is_some_and(|end| end == "wgsl")) {
         let code = std::fs::read_to_string(&path).unwrap();
         let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
-        let flat = crate::print::c::prepared_for_the_host(&program).unwrap();
+        let flat = crate::print::c::host_program(&program).unwrap();
         if zeroed(&program).unwrap().is_some() || !must_zero(&flat, 0).is_empty() {
             wrong.push(path);
         }

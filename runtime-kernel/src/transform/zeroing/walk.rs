@@ -11,8 +11,8 @@ use naga::{
 
 use super::activation::{Activations, Scope};
 use super::column::{Column, Kind};
+use super::constant_loops::Loop;
 use super::memory::{FIRST, Memory};
-use super::rounds::Loop;
 use crate::ir::blocks::Skip;
 use crate::ir::variables::{Root, assigned_by, root};
 use crate::program::Program;

@@ -8,10 +8,10 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{Kept, Lanes, Part};
 use super::preamble::PREAMBLE;
-use super::schedule::homes::{Home, Homes};
-use super::schedule::steps::{Condition, Step, Steps};
+use super::schedule::regions::{Condition, Step, Steps};
+use super::schedule::variable_storage::{Storage, VariableStorage};
 use super::schedule::{Form, Schedule};
-use super::stack;
+use super::stack_usage;
 use super::verify::{Rejected, verify};
 use crate::analysis::proof::Frame;
 use crate::print::c::REJECTED;
@@ -28,7 +28,7 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
     pub(super) size: [u32; 3],
-    pub(super) homes: &'p Homes,
+    pub(super) storage: &'p VariableStorage,
     pub(super) steps: &'p Steps,
     pub(super) schedule: &'p Schedule,
     /// The arrays of variables that are kept per invocation.
@@ -45,7 +45,7 @@ pub(super) struct Entry<'w, 'a, 'p> {
     /// Which of the module's entry points it is.
     pub(super) index: usize,
     /// Whether it has stores that go past the caches.
-    pub(super) streams: bool,
+    pub(super) nontemporal_stores: bool,
     /// Labels of the loops of the group around what is printed.
     loops: Vec<String>,
 }
@@ -74,7 +74,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
         module,
         function,
         size: point.workgroup_size,
-        homes: &schedule.homes,
+        storage: &schedule.storage,
         steps: &schedule.steps,
         schedule: &schedule,
         variables: FastHashMap::default(),
@@ -84,7 +84,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
         row_end: String::new(),
         bytes: 0,
         index,
-        streams: false,
+        nontemporal_stores: false,
         loops: Vec::new(),
     };
     if let Some(why) = rejected {
@@ -146,7 +146,7 @@ impl Entry<'_, '_, '_> {
         self.group()?;
         self.line("next_group:;");
         self.close("}");
-        if self.streams {
+        if self.nontemporal_stores {
             self.line("stream_end_();");
         }
         self.close("}");
@@ -243,35 +243,35 @@ impl Entry<'_, '_, '_> {
             if declared.space == AddressSpace::WorkGroup {
                 let type_name = self.printer.writer.type_name(declared.ty)?;
                 let name = self.printer.writer.names.global(variable).to_owned();
-                self.bytes += stack::size(self.module, &self.module.types[declared.ty].inner);
+                self.bytes += stack_usage::size(self.module, &self.module.types[declared.ty].inner);
                 self.line(&format!("{type_name} {name} __attribute__((aligned(64)));"));
             }
         }
         for (variable, declared) in self.function.local_variables.iter() {
-            if !matches!(self.homes.variable(variable), Home::Lanes | Home::LanesInPlace) {
+            if !matches!(self.storage.variable(variable), Storage::Lanes | Storage::LanesInPlace) {
                 continue;
             }
             let type_name = self.printer.writer.type_name(declared.ty)?;
             let name = self.printer.plan.local(variable).to_owned();
             let kept = self.kept((type_name, &self.module.types[declared.ty].inner), &name)?;
             self.line(&kept.declare(items));
-            if self.homes.variable(variable) == Home::LanesInPlace {
+            if self.storage.variable(variable) == Storage::LanesInPlace {
                 self.printer.environment.in_place.insert(variable, kept.arrays[0].0.clone());
             }
             self.variables.insert(variable, kept);
         }
         let info = self.printer.frame.info;
-        for &value in &self.homes.kept {
+        for &value in &self.storage.kept {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             let name = self.printer.plan.value(value).unwrap_or("value").to_owned();
             let kept = self.kept((type_name, info[value].ty.inner_with(&self.module.types)), &name)?;
             self.line(&kept.declare(items));
             self.printer.environment.kept.insert(value, kept);
         }
-        self.printer.environment.once.clone_from(&self.homes.once);
+        self.printer.environment.once.clone_from(&self.storage.once);
         self.printer.environment.placed.clone_from(&self.schedule.placed);
         self.printer.environment.hoisted.clone_from(&self.schedule.hoisted);
-        if self.homes.masked {
+        if self.storage.masked {
             self.bytes += u64::from(items);
             self.line(&format!("unsigned char returned_[{items}] __attribute__((aligned(64))) = {{0}};"));
             self.line("unsigned int returns_ = 0;");
@@ -281,17 +281,17 @@ impl Entry<'_, '_, '_> {
 
     fn kept(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<Kept> {
         let items: u64 = self.size.iter().map(|&size| u64::from(size)).product();
-        self.bytes = self.bytes.saturating_add(items.saturating_mul(stack::size(self.module, inner)));
+        self.bytes = self.bytes.saturating_add(items.saturating_mul(stack_usage::size(self.module, inner)));
         let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
         Kept::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
     }
 
     /// Refuses what a worker's stack has no room for.
     fn fits(&self, index: usize) -> Result<()> {
-        let own = stack::of_function(self.module, self.function, self.printer.frame.info);
-        let callees = stack::of_callees(self.module, &self.printer.writer.program.info);
+        let own = stack_usage::of_function(self.module, self.function, self.printer.frame.info);
+        let callees = stack_usage::of_callees(self.module, &self.printer.writer.program.info);
         let bytes = self.bytes.saturating_add(own).saturating_add(callees);
-        if bytes <= stack::LIMIT {
+        if bytes <= stack_usage::LIMIT {
             return Ok(());
         }
         let name = &self.module.entry_points[index].name;
@@ -300,7 +300,7 @@ impl Entry<'_, '_, '_> {
             format!(
                 "entry point \"{name}\" needs {bytes} bytes of stack for work-group memory, variables, and values that \
                  its items keep across barriers; the host has {}: use smaller arrays or a smaller work-group",
-                stack::LIMIT
+                stack_usage::LIMIT
             ),
         ))
     }
@@ -311,7 +311,7 @@ impl Entry<'_, '_, '_> {
         self.line("const unsigned int group_y_ = (unsigned int)(group_ / groups_[0] % groups_[1]);");
         self.line("const unsigned int group_z_ = (unsigned int)(group_ / groups_[0] / groups_[1]);");
         self.line("(void)group_x_, (void)group_y_, (void)group_z_;");
-        if self.homes.masked {
+        if self.storage.masked {
             self.line("if (returns_) __builtin_memset(returned_, 0, sizeof returned_);");
             self.line("returns_ = 0;");
         }
@@ -319,7 +319,7 @@ impl Entry<'_, '_, '_> {
             let name = self.printer.writer.names.global(variable).to_owned();
             self.line(&format!("__builtin_memset(&{name}, 0, sizeof {name});"));
         }
-        for argument in self.homes.arguments.clone() {
+        for argument in self.storage.arguments.clone() {
             self.argument(argument, ["0u", "0u", "0u"])?;
         }
         self.declare()?;
@@ -330,31 +330,31 @@ impl Entry<'_, '_, '_> {
     /// Declares what the group computes once, and sets the initial values that are set before all regions.
     fn declare(&mut self) -> Result<()> {
         let info = self.printer.frame.info;
-        for &value in &self.homes.once {
+        for &value in &self.storage.once {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             if let Some(name) = self.printer.plan.value(value) {
                 let text = format!("{type_name} {name};");
                 self.line(&text);
             }
         }
-        for &value in &self.homes.agreed {
+        for &value in &self.storage.agreed {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             let name = self.printer.plan.fresh(&self.printer.writer.names, "agreed");
             self.line(&format!("{type_name} {name} = 0;"));
             self.agreed.insert(value, name);
         }
         for (variable, _) in self.function.local_variables.iter() {
-            if self.homes.variable(variable) == Home::Group {
+            if self.storage.variable(variable) == Storage::Group {
                 self.start(variable)?;
             }
         }
-        if self.homes.early.is_empty() {
+        if self.storage.early.is_empty() {
             return Ok(());
         }
         let items: u32 = self.size.iter().product();
         self.open(&format!("for (int lane_ = 0; lane_ < {items}; lane_++) {{"));
         self.printer.environment.lane = "lane_".to_owned();
-        for variable in self.homes.early.clone() {
+        for variable in self.storage.early.clone() {
             let name = self.printer.plan.local(variable).to_owned();
             self.start(variable)?;
             let text = self.variables[&variable].write("lane_", &name);
@@ -394,7 +394,7 @@ impl Entry<'_, '_, '_> {
                 }
                 format!("{{{}}}", parts.join(", "))
             }
-            _ => return Err(self.strange("an argument without a built-in value")),
+            _ => return Err(self.unexpected("an argument without a built-in value")),
         };
         self.line(&format!("const {type_name} {name} = {value};"));
         Ok(())
@@ -408,7 +408,7 @@ impl Entry<'_, '_, '_> {
     ) -> Result<String> {
         use naga::BuiltIn as B;
         let naga::Binding::BuiltIn(built_in) = binding else {
-            return Err(self.strange("an argument without a built-in value"));
+            return Err(self.unexpected("an argument without a built-in value"));
         };
         let [sx, sy, sz] = self.size;
         let values = match built_in {
@@ -423,13 +423,13 @@ impl Entry<'_, '_, '_> {
                     "((unsigned int)({z}) * {sy}u + (unsigned int)({y})) * {sx}u + (unsigned int)({x})"
                 ));
             }
-            _ => return Err(self.strange("subgroups")),
+            _ => return Err(self.unexpected("subgroups")),
         };
         let type_name = self.printer.writer.type_name(ty)?;
         Ok(format!("({type_name}){{{}}}", values.join(", ")))
     }
 
-    fn strange(&self, what: &str) -> Error {
+    fn unexpected(&self, what: &str) -> Error {
         self.printer.writer.unsupported(what, Span::UNDEFINED)
     }
 

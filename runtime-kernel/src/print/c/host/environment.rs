@@ -8,9 +8,9 @@ use naga::{
 };
 use runtime_core::Result;
 
-use super::schedule::claims::Claimed;
+use super::schedule::row_facts::AssumedFacts;
 use crate::print::c::invocation::environment::{self, Environment};
-use crate::print::c::invocation::hoisted::HoistedChecks;
+use crate::print::c::invocation::hoisted_checks::HoistedChecks;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
@@ -53,7 +53,7 @@ pub(super) struct Lanes {
     /// Loops whose range checks are made before them, by the condition at their head.
     pub(super) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
     /// What is known to hold in the copy that is printed.
-    pub(super) claimed: Claimed,
+    pub(super) assumed: AssumedFacts,
 }
 
 impl Lanes {
@@ -119,22 +119,22 @@ impl Kept {
 }
 
 impl Environment for Lanes {
-    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> environment::Home<'a> {
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> environment::VariableRef<'a> {
         let text = match self.in_place.get(&variable) {
             Some(array) => Cow::Owned(format!("{array}[{}]", self.lane)),
             None => Cow::Borrowed(plan.local(variable)),
         };
-        environment::Home { text, pointer: false }
+        environment::VariableRef { text, pointer: false }
     }
 
     fn global<'a>(
         &'a self,
         writer: &'a Writer<'_>,
         variable: Handle<GlobalVariable>,
-    ) -> environment::Home<'a> {
+    ) -> environment::VariableRef<'a> {
         let pointer =
             matches!(writer.module().global_variables[variable].space, naga::AddressSpace::Storage { .. });
-        environment::Home { text: Cow::Borrowed(writer.names.global(variable)), pointer }
+        environment::VariableRef { text: Cow::Borrowed(writer.names.global(variable)), pointer }
     }
 
     fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {
@@ -173,11 +173,11 @@ impl Environment for Lanes {
     }
 
     fn known(&self, expression: Handle<Expression>) -> Option<&str> {
-        self.claimed.conditions.get(&expression).copied()
+        self.assumed.conditions.get(&expression).copied()
     }
 
     fn moved(&self, access: Handle<Expression>) -> Option<&str> {
-        self.claimed.moved.get(&access).map(String::as_str)
+        self.assumed.moved.get(&access).map(String::as_str)
     }
 
     fn is_ahead(&self, expression: Handle<Expression>) -> bool {
@@ -190,12 +190,12 @@ impl Environment for Lanes {
 
     fn prove(&mut self, access: Handle<Expression>, index: Option<String>) {
         match index {
-            Some(index) => self.claimed.indices.insert(access, index),
-            None => self.claimed.indices.remove(&access),
+            Some(index) => self.assumed.indices.insert(access, index),
+            None => self.assumed.indices.remove(&access),
         };
     }
 
     fn proven(&self, access: Handle<Expression>) -> Option<&str> {
-        self.claimed.indices.get(&access).map(String::as_str)
+        self.assumed.indices.get(&access).map(String::as_str)
     }
 }

@@ -17,11 +17,11 @@
 
 mod entry;
 mod environment;
-mod lanes;
+mod lane_loops;
+mod nontemporal_stores;
 mod preamble;
 mod schedule;
-mod stack;
-mod streams;
+mod stack_usage;
 mod verify;
 
 use runtime_core::Result;

@@ -95,7 +95,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let mut text = self.writer.dialect.construct(&type_name);
         text.truncate(text.len() - 1);
         let Some(ty) = self.frame.info[result].ty.handle() else {
-            return Err(self.strange("such an exchange", result));
+            return Err(self.unexpected("such an exchange", result));
         };
         text.push_str(&self.writer.composed(ty, vec![name.clone(), format!("{name} == {compare}")])?);
         self.define(result, &text)

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use naga::{AddressSpace, Barrier, Expression, GlobalVariable, Handle, LocalVariable, Span};
 use runtime_core::Result;
 
-use super::hoisted::HoistedChecks;
+use super::hoisted_checks::HoistedChecks;
 use super::plan::Plan;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
 /// Where a variable is.
 #[derive(Clone, Debug)]
-pub(crate) struct Home<'a> {
+pub(crate) struct VariableRef<'a> {
     /// An lvalue, or a pointer to the variable.
     pub(crate) text: Cow<'a, str>,
     /// Whether `text` is a pointer. That of a runtime-sized array points to its first element.
@@ -22,10 +22,10 @@ pub(crate) struct Home<'a> {
 /// How the things that a function names are spelled in the place that is printed.
 pub(crate) trait Environment {
     /// Where a local variable is.
-    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> Home<'a>;
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> VariableRef<'a>;
 
     /// Where a module's variable is: a storage buffer by pointer, a workgroup, private or immediate variable either way.
-    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Home<'a>;
+    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> VariableRef<'a>;
 
     /// The number of elements, a `u32`, of the runtime-sized array in a storage buffer.
     fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str>;
@@ -86,17 +86,17 @@ pub(crate) struct Plain {
 }
 
 impl Environment for Plain {
-    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> Home<'a> {
-        Home { text: plan.local(variable).into(), pointer: false }
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> VariableRef<'a> {
+        VariableRef { text: plan.local(variable).into(), pointer: false }
     }
 
-    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Home<'a> {
+    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> VariableRef<'a> {
         let pointer = match writer.module().global_variables[variable].space {
             AddressSpace::Storage { .. } => true,
             AddressSpace::Immediate => false,
             _ => !self.entry,
         };
-        Home { text: writer.names.global(variable).into(), pointer }
+        VariableRef { text: writer.names.global(variable).into(), pointer }
     }
 
     fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {

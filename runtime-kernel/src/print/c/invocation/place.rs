@@ -97,9 +97,9 @@ impl<E: Environment> Printer<'_, '_, E> {
             Expression::GlobalVariable(variable) => self.environment.global(self.writer, variable),
             Expression::FunctionArgument(index) => {
                 let text = self.environment.argument(&self.plan, index);
-                super::environment::Home { text, pointer: true }
+                super::environment::VariableRef { text, pointer: true }
             }
-            _ => return Err(self.strange("such a pointer", pointer)),
+            _ => return Err(self.unexpected("such a pointer", pointer)),
         };
         let (text, pointer) = (home.text.into_owned(), home.pointer);
         Ok(Place { text, pointer, conditions: Vec::new(), component: None })
@@ -115,7 +115,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let pointee = self.frame.pointee(base);
         if let TypeInner::Struct { .. } = pointee {
             let TypeInner::Pointer { base: structure, .. } = *self.frame.inner(base) else {
-                return Err(self.strange("such a pointer", base));
+                return Err(self.unexpected("such a pointer", base));
             };
             place.member(self.writer.names.member(structure, known));
             return Ok(place);
@@ -168,7 +168,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let limit = if ahead { range::limit_anywhere } else { range::limit };
         let Some(limit) = limit(self.frame, element) else { return Ok(Checked::AsItIs) };
         let runtime = matches!(limit, Limit::Runtime(_));
-        let promise = self.promise(element, limit);
+        let promise = self.unchecked_flag(element, limit);
         let limit = self.limit_text(limit, base)?;
         let narrow = index.is_some_and(|index| *self.frame.inner(index) == TypeInner::Scalar(Scalar::I32));
         let index = match index {
@@ -187,7 +187,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         match limit {
             Limit::Constant(length) => Ok(format!("{length}u")),
             Limit::Runtime(Some(variable)) => Ok(self.environment.length(self.writer, variable).into_owned()),
-            Limit::Runtime(None) => Err(self.strange("a pointer to a runtime-sized array", base)),
+            Limit::Runtime(None) => Err(self.unexpected("a pointer to a runtime-sized array", base)),
         }
     }
 
@@ -381,7 +381,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     fn structure_of(&self, expression: Handle<Expression>) -> Result<Handle<Type>> {
         let handle = self.frame.info[expression].ty.handle();
-        handle.ok_or_else(|| self.strange("a structure without a type", expression))
+        handle.ok_or_else(|| self.unexpected("a structure without a type", expression))
     }
 
     /// The value of a place that holds an atomic, read as one.

@@ -10,7 +10,7 @@ use naga::{
 
 use super::logical;
 use crate::analysis::proof::range::{self, Element};
-use crate::analysis::proof::{Frame, rounds};
+use crate::analysis::proof::{Frame, trip_count};
 use crate::ir::blocks;
 use crate::ir::blocks::has_barrier;
 use crate::ir::operands::is_result;
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     hoisted: FastHashSet<Handle<Expression>>,
     flags: FastHashSet<Handle<LocalVariable>>,
     /// Loops, by their conditions, and their rounds.
-    written_out: FastHashMap<Handle<Expression>, u32>,
+    unrolled: FastHashMap<Handle<Expression>, u32>,
     names: LocalNames,
 }
 
@@ -64,15 +64,15 @@ impl Plan {
         // The host's writer has made operators of them already, where it may.
         if writer.dialect != Dialect::Host {
             plan.flags = logical::flags(frame, &plan);
-            let wants = |body: &Block| is_marked(body, checks);
-            plan.written_out = rounds::written_out((frame.module, function), &wants);
+            let wants = |body: &Block| wants_unrolling(body, checks);
+            plan.unrolled = trip_count::unrolled_loops((frame.module, function), &wants);
         }
         plan
     }
 
     /// Whether the loop that a condition is the head of is better written out.
-    pub(crate) fn is_written_out(&self, condition: Handle<Expression>) -> bool {
-        self.written_out.contains_key(&condition)
+    pub(crate) fn is_unrolled(&self, condition: Handle<Expression>) -> bool {
+        self.unrolled.contains_key(&condition)
     }
 
     /// Whether a variable is printed as the logical operator that it has the value of.
@@ -123,7 +123,7 @@ impl Plan {
 
 /// Whether a loop of few rounds is asked to be written out, by its body. Compilers for processors make a loop over the
 /// invocations of the body, and vectorise that: of several loops within each other they are asked for the inner one alone.
-fn is_marked(body: &Block, checks: Checks) -> bool {
+fn wants_unrolling(body: &Block, checks: Checks) -> bool {
     let mut is_loop = |statement: &Statement| matches!(statement, Statement::Loop { .. });
     !has_barrier(body) && (checks != Checks::BoundedOnce || !blocks::any(body, &mut is_loop))
 }

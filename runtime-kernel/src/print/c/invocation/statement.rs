@@ -9,9 +9,9 @@ use runtime_core::Result;
 use super::environment::Environment;
 use super::logical::Logical;
 use super::plan::Plan;
-use super::promise::Promised;
+use super::unchecked_variant::UncheckedVariant;
 use crate::analysis::proof::Frame;
-use crate::analysis::proof::proviso::Provisos;
+use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::print::c::form::level;
 use crate::print::c::lines::Lines;
 use crate::print::c::writer::Writer;
@@ -30,7 +30,7 @@ pub(crate) struct Printer<'w, 'a, E> {
     /// All labels that stand in the text.
     pub(crate) targets: Vec<String>,
     /// What accesses are promised to be in range by; `None` if all are checked.
-    pub(crate) promised: Option<Promised>,
+    pub(crate) unchecked_variant: Option<UncheckedVariant>,
     /// Whether a chain is printed for its address.
     pub(crate) addressing: bool,
     /// Whether the function ends after the statement that is printed next.
@@ -44,9 +44,10 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     pub(crate) fn new(writer: &'w mut Writer<'a>, frame: Frame<'a>, environment: E) -> Self {
         let mut plan = Plan::new(writer, frame);
         let (lines, labels) = (Lines::at(1), Vec::new());
-        let promised = writer
-            .promises
-            .then(|| Promised { flag: plan.fresh(&writer.names, "in_range"), provisos: Provisos::new() });
+        let unchecked_variant = writer.unchecked_variants.then(|| UncheckedVariant {
+            flag: plan.fresh(&writer.names, "in_range"),
+            preconditions: Preconditions::new(),
+        });
         Self {
             writer,
             frame,
@@ -55,7 +56,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             lines,
             labels,
             targets: Vec::new(),
-            promised,
+            unchecked_variant,
             addressing: false,
             tail: false,
             flags: FastHashMap::default(),
@@ -105,7 +106,9 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             }
             Statement::If { condition, accept, reject } => self.branch(*condition, [accept, reject], tail),
             Statement::Switch { selector, cases } => self.switch(*selector, cases),
-            Statement::Loop { body, continuing, break_if } => self.looping(body, continuing, *break_if),
+            Statement::Loop { body, continuing, break_if } => {
+                self.loop_statement(body, continuing, *break_if)
+            }
             Statement::Break => {
                 self.lines.line("break;");
                 Ok(())

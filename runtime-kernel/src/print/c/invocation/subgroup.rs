@@ -64,7 +64,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         result: Handle<Expression>,
     ) -> Result<()> {
         let Some(shape) = Shape::of(self.frame.inner(argument)) else {
-            return Err(self.strange("such a subgroup operation", argument));
+            return Err(self.unexpected("such a subgroup operation", argument));
         };
         let mut operands = vec![self.value(argument)?];
         let (name, index) = match mode {

@@ -90,7 +90,7 @@ impl Writer<'_> {
         if let (Some(matrix), F::Determinant) = (Matrix::of(operands[0]), function) {
             return self.determinant(matrix);
         }
-        let Some(&first) = shapes.first() else { return Err(self.strange(function, span)) };
+        let Some(&first) = shapes.first() else { return Err(self.unexpected(function, span)) };
         match (function, result) {
             (F::Modf, TypeResolution::Handle(result)) => self.parted("modf", first, *result),
             (F::Frexp, TypeResolution::Handle(result)) => self.parted("frexp", first, *result),
@@ -98,7 +98,7 @@ impl Writer<'_> {
         }
     }
 
-    fn strange(&self, function: MathFunction, span: Span) -> runtime_core::Error {
+    fn unexpected(&self, function: MathFunction, span: Span) -> runtime_core::Error {
         self.unsupported(&format!("the function {function:?}"), span)
     }
 
@@ -120,7 +120,7 @@ impl Writer<'_> {
             return match function {
                 F::Length => self.float("abs", first.scalar).map(Form::Call),
                 F::Distance => self.distance_of_scalars(first.scalar),
-                _ => Err(self.strange(function, span)),
+                _ => Err(self.unexpected(function, span)),
             };
         };
         let name = match function {
@@ -132,7 +132,7 @@ impl Writer<'_> {
             F::FaceForward => "faceForward",
             F::Reflect => "reflect",
             F::Refract => "refract",
-            _ => return Err(self.strange(function, span)),
+            _ => return Err(self.unexpected(function, span)),
         };
         self.geometric(name, size, first.scalar)
     }

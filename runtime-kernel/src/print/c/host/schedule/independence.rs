@@ -18,8 +18,8 @@ use naga::{
 };
 
 use super::Analysis;
-use super::claims::Claims;
-use super::homes::Home;
+use super::row_facts::RowFacts;
+use super::variable_storage::Storage;
 use crate::analysis::uniformity::{Shape, constant};
 use crate::ir::blocks;
 use crate::ir::operands::operands;
@@ -30,7 +30,7 @@ const MANY: usize = 512;
 
 /// A load or a store of one item.
 #[derive(Clone, Copy, Debug)]
-struct Touch {
+struct MemoryAccess {
     pointer: Handle<Expression>,
     /// The load.
     load: Option<Handle<Expression>>,
@@ -57,12 +57,12 @@ enum Part {
 }
 
 impl Analysis<'_, '_> {
-    /// Whether the loop over a row of a region may be declared free of dependences, where `claims` are taken for granted.
-    pub(crate) fn is_independent(&self, index: usize, claims: &Claims) -> bool {
+    /// Whether the loop over a row of a region may be declared free of dependences, where `row_facts` are taken for granted.
+    pub(crate) fn is_independent(&self, index: usize, row_facts: &RowFacts) -> bool {
         let mut finder = Finder {
             entry: self,
             region: index,
-            touches: Vec::new(),
+            accesses: Vec::new(),
             seen: FastHashSet::default(),
             good: true,
         };
@@ -70,25 +70,25 @@ impl Analysis<'_, '_> {
         finder.block(&region.body, false);
         region.agreed.iter().for_each(|&value| finder.value(value, false));
         // Functions may touch any memory.
-        !self.homes.needs[index].atomics
+        !self.storage.needs[index].atomics
             && finder.good
-            && finder.touches.len() <= MANY
-            && self.are_independent(&finder.touches, claims)
+            && finder.accesses.len() <= MANY
+            && self.are_independent(&finder.accesses, row_facts)
     }
 
     /// Takes one more step, if there are steps left.
-    fn is_patient(&self) -> bool {
+    fn has_budget(&self) -> bool {
         let left = self.patience.get();
         self.patience.set(left.saturating_sub(1));
         left > 0
     }
 
-    fn are_independent(&self, touches: &[Touch], claims: &Claims) -> bool {
-        touches.iter().enumerate().all(|(at, first)| {
-            let in_place = first.value.is_some() && self.is_stored_in_place(first, touches);
-            touches[at..].iter().enumerate().all(|(distance, second)| {
+    fn are_independent(&self, accesses: &[MemoryAccess], row_facts: &RowFacts) -> bool {
+        accesses.iter().enumerate().all(|(at, first)| {
+            let in_place = first.value.is_some() && self.is_stored_in_place(first, accesses);
+            accesses[at..].iter().enumerate().all(|(distance, second)| {
                 let writes = first.value.is_some() || second.value.is_some();
-                if !self.is_patient() {
+                if !self.has_budget() {
                     return false;
                 }
                 if !writes || root(self.function, first.pointer) != root(self.function, second.pointer) {
@@ -98,7 +98,7 @@ impl Analysis<'_, '_> {
                     // Another round of a loop may store to the same place again.
                     return !first.looped;
                 }
-                match self.relation(first.pointer, second.pointer, claims) {
+                match self.relation(first.pointer, second.pointer, row_facts) {
                     Relation::Disjoint => !(first.looped || second.looped),
                     Relation::Same => !(first.looped || second.looped),
                     Relation::Unknown => in_place || self.is_ordered(first, second),
@@ -109,9 +109,9 @@ impl Analysis<'_, '_> {
 
     /// Whether all accesses to an object store numbers beside those of the item's neighbours: compilers leave such stores
     /// in their order, as they join only those that are at a constant distance within a stride.
-    fn is_stored_in_place(&self, touch: &Touch, touches: &[Touch]) -> bool {
-        let object = root(self.function, touch.pointer);
-        let mut others = touches.iter().filter(|other| root(self.function, other.pointer) == object);
+    fn is_stored_in_place(&self, access: &MemoryAccess, accesses: &[MemoryAccess]) -> bool {
+        let object = root(self.function, access.pointer);
+        let mut others = accesses.iter().filter(|other| root(self.function, other.pointer) == object);
         others.all(|other| other.value.is_some() && !other.looped && self.is_beside(other.pointer))
     }
 
@@ -124,7 +124,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether the second access stores what is computed from the first.
-    fn is_ordered(&self, first: &Touch, second: &Touch) -> bool {
+    fn is_ordered(&self, first: &MemoryAccess, second: &MemoryAccess) -> bool {
         let (Some(load), Some(value)) = (first.load, second.value) else { return false };
         !first.looped && !second.looped && self.depends(value, load, &mut FastHashSet::default())
     }
@@ -136,19 +136,25 @@ impl Analysis<'_, '_> {
         seen: &mut FastHashSet<Handle<Expression>>,
     ) -> bool {
         value == on
-            || (self.is_patient()
+            || (self.has_budget()
                 && seen.insert(value)
                 && operands(&self.function.expressions[value]).any(|operand| self.depends(operand, on, seen)))
     }
 
-    fn relation(&self, first: Handle<Expression>, second: Handle<Expression>, claims: &Claims) -> Relation {
+    fn relation(
+        &self,
+        first: Handle<Expression>,
+        second: Handle<Expression>,
+        row_facts: &RowFacts,
+    ) -> Relation {
         let mut relation = Relation::Same;
         for (a, b) in self.parts(first).into_iter().zip(self.parts(second)) {
             relation = match (a, b) {
                 (Part::Known(a), Part::Known(b)) if a != b => return Relation::Disjoint,
                 (Part::Known(_), Part::Known(_)) => relation,
                 (Part::Index { access: a, index: i }, Part::Index { access: b, index: j }) => {
-                    let same_spelling = claims.accesses.contains_key(&a) == claims.accesses.contains_key(&b);
+                    let same_spelling =
+                        row_facts.accesses.contains_key(&a) == row_facts.accesses.contains_key(&b);
                     match self.distance(i, j) {
                         Some(0) if same_spelling => relation,
                         Some(1..) => return Relation::Disjoint,
@@ -203,7 +209,7 @@ impl Analysis<'_, '_> {
         if a == b {
             return true;
         }
-        let same = |a, b| depth < 8 && self.is_patient() && self.is_same(a, b, depth + 1);
+        let same = |a, b| depth < 8 && self.has_budget() && self.is_same(a, b, depth + 1);
         match (&self.function.expressions[a], &self.function.expressions[b]) {
             (Expression::Literal(a), Expression::Literal(b)) => a == b,
             (Expression::Constant(a), Expression::Constant(b)) => a == b,
@@ -236,7 +242,7 @@ impl Analysis<'_, '_> {
                 a == b && crate::ir::variables::is_read_only(self.module.global_variables[*a].space)
             }
             (Expression::LocalVariable(a), Expression::LocalVariable(b)) => {
-                a == b && self.homes.needs.iter().all(|needs| !needs.writes.contains(a))
+                a == b && self.storage.needs.iter().all(|needs| !needs.writes.contains(a))
             }
             _ => false,
         }
@@ -252,7 +258,7 @@ struct Sum<'f, 'p, 'a> {
 impl Sum<'_, '_, '_> {
     /// Adds a value times a factor; `None` where there are too many terms.
     fn add(&mut self, value: Handle<Expression>, factor: u32, depth: u32) -> Option<()> {
-        if !self.entry.is_patient() {
+        if !self.entry.has_budget() {
             return None;
         }
         let function = self.entry.function;
@@ -307,7 +313,7 @@ impl Sum<'_, '_, '_> {
 struct Finder<'f, 'p, 'a> {
     entry: &'f Analysis<'p, 'a>,
     region: usize,
-    touches: Vec<Touch>,
+    accesses: Vec<MemoryAccess>,
     seen: FastHashSet<Handle<Expression>>,
     /// Whether no array in the loop's body is in the way.
     good: bool,
@@ -325,7 +331,7 @@ impl Finder<'_, '_, '_> {
                 Statement::Store { pointer, value } => {
                     self.value(*value, looped);
                     self.chain(*pointer, looped);
-                    self.touch(Touch { pointer: *pointer, load: None, value: Some(*value), looped });
+                    self.access(MemoryAccess { pointer: *pointer, load: None, value: Some(*value), looped });
                 }
                 Statement::Call { arguments, .. } => {
                     for &argument in arguments {
@@ -356,7 +362,7 @@ impl Finder<'_, '_, '_> {
         match self.entry.function.expressions[value] {
             Expression::Load { pointer } => {
                 self.chain(pointer, looped);
-                self.touch(Touch { pointer, load: Some(value), value: None, looped });
+                self.access(MemoryAccess { pointer, load: Some(value), value: None, looped });
             }
             Expression::Access { base, .. } if self.is_array_of_the_body(base) => self.good = false,
             ref other => operands(other).for_each(|operand| self.value(operand, looped)),
@@ -388,23 +394,23 @@ impl Finder<'_, '_, '_> {
         }
         let fixed =
             matches!(entry.function.expressions[base], Expression::Constant(_) | Expression::ZeroValue(_));
-        !fixed && !entry.homes.once.contains(&base)
+        !fixed && !entry.storage.once.contains(&base)
     }
 
     /// Notes an access to memory; variables that are registers, and what nobody writes, are none.
-    fn touch(&mut self, touch: Touch) {
+    fn access(&mut self, access: MemoryAccess) {
         let entry = self.entry;
-        match root(entry.function, touch.pointer) {
-            Root::Local(variable) => match entry.homes.variable(variable) {
-                Home::LanesInPlace => self.touches.push(touch),
-                Home::Body(_) if self.is_indexed(touch.pointer) => {
-                    let written = entry.homes.needs[self.region].writes.contains(&variable);
+        match root(entry.function, access.pointer) {
+            Root::Local(variable) => match entry.storage.variable(variable) {
+                Storage::LanesInPlace => self.accesses.push(access),
+                Storage::Body(_) if self.is_indexed(access.pointer) => {
+                    let written = entry.storage.needs[self.region].writes.contains(&variable);
                     self.good &= !written;
                 }
                 _ => {}
             },
             Root::Global(variable) => match entry.module.global_variables[variable].space {
-                AddressSpace::WorkGroup | AddressSpace::Storage { .. } => self.touches.push(touch),
+                AddressSpace::WorkGroup | AddressSpace::Storage { .. } => self.accesses.push(access),
                 _ => {}
             },
             Root::Argument => self.good = false,

@@ -3,32 +3,32 @@
 //! Analysis makes it, [`verify`](super::verify) checks it on its own, and `entry` and `lanes` print it without another
 //! thought.
 
-pub(crate) mod claims;
-pub(crate) mod contiguous;
-pub(crate) mod homes;
+pub(crate) mod contiguous_loops;
 pub(crate) mod independence;
-pub(crate) mod once;
-pub(crate) mod rows;
-pub(crate) mod steps;
+pub(crate) mod regions;
+pub(crate) mod row_facts;
+pub(crate) mod row_schedule;
+pub(crate) mod uniform_code;
 pub(crate) mod uses;
+pub(crate) mod variable_storage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{BinaryOperator, Expression, Function, Handle, Module};
 use runtime_core::Result;
 
-use self::claims::Claims;
-use self::contiguous::contiguous_loops;
-use self::homes::Homes;
-use self::once::Once;
-use self::steps::{Step, Steps, cut};
+use self::contiguous_loops::contiguous_loops;
+use self::regions::{Step, Steps, cut};
+use self::row_facts::RowFacts;
+use self::uniform_code::UniformCode;
 use self::uses::Uses;
-use super::streams::Stream;
+use self::variable_storage::VariableStorage;
+use super::nontemporal_stores::NontemporalStore;
 use crate::analysis::proof::Frame;
 use crate::analysis::proof::bounds::Scope;
 use crate::analysis::proof::range::{self, Element};
 use crate::analysis::uniformity::Uniformity;
-use crate::print::c::invocation::hoisted::HoistedChecks;
+use crate::print::c::invocation::hoisted_checks::HoistedChecks;
 use crate::program::{Checks, Program};
 
 /// How much is made of an entry point.
@@ -44,13 +44,13 @@ pub(crate) enum Form {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowSchedule {
     /// What is decided before the loop, for a copy that relies on it.
-    pub(crate) claims: Claims,
+    pub(crate) row_facts: RowFacts,
     /// Whether the loop that relies on nothing may be declared free of dependences.
     pub(crate) general_is_independent: bool,
     /// Whether the copies that rely on the claims may.
     pub(crate) fast_is_independent: bool,
     /// Stores that go past the caches in a copy for launches of much memory.
-    pub(crate) streams: Vec<Stream>,
+    pub(crate) nontemporal_stores: Vec<NontemporalStore>,
 }
 
 /// What is printed, and why it may be.
@@ -61,7 +61,7 @@ pub(crate) struct Schedule {
     /// What runs once, for every item, in which order.
     pub(crate) steps: Steps,
     /// Where variables and values live.
-    pub(crate) homes: Homes,
+    pub(crate) storage: VariableStorage,
     /// By region.
     pub(crate) rows: Vec<RowSchedule>,
     /// Accesses and shifts' right sides that conditions before them keep in range: only those go unchecked for where
@@ -80,16 +80,16 @@ pub(crate) struct Analysis<'p, 'a> {
     /// The tensors that are only written.
     pub(crate) only_written: BTreeSet<Handle<naga::GlobalVariable>>,
     pub(crate) uses: &'p Uses<'p>,
-    pub(crate) once: &'p Once<'p>,
+    pub(crate) once: &'p UniformCode<'p>,
     pub(crate) uniformity: &'p Uniformity,
     pub(crate) steps: &'p Steps,
-    pub(crate) homes: &'p Homes,
+    pub(crate) storage: &'p VariableStorage,
     /// Steps of comparing accesses that are left: hostile code has ever more of them.
     pub(crate) patience: std::cell::Cell<u32>,
 }
 
 /// Steps of comparing accesses for a whole entry point; those of this repository take a few thousand.
-const PATIENCE: u32 = 200_000;
+const COMPARISON_BUDGET: u32 = 200_000;
 
 impl Schedule {
     /// Makes the schedule of an entry point; `named` says which expressions have names.
@@ -112,17 +112,17 @@ impl Schedule {
             Form::Plain => BTreeMap::new(),
         };
         let once = match form {
-            Form::Full => Once::new(module, function, &uniformity, &hoisted),
-            Form::Plain => Once::nothing(module, function, &uniformity, &hoisted),
+            Form::Full => UniformCode::new(module, function, &uniformity, &hoisted),
+            Form::Plain => UniformCode::nothing(module, function, &uniformity, &hoisted),
         };
         let mut steps = cut(program, function, &once, &uses)?;
         let placed = match form {
             Form::Full => placed(frame, checks, &steps.ahead),
             Form::Plain => BTreeSet::new(),
         };
-        let homes = Homes::new(module, function, &once, &uses, &steps, &placed);
+        let storage = VariableStorage::new(module, function, &once, &uses, &steps, &placed);
         let width = frame.group_size.map_or(1, |size| size[0]);
-        rows::lay_out(&mut steps.steps, function, &homes, width);
+        row_schedule::lay_out(&mut steps.steps, function, &storage, width);
         let tensors = &program.interfaces[index].tensors;
         let only_written = tensors.iter().filter(|tensor| tensor.access == runtime_core::Access::Write);
         let only_written = only_written.map(|tensor| tensor.variable).collect();
@@ -136,8 +136,8 @@ impl Schedule {
             once: &once,
             uniformity: &uniformity,
             steps: &steps,
-            homes: &homes,
-            patience: std::cell::Cell::new(PATIENCE),
+            storage: &storage,
+            patience: std::cell::Cell::new(COMPARISON_BUDGET),
         };
         let mut widths = BTreeMap::new();
         collect_widths(&steps.steps, &mut widths);
@@ -146,7 +146,7 @@ impl Schedule {
             analysis.row(region, width, form)
         });
         let rows = rows.collect();
-        Ok(Self { named: uses.into_named(), steps, homes, rows, placed, hoisted })
+        Ok(Self { named: uses.into_named(), steps, storage, rows, placed, hoisted })
     }
 }
 
@@ -155,12 +155,12 @@ impl Analysis<'_, '_> {
         if form == Form::Plain {
             return RowSchedule::default();
         }
-        let claims = self.claims(region);
+        let row_facts = self.row_facts(region);
         RowSchedule {
-            general_is_independent: self.is_independent(region, &Claims::default()),
-            fast_is_independent: !claims.is_empty() && self.is_independent(region, &claims),
-            streams: self.streams(region, width, &claims),
-            claims,
+            general_is_independent: self.is_independent(region, &RowFacts::default()),
+            fast_is_independent: !row_facts.is_empty() && self.is_independent(region, &row_facts),
+            nontemporal_stores: self.nontemporal_stores(region, width, &row_facts),
+            row_facts,
         }
     }
 }
@@ -202,7 +202,7 @@ fn collect_widths(steps: &[Step], widths: &mut BTreeMap<usize, u32>) {
         match step {
             Step::Rows(rows) => {
                 let mut regions = Vec::new();
-                rows::leaves(&rows.steps, &mut regions);
+                row_schedule::leaves(&rows.steps, &mut regions);
                 widths.extend(regions.into_iter().map(|region| (region, rows.width)));
             }
             Step::If { accept, reject, .. } => {

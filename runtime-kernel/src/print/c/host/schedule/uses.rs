@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Statement};
 
-use super::steps::Region;
+use super::regions::Region;
 use crate::ir::blocks;
 use crate::ir::operands::each_use;
 use crate::ir::operands::operands;

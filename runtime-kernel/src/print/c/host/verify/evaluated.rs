@@ -7,7 +7,7 @@ use naga::{
 };
 
 use super::super::schedule::Schedule;
-use super::super::schedule::steps::{Condition, Step};
+use super::super::schedule::regions::{Condition, Step};
 use crate::analysis::proof::Frame;
 use crate::ir::operands::operands;
 

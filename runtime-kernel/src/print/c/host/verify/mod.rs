@@ -8,22 +8,22 @@
 //! | `shared` | what runs once is the same for all items, and touches nothing that they write |
 //! | `leaving` | items that have returned or skipped ahead execute nothing |
 //! | `promise` | no dependences are promised only where there are none |
-//! | `claims` | accesses that a row leaves unchecked are linear, and what is computed before a row is known there |
+//! | `row_facts` | accesses that a row leaves unchecked are linear, and what is computed before a row is known there |
 //! | `hoisted` | accesses that are checked before a loop follow its counter |
 //!
 //! That a condition which stands before an access proves it in range is the business of [`crate::analysis::proof`]; that the
 //! access stays behind the condition is checked here. So is not that a condition is uniform: `crate::analysis::uniformity`
 //! says that, and here only that it is evaluated where the schedule says.
 
-mod claims;
+mod early_exit;
 mod evaluated;
-mod hoisted;
-mod leaving;
+mod hoisted_checks;
+mod independence;
 mod order;
-mod promise;
-mod shared;
+mod row_facts;
 #[cfg(test)]
 mod tests;
+mod uniform_code;
 mod values;
 mod variables;
 
@@ -83,11 +83,11 @@ fn ensure(holds: bool, rule: Rule, detail: impl FnOnce() -> String) -> Verdict {
 pub(super) fn verify(schedule: &Schedule, frame: Frame<'_>) -> Verdict {
     let walk = Evaluated::new(schedule, frame);
     order::verify(&walk)?;
-    shared::verify(&walk)?;
+    uniform_code::verify(&walk)?;
     values::verify(&walk)?;
     variables::verify(&walk)?;
-    leaving::verify(&walk)?;
-    promise::verify(&walk)?;
-    claims::verify(&walk)?;
-    hoisted::verify(&walk)
+    early_exit::verify(&walk)?;
+    independence::verify(&walk)?;
+    row_facts::verify(&walk)?;
+    hoisted_checks::verify(&walk)
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use naga::{Block, Expression, Handle, Statement};
 
-use super::super::schedule::steps::{Condition, Step};
+use super::super::schedule::regions::{Condition, Step};
 use super::evaluated::{Evaluated, Uses};
 use super::{Rule, Verdict, ensure};
 
@@ -36,19 +36,19 @@ struct Walk<'w, 'v, 'a> {
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     let mut walk = Walk { on, leaves: BTreeSet::new(), regions: BTreeSet::new() };
     let mut leaves = BTreeSet::new();
-    let mut again = None;
+    let mut recomputed = None;
     on.all(&mut |step, _| match step {
         Step::Once(shared) => leaves.extend(&shared.numbers),
         Step::Lanes(region) => {
             if !walk.regions.insert(*region) {
-                again = Some(*region);
+                recomputed = Some(*region);
             }
             leaves.extend(on.schedule.steps.regions.get(*region).iter().flat_map(|region| &region.numbers));
         }
         _ => {}
     });
     walk.leaves = leaves;
-    ensure(again.is_none(), Rule::Order, || format!("region {again:?} runs twice"))?;
+    ensure(recomputed.is_none(), Rule::Order, || format!("region {recomputed:?} runs twice"))?;
     ensure(walk.regions.len() == on.schedule.steps.regions.len(), Rule::Order, || {
         "a region is left out".to_owned()
     })?;

@@ -5,8 +5,8 @@ use runtime_core::ErrorKind;
 
 use super::super::entry::verified;
 use super::super::prepare;
-use super::super::schedule::homes::Home;
-use super::super::schedule::steps::{Condition, Numbered, Step};
+use super::super::schedule::regions::{Condition, Numbered, Step};
+use super::super::schedule::variable_storage::Storage;
 use super::super::schedule::{Form, Schedule};
 use super::{Rule, verify};
 use crate::analysis::proof::Frame;
@@ -16,7 +16,7 @@ use crate::parse::specialise::Specialisation;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Dialect, Program};
-use crate::repository::programs;
+use crate::test_programs::programs;
 
 fn parsed(code: &str) -> Program {
     Program::parse(code, "broken.wgsl", &Specialisation::default()).expect(code)
@@ -156,9 +156,9 @@ fn variable(frame: Frame<'_>, name: &str) -> usize {
 
 #[test]
 fn items_that_have_returned_stay_away() {
-    broken(RETURNS, Rule::Leaving, |schedule, _| schedule.homes.masked = false);
+    broken(RETURNS, Rule::Leaving, |schedule, _| schedule.storage.masked = false);
     broken(RETURNS, Rule::Leaving, |schedule, _| {
-        schedule.homes.needs.iter_mut().for_each(|needs| needs.returns = false);
+        schedule.storage.needs.iter_mut().for_each(|needs| needs.returns = false);
     });
     broken(SKIPS, Rule::Leaving, |schedule, _| {
         schedule.steps.regions.iter_mut().for_each(|region| region.skips = Skip::No);
@@ -177,9 +177,9 @@ fn items_that_have_returned_stay_away() {
         let new = regions.len();
         regions.push(rest);
         let copy = |list: &mut Vec<super::super::schedule::uses::Needs>| list.push(list[at].clone());
-        copy(&mut schedule.homes.needs);
-        schedule.homes.again.push(schedule.homes.again[at].clone());
-        schedule.homes.starts.push(schedule.homes.starts[at].clone());
+        copy(&mut schedule.storage.needs);
+        schedule.storage.recomputed.push(schedule.storage.recomputed[at].clone());
+        schedule.storage.initialised.push(schedule.storage.initialised[at].clone());
         schedule.rows.push(schedule.rows[at].clone());
         edited(schedule, |steps| {
             match steps.iter().position(|s| matches!(s, Step::Lanes(region) if *region == at)) {
@@ -238,7 +238,7 @@ fn statements_stay_where_they_are() {
     });
     broken(ACROSS, Rule::Order, |schedule, _| {
         schedule.steps.regions.swap(0, 1);
-        schedule.homes.needs.swap(0, 1);
+        schedule.storage.needs.swap(0, 1);
     });
     broken(CARRIED, Rule::Order, |schedule, _| {
         edited(schedule, |steps| match steps.iter_mut().find(|step| matches!(step, Step::If { .. })) {
@@ -266,34 +266,34 @@ fn what_runs_once_is_the_groups() {
         schedule.steps.steps.push(Step::Once(hoisted));
     });
     broken(CARRIED, Rule::Shared, |schedule, frame| {
-        schedule.homes.variables[variable(frame, "j")] = Home::Lanes;
+        schedule.storage.variables[variable(frame, "j")] = Storage::Lanes;
     });
 }
 
 #[test]
 fn values_and_variables_are_where_they_are_used() {
-    broken(ACROSS, Rule::Kept, |schedule, _| schedule.homes.kept.clear());
+    broken(ACROSS, Rule::Kept, |schedule, _| schedule.storage.kept.clear());
     broken(GROUPED, Rule::Definition, |schedule, _| {
-        let kept: Vec<_> = schedule.homes.kept.iter().copied().collect();
+        let kept: Vec<_> = schedule.storage.kept.iter().copied().collect();
         assert!(!kept.is_empty());
-        schedule.homes.kept.clear();
-        schedule.homes.again.last_mut().expect("a region").extend(kept);
+        schedule.storage.kept.clear();
+        schedule.storage.recomputed.last_mut().expect("a region").extend(kept);
     });
     broken("let c = s.k * 3u; y[id.x] = c + l * c;", Rule::Definition, |schedule, _| {
-        schedule.homes.once.clear();
+        schedule.storage.once.clear();
     });
     broken(ACROSS, Rule::Home, |schedule, frame| {
-        schedule.homes.variables[variable(frame, "v")] = Home::Body(0);
+        schedule.storage.variables[variable(frame, "v")] = Storage::Body(0);
     });
     broken(ACROSS, Rule::Home, |schedule, frame| {
-        schedule.homes.variables[variable(frame, "v")] = Home::Group;
+        schedule.storage.variables[variable(frame, "v")] = Storage::Group;
     });
     broken(ACROSS, Rule::Home, |schedule, _| {
-        schedule.homes.starts.iter_mut().for_each(std::collections::BTreeSet::clear);
-        schedule.homes.early.clear();
+        schedule.storage.initialised.iter_mut().for_each(std::collections::BTreeSet::clear);
+        schedule.storage.early.clear();
     });
     broken(CARRIED, Rule::Home, |schedule, frame| {
-        schedule.homes.variables[variable(frame, "sum")] = Home::Nowhere;
+        schedule.storage.variables[variable(frame, "sum")] = Storage::Nowhere;
     });
     // One loop's region alone uses it, but the next round reads what the last one left.
     let rounds = "for (var j = 0u; j < s.k; j++) { var t: u32; t += l; y[id.x] += t; }";
@@ -305,21 +305,21 @@ fn values_and_variables_are_where_they_are_used() {
         Rule::Home,
         |schedule, frame| {
             let at = schedule.steps.regions.iter().position(|region| region.repeats).expect("a loop");
-            schedule.homes.variables[variable(frame, "t")] = Home::Body(at);
+            schedule.storage.variables[variable(frame, "t")] = Storage::Body(at);
         },
     );
     broken(
         "let c = workgroupUniformLoad(&w[3]); let d = c + l; if y[0] == c { w[l] = d; }",
         Rule::Definition,
         |schedule, _| {
-            schedule.homes.once.clear();
+            schedule.storage.once.clear();
         },
     );
 }
 
 #[test]
 fn promises_of_no_dependences_are_not_believed() {
-    let promised = |schedule: &mut Schedule, _: Frame<'_>| {
+    let unchecked_variant = |schedule: &mut Schedule, _: Frame<'_>| {
         schedule.rows.iter_mut().for_each(|row| {
             row.general_is_independent = true;
             row.fast_is_independent = true;
@@ -332,17 +332,17 @@ fn promises_of_no_dependences_are_not_believed() {
         "let n = y[l]; let t = array<u32, 4>(n, n + 1u, n + 2u, n + 3u); y[id.x] = t[l % 4u];",
         "for (var i = l; i < s.k; i += 64u) { y[i] = y[i / 2u]; }",
     ] {
-        broken(body, Rule::Promise, promised);
+        broken(body, Rule::Promise, unchecked_variant);
     }
 }
 
 #[test]
 fn claims_are_computed_anew() {
     let with_access =
-        |schedule: &mut Schedule, change: &mut dyn FnMut(&mut super::super::schedule::claims::Linear)| {
+        |schedule: &mut Schedule, change: &mut dyn FnMut(&mut super::super::schedule::row_facts::Linear)| {
             let row =
-                schedule.rows.iter_mut().find(|row| !row.claims.accesses.is_empty()).expect("an access");
-            row.claims.accesses.values_mut().for_each(change);
+                schedule.rows.iter_mut().find(|row| !row.row_facts.accesses.is_empty()).expect("an access");
+            row.row_facts.accesses.values_mut().for_each(change);
         };
     let body = "y[l * 2u + 1u] = x[63u - l] + x[s.k + l];";
     broken(body, Rule::Claim, |schedule, _| with_access(schedule, &mut |index| index.slope = 1));
@@ -355,7 +355,7 @@ fn claims_are_computed_anew() {
         "var v = l; w[l] = 1u; workgroupBarrier(); y[v] = w[63u - l]; v = 7u; workgroupBarrier(); y[v] += 1u;",
         Rule::Home,
         |schedule, frame| {
-            schedule.homes.variables[variable(frame, "v")] = Home::Body(1);
+            schedule.storage.variables[variable(frame, "v")] = Storage::Body(1);
         },
     );
 }
@@ -364,7 +364,7 @@ fn claims_are_computed_anew() {
 fn checks_before_a_loop_are_checked() {
     let body = "var sum = 0u; let at = id.x * s.k; for (var k = 0u; k < s.k; k++) { sum += x[at + k] * x[k + id.x * 3u]; }
         y[id.x] = sum;";
-    type Change = fn(&mut crate::print::c::invocation::hoisted::HoistedChecks, Frame<'_>);
+    type Change = fn(&mut crate::print::c::invocation::hoisted_checks::HoistedChecks, Frame<'_>);
     let changes: [Change; 5] = [
         |checks, frame| {
             let (counter, _) = frame.function.local_variables.iter().next().expect("a variable");
@@ -413,7 +413,7 @@ fn checks_before_a_loop_are_checked() {
 
 #[test]
 fn sums_over_packed_bytes_are_all_that_a_loop_does() {
-    use crate::print::c::invocation::hoisted::PackedSum;
+    use crate::print::c::invocation::hoisted_checks::PackedSum;
     let rows = |sum: &str| {
         format!(
             "var sum = 0u; var last = 0u; let at = id.x * s.k;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use naga::{AddressSpace, Expression, Handle, StorageAccess};
 
-use super::super::schedule::steps::{Condition, Step};
+use super::super::schedule::regions::{Condition, Step};
 use super::evaluated::{Evaluated, Uses, conditions};
 use super::{Rule, Verdict, ensure};
 
@@ -40,7 +40,7 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut 
         Step::Once(shared) => shared.body.iter().try_for_each(|statement| {
             let uses = on.statement(statement);
             known(&uses, &defined.once)?;
-            let declared = uses.defined.is_subset(&on.schedule.homes.once);
+            let declared = uses.defined.is_subset(&on.schedule.storage.once);
             defined.once.extend(uses.defined);
             ensure(declared, Rule::Definition, || {
                 "the group defines a value that it does not have".to_owned()
@@ -60,28 +60,28 @@ fn known(uses: &Uses, once: &BTreeSet<Handle<Expression>>) -> Verdict {
 }
 
 fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdict {
-    let homes = &on.schedule.homes;
+    let storage = &on.schedule.storage;
     let uses = on.region(region);
-    let (again, needs) = (&homes.again[region], &homes.needs[region]);
-    let shared = uses.defined.intersection(&homes.once).next();
+    let (recomputed, needs) = (&storage.recomputed[region], &storage.needs[region]);
+    let shared = uses.defined.intersection(&storage.once).next();
     ensure(shared.is_none(), Rule::Definition, || {
         format!("region {region} defines {shared:?} of the group")
     })?;
     for &value in uses.named.difference(&uses.defined) {
-        if defined.once.contains(&value) || again.contains(&value) {
+        if defined.once.contains(&value) || recomputed.contains(&value) {
             continue;
         }
         let before = defined.by_items.contains(&value);
         ensure(before, Rule::Definition, || format!("region {region} uses {value:?} before it is computed"))?;
-        ensure(homes.kept.contains(&value), Rule::Kept, || {
+        ensure(storage.kept.contains(&value), Rule::Kept, || {
             format!("region {region} uses {value:?}, which is gone")
         })?;
         // What is read from where it is kept is what the printer was told of.
         let told = needs.values.contains(&value) && !needs.defined.contains(&value);
         ensure(told, Rule::Kept, || format!("region {region} does not fetch {value:?}"))?;
     }
-    for &value in again {
-        repeated(on, value, (&defined.once, again), &uses)?;
+    for &value in recomputed {
+        repeated(on, value, (&defined.once, recomputed), &uses)?;
         let before = defined.by_items.contains(&value);
         ensure(before, Rule::Definition, || {
             format!("region {region} computes {value:?} before the program does")
@@ -95,14 +95,14 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
 fn repeated(
     on: &Evaluated<'_, '_>,
     value: Handle<Expression>,
-    (once, again): (&BTreeSet<Handle<Expression>>, &BTreeSet<Handle<Expression>>),
+    (once, recomputed): (&BTreeSet<Handle<Expression>>, &BTreeSet<Handle<Expression>>),
     region: &Uses,
 ) -> Verdict {
     let uses = on.definition(value);
     let known = |name: &Handle<Expression>| {
         once.contains(name)
-            || (again.contains(name) && *name < value)
-            || (on.schedule.homes.kept.contains(name) && region.named.contains(name))
+            || (recomputed.contains(name) && *name < value)
+            || (on.schedule.storage.kept.contains(name) && region.named.contains(name))
     };
     ensure(uses.named.iter().all(known), Rule::Definition, || {
         format!("{value:?} is computed again too early")

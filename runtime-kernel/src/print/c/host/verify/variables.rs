@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use naga::{Block, Expression, Handle, LocalVariable, Statement};
 
-use super::super::schedule::homes::Home;
-use super::super::schedule::steps::{Condition, Step};
+use super::super::schedule::regions::{Condition, Step};
+use super::super::schedule::variable_storage::Storage;
 use super::evaluated::{Around, Evaluated, Uses, conditions};
 use super::{Rule, Verdict, ensure};
 
@@ -36,17 +36,17 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
 }
 
 fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Users) -> Verdict {
-    let homes = &on.schedule.homes;
+    let storage = &on.schedule.storage;
     let in_regions: Vec<_> =
         users.regions.iter().filter(|(_, _, uses)| uses.variables.contains(&variable)).collect();
     let by_group = users.group.contains(&variable);
-    let home = homes.variable(variable);
+    let home = storage.variable(variable);
     let right =
         |holds: bool| ensure(holds, Rule::Home, || format!("{variable:?} is used away from {home:?}"));
     match home {
-        Home::Nowhere => right(in_regions.is_empty() && !by_group),
-        Home::Group => right(in_regions.iter().all(|(_, _, uses)| !uses.written.contains(&variable))),
-        Home::Body(body) => {
+        Storage::Nowhere => right(in_regions.is_empty() && !by_group),
+        Storage::Group => right(in_regions.iter().all(|(_, _, uses)| !uses.written.contains(&variable))),
+        Storage::Body(body) => {
             right(!by_group && in_regions.iter().all(|(region, _, _)| *region == body))?;
             let repeats = in_regions.iter().any(|(_, around, _)| around.looped);
             let body = &on.schedule.steps.regions[body];
@@ -56,23 +56,23 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
                 format!("{variable:?} does not outlive a round of the loop around its region")
             })
         }
-        Home::Lanes | Home::LanesInPlace => {
+        Storage::Lanes | Storage::LanesInPlace => {
             right(!by_group)?;
-            let starts: Vec<_> = in_regions
+            let initialised: Vec<_> = in_regions
                 .iter()
                 .enumerate()
-                .filter(|(_, (region, _, _))| homes.starts[*region].contains(&variable))
+                .filter(|(_, (region, _, _))| storage.initialised[*region].contains(&variable))
                 .collect();
-            let once = match starts[..] {
-                [] => homes.early.contains(&variable),
+            let once = match initialised[..] {
+                [] => storage.early.contains(&variable),
                 // The first of all that use it, which always runs.
-                [(0, (_, around, _))] => around.depth == 0 && home == Home::Lanes,
+                [(0, (_, around, _))] => around.depth == 0 && home == Storage::Lanes,
                 _ => false,
             };
             ensure(once, Rule::Home, || format!("{variable:?} has no initial value"))?;
             // The regions copy it in and out by what the printer was told of them.
             in_regions.iter().try_for_each(|(region, _, uses)| {
-                let needs = &homes.needs[*region];
+                let needs = &storage.needs[*region];
                 let told = needs.reads.contains(&variable) || needs.writes.contains(&variable);
                 let written = !uses.written.contains(&variable) || needs.writes.contains(&variable);
                 ensure(told && written, Rule::Home, || format!("region {region} loses {variable:?}"))

@@ -1,0 +1,184 @@
+//! Conditions on a whole launch under which accesses are in range: where they hold, none of these is checked.
+//!
+//! Within `if row < m && column < k`, `a[row * k + column]` is below m · k. So if m · k is at most the length of `a`, which
+//! one look at the launch's scalars tells, every such access is in range.
+
+use std::collections::BTreeSet;
+
+use naga::{
+    AddressSpace, BinaryOperator, BuiltIn, Expression, Handle, MathFunction, Scalar, ScalarKind, TypeInner,
+};
+
+use super::Frame;
+use super::bounds::Scope;
+use super::polynomial::{Atom, Polynomial};
+use super::range::{self, Element, Limit};
+
+/// Polynomials that must be at most zero.
+pub(crate) type Preconditions = BTreeSet<Polynomial>;
+
+/// Conditions on a launch at most.
+const MAX_CONDITIONS: usize = 24;
+
+/// Adds a condition; whether it is among them now.
+pub(crate) fn add(preconditions: &mut Preconditions, precondition: Polynomial) -> bool {
+    let fits = preconditions.len() < MAX_CONDITIONS || preconditions.contains(&precondition);
+    if fits {
+        preconditions.insert(precondition);
+    }
+    fits
+}
+
+/// Sums of more are not looked through.
+const TERMS: usize = 8;
+
+/// Chains of operators longer than this are not looked through.
+const DEPTH: u32 = 10;
+
+/// What has to be at most zero for an element to be in range; `None` if nothing of the launch alone says so.
+pub(crate) fn of(frame: Frame<'_>, element: Element, limit: Limit) -> Option<Polynomial> {
+    let length = match limit {
+        Limit::Constant(length) => Polynomial::constant(length.into()),
+        Limit::Runtime(variable) => Polynomial::atom(Atom::Length(variable?)),
+    };
+    let scope = frame.bounds.scope(element.access);
+    let greatest = match element.index {
+        Some(index) => bound(frame, scope, index, 0)?,
+        None => Polynomial::constant(element.known.into()),
+    };
+    let over = greatest.plus(&Polynomial::constant(1))?.minus(&length)?;
+    let impossible = over.value().is_some_and(|value| value > 0);
+    let known = over.at_most_zero(|_| String::new()).is_some();
+    (known && !impossible).then_some(over)
+}
+
+/// A number that an unsigned value never exceeds, though it may wrap on the way.
+fn bound(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32) -> Option<Polynomial> {
+    if depth > DEPTH || *frame.inner(value) != TypeInner::Scalar(Scalar::U32) {
+        return None;
+    }
+    let from_facts = range::facts(frame, scope, value).find_map(|fact| {
+        let bound = bound(frame, scope, fact.bound, depth + 4)?;
+        bound.minus(&Polynomial::constant(fact.strict.into()))
+    });
+    from_facts
+        .or_else(|| structural_bound(frame, scope, value, depth))
+        .or_else(|| range::upper(frame, scope, value, 0).map(Polynomial::constant))
+}
+
+/// By what the value is.
+fn structural_bound(
+    frame: Frame<'_>,
+    scope: Scope,
+    value: Handle<Expression>,
+    depth: u32,
+) -> Option<Polynomial> {
+    let bound = |value| bound(frame, scope, value, depth + 1);
+    match frame.function.expressions[value] {
+        Expression::Binary { op, left, right } => match op {
+            BinaryOperator::Add => {
+                of_sum(frame, scope, value, depth).or_else(|| bound(left)?.plus(&bound(right)?))
+            }
+            BinaryOperator::Multiply => bound(left)?.times(&bound(right)?),
+            BinaryOperator::ShiftLeft => {
+                let bits = range::constant_of(frame, right).filter(|bits| *bits < 32)?;
+                bound(left)?.times(&Polynomial::constant(1 << bits))
+            }
+            _ => None,
+        },
+        Expression::Math { fun: MathFunction::Min, arg, arg1: Some(other), .. } => {
+            range::upper(frame, scope, value, 0)
+                .map(Polynomial::constant)
+                .or_else(|| bound(arg))
+                .or_else(|| bound(other))
+        }
+        Expression::Load { pointer } => Some(Polynomial::atom(scalar(frame, pointer)?)),
+        Expression::As { expr, kind: ScalarKind::Uint, .. } => match frame.function.expressions[expr] {
+            Expression::Load { pointer } if *frame.inner(expr) == TypeInner::Scalar(Scalar::I32) => {
+                Some(Polynomial::atom(scalar(frame, pointer)?))
+            }
+            _ => None,
+        },
+        Expression::ArrayLength(array) => Some(Polynomial::atom(Atom::Length(range::root(frame, array)?))),
+        Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(frame, value),
+        _ => None,
+    }
+}
+
+/// The greatest value of a sum of which a condition bounds a part: within `if start + lane < n`, `first + start + lane` is
+/// below `first + n`, whatever order the sum is in; it may wrap, as the part may.
+fn of_sum(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32) -> Option<Polynomial> {
+    let source = (frame.module, frame.function);
+    let mut all = Vec::new();
+    terms(frame, value, &mut all);
+    frame.bounds.facts_in(scope).find_map(|fact| {
+        let (mut part, mut rest) = (Vec::new(), all.clone());
+        terms(frame, fact.value, &mut part);
+        if part.len() < 2 || part.len() >= rest.len() {
+            return None;
+        }
+        for term in part {
+            rest.swap_remove(rest.iter().position(|&other| frame.bounds.are_same(source, other, term))?);
+        }
+        let limit = bound(frame, scope, fact.bound, depth + 4)?;
+        let limit = limit.minus(&Polynomial::constant(fact.strict.into()))?;
+        rest.into_iter().try_fold(limit, |sum, term| sum.plus(&bound(frame, scope, term, depth + 1)?))
+    })
+}
+
+/// What is added to a sum.
+fn terms(frame: Frame<'_>, value: Handle<Expression>, found: &mut Vec<Handle<Expression>>) {
+    match frame.function.expressions[value] {
+        Expression::Binary { op: BinaryOperator::Add, left, right } if found.len() < TERMS => {
+            terms(frame, left, found);
+            terms(frame, right, found);
+        }
+        _ => found.push(value),
+    }
+}
+
+/// The scalar of the launch that a pointer leads to.
+fn scalar(frame: Frame<'_>, pointer: Handle<Expression>) -> Option<Atom> {
+    let Expression::AccessIndex { base, index } = frame.function.expressions[pointer] else { return None };
+    match frame.function.expressions[base] {
+        Expression::GlobalVariable(variable)
+            if frame.module.global_variables[variable].space == AddressSpace::Immediate =>
+        {
+            Some(Atom::Scalar(variable, index))
+        }
+        _ => None,
+    }
+}
+
+/// The greatest number of a work-group or of an invocation in the whole grid.
+fn of_built_in(frame: Frame<'_>, value: Handle<Expression>) -> Option<Polynomial> {
+    let (built_in, Some(axis)) = range::built_in(frame, value)? else { return None };
+    let groups = Polynomial::atom(Atom::Groups(axis));
+    let count = match built_in {
+        BuiltIn::WorkGroupId => groups,
+        BuiltIn::GlobalInvocationId => {
+            groups.times(&Polynomial::constant((*frame.group_size?.get(axis as usize)?).into()))?
+        }
+        BuiltIn::NumWorkGroups => return Some(groups),
+        _ => return None,
+    };
+    count.minus(&Polynomial::constant(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_conditions_are_looked_at_and_no_more() {
+        let mut preconditions = Preconditions::new();
+        let conditions = |from: u64| (from..).map(Polynomial::constant);
+        assert!(conditions(0).take(MAX_CONDITIONS).all(|condition| add(&mut preconditions, condition)));
+        assert!(
+            conditions(0).take(MAX_CONDITIONS).all(|condition| add(&mut preconditions, condition)),
+            "known"
+        );
+        assert!(!add(&mut preconditions, Polynomial::constant(MAX_CONDITIONS as u64)));
+        assert_eq!(preconditions.len(), MAX_CONDITIONS);
+    }
+}

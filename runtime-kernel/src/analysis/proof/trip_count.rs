@@ -1,0 +1,368 @@
+//! How often a loop goes round, and which loops are better written out.
+//!
+//! A loop is counted number by number, as the code would do it: so whatever the step and the comparison are, and also where
+//! numbers overflow, the rounds are right.
+
+use naga::{
+    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module,
+    Statement,
+};
+
+use super::constant::{Known, fold, literal};
+use crate::ir::blocks;
+use crate::ir::variables::{assigned, loaded};
+
+/// Rounds of a loop that is written out.
+const MAX_TRIPS: u32 = 16;
+
+/// Expressions of a loop and of those in it, all written out: drivers obey, and take minutes for some times as many.
+const MAX_SIZE: u64 = 8000;
+
+/// What a call counts as.
+const CALL: u64 = 12;
+
+/// Operators within each other beyond which a value is not computed.
+const DEPTH: u32 = 8;
+
+/// A loop of the form `for (…; condition; counter = next) { … }`.
+pub(crate) struct CountedLoop {
+    pub(crate) counter: Handle<LocalVariable>,
+    /// The place of the branch that leaves the loop.
+    pub(crate) exit: usize,
+    condition: Handle<Expression>,
+    next: Handle<Expression>,
+    /// The loads of each round, of the counter and of variables that the loop does not assign.
+    loads: Vec<Handle<Expression>>,
+}
+
+impl CountedLoop {
+    /// The loop with these blocks, if it is of that form.
+    pub(crate) fn of(function: &Function, [body, continuing]: [&Block; 2]) -> Option<Self> {
+        let (exit, condition) = loop_head(body)?;
+        let mut loads = Vec::new();
+        note_loads(function, &body[..exit], &mut loads);
+        let (counter, next) = loop_step(function, continuing, &mut loads)?;
+        let mut changed = Vec::new();
+        assigned(function, body, &mut |variable| changed.push(variable));
+        // A value that was read before the loop is not that of the variable in a round.
+        loads.retain(|&load| loaded(function, load).is_some_and(|variable| !changed.contains(&variable)));
+        Some(Self { counter, exit, condition, next, loads })
+    }
+
+    /// How often it goes round if its counter is `start` before it, and if that is `max` times or less; `known` has the
+    /// other variables.
+    pub(crate) fn trip_count(
+        &self,
+        source: (&Module, &Function),
+        (known, start): (&dyn Fn(Handle<LocalVariable>) -> Option<Literal>, Literal),
+        max: u32,
+    ) -> Option<u32> {
+        let mut counter = start;
+        for trips in 0..=max {
+            let variable = |variable| if variable == self.counter { Some(counter) } else { known(variable) };
+            match self.value(source, &variable, self.condition, DEPTH)? {
+                Literal::Bool(true) => counter = self.value(source, &variable, self.next, DEPTH)?,
+                Literal::Bool(false) => return Some(trips),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The value of an expression in a round.
+    fn value(
+        &self,
+        (module, function): (&Module, &Function),
+        variable: &dyn Fn(Handle<LocalVariable>) -> Option<Literal>,
+        expression: Handle<Expression>,
+        depth: u32,
+    ) -> Option<Literal> {
+        let depth = depth.checked_sub(1)?;
+        let value = |expression| self.value((module, function), variable, expression, depth);
+        match function.expressions[expression] {
+            Expression::Binary { op, left, right } => fold(op, value(left)?, value(right)?),
+            Expression::Load { .. } if self.loads.contains(&expression) => {
+                variable(loaded(function, expression)?)
+            }
+            _ => literal(module, &function.expressions, expression),
+        }
+    }
+
+    /// The start from which a loop goes round most often that counts up to a constant, unsigned and without an overflow.
+    fn worst_start(&self, (module, function): (&Module, &Function)) -> Option<Literal> {
+        let sides = |expression| match function.expressions[expression] {
+            Expression::Binary { op, left, right }
+                if self.loads.contains(&left) && loaded(function, left) == Some(self.counter) =>
+            {
+                Some((op, literal(module, &function.expressions, right)?))
+            }
+            _ => None,
+        };
+        match (sides(self.condition)?, sides(self.next)?) {
+            (
+                (BinaryOperator::Less | BinaryOperator::LessEqual, Literal::U32(limit)),
+                (BinaryOperator::Add, Literal::U32(step)),
+            ) => limit.checked_add(step).map(|_| Literal::U32(0)),
+            _ => None,
+        }
+    }
+}
+
+/// The branch that the body of a `while` begins with, to leave the loop: its place and the condition.
+pub(crate) fn loop_head(body: &Block) -> Option<(usize, Handle<Expression>)> {
+    let exit = body.iter().position(|statement| !matches!(statement, Statement::Emit(_)))?;
+    match &body[exit] {
+        Statement::If { condition, accept, reject }
+            if accept.is_empty() && matches!(reject[..], [Statement::Break]) =>
+        {
+            Some((exit, *condition))
+        }
+        _ => None,
+    }
+}
+
+/// Adds the loads of variables that statements evaluate.
+fn note_loads(function: &Function, statements: &[Statement], loads: &mut Vec<Handle<Expression>>) {
+    for statement in statements {
+        if let Statement::Emit(range) = statement {
+            loads.extend(range.clone().filter(|&handle| loaded(function, handle).is_some()));
+        }
+    }
+}
+
+/// The one variable that a `continuing` block assigns, and its next value. Adds the loads of the block.
+pub(crate) fn loop_step(
+    function: &Function,
+    continuing: &[Statement],
+    loads: &mut Vec<Handle<Expression>>,
+) -> Option<(Handle<LocalVariable>, Handle<Expression>)> {
+    note_loads(function, continuing, loads);
+    let mut rest = continuing.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
+    match (rest.next()?, rest.next()) {
+        (Statement::Block(inner), None) => loop_step(function, inner, loads),
+        (&Statement::Store { pointer, value }, None) => match function.expressions[pointer] {
+            Expression::LocalVariable(variable) => Some((variable, value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The loops of a function that have few rounds and that a writer `wanted` written out, by the conditions at their heads, with their
+/// rounds: then
+/// what they read from work-group memory is at fixed distances from one address, their loads are under way together, and
+/// small arrays are registers.
+pub(crate) fn unrolled_loops(
+    (module, function): (&Module, &Function),
+    wanted: &dyn Fn(&Block) -> bool,
+) -> FastHashMap<Handle<Expression>, u32> {
+    let known = Known::at_start(module, function);
+    let mut walk = Walk { module, function, wanted, known, found: FastHashMap::default() };
+    walk.block(&function.body);
+    walk.found
+}
+
+struct Walk<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    wanted: &'a dyn Fn(&Block) -> bool,
+    known: Known,
+    found: FastHashMap<Handle<Expression>, u32>,
+}
+
+impl Walk<'_> {
+    /// Gives the size of a block, with the loops written out that are found.
+    fn block(&mut self, block: &Block) -> u64 {
+        block.iter().map(|statement| self.statement(statement)).sum()
+    }
+
+    fn statement(&mut self, statement: &Statement) -> u64 {
+        match statement {
+            Statement::Emit(range) => range.index_range().len() as u64,
+            Statement::Block(block) => self.block(block),
+            Statement::If { .. } | Statement::Switch { .. } => {
+                let before = self.known.clone();
+                let mut size = 0;
+                for block in blocks::inner(statement) {
+                    self.known.clone_from(&before);
+                    size += self.block(block);
+                }
+                self.known = before;
+                self.known.forget(&self.changed(statement));
+                size
+            }
+            Statement::Loop { body, continuing, break_if } => {
+                let loop_ = CountedLoop::of(self.function, [body, continuing]).filter(|_| break_if.is_none());
+                let trips = loop_.and_then(|loop_| Some((loop_.condition, self.trips(&loop_)?)));
+                let changed = self.changed(statement);
+                self.known.forget(&changed);
+                let once = self.block(body) + self.block(continuing);
+                self.known.forget(&changed);
+                let Some((condition, trips)) = trips else { return once };
+                let all = once.saturating_mul(trips.into());
+                if all > MAX_SIZE || !(self.wanted)(body) {
+                    return once;
+                }
+                self.found.insert(condition, trips);
+                all
+            }
+            simple => {
+                self.known.note((self.module, self.function), simple);
+                if matches!(simple, Statement::Call { .. }) { CALL } else { 1 }
+            }
+        }
+    }
+
+    /// The variables that the blocks of a statement may assign.
+    fn changed(&self, statement: &Statement) -> Vec<Handle<LocalVariable>> {
+        let mut found = Vec::new();
+        for block in blocks::inner(statement) {
+            assigned(self.function, block, &mut |variable| found.push(variable));
+        }
+        found
+    }
+
+    fn trips(&self, loop_: &CountedLoop) -> Option<u32> {
+        let source = (self.module, self.function);
+        let start = self.known.value(loop_.counter).or_else(|| loop_.worst_start(source))?;
+        loop_.trip_count(source, (&|variable| self.known.value(variable), start), MAX_TRIPS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Program, Specialisation};
+
+    fn parsed(code: &str) -> Program {
+        let code = format!(
+            "override GROUP = 256u;
+             @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+             fn change(p: ptr<function, u32>) {{ *p = y[0]; }}
+             @compute @workgroup_size(GROUP)
+             fn main(@builtin(local_invocation_index) lane: u32) {{ var a = y[0]; {code} y[1] = a; }}"
+        );
+        Program::parse(&code, "", &Specialisation::default()).unwrap()
+    }
+
+    /// How often the one loop goes round that is counted.
+    fn trips(code: &str) -> Option<u32> {
+        let program = parsed(code);
+        let found = unrolled_loops((&program.module, &program.module.entry_points[0].function), &|_| true);
+        assert!(found.len() < 2, "{code}");
+        found.into_values().next()
+    }
+
+    #[test]
+    fn every_step_and_comparison_is_counted() {
+        for (code, expected) in [
+            ("for (var i = 0u; i < 16u; i++) { a += i; }", 16),
+            ("for (var i = 3; i < 16; i += 5) { a += 1u; }", 3),
+            ("for (var i = 0u; i <= 8u; i += 2u) { a += i; }", 5),
+            ("for (var i = -7; i != 0; i++) { a += 1u; }", 7),
+            ("for (var i = 5; i >= 0; i--) { a += 1u; }", 6),
+            ("for (var i = 0u; 4u > i; i = 1u + i) { a += i; }", 4),
+            ("for (var step = 1u; step < GROUP; step *= 2u) { a += step; }", 8),
+            ("for (var step = 1u; step <= 256u; step <<= 1u) { a += step; }", 9),
+            ("for (var step = 1; step < 300; step = step * -3) { a += 1u; }", 6),
+            ("for (var half = GROUP / 2u; half > 0u; half /= 2u) { a += half; }", 8),
+            ("for (var half = 128u; half > 0u; half >>= 1u) { a += half; }", 8),
+            ("for (var step = 1; step < 64; step <<= 1u) { a += 1u; }", 6),
+            ("for (var i = 0u; i == 0u; i++) { a += i; }", 1),
+            ("for (var i = u32(); i < 4u; i++) { a += i; }", 4),
+            ("for (var half = 64i; half >= 1; half >>= 1u) { a += 1u; }", 7),
+            ("for (var half = -64; half < 0; half /= 2) { a += 1u; }", 7),
+            ("for (var i = 20u; i < 16u; i++) { a += i; }", 0),
+            ("for (var i: u32; i < 4u; i++) { a += i; }", 4),
+            ("var i = 9u; if (a == 1u) { i = 8u; a = 2u; } i = 12u; for (; i < 16u; i++) { a += i; }", 4),
+            ("if (a == 1u) { for (var i = 0u; i < 4u; i++) { a += i; } }", 4),
+            ("loop { if (a == 9u) { break; } for (var i = 2u; i < 4u; i++) { a += i; } }", 2),
+            ("let end = 4u; for (var i = 0u; i < end; i++) { if (a == 3u) { continue; } a += i; }", 4),
+            ("var i = 0u; loop { if i < 4u {} else { break; } a += i; continuing { { i += 1u; } } }", 4),
+        ] {
+            assert_eq!(trips(code), Some(expected), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_start_that_is_not_known_is_the_worst() {
+        assert_eq!(trips("for (var i = lane; i < 256u; i += 64u) { a += i; }"), Some(4));
+        assert_eq!(trips("for (var i = lane; i <= 256u; i += 64u) { a += i; }"), Some(5));
+        for code in [
+            "for (var i = i32(lane); i < 256; i += 64) { a += 1u; }",
+            "for (var i = lane; i < 4294967295u; i += 1431655765u) { a += i; }",
+            "for (var i = lane; i < 256u; i *= 64u) { a += i; }",
+            "for (var i = lane; i > 0u; i >>= 8u) { a += i; }",
+            "for (var i = lane; 3u < i; i += 2000000000u) { a += i; }",
+        ] {
+            assert_eq!(trips(code), None, "{code}");
+        }
+    }
+
+    #[test]
+    fn numbers_overflow_as_they_do_in_the_code() {
+        assert_eq!(trips("for (var i = 4294967290u; i > 8u; i++) { a += i; }"), Some(6));
+        assert_eq!(trips("for (var i = 2147483646; i > 0; i++) { a += 1u; }"), Some(2));
+        assert_eq!(trips("for (var i = 1u; i != 0u; i *= 256u) { a += i; }"), Some(4));
+        assert_eq!(trips("for (var i = 0u; i < 4294967295u; i += 1431655765u) { a += i; }"), Some(3));
+        for code in [
+            "for (var i = 0u; i <= 4294967295u; i += 1431655765u) { a += i; }",
+            "for (var i = 3u; i >= 0u; i--) { a += i; }",
+            "for (var i = 0u; i < 4294967294u; i += 2147483648u) { a += i; }",
+            "for (var i = 0u; i < 256u; i *= 2u) { a += i; }",
+            "for (var i = 0u; i != 15u; i += 2u) { a += i; }",
+        ] {
+            assert_eq!(trips(code), None, "{code}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_about_the_counter_is_not_counted() {
+        for code in [
+            "for (var i = 0u; i < 17u; i++) { a += i; }",
+            "for (var i = -1000000; i < 16; i++) { a += 1u; }",
+            "for (var i = 0u; a < 16u; i += 4u) { a += i; }",
+            "for (var i = 0u; i < 16u; a += 4u) { a += i; }",
+            "for (var i = 0u; i < a; i++) { a += i; }",
+            "for (var i = 0u; i < 16u; i += a) { a += i; }",
+            "for (var i = 0u; i < 16u; i++) { i -= a; }",
+            "for (var i = 0u; i < 16u; i++) { change(&i); }",
+            "var i = 0u; if (a == 1u) { i = 4u; a = 2u; } for (; i > 0u; i--) { a += i; }",
+            "var i = 4u; change(&i); for (; i > 0u; i--) { a += i; }",
+            "var i = 0; loop { if (a > 9u) { break; } i -= 3; for (; i < 4; i++) { a += 1u; } }",
+            "var i = 0; loop { if (a > 9u) { break; } for (; i < 4; i++) { a += 1u; } i -= 3; }",
+            "var n = 8u; for (var i = 0u; i < n; i++) { n = y[i]; }",
+            "var i = 0u; let at_first = i < 4u; for (; at_first; i++) { a += i; }",
+            "var i = 0u; let at_first = i + 4u; for (; i < 4u; i = at_first) { a += i; }",
+            "var i = 4u; while (i > 0u) { if (a == 7u) { continue; } i--; }",
+            "for (var i = 0f; i < 4f; i += 1f) { a += 1u; }",
+            "for (var i = 0u; i < 4u && a < 9u; i++) { a += i; }",
+            "var i = 0u; loop { if i < 4u { a += 1u; } else { break; } continuing { i += 1u; } }",
+            "var i = 0u; loop { if i < 4u {} else { a += 1u; } continuing { i += 1u; } }",
+        ] {
+            assert_eq!(trips(code), None, "{code}");
+        }
+    }
+
+    /// How many loops are written out.
+    fn found(code: &str, wanted: &dyn Fn(&Block) -> bool) -> usize {
+        let program = parsed(code);
+        unrolled_loops((&program.module, &program.module.entry_points[0].function), wanted).len()
+    }
+
+    #[test]
+    fn loops_within_each_other_are_as_large_as_all_that_is_written_out() {
+        let nest = |depth: usize| {
+            let begins = ["i", "j", "k", "l"]
+                .map(|name| format!("for (var {name} = 1u; {name} < 40000u; {name} *= 2u) {{"));
+            format!("{} a += y[a]; {}", begins[..depth].concat(), "}".repeat(depth))
+        };
+        let all = |_: &Block| true;
+        assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), &all)), [1, 2, 2, 2]);
+        let branches =
+            format!("for (var i = 0u; i < 16u; i++) {{ if a == 5u {{ {} }} }}", "a += y[a]; ".repeat(99));
+        assert_eq!(found(&branches, &all), 0);
+        let inner = |body: &Block| !blocks::any(body, &mut |s| matches!(s, Statement::Loop { .. }));
+        assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), &inner)), [1, 1, 1, 1]);
+    }
+}

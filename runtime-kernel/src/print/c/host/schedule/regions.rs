@@ -1,0 +1,356 @@
+//! Cuts the body of an entry point into what runs once per work-group and what runs for each of its invocations.
+//!
+//! The result is a tree. Control flow in it is that of the whole group; its leaves are blocks that run *once* (values
+//! that are the same for all, and variables that only ever hold such) and *regions*, which run for every invocation.
+//! A barrier ends a region. So does control flow of the whole group, which stands outside where it has a barrier, and
+//! where that makes the loops over the invocations simple enough to be vectorised.
+
+use std::collections::BTreeSet;
+
+use naga::{Block, Expression, Function, Handle, LocalVariable, Range, Span, Statement, SwitchValue};
+use runtime_core::Result;
+
+use super::row_schedule::rows;
+use super::uniform_code::UniformCode;
+use super::uses::Uses;
+use crate::ir::blocks::has_barrier;
+use crate::ir::blocks::{self, Skip};
+use crate::ir::operands::each_use;
+use crate::ir::operands::operands;
+use crate::program::Program;
+
+/// One step of a work-group.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Runs once.
+    Once(Numbered),
+    /// Runs for every invocation: a place in [`Steps::regions`].
+    Lanes(usize),
+    /// Steps without barriers, which run for one row of invocations after the other.
+    Rows(Rows),
+    Barrier,
+    If {
+        condition: Condition,
+        accept: Vec<Self>,
+        reject: Vec<Self>,
+    },
+    Switch {
+        selector: Condition,
+        cases: Vec<(SwitchValue, bool, Vec<Self>)>,
+    },
+    Loop {
+        body: Vec<Self>,
+        continuing: Vec<Self>,
+        break_if: Option<Condition>,
+    },
+    Break,
+    Continue,
+    Return,
+}
+
+/// Statements of the program, with their numbers in the order of the text; an `Emit` may be there in parts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbered {
+    pub(crate) body: Block,
+    pub(crate) numbers: Vec<u32>,
+}
+
+/// Steps that run for one row of invocations after the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) steps: Vec<Step>,
+    /// Invocations of a row.
+    pub(crate) width: u32,
+    /// Variables of the group that the steps write: every row starts from what they were.
+    pub(crate) written: BTreeSet<Handle<LocalVariable>>,
+    /// Variables of the invocations that the row carries through its loops.
+    pub(crate) carried: BTreeSet<Handle<LocalVariable>>,
+}
+
+/// A condition of the whole group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Computed where it is used.
+    Once(Handle<Expression>),
+    /// Computed by the invocations of the region before, all of which agree.
+    Agreed(Handle<Expression>),
+}
+
+/// What runs for every invocation between two cuts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Region {
+    pub(crate) body: Block,
+    /// The numbers of its statements.
+    pub(crate) numbers: Vec<u32>,
+    /// Values that it makes known to the group.
+    pub(crate) agreed: Vec<Handle<Expression>>,
+    /// Whether it stands in a loop of the group.
+    pub(crate) repeats: bool,
+    /// Whether some invocations leave it for what comes after the next region.
+    pub(crate) skips: Skip,
+}
+
+/// The whole body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steps {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) regions: Vec<Region>,
+    /// What runs once ahead of a region in which invocations may jump over it.
+    pub(crate) ahead: BTreeSet<Handle<Expression>>,
+}
+
+/// Cuts the body of a function.
+///
+/// # Errors
+/// `Unsupported` for a `continue` of some invocations that more than one region follows.
+pub(crate) fn cut(
+    program: &Program,
+    function: &Function,
+    once: &UniformCode<'_>,
+    uses: &Uses<'_>,
+) -> Result<Steps> {
+    let mut cutter = Cutter {
+        program,
+        once,
+        uses,
+        regions: Vec::new(),
+        pending: Region::default(),
+        pending_jumps: false,
+        ahead: BTreeSet::new(),
+        number: 0,
+        loops: 0,
+        skip: Skip::No,
+    };
+    let mut steps = Vec::new();
+    cutter.block(&function.body, &mut steps)?;
+    cutter.flush(&mut steps);
+    Ok(Steps { steps: rows(steps), regions: cutter.regions, ahead: cutter.ahead })
+}
+
+struct Cutter<'c> {
+    program: &'c Program,
+    once: &'c UniformCode<'c>,
+    uses: &'c Uses<'c>,
+    regions: Vec<Region>,
+    pending: Region,
+    /// Whether an invocation may jump out of the region so far, or return.
+    pending_jumps: bool,
+    ahead: BTreeSet<Handle<Expression>>,
+    /// Statements so far.
+    number: u32,
+    /// Loops of the group around this place.
+    loops: u32,
+    /// How far some invocations have skipped ahead in the regions before.
+    skip: Skip,
+}
+
+impl Cutter<'_> {
+    /// Ends the region.
+    fn flush(&mut self, steps: &mut Vec<Step>) {
+        if self.pending.body.is_empty() && self.pending.agreed.is_empty() {
+            return;
+        }
+        let mut region = std::mem::take(&mut self.pending);
+        self.pending_jumps = false;
+        region.repeats = self.loops > 0;
+        self.skip = self.skip.max(region.skips);
+        steps.push(Step::Lanes(self.regions.len()));
+        self.regions.push(region);
+    }
+
+    fn block(&mut self, block: &Block, steps: &mut Vec<Step>) -> Result<()> {
+        for (statement, &span) in block.span_iter() {
+            self.statement((statement, span), steps)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
+        let number = self.number;
+        self.number += 1;
+        match statement {
+            Statement::Emit(range) => self.emit((range, number), span, steps),
+            Statement::Block(block) => self.block(block, steps)?,
+            Statement::ControlBarrier(_) => self.cut(span, steps)?,
+            Statement::MemoryBarrier(_) => {}
+            Statement::WorkGroupUniformLoad { .. } => {
+                self.cut(span, steps)?;
+                self.simple((statement, number), span, steps)?;
+                self.flush(steps);
+                steps.push(Step::Barrier);
+            }
+            // Those that skip ahead take no part in control flow of the group.
+            Statement::If { .. }
+            | Statement::Switch { .. }
+            | Statement::Loop { .. }
+            | Statement::Break
+            | Statement::Continue
+            | Statement::Return { .. }
+                if self.pending.skips != Skip::No && !contains_barrier(statement) =>
+            {
+                self.simple((statement, number), span, steps)?;
+            }
+            cut if self.once.is_cut(cut) => self.control((cut, span), steps)?,
+            simple => self.simple((simple, number), span, steps)?,
+        }
+        Ok(())
+    }
+
+    /// A barrier.
+    fn cut(&mut self, span: Span, steps: &mut Vec<Step>) -> Result<()> {
+        self.flush(steps);
+        steps.push(Step::Barrier);
+        self.refuse_skipped(span)
+    }
+
+    /// After some invocations skipped ahead, what they skip must be of the same region.
+    fn refuse_skipped(&self, span: Span) -> Result<()> {
+        if self.skip != Skip::No {
+            let what = "in host C, control flow of the work-group after some invocations skipped ahead";
+            return Err(self.program.unsupported(what, span));
+        }
+        Ok(())
+    }
+
+    /// Values that are named go to where they are computed; the others are printed where they are used.
+    fn emit(&mut self, (range, number): (&Range<Expression>, u32), span: Span, steps: &mut Vec<Step>) {
+        for handle in range.clone().filter(|&handle| self.uses.is_named(handle)) {
+            let emit = Statement::Emit(Range::new_from_bounds(handle, handle));
+            if self.once.is_once(handle) {
+                self.note_ahead(&[handle]);
+                once(steps, (emit, number), span);
+            } else {
+                self.pending.body.push(emit, span);
+                self.pending.numbers.push(number);
+            }
+        }
+    }
+
+    fn simple(
+        &mut self,
+        (statement, number): (&Statement, u32),
+        span: Span,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        blocks::inner(statement).for_each(|block| blocks::each(block, &mut |_| self.number += 1));
+        if self.once.runs_once(statement) {
+            // What the invocations have yet to do reads the variable as it was.
+            if let Statement::Store { pointer, .. } = statement
+                && self.uses.reads(&self.pending, self.uses.root(*pointer))
+            {
+                self.flush(steps);
+            }
+            // A function may have a loop that ends only for what the conditions before it let through.
+            if self.pending_jumps
+                && self.pending.skips == Skip::No
+                && matches!(statement, Statement::Call { .. })
+            {
+                self.flush(steps);
+            }
+            let mut used = Vec::new();
+            each_use(&mut statement.clone(), |value| used.push(*value));
+            self.note_ahead(&used);
+            once(steps, (statement.clone(), number), span);
+        } else {
+            self.refuse_skipped(span)?;
+            self.pending.skips = self.pending.skips.max(Skip::of(statement));
+            self.pending_jumps |= jumps(statement);
+            self.pending.body.push(statement.clone(), span);
+            self.pending.numbers.push(number);
+        }
+        Ok(())
+    }
+
+    /// Notes what is evaluated before the region so far, although that may jump over it.
+    fn note_ahead(&mut self, values: &[Handle<Expression>]) {
+        let mut pending = if self.pending_jumps { values.to_vec() } else { Vec::new() };
+        while let Some(value) = pending.pop() {
+            if self.ahead.insert(value) {
+                pending.extend(operands(&self.uses.function.expressions[value]));
+            }
+        }
+    }
+
+    /// A condition that the group computes, or that the invocations do just before.
+    fn condition(&mut self, condition: Handle<Expression>, steps: &mut Vec<Step>) -> Condition {
+        if self.once.is_once(condition) {
+            self.flush(steps);
+            return Condition::Once(condition);
+        }
+        self.pending.agreed.push(condition);
+        self.flush(steps);
+        Condition::Agreed(condition)
+    }
+
+    /// Control flow of the whole group.
+    fn control(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
+        if !matches!(statement, Statement::Break | Statement::Continue | Statement::Return { .. }) {
+            self.refuse_skipped(span)?;
+        }
+        let step = match statement {
+            Statement::If { condition, accept, reject } => {
+                let condition = self.condition(*condition, steps);
+                Step::If { condition, accept: self.nested(accept)?, reject: self.nested(reject)? }
+            }
+            Statement::Switch { selector, cases } => {
+                let selector = self.condition(*selector, steps);
+                let mut new = Vec::with_capacity(cases.len());
+                for case in cases {
+                    new.push((case.value, case.fall_through, self.nested(&case.body)?));
+                    self.skip = if self.skip == Skip::Break { Skip::No } else { self.skip };
+                }
+                Step::Switch { selector, cases: new }
+            }
+            Statement::Loop { body, continuing, break_if } => {
+                self.flush(steps);
+                self.loops += 1;
+                let body = self.nested(body)?;
+                self.skip = Skip::No;
+                let mut after = Vec::new();
+                self.block(continuing, &mut after)?;
+                let break_if = break_if.map(|condition| self.condition(condition, &mut after));
+                self.flush(&mut after);
+                self.loops -= 1;
+                Step::Loop { body, continuing: after, break_if }
+            }
+            Statement::Break => Step::Break,
+            Statement::Continue => Step::Continue,
+            Statement::Return { .. } => Step::Return,
+            other => {
+                return Err(self.program.unsupported(format_args!("in host C, {other:?}"), span));
+            }
+        };
+        self.flush(steps);
+        steps.push(step);
+        Ok(())
+    }
+
+    fn nested(&mut self, block: &Block) -> Result<Vec<Step>> {
+        let mut steps = Vec::new();
+        self.block(block, &mut steps)?;
+        self.flush(&mut steps);
+        Ok(steps)
+    }
+}
+
+/// Adds a statement that runs once, to the block before it where there is one.
+fn once(steps: &mut Vec<Step>, (statement, number): (Statement, u32), span: Span) {
+    if !matches!(steps.last(), Some(Step::Once(_))) {
+        steps.push(Step::Once(Numbered::default()));
+    }
+    if let Some(Step::Once(shared)) = steps.last_mut() {
+        shared.body.push(statement, span);
+        shared.numbers.push(number);
+    }
+}
+
+/// Whether an invocation may return in a statement, or jump out of it.
+fn jumps(statement: &Statement) -> bool {
+    Skip::of(statement) != Skip::No
+        || blocks::within(statement, &mut |inner| matches!(inner, Statement::Return { .. } | Statement::Kill))
+}
+
+/// Whether a statement has a barrier in it.
+pub(crate) fn contains_barrier(statement: &Statement) -> bool {
+    blocks::inner(statement).any(has_barrier)
+}

@@ -1,0 +1,404 @@
+//! What holds for a whole row of invocations, decided once before its loop.
+//!
+//! In a row, invocations differ in x only. The analysis knows 32-bit integers that are *linear* there:
+//! `e(x) = (e(0) + s * x) mod 2^32`, with a constant `s`. Two kinds of fact follow from `e(0)` alone, computed in 64
+//! bits, where nothing wraps (`|s| <= 2^31`, `x < 2^31`):
+//!
+//! - An access: if `0 <= e(0) + s * x < length` at the first and the last x of an interval, then it holds between them
+//!   too, as the left side is monotonous in x; and being less than 2^32 (for a signed index: less than 2^31) it *is*
+//!   `e(x)`. So the access needs no check there, and its address grows by `s` elements from one x to the next.
+//! - A comparison `a(x) < b(x)`: if neither side leaves the range of its type at the first and the last x, both are
+//!   what 64 bits say in between, and the comparison of two linear functions that holds at both ends holds between them.
+//!
+//! A condition around everything that a region does is better than a fact: it shortens the loop. `e(x) < u` with slope
+//! one and an `e` that does not wrap in the row holds exactly for `x < u - e(0)`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use naga::{
+    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, Handle, LocalVariable, ScalarKind,
+    Statement, TypeInner, UnaryOperator,
+};
+
+use super::Analysis;
+use super::variable_storage::Storage;
+use crate::analysis::proof::range;
+use crate::analysis::uniformity::Shape;
+use crate::ir::blocks::Skip;
+use crate::ir::operands::is_result;
+use crate::ir::operands::operands;
+use crate::ir::variables::Root;
+
+/// What is known in one copy of a region.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AssumedFacts {
+    /// Conditions, with their value.
+    pub(crate) conditions: FastHashMap<Handle<Expression>, &'static str>,
+    /// Accesses that are in range, with their index in 64 bits.
+    pub(crate) indices: FastHashMap<Handle<Expression>, String>,
+    /// Their index for the first of the row.
+    pub(crate) firsts: FastHashMap<Handle<Expression>, String>,
+    /// Accesses that are to another place for now.
+    pub(crate) moved: FastHashMap<Handle<Expression>, String>,
+}
+
+/// A comparison of integers that are linear along x.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) handle: Handle<Expression>,
+    pub(crate) op: Op,
+    pub(crate) left: Linear,
+    pub(crate) right: Linear,
+    /// What it is where the invocation goes on.
+    pub(crate) expected: bool,
+}
+
+/// A 32-bit integer that is linear along x.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Linear {
+    pub(crate) value: Handle<Expression>,
+    pub(crate) slope: i32,
+    pub(crate) signed: bool,
+}
+
+/// What the row of invocations needs to know before its loop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) values: BTreeSet<Handle<Expression>>,
+    pub(crate) kept: BTreeSet<Handle<Expression>>,
+    pub(crate) variables: BTreeSet<Handle<LocalVariable>>,
+    pub(crate) arguments: BTreeSet<u32>,
+}
+
+/// What can be decided for a row of a region.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowFacts {
+    pub(crate) known: Known,
+    /// Conditions around all that the region does: they bound x.
+    pub(crate) bounds: Vec<Comparison>,
+    /// Whether those beyond the bounds return.
+    pub(crate) returns: bool,
+    /// Conditions that are to hold, or not to, for the whole row.
+    pub(crate) facts: Vec<Comparison>,
+    /// Accesses, by handle: the index.
+    pub(crate) accesses: BTreeMap<Handle<Expression>, Linear>,
+}
+
+impl RowFacts {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bounds.is_empty() && self.facts.is_empty() && self.accesses.is_empty()
+    }
+}
+
+/// Operations of an index beyond which it is not looked through.
+const DEEP: usize = 64;
+
+/// Accesses and facts of a region beyond which the others are left to be checked where they are.
+const MANY: usize = 256;
+
+impl Analysis<'_, '_> {
+    /// What can be decided for a row of a region.
+    pub(crate) fn row_facts(&self, region: usize) -> RowFacts {
+        let mut finder = Finder { entry: self, region, row_facts: RowFacts::default() };
+        let body = &self.steps.regions[region].body;
+        let guard = finder.guard(body);
+        finder.block(body, guard);
+        finder.row_facts
+    }
+}
+
+/// The guard of a region, which bounds x: its statement is passed over when facts are looked for.
+type Guard = Option<usize>;
+
+struct Finder<'f, 'p, 'a> {
+    entry: &'f Analysis<'p, 'a>,
+    region: usize,
+    row_facts: RowFacts,
+}
+
+impl Finder<'_, '_, '_> {
+    /// Finds a condition around all that a region does: the first statement, if it returns, or the only one.
+    fn guard(&mut self, body: &Block) -> Guard {
+        let place = body.iter().position(|statement| !matches!(statement, Statement::Emit(_)))?;
+        let Statement::If { condition, accept, reject } = &body[place] else { return None };
+        let returning = |block: &Block| matches!(block[..], [Statement::Return { .. }]);
+        let (goes_on, returns) = match (&accept[..], &reject[..]) {
+            (_, []) if returning(accept) => (false, true),
+            ([], _) if returning(reject) => (true, true),
+            (_, []) if self.is_alone(body) => (true, false),
+            _ => return None,
+        };
+        let mut bounds = Vec::new();
+        self.comparisons(*condition, goes_on, &mut bounds);
+        bounds.retain(Comparison::is_bound);
+        if bounds.is_empty() {
+            return None;
+        }
+        for bound in &bounds {
+            let (left, right) = (bound.left.value, bound.right.value);
+            self.learn(left);
+            self.learn(right);
+        }
+        self.row_facts.bounds = bounds;
+        self.row_facts.returns = returns;
+        Some(place)
+    }
+
+    /// Whether a region has one statement, and shows nothing to others but by it.
+    fn is_alone(&self, body: &Block) -> bool {
+        let storage = self.entry.storage;
+        let region = &self.entry.steps.regions[self.region];
+        let statements = body.iter().filter(|statement| !matches!(statement, Statement::Emit(_))).count();
+        let kept = body.iter().any(|statement| match statement {
+            Statement::Emit(range) => range.clone().any(|handle| storage.kept.contains(&handle)),
+            _ => false,
+        });
+        statements == 1
+            && !kept
+            && region.agreed.is_empty()
+            && region.skips == Skip::No
+            && storage.initialised[self.region].is_empty()
+    }
+
+    /// The comparisons of linear integers that all have to come out as they should for the condition to be `expected`.
+    fn comparisons(&mut self, condition: Handle<Expression>, expected: bool, found: &mut Vec<Comparison>) {
+        match self.entry.function.expressions[condition] {
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
+                self.comparisons(expr, !expected, found);
+            }
+            Expression::Binary { op: Op::LogicalAnd, left, right } if expected => {
+                self.comparisons(left, expected, found);
+                self.comparisons(right, expected, found);
+            }
+            Expression::Binary { op: Op::LogicalOr, left, right } if !expected => {
+                self.comparisons(left, expected, found);
+                self.comparisons(right, expected, found);
+            }
+            Expression::Binary {
+                op:
+                    op @ (Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual | Op::Equal | Op::NotEqual),
+                left,
+                right,
+            } => {
+                if let (Some(left), Some(right)) = (self.linear(left), self.linear(right)) {
+                    found.push(Comparison { handle: condition, op, left, right, expected });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An integer that is linear along x and can be computed before the row.
+    fn linear(&self, value: Handle<Expression>) -> Option<Linear> {
+        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.frame.inner(value) else {
+            return None;
+        };
+        let signed = match kind {
+            ScalarKind::Sint => true,
+            ScalarKind::Uint => false,
+            _ => return None,
+        };
+        // Nothing is known of what is never computed.
+        if !self.entry.uniformity.is_reached(value) {
+            return None;
+        }
+        let slope = match self.entry.uniformity.shape(value) {
+            Shape::Uniform => 0,
+            Shape::Linear(slope) => slope.cast_signed(),
+            Shape::Varying => return None,
+        };
+        self.is_known(value, &mut Known::default(), &mut 0).then_some(Linear { value, slope, signed })
+    }
+
+    /// Notes what has to be known to compute a value.
+    fn learn(&mut self, value: Handle<Expression>) {
+        let mut known = std::mem::take(&mut self.row_facts.known);
+        self.is_known(value, &mut known, &mut 0);
+        self.row_facts.known = known;
+    }
+
+    /// Whether a value can be computed before the row, for its first invocation.
+    fn is_known(&self, value: Handle<Expression>, known: &mut Known, count: &mut usize) -> bool {
+        let (entry, storage) = (self.entry, self.entry.storage);
+        *count += 1;
+        if *count > DEEP {
+            return false;
+        }
+        if entry.uses.is_named(value) {
+            if storage.once.contains(&value) || known.values.contains(&value) {
+                return true;
+            }
+            let needs = &storage.needs[self.region];
+            if storage.kept.contains(&value) && !needs.defined.contains(&value) {
+                known.kept.insert(value);
+                return true;
+            }
+        }
+        let fine = match entry.function.expressions[value] {
+            Expression::FunctionArgument(index) => {
+                known.arguments.insert(index);
+                true
+            }
+            Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) => true,
+            Expression::Load { pointer } => self.is_known_load(value, pointer, known),
+            Expression::ArrayLength(_) => true,
+            ref result if is_result(result) => false,
+            ref other => operands(other).all(|operand| self.is_known(operand, known, count)),
+        };
+        if fine && entry.uses.is_named(value) {
+            known.values.insert(value);
+        }
+        fine
+    }
+
+    /// A variable that the region leaves alone, or memory that never changes, at a place that the group agrees on.
+    fn is_known_load(
+        &self,
+        value: Handle<Expression>,
+        pointer: Handle<Expression>,
+        known: &mut Known,
+    ) -> bool {
+        let (entry, storage) = (self.entry, self.entry.storage);
+        if entry.once.is_once(value) {
+            // Where nothing is checked, memory is read only if the program does.
+            let memory = match entry.uses.root(pointer) {
+                Root::Global(variable) => {
+                    matches!(entry.module.global_variables[variable].space, AddressSpace::Storage { .. })
+                }
+                _ => false,
+            };
+            let checked = !memory || entry.checks.are_made();
+            let safe = checked && !range::is_proven_by_its_place(entry.frame, pointer);
+            // Printed where it is used, the load names what its index names.
+            return safe && !entry.uses.is_named(value) && operands_known(self, pointer, known);
+        }
+        match entry.function.expressions[pointer] {
+            Expression::LocalVariable(variable) => {
+                let kept = storage.variable(variable) == Storage::Lanes
+                    && !storage.needs[self.region].writes.contains(&variable)
+                    && !storage.initialised[self.region].contains(&variable);
+                if kept {
+                    known.variables.insert(variable);
+                }
+                kept
+            }
+            _ => false,
+        }
+    }
+
+    /// Finds facts and accesses in what is done for the whole row; `guard` is a statement that bounds the row.
+    fn block(&mut self, block: &Block, guard: Guard) {
+        for (place, statement) in block.iter().enumerate() {
+            match statement {
+                Statement::Emit(range) => {
+                    for handle in range.clone().filter(|&handle| self.entry.uses.is_named(handle)) {
+                        self.operands(handle);
+                    }
+                }
+                Statement::Block(inner) => self.block(inner, None),
+                Statement::If { condition, accept, reject } => {
+                    self.value(*condition);
+                    if guard == Some(place) {
+                        self.block(accept, None);
+                        self.block(reject, None);
+                        continue;
+                    }
+                    let leaves = accept.iter().any(is_jump);
+                    let mut facts = Vec::new();
+                    self.comparisons(*condition, !leaves, &mut facts);
+                    facts.retain(Comparison::is_fact);
+                    if facts.is_empty() || self.row_facts.facts.len() > MANY {
+                        continue;
+                    }
+                    for fact in &facts {
+                        self.learn(fact.left.value);
+                        self.learn(fact.right.value);
+                    }
+                    self.row_facts.facts.extend(facts);
+                    self.block(if leaves { reject } else { accept }, None);
+                }
+                Statement::Loop { body, continuing, .. } => {
+                    self.block(body, None);
+                    self.block(continuing, None);
+                }
+                Statement::Store { pointer, value } => {
+                    self.value(*pointer);
+                    self.value(*value);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn value(&mut self, value: Handle<Expression>) {
+        if !self.entry.uses.is_named(value) {
+            self.operands(value);
+        }
+    }
+
+    fn operands(&mut self, value: Handle<Expression>) {
+        if let Expression::Access { base, index } = self.entry.function.expressions[value]
+            && self.entry.frame.is_pointer(base)
+            && matches!(self.entry.frame.pointee(base), TypeInner::Array { .. })
+            && self.row_facts.accesses.len() < MANY
+            && let Some(linear) = self.linear(index)
+        {
+            self.learn(index);
+            self.row_facts.accesses.insert(value, linear);
+        }
+        for operand in operands(&self.entry.function.expressions[value]) {
+            self.value(operand);
+        }
+    }
+}
+
+/// Whether all that a pointer's indices are made of can be computed before the row.
+fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Handle<Expression>, known: &mut Known) -> bool {
+    let function = finder.entry.function;
+    match function.expressions[pointer] {
+        Expression::Access { base, index } => {
+            operands_known(finder, base, known) && finder.is_known(index, known, &mut 0)
+        }
+        Expression::AccessIndex { base, .. } => operands_known(finder, base, known),
+        Expression::LocalVariable(_) | Expression::GlobalVariable(_) => {
+            !matches!(finder.entry.uses.root(pointer), Root::Argument)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a statement leaves the region for the invocation.
+fn is_jump(statement: &Statement) -> bool {
+    matches!(statement, Statement::Return { .. } | Statement::Continue | Statement::Break)
+}
+
+impl Comparison {
+    /// Whether it says from which x on, or up to which, the invocation goes on: one side grows by one, the other is the
+    /// same for the row; or neither depends on x.
+    fn is_bound(&self) -> bool {
+        let equal = match (self.op, self.expected) {
+            (Op::Equal, false) | (Op::NotEqual, true) => self.left.slope == 0 && self.right.slope == 0,
+            _ => true,
+        };
+        equal && matches!((self.left.slope, self.right.slope), (0 | 1, 0) | (0, 1))
+    }
+
+    /// Whether it can be decided at the two ends of a row.
+    fn is_fact(&self) -> bool {
+        let along = self.left.slope == 0 && self.right.slope == 0;
+        along || !matches!(self.op, Op::Equal | Op::NotEqual)
+    }
+
+    /// The operator that holds where the invocation goes on.
+    pub(crate) fn holding(&self) -> Op {
+        match (self.expected, self.op) {
+            (true, op) => op,
+            (false, Op::Less) => Op::GreaterEqual,
+            (false, Op::LessEqual) => Op::Greater,
+            (false, Op::Greater) => Op::LessEqual,
+            (false, Op::GreaterEqual) => Op::Less,
+            (false, Op::Equal) => Op::NotEqual,
+            (false, _) => Op::Equal,
+        }
+    }
+}

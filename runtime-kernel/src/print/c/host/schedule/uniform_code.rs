@@ -1,0 +1,293 @@
+//! What runs once for a work-group: values that its invocations share, variables that hold such, control flow by them.
+
+use std::collections::BTreeMap;
+
+use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Module, Statement};
+
+use super::regions::contains_barrier;
+use crate::analysis::proof::trip_count::loop_head;
+use crate::analysis::uniformity::{Shape, Uniformity, pure_functions};
+use crate::ir::blocks::{self, Skip};
+use crate::ir::operands::operands;
+use crate::ir::variables::{Root, is_read_only, root};
+use crate::print::c::invocation::hoisted_checks::HoistedChecks;
+
+/// Which parts of an entry point run once.
+pub(crate) struct UniformCode<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    uniformity: &'a Uniformity,
+    pure_functions: Vec<bool>,
+    /// The loops that stay with the items, by the condition at their head.
+    contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
+    /// Variables that only the group writes.
+    variables: Vec<bool>,
+    /// Expressions that can be computed once, wherever they are used.
+    values: Vec<bool>,
+    /// Results of calls that run once.
+    calls: FastHashSet<Handle<Expression>>,
+}
+
+impl<'a> UniformCode<'a> {
+    /// Starts from the hope that all variables belong to the group, and gives up those that an invocation writes.
+    pub(crate) fn new(
+        module: &'a Module,
+        function: &'a Function,
+        uniformity: &'a Uniformity,
+        contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
+    ) -> Self {
+        let variables = vec![true; function.local_variables.len()];
+        let (pure_functions, values) = (pure_functions(module), vec![false; function.expressions.len()]);
+        let calls = FastHashSet::default();
+        let mut once =
+            Self { module, function, uniformity, pure_functions, contiguous, variables, values, calls };
+        let mut calls = Vec::new();
+        collect_calls(&function.body, &mut calls);
+        loop {
+            once.evaluate(&calls);
+            let mut written = Vec::new();
+            once.find_written(&function.body, true, &mut written);
+            written.retain(|variable: &Handle<LocalVariable>| once.variables[variable.index()]);
+            if written.is_empty() {
+                return once;
+            }
+            for variable in written {
+                once.variables[variable.index()] = false;
+            }
+        }
+    }
+
+    /// The same with nothing that runs once.
+    pub(crate) fn nothing(
+        module: &'a Module,
+        function: &'a Function,
+        uniformity: &'a Uniformity,
+        contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
+    ) -> Self {
+        Self {
+            module,
+            function,
+            uniformity,
+            pure_functions: Vec::new(),
+            contiguous,
+            variables: vec![false; function.local_variables.len()],
+            values: vec![false; function.expressions.len()],
+            calls: FastHashSet::default(),
+        }
+    }
+
+    pub(crate) fn is_once(&self, value: Handle<Expression>) -> bool {
+        self.values[value.index()]
+    }
+
+    pub(crate) fn owns(&self, variable: Handle<LocalVariable>) -> bool {
+        self.variables[variable.index()]
+    }
+
+    /// Whether a statement without a body runs once; it stands in control flow of the group.
+    pub(crate) fn runs_once(&self, statement: &Statement) -> bool {
+        match statement {
+            Statement::Store { pointer, value } => match root(self.function, *pointer) {
+                Root::Local(variable) => {
+                    self.owns(variable) && self.is_once(*pointer) && self.is_once(*value)
+                }
+                _ => false,
+            },
+            Statement::Call { result: Some(result), .. } => self.calls.contains(result),
+            Statement::WorkGroupUniformLoad { pointer, .. } => self.is_once(*pointer),
+            _ => false,
+        }
+    }
+
+    /// Finds the expressions that can be computed once, given the variables.
+    fn evaluate(&mut self, calls: &[Call]) {
+        self.calls.clear();
+        for (handle, expression) in self.function.expressions.iter() {
+            let known = match *expression {
+                Expression::Load { pointer } => self.is_once(pointer) && self.is_shared(pointer),
+                Expression::CallResult(_) | Expression::WorkGroupUniformLoadResult { .. } => {
+                    calls.iter().any(|(result, function, arguments)| {
+                        *result == handle
+                            && function.is_none_or(|function| self.pure_functions[function.index()])
+                            && arguments.iter().all(|&argument| self.is_once(argument))
+                    })
+                }
+                Expression::AtomicResult { .. }
+                | Expression::SubgroupBallotResult
+                | Expression::SubgroupOperationResult { .. } => false,
+                ref other => operands(other).all(|operand| self.is_once(operand)),
+            };
+            let known = known && self.uniformity.shape(handle) == Shape::Uniform;
+            self.values[handle.index()] = known;
+            if known && matches!(expression, Expression::CallResult(_)) {
+                self.calls.insert(handle);
+            }
+        }
+    }
+
+    /// Whether memory is the group's own, or never written.
+    fn is_shared(&self, pointer: Handle<Expression>) -> bool {
+        match root(self.function, pointer) {
+            Root::Local(variable) => self.owns(variable),
+            Root::Global(variable) => is_read_only(self.module.global_variables[variable].space),
+            Root::Argument => false,
+        }
+    }
+
+    /// Collects the variables that an invocation writes; `group` says whether control flow is the group's here.
+    /// Gives back whether some invocations skip what follows.
+    fn find_written(&self, block: &Block, mut group: bool, written: &mut Vec<Handle<LocalVariable>>) -> bool {
+        let mut skipped = false;
+        for statement in block {
+            let inner = group && (self.is_cut(statement) || matches!(statement, Statement::Block(_)));
+            self.find_written_by(statement, group, written);
+            let within = blocks::inner(statement);
+            let skips = within.fold(false, |skips, block| self.find_written(block, inner, written) | skips)
+                && !matches!(statement, Statement::Loop { .. });
+            skipped |= skips || (group && !inner && Skip::of(statement) != Skip::No);
+            group &= !skipped;
+        }
+        skipped
+    }
+
+    fn find_written_by(&self, statement: &Statement, group: bool, written: &mut Vec<Handle<LocalVariable>>) {
+        let once = group && self.runs_once(statement);
+        match statement {
+            Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } if !once => {
+                written.extend(self.local(*pointer));
+            }
+            Statement::Call { arguments, .. } => {
+                written.extend(arguments.iter().filter_map(|&argument| self.local(argument)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The variable that a pointer leads to; values are no pointers.
+    fn local(&self, pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+        match root(self.function, pointer) {
+            Root::Local(variable) => Some(variable),
+            _ => None,
+        }
+    }
+
+    /// Whether a statement is control flow of the whole group, given that it stands in such.
+    pub(crate) fn is_cut(&self, statement: &Statement) -> bool {
+        match statement {
+            Statement::Break | Statement::Continue | Statement::Return { .. } => true,
+            Statement::If { condition, accept, reject } => {
+                self.uniformity.is_uniform(*condition)
+                    && (contains_barrier(statement)
+                        || self.leaves(accept, false)
+                        || self.leaves(reject, false)
+                        || (self.is_once(*condition) && self.is_worth_cutting(&[accept, reject])))
+            }
+            Statement::Switch { selector, cases } => {
+                let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
+                let parted = bodies.iter().any(|body| self.uniformity.exits(body).breaks != Shape::Uniform);
+                self.uniformity.is_uniform(*selector)
+                    && (contains_barrier(statement)
+                        || (!parted && self.is_once(*selector) && self.is_worth_cutting(&bodies)))
+            }
+            Statement::Loop { body, continuing, break_if } => self.is_cut_loop(body, continuing, *break_if),
+            _ => false,
+        }
+    }
+
+    fn is_cut_loop(&self, body: &Block, continuing: &Block, break_if: Option<Handle<Expression>>) -> bool {
+        if has_barrier_in(body, continuing) {
+            return true;
+        }
+        if loop_head(body).is_some_and(|(_, condition)| self.contiguous.contains_key(&condition)) {
+            return false;
+        }
+        let exits = self.uniformity.exits(body);
+        let uniform = exits.breaks == Shape::Uniform
+            && exits.continues == Shape::Uniform
+            && break_if.is_none_or(|condition| self.is_once(condition));
+        let mut conditions = Vec::new();
+        jump_conditions(body, &mut Vec::new(), false, &mut conditions);
+        uniform && conditions.into_iter().all(|condition| self.is_once(condition))
+    }
+
+    /// Whether control flow without a barrier is worth a cut: it has loops of the group, or it leaves a loop or the
+    /// kernel for all, or it has nothing for the invocations to do.
+    fn is_worth_cutting(&self, bodies: &[&Block]) -> bool {
+        bodies.iter().any(|body| self.leaves(body, false) || self.has_cut_loop(body))
+            || bodies.iter().all(|body| self.is_all_once(body))
+    }
+
+    /// Whether the whole group may `break`, `continue` or return here.
+    fn leaves(&self, block: &Block, in_switch: bool) -> bool {
+        block.iter().any(|statement| match statement {
+            Statement::Break => !in_switch,
+            Statement::Continue | Statement::Return { .. } => true,
+            Statement::Loop { .. } => false,
+            other => {
+                let in_switch = in_switch || matches!(other, Statement::Switch { .. });
+                blocks::control(other).is_none_or(|condition| self.uniformity.is_uniform(condition))
+                    && blocks::inner(other).any(|block| self.leaves(block, in_switch))
+            }
+        })
+    }
+
+    fn has_cut_loop(&self, block: &Block) -> bool {
+        block.iter().any(|statement| match statement {
+            Statement::Loop { body, continuing, break_if } => self.is_cut_loop(body, continuing, *break_if),
+            other => {
+                blocks::control(other).is_none_or(|condition| self.is_once(condition))
+                    && blocks::inner(other).any(|block| self.has_cut_loop(block))
+            }
+        })
+    }
+
+    fn is_all_once(&self, block: &Block) -> bool {
+        block.iter().all(|statement| match statement {
+            Statement::Emit(_) | Statement::Break => true,
+            Statement::Block(block) => self.is_all_once(block),
+            Statement::If { condition, accept, reject } => {
+                self.is_once(*condition) && self.is_all_once(accept) && self.is_all_once(reject)
+            }
+            simple => self.runs_once(simple),
+        })
+    }
+}
+
+fn has_barrier_in(body: &Block, continuing: &Block) -> bool {
+    blocks::has_barrier(body) || blocks::has_barrier(continuing)
+}
+
+/// The conditions by which a loop is left or continued: those of all branches around its jumps.
+fn jump_conditions(
+    block: &Block,
+    path: &mut Vec<Handle<Expression>>,
+    in_switch: bool,
+    found: &mut Vec<Handle<Expression>>,
+) {
+    for statement in block {
+        match statement {
+            Statement::Break if !in_switch => found.extend_from_slice(path),
+            Statement::Continue => found.extend_from_slice(path),
+            Statement::Loop { .. } => {}
+            other => {
+                let (depth, in_switch) = (path.len(), in_switch || matches!(other, Statement::Switch { .. }));
+                path.extend(blocks::control(other));
+                blocks::inner(other).for_each(|block| jump_conditions(block, path, in_switch, found));
+                path.truncate(depth);
+            }
+        }
+    }
+}
+
+/// A result, the function, and its arguments; or a load that the group agrees on, and its pointer.
+type Call = (Handle<Expression>, Option<Handle<Function>>, Vec<Handle<Expression>>);
+
+fn collect_calls(block: &Block, calls: &mut Vec<Call>) {
+    blocks::each(block, &mut |statement| match statement {
+        Statement::Call { function, arguments, result: Some(result) } => {
+            calls.push((*result, Some(*function), arguments.clone()));
+        }
+        Statement::WorkGroupUniformLoad { pointer, result } => calls.push((*result, None, vec![*pointer])),
+        _ => {}
+    });
+}

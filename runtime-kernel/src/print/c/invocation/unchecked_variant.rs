@@ -1,0 +1,107 @@
+//! A second body of an entry point: for the launches by whose scalars and sizes accesses are in range anyway.
+//!
+//! ```text
+//! auto body = [&](const bool in_range) { … (in_range || i < x_length) ? x[i] : 0.0f … };
+//! if ((u64)scalars.n <= (u64)x_length) body(true); else body(false);
+//! ```
+//!
+//! Where `in_range` is true no check is left, and loads can be made before others have arrived. OpenCL C, which has no
+//! function within a function, has the body twice, as text.
+
+use naga::{Function, Handle, Scalar, TypeInner};
+
+use super::environment::{Environment, Plain};
+use super::statement::Printer;
+use crate::analysis::proof::launch_precondition::{self, Preconditions};
+use crate::analysis::proof::polynomial::Atom;
+use crate::analysis::proof::range::{Element, Limit};
+use crate::program::Dialect;
+
+/// How accesses are promised to be in range.
+#[derive(Debug)]
+pub(crate) struct UncheckedVariant {
+    /// The name of what tells whether the promise holds.
+    pub(crate) flag: String,
+    /// What a launch has to keep to.
+    pub(crate) preconditions: Preconditions,
+}
+
+impl<E: Environment> Printer<'_, '_, E> {
+    /// The name of what promises that an element is in range, if the launch alone can.
+    pub(crate) fn unchecked_flag(&mut self, element: Element, limit: Limit) -> Option<String> {
+        let unchecked_variant = self.unchecked_variant.as_mut()?;
+        let precondition = launch_precondition::of(self.frame, element, limit)?;
+        launch_precondition::add(&mut unchecked_variant.preconditions, precondition)
+            .then(|| unchecked_variant.flag.clone())
+    }
+
+    /// The argument for what a function promises.
+    pub(crate) fn unchecked_flag_of(&mut self, function: Handle<Function>) -> Option<String> {
+        let theirs = self.writer.preconditions.get(&function)?;
+        let unchecked_variant = self.unchecked_variant.as_mut()?;
+        unchecked_variant.preconditions.extend(theirs.iter().cloned());
+        Some(unchecked_variant.flag.clone())
+    }
+}
+
+impl Printer<'_, '_, Plain> {
+    /// The lines that were printed: twice, if some launches make checks needless.
+    pub(crate) fn body_with_unchecked_variant(mut self) -> String {
+        let body = std::mem::take(&mut self.lines).into_text();
+        let Some(UncheckedVariant { flag, preconditions }) = self.unchecked_variant.take() else {
+            return body;
+        };
+        if preconditions.is_empty() {
+            return body;
+        }
+        let conditions =
+            preconditions.iter().filter_map(|precondition| precondition.at_most_zero(|atom| self.atom(atom)));
+        let conditions = conditions.collect::<Vec<_>>().join("\n        && ");
+        let body = body.trim_end().replace('\n', "\n    ");
+        if self.writer.dialect == Dialect::OpenCl {
+            let second = self.with_other_labels(&body);
+            return format!(
+                "    if ({conditions}) {{\n        const bool {flag} = true;\n    {body}\n    }} else {{\n        \
+                 const bool {flag} = false;\n    {second}\n    }}\n"
+            );
+        }
+        let name = self.plan.fresh(&self.writer.names, "body");
+        format!(
+            "    auto {name} = [&](const bool {flag}) __attribute__((always_inline)) {{\n    {body}\n    }};\n    \
+             if ({conditions})\n        {name}(true);\n    else\n        {name}(false);\n"
+        )
+    }
+
+    /// A body for a function that has it already.
+    fn with_other_labels(&mut self, body: &str) -> String {
+        let mut text = body.to_owned();
+        for label in std::mem::take(&mut self.targets) {
+            let other = self.plan.fresh(&self.writer.names, &label);
+            let jump = |label: &str| format!("goto {label};");
+            text = text.replace(&jump(&label), &jump(&other));
+            text = text.replace(&format!("{label}:;"), &format!("{other}:;"));
+        }
+        text
+    }
+
+    /// A number of the launch, as an unsigned one.
+    fn atom(&self, atom: Atom) -> String {
+        let (module, names) = (self.frame.module, &self.writer.names);
+        match atom {
+            Atom::Length(variable) => names.length(variable).to_owned(),
+            Atom::Groups(axis) if self.writer.dialect == Dialect::OpenCl => {
+                format!("(u32)get_num_groups({})", axis % 3)
+            }
+            Atom::Groups(axis) => format!("gridDim.{}", ["x", "y", "z"][axis as usize % 3]),
+            Atom::Scalar(variable, index) => {
+                let ty = module.global_variables[variable].ty;
+                let member = match &module.types[ty].inner {
+                    TypeInner::Struct { members, .. } => &module.types[members[index as usize].ty].inner,
+                    other => other,
+                };
+                let cast = if *member == TypeInner::Scalar(Scalar::U32) { "" } else { "(u32)" };
+                format!("{cast}{}.{}", names.global(variable), names.member(ty, index))
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Bounds checks as part of a module: where an access is not proven to be in range, a branch skips it.
+//!
+//! An entry point gets two bodies if some accesses are in range as long as the launch keeps to something:
+//!
+//! ```text
+//! if scalars.n <= arrayLength(&x) { … x[i] … } else { … if i < arrayLength(&x) { t = x[i]; } else { t = 0; } … }
+//! ```
+//!
+//! A writer then writes every access as it stands. `body` writes a body anew, `launch` the condition in front.
+
+mod body;
+mod launch;
+#[cfg(test)]
+mod tests;
+
+use naga::{
+    AddressSpace, Arena, Expression, Function, GlobalVariable, Handle, MemoryDecorations, Module,
+    ResourceBinding, Scalar, Span, Statement, StorageAccess, Type, TypeInner, UniqueArena,
+};
+use runtime_core::{Access, DType, Error, Result};
+
+use self::body::Body;
+use crate::analysis::proof::bounds::AllBounds;
+use crate::analysis::proof::launch_precondition::{self, Preconditions};
+use crate::analysis::proof::range::{self, Element, Limit};
+use crate::analysis::proof::{Frame, allows_unchecked_variants};
+use crate::interface::Tensor;
+use crate::ir::rebuild::with_functions;
+use crate::program::{Checks, Program};
+use crate::transform::inline::note_calls;
+
+/// What an element has to be checked against.
+#[derive(Clone, Copy)]
+struct Check {
+    limit: Limit,
+    /// Whether it is needless in a launch that keeps to the provisos.
+    covered: bool,
+}
+
+/// A function whose accesses are known.
+struct Source<'p> {
+    program: &'p Program,
+    frame: Frame<'p>,
+    /// By expression.
+    checks: Vec<Option<Check>>,
+    /// What makes the checks needless that are promised; of the functions that it calls too.
+    preconditions: Preconditions,
+}
+
+/// The forms in which a function is there: checked, and for launches that keep to its provisos.
+#[derive(Clone, Copy)]
+struct Variants {
+    checked: Handle<Function>,
+    unchecked: Handle<Function>,
+}
+
+struct BoundsChecker {
+    types: UniqueArena<Type>,
+    functions: Arena<Function>,
+    /// By function of the program.
+    variants: Vec<Variants>,
+    /// By function of the program.
+    preconditions: Vec<Preconditions>,
+    /// Whether there are second bodies.
+    unchecked_variants: bool,
+    /// The number of a line in which a proof does not hold.
+    report: Option<Handle<GlobalVariable>>,
+}
+
+/// The program's module with its checks, of which nothing else is needed to make an access out of range harmless: a read
+/// gives zero, a write is skipped. It must be validated anew.
+///
+/// # Errors
+/// `Unsupported` for an expression that no kernel has.
+pub(crate) fn with_checks(program: &Program, checks: Checks) -> Result<Module> {
+    build(program, checks, None)
+}
+
+/// The program with its checks, and with one of each index that is proven in range: where it is not, the number of the line
+/// is left in a tensor that every entry point gets in front of its own.
+///
+/// # Errors
+/// As [`guarded`].
+pub(crate) fn with_reports(program: &Program, checks: Checks) -> Result<Program> {
+    let mut module = program.module.clone();
+    for (_, variable) in module.global_variables.iter_mut() {
+        variable.binding.iter_mut().for_each(|binding| binding.binding += 1);
+    }
+    let atomic = Type { name: None, inner: TypeInner::Atomic(Scalar::U32) };
+    let variable = GlobalVariable {
+        name: Some("report".to_owned()),
+        space: AddressSpace::Storage { access: StorageAccess::LOAD | StorageAccess::STORE },
+        binding: Some(ResourceBinding { group: 0, binding: 0 }),
+        ty: module.types.insert(atomic, Span::UNDEFINED),
+        init: None,
+        memory_decorations: MemoryDecorations::empty(),
+    };
+    let report = module.global_variables.append(variable, Span::UNDEFINED);
+    let program = program.with(module)?;
+    let mut reporting = program.with(build(&program, checks, Some(report))?)?;
+    for interface in &mut reporting.interfaces {
+        interface.tensors.iter_mut().for_each(|tensor| tensor.binding += 1);
+        let tensor = Tensor {
+            name: "report".to_owned(),
+            binding: 0,
+            access: Access::ReadWrite,
+            dtype: Some(DType::U32),
+            min_bytes: 4,
+            alignment_bytes: 4,
+            variable: report,
+        };
+        interface.tensors.insert(0, tensor);
+    }
+    Ok(reporting)
+}
+
+fn build(program: &Program, checks: Checks, report: Option<Handle<GlobalVariable>>) -> Result<Module> {
+    if !checks.are_made() {
+        return Ok(program.module.clone());
+    }
+    let module = &program.module;
+    let bounds = AllBounds::of(program);
+    let mut checker = BoundsChecker {
+        types: module.types.clone(),
+        functions: Arena::new(),
+        variants: Vec::with_capacity(module.functions.len()),
+        preconditions: Vec::with_capacity(module.functions.len()),
+        unchecked_variants: checks == Checks::Bounded && allows_unchecked_variants(module),
+        report,
+    };
+    for (handle, function) in module.functions.iter() {
+        let info = &program.info[handle];
+        let frame = Frame { module, function, info, group_size: None, bounds: bounds.function(handle) };
+        checker.function(program, frame)?;
+    }
+    let mut entry_points = module.entry_points.clone();
+    for (index, entry) in entry_points.iter_mut().enumerate() {
+        let frame = Frame {
+            module,
+            function: &module.entry_points[index].function,
+            info: program.info.get_entry_point(index),
+            group_size: Some(program.interfaces[index].group_size),
+            bounds: bounds.entry(index),
+        };
+        entry.function = checker.entry(program, frame)?;
+    }
+    Ok(with_functions(module, checker.types, checker.functions, entry_points))
+}
+
+impl BoundsChecker {
+    /// Finds the accesses of a function that have to be checked.
+    fn source<'p>(&self, program: &'p Program, frame: Frame<'p>) -> Source<'p> {
+        let expressions = &frame.function.expressions;
+        let mut source = Source {
+            program,
+            frame,
+            checks: vec![None; expressions.len()],
+            preconditions: Preconditions::new(),
+        };
+        for (handle, expression) in expressions.iter() {
+            if let Expression::Access { .. } | Expression::AccessIndex { .. } = expression
+                && let Some(element) = Element::of(frame.function, handle)
+                && let Some(limit) = range::limit(frame, element)
+            {
+                let precondition = if self.unchecked_variants {
+                    launch_precondition::of(frame, element, limit)
+                } else {
+                    None
+                };
+                let covered = precondition.is_some_and(|precondition| {
+                    launch_precondition::add(&mut source.preconditions, precondition)
+                });
+                source.checks[handle.index()] = Some(Check { limit, covered });
+            }
+        }
+        let mut called = vec![false; self.preconditions.len()];
+        note_calls(&frame.function.body, &mut called);
+        for (preconditions, _) in self.preconditions.iter().zip(called).filter(|(_, called)| *called) {
+            source.preconditions.extend(preconditions.iter().cloned());
+        }
+        source
+    }
+
+    fn function(&mut self, program: &Program, frame: Frame<'_>) -> Result<()> {
+        let source = self.source(program, frame);
+        let span = Span::UNDEFINED;
+        let variant = |checker: &mut Self, unchecked| {
+            let mut body = Body::new(checker, &source);
+            let block = body.copy_body(unchecked)?;
+            let function = body.finish(block);
+            Ok::<_, Error>(checker.functions.append(function, span))
+        };
+        let checked = variant(self, false)?;
+        let unchecked = if source.preconditions.is_empty() { checked } else { variant(self, true)? };
+        self.variants.push(Variants { checked, unchecked });
+        self.preconditions.push(source.preconditions);
+        Ok(())
+    }
+
+    fn entry(&mut self, program: &Program, frame: Frame<'_>) -> Result<Function> {
+        let source = self.source(program, frame);
+        let mut body = Body::new(self, &source);
+        let block = match source.preconditions.is_empty() {
+            true => body.copy_body(false)?,
+            false => body.nested(|body| {
+                let condition = body.preconditions_hold(&source.preconditions);
+                let accept = body.copy_body(true)?;
+                let reject = body.copy_body(false)?;
+                body.push(Statement::If { condition, accept, reject });
+                Ok(())
+            })?,
+        };
+        let block = body.with_report_named(block)?;
+        Ok(body.finish(block))
+    }
+}
