@@ -87,10 +87,10 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
         (Parsed { module, info, made_private: first.made_private }, Cow::Borrowed(code))
     } else {
         let code = as_constants(&first.module, code, &values);
-        let parse_and_validate = parse_and_validate(&code, path).map_err(|text| {
+        let parsed = parse_and_validate(&code, path).map_err(|text| {
             failed(format!("{}: with the given constants: {}", path_or_wgsl(path), text.trim_end()))
         })?;
-        (parse_and_validate, Cow::Owned(code))
+        (parsed, Cow::Owned(code))
     };
     let code = code.as_ref();
     made_private.restore(&mut module, &info, code, path)?;
