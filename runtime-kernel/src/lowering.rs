@@ -1,4 +1,4 @@
-//! The lowering that a program registers with core: WGSL to the best format that a device takes.
+//! The lowering to register with core: translates WGSL to the best format that a device accepts.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub fn wgsl() -> Arc<dyn Lowering> {
 #[derive(Debug)]
 struct Wgsl;
 
-/// What a format is written by.
+/// How a format is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
     Spirv,
@@ -114,8 +114,9 @@ unsafe impl Lowering for Wgsl {
 
 fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
     let kind = device.properties.text("type");
-    // Processors run the whole group by one thread, and a branch around all of it is in the way of that: PoCL's kernels
-    // take twice as long, or never end, and so may those of accelerators, whose OpenCL often is PoCL's.
+    // Processors run a whole work-group on one thread, and a branch around its body defeats that: PoCL's kernels
+    // then take twice as long or never finish. Other accelerators may suffer likewise, since their OpenCL is often
+    // PoCL.
     let once = match writer {
         Writer::C(Dialect::OpenCl) => kind != Some("gpu"),
         _ => kind == Some("cpu"),
@@ -136,32 +137,32 @@ fn specialisation(options: &Options) -> Result<Specialisation> {
     Ok(Specialisation { constants, element })
 }
 
-/// What the backend is told of the code.
+/// Backend options for the lowered code.
 fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Options {
     match writer {
         Writer::C(Dialect::OpenCl) => {
             let mut options = Options::new();
-            // Without a word of the language's version, a compiler takes it for 1.2, which has no subgroups.
+            // Without an explicit language version a compiler assumes OpenCL C 1.2, which has no subgroups.
             if program.features().contains(&Feature::Subgroups) {
                 let version = device.properties.text("opencl_version");
                 let second = version.is_some_and(|version| version.starts_with("OpenCL 2"));
                 options =
                     options.with("build_options", if second { "-cl-std=CL2.0" } else { "-cl-std=CL3.0" });
             }
-            // WGSL lets subnormal numbers be flushed, and a GPU's roots are single instructions then.
+            // WGSL allows subnormal numbers to be flushed, and a GPU's square root is then a single instruction.
             if device.properties.text("type") == Some("gpu") {
                 options = options.with("build_options", "-cl-denorms-are-zero");
             }
             options
         }
-        // Mathematical functions report by their results alone, and nothing looks at exceptions: then they become
-        // instructions, and both sides of a branch may be computed.
+        // Nothing reads `errno` or floating-point exceptions. Without them, mathematical functions become
+        // instructions and both sides of a branch may be evaluated.
         Writer::C(Dialect::Host) => Options::new()
             .with("convention", "groups")
             .with("cache", true)
             .with("flags", "-fno-math-errno -fno-trapping-math"),
-        // WGSL asks for 2.5 units in the last place of a quotient, and not much more of a root: OpenCL and Vulkan give that
-        // by themselves. Subnormal numbers may be flushed, as for OpenCL.
+        // WGSL requires 2.5 ULP for quotients, and little more for square roots; OpenCL and Vulkan default to
+        // that. Subnormal numbers may be flushed, as for OpenCL.
         Writer::C(Dialect::Cuda) => Options::new()
             .with("options", "--prec-div=false")
             .with("options", "--prec-sqrt=false")
@@ -192,8 +193,8 @@ fn write(program: &Program, writer: Writer, checks: Checks) -> Result<Written> {
     }
 }
 
-/// Writes the program with its proofs asserted, and says what messages call its text if launches report by a tensor: on the
-/// host and on CUDA the backend is told of them.
+/// Writes the program with its proofs asserted. If launches report failures through a tensor, also returns the
+/// name of the text for messages; for the host and CUDA, the backend receives the report itself.
 fn write_with_asserted_proofs(
     program: &Program,
     writer: Writer,
@@ -203,7 +204,7 @@ fn write_with_asserted_proofs(
     if !reports {
         return Ok((write(&program.clone().with_asserted_proofs(), writer, checks)?, None));
     }
-    // PoCL goes wrong with barriers on both sides of a branch.
+    // PoCL miscompiles barriers on both sides of a branch.
     let checks = if writer == Writer::Spirv { checks } else { Checks::BoundedOnce };
     let written = write(&program.with_proof_reports(checks)?, writer, Checks::Unchecked)?;
     Ok((written, Some(program.path().to_owned())))
@@ -251,9 +252,9 @@ fn params(interface: &Interface) -> Vec<LoweredParam> {
     tensors.chain(scalars).collect()
 }
 
-/// Refuses what the device cannot do, before its own compiler says so in other words.
+/// Fails on what the device does not support, before its compiler does so with a worse message.
 fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
-    // OpenCL says it in a list of words; one without a list is believed to have everything.
+    // OpenCL lists its extensions; a device without a list is assumed to have all.
     let words =
         (writer == Writer::C(Dialect::OpenCl)).then(|| device.properties.text("extensions")).flatten();
     let has_subgroups = words.is_none_or(|words| words.contains("_subgroups"));

@@ -1,4 +1,4 @@
-//! The pipeline, step by step: from text to a [`Program`], and from there to code.
+//! The pipeline, step by step: from text to a [`Program`], and from a program to code.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,13 @@ use crate::transform::pointer_arguments::{self, Parts};
 use crate::transform::{bounds_checks, zeroing};
 
 impl Program {
-    /// Parses, specialises and checks `code`; `path` is what messages call it, and may be empty.
+    /// Parses, specialises and checks `code`; messages refer to it as `path`, which may be empty.
     ///
     /// # Errors
-    /// `CompileFailed` with naga's diagnostic, or with the rule of the convention that an entry point breaks and its
-    /// line; `InvalidArgument` for a constant or element type that the code has no place for.
+    /// `CompileFailed` with naga's diagnostic, or with the convention's rule that an entry point breaks and its line;
+    /// `InvalidArgument` for a constant or element type that the code does not declare.
     pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        // Editors of some systems begin a text with a byte-order mark, which is no part of the language.
+        // Some editors begin a file with a byte-order mark, which is not part of WGSL.
         let code = code.strip_prefix('\u{feff}').unwrap_or(code);
         let code = source_edits::with_element(code, path, specialisation.element)?;
         let code = source_edits::without_subgroups(&code);
@@ -32,7 +32,7 @@ impl Program {
         panic_guard::run("reading the kernel", depth, || parse_program(&code, path, depth, specialisation))
     }
 
-    /// Writes it as SPIR-V for Vulkan: tensors are storage buffers of set 0, scalars push constants.
+    /// Writes SPIR-V for Vulkan: tensors are storage buffers in set 0, scalars are push constants.
     ///
     /// # Errors
     /// `Unsupported` for what SPIR-V cannot express.
@@ -40,18 +40,18 @@ impl Program {
         panic_guard::run("writing SPIR-V", self.depth, || spirv::write(self, checks))
     }
 
-    /// Writes it in a C-family language.
+    /// Writes code in a C-family language.
     ///
     /// # Errors
-    /// `Unsupported`, which names the construct and its line, for what the language cannot express.
+    /// `Unsupported`, naming the construct and its line, for what the language cannot express.
     pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
         panic_guard::run("writing C", self.depth, || c::write(self, dialect, checks))
     }
 
-    /// The program with the checks of its accesses as branches of the module itself: a writer may then leave out its own.
+    /// The program with bounds checks as branches in the module itself, so that a writer may omit its own.
     ///
     /// # Errors
-    /// `Unsupported` for an expression that no kernel has.
+    /// `Unsupported` for expressions that kernels do not use.
     pub fn with_bounds_checks(&self, checks: Checks) -> Result<Self> {
         panic_guard::run("checking accesses", self.depth, || {
             let copied = pointer_arguments::by_value(self, Parts::All)?;
@@ -60,9 +60,10 @@ impl Program {
         })
     }
 
-    /// The program with the checks of its accesses as branches of the module itself, and with a check of each index that was
-    /// proven in range: where one is not, its line is left in a tensor of one `u32`, which every entry point has in front of
-    /// its own. For tests of the proofs, in languages without another way to tell.
+    /// The program with bounds checks as branches in the module, plus a check of each index that was proven in
+    /// range. Where such an index is out of range after all, the line number is stored in a tensor of one `u32`,
+    /// which precedes each entry point's own tensors. For tests of the proofs in languages that have no other way
+    /// to report.
     pub(crate) fn with_proof_reports(&self, checks: Checks) -> Result<Self> {
         panic_guard::run("checking accesses", self.depth, || {
             let copied = pointer_arguments::by_value(self, Parts::All)?;
@@ -75,7 +76,7 @@ impl Program {
     }
 }
 
-/// Text whose element type stands, to program: parsed, validated, specialised, reflected and checked.
+/// Parses, validates, specialises, reflects and checks a text whose element type is already set.
 fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
     let first = parse_and_validate(code, path).map_err(|text| diagnostic(&text))?;
     continuing::check(&first.module, code, path)?;

@@ -1,4 +1,4 @@
-//! A portable kernel between front end and writers.
+//! A parsed and checked kernel: the hand-over point between front end and writers.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::parse::diagnostics::{line, path_or_wgsl, place};
 use crate::parse::limits::Depth;
 use crate::parse::validate_again;
 
-/// A portable kernel that is parsed, specialised and checked: what the writers start from.
+/// A kernel that has been parsed, specialised and checked, ready to be written in a target language.
 ///
-/// Its module is valid, and has no barrier in non-uniform control flow. Its overrides are constants; only the
-/// size of an array may still name one, and `ArraySize::resolve` follows that.
+/// Its module is valid and has no barrier in non-uniform control flow. Overrides have been replaced by constants; only
+/// the size of an array may still name one, which `ArraySize::resolve` handles.
 #[derive(Clone)]
 pub struct Program {
     pub(crate) module: Module,
@@ -26,33 +26,34 @@ pub struct Program {
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) overrides: Vec<Override>,
     pub(crate) features: Vec<Feature>,
-    /// Whether work-group memory that may be read before it is written starts as zeros.
+    /// Whether work-group memory that may be read before it is written is zero-initialised.
     pub(crate) zeroes: bool,
-    /// Whether accesses that were proven in range report where they are not.
+    /// Whether accesses that were proven in range report it when they are not.
     pub(crate) asserts: bool,
 }
 
-/// What an access out of range does.
+/// What an out-of-range access does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
-    /// A read gives zero, a write is skipped. An entry point may have a second body without checks, for launches by whose
-    /// sizes and scalars accesses are in range anyway.
+    /// A read returns zero, a write is skipped. An entry point may have a second variant without checks, for
+    /// launches whose sizes and scalars keep all accesses in range.
     #[default]
     Bounded,
-    /// The same with one body: for processors, whose compilers do worse with two, or run both.
+    /// As `Bounded`, with one variant only: for processors, whose compilers produce worse code for two, or run
+    /// both.
     BoundedOnce,
-    /// Whatever the device does with it: the author vouches that there is none.
+    /// Whatever the device does: the author guarantees that there is none.
     Unchecked,
 }
 
-/// A C-family language.
+/// A language of the C family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// OpenCL C 1.2.
     OpenCl,
-    /// CUDA C++, as NVRTC compiles it.
+    /// CUDA C++ for NVRTC.
     Cuda,
-    /// C with GNU extensions, for the host: one function per entry point that runs a range of work-groups.
+    /// C with GNU extensions, for the host: one function per entry point, which runs a range of work-groups.
     Host,
 }
 
@@ -64,14 +65,14 @@ impl Checks {
 }
 
 impl Program {
-    /// The program without the zeros that work-group memory starts with: it holds anything until the kernel writes it.
+    /// Leaves work-group memory uninitialised: it holds arbitrary values until the kernel writes it.
     #[must_use]
     pub fn with_uninitialised_workgroup_memory(self) -> Self {
         Self { zeroes: false, ..self }
     }
 
-    /// The program with each bounds check that was proven needless kept as an assertion, in C for the host and in CUDA C++:
-    /// for tests of the proofs.
+    /// Keeps each bounds check that was proven unnecessary as an assertion, in C for the host and in CUDA C++: for
+    /// tests of the proofs.
     #[must_use]
     pub fn with_asserted_proofs(self) -> Self {
         Self { asserts: true, ..self }
@@ -89,19 +90,19 @@ impl Program {
         &self.overrides
     }
 
-    /// What it needs that not every device has.
+    /// The optional device features that it needs.
     #[must_use]
     pub fn features(&self) -> &[Feature] {
         &self.features
     }
 
-    /// The module behind it.
+    /// The underlying module.
     #[must_use]
     pub const fn module(&self) -> &Module {
         &self.module
     }
 
-    /// The program with a module that was made of its own.
+    /// The same program with a transformed module.
     ///
     /// # Errors
     /// `Internal` if the new module is not valid.
@@ -121,22 +122,22 @@ impl Program {
         })
     }
 
-    /// What messages call the text.
+    /// The name of the text in messages.
     pub(crate) fn path(&self) -> &str {
         path_or_wgsl(&self.path)
     }
 
-    /// `path:line` of a span; only the path where it has no place in the text.
+    /// `path:line` of a span; only the path if the span has no location.
     pub(crate) fn place(&self, span: Span) -> String {
         place(&self.source, &self.path, span)
     }
 
-    /// The line of a span; `None` where it has no place in the text.
+    /// The line of a span; `None` if it has no location.
     pub(crate) fn line(&self, span: Span) -> Option<u32> {
         line(&self.source, span)
     }
 
-    /// The error for what a dialect cannot express: `what` names the construct.
+    /// The error for a construct, named by `what`, that a language cannot express.
     pub(crate) fn unsupported(&self, what: impl fmt::Display, span: Span) -> Error {
         Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.place(span)))
     }

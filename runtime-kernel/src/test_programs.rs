@@ -1,4 +1,4 @@
-//! What is in the repository for the unit tests to try: every kernel, shader and program.
+//! Every kernel, shader and test program of the repository, for unit tests.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const FOLDERS: [&str; 5] = [
     "tests/kernel-fuzz/cases",
 ];
 
-/// Those that need no option, by the names of their files.
+/// Those that need no option, with their file names.
 pub(crate) fn programs() -> Vec<(String, Program)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut programs = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn programs() -> Vec<(String, Program)> {
             }
             let code = std::fs::read_to_string(&path).unwrap();
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            // Programs of the specification stand behind each other, each whole, behind a line with its name.
+            // Files of specification tests hold many programs, each complete and preceded by a line with its name.
             let parts: Vec<_> = match code.contains("//# ") {
                 true => code.split("//# ").map(|part| format!("// {part}")).collect(),
                 false => vec![code],

@@ -1,4 +1,4 @@
-//! What a module needs that not every device has.
+//! The optional device features that a module needs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use naga::{Block, BuiltIn, Expression, Function, Module, Scalar, ScalarKind, Sta
 
 use crate::ir::blocks;
 
-/// Something that not every device can do.
+/// An optional feature of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feature {
     /// Half precision.
@@ -18,9 +18,9 @@ pub enum Feature {
     I64,
     /// Subgroup operations.
     Subgroups,
-    /// Atomic operations on 32 bits.
+    /// 32-bit atomic operations.
     Atomics,
-    /// Atomic operations on 64 bits.
+    /// 64-bit atomic operations.
     I64Atomics,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Feature {
     }
 }
 
-/// The features that a module needs, in order.
+/// The features that a module needs, sorted.
 pub(crate) fn features(module: &Module) -> Vec<Feature> {
     let mut needed = BTreeSet::new();
     for (_, ty) in module.types.iter() {
@@ -65,7 +65,7 @@ pub(crate) fn features(module: &Module) -> Vec<Feature> {
         if has_subgroups(module, function) {
             needed.insert(Feature::Subgroups);
         }
-        // A value that is only converted and compared has no type of its own in the module.
+        // A value that is only converted and compared may have no type in the module.
         needed.extend(
             function.expressions.iter().filter_map(|(_, value)| converted(value)).filter_map(of_scalar),
         );
@@ -73,7 +73,7 @@ pub(crate) fn features(module: &Module) -> Vec<Feature> {
     needed.into_iter().collect()
 }
 
-/// The scalar that a literal is, or that a conversion makes.
+/// The scalar type of a literal, or of the result of a conversion.
 fn converted(expression: &Expression) -> Option<Scalar> {
     match *expression {
         Expression::Literal(literal) => Some(literal.scalar()),

@@ -1,4 +1,4 @@
-//! What is known of a module before it runs. Nothing here changes it.
+//! Facts about a module, derived before it runs. Nothing here modifies the module.
 
 pub(crate) mod features;
 pub(crate) mod proof;

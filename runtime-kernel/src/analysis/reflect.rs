@@ -1,4 +1,5 @@
-//! The interface of each entry point, by the convention; what breaks one of its rules is told which, and where.
+//! Derives the interface of each entry point from its bindings. Errors name the broken rule of the convention and
+//! its line.
 
 use naga::proc::Layouter;
 use naga::valid::{FunctionInfo, GlobalUse};
@@ -19,8 +20,10 @@ const BINDINGS: &str =
 const SCALARS: &str = "the var<immediate> is a struct of scalars (i32, u32, f32, i64, u64, f64), each right behind the one \
                        before";
 
+/// Derives the interfaces of all entry points.
+///
 /// # Errors
-/// `CompileFailed`, which names the rule and the line.
+/// `CompileFailed`, naming the rule and the line.
 pub(crate) fn interfaces(program: &Program) -> Result<Vec<Interface>> {
     let mut layouts = Layouter::default();
     layouts.update(program.module.to_ctx()).map_err(|error| failed(error.to_string()))?;
@@ -36,7 +39,8 @@ pub(crate) fn interfaces(program: &Program) -> Result<Vec<Interface>> {
     Ok(list)
 }
 
-/// What is declared, but for a `read_write` that is never read: that is written, and may be given without a value.
+/// The declared access, except that a `read_write` buffer which is never read is `Write`, so its contents may be
+/// undefined at launch.
 fn access_of(declared: StorageAccess, uses: GlobalUse) -> Access {
     match (declared.contains(StorageAccess::STORE), uses.contains(GlobalUse::READ)) {
         (false, _) => Access::Read,
@@ -90,7 +94,7 @@ impl Reflect<'_> {
         all.filter(|(handle, _)| uses[*handle] != GlobalUse::empty())
     }
 
-    /// The storage buffers by binding.
+    /// The storage buffers, sorted by binding.
     fn tensors(&self, uses: &FunctionInfo) -> Result<Vec<Tensor>> {
         let mut list = Vec::new();
         for (handle, variable) in self.used(uses) {
@@ -152,7 +156,7 @@ impl Reflect<'_> {
         Ok(interface::Scalar { name, dtype, offset_bytes: member.offset })
     }
 
-    /// The scalar that arrays, vectors, matrices and atomics are made of.
+    /// The scalar type inside arrays, vectors, matrices and atomics.
     fn element(&self, ty: Handle<Type>) -> Option<DType> {
         match self.program.module.types[ty].inner {
             TypeInner::Array { base, .. } => self.element(base),
@@ -164,7 +168,7 @@ impl Reflect<'_> {
         }
     }
 
-    /// Bytes of the widest scalar in a type.
+    /// Size in bytes of the widest scalar in a type.
     fn widest_scalar(&self, ty: Handle<Type>) -> u64 {
         match &self.program.module.types[ty].inner {
             TypeInner::Array { base, .. } => self.widest_scalar(*base),
@@ -179,7 +183,7 @@ impl Reflect<'_> {
         }
     }
 
-    /// Bytes without a run-time sized array at the end.
+    /// Size in bytes without a trailing runtime-sized array.
     fn fixed_bytes(&self, ty: Handle<Type>) -> u64 {
         let types = &self.program.module.types;
         let dynamic = |ty| matches!(types[ty].inner, TypeInner::Array { size: ArraySize::Dynamic, .. });

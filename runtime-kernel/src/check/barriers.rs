@@ -1,8 +1,7 @@
-//! Rejects barriers in non-uniform control flow, which naga lets pass.
+//! Rejects barriers in non-uniform control flow, which naga accepts.
 //!
-//! A barrier needs every invocation of the work-group, or none. So no condition that differs from one invocation to
-//! another may decide whether it is reached: not the branch or the loop that it stands in, and not one by which some
-//! invocations returned before.
+//! Every invocation of a work-group must reach a barrier, or none. So no condition that varies within the group may decide
+//! whether a barrier is reached: neither the branch or loop around it, nor one by which some invocations returned earlier.
 
 use naga::valid::ModuleInfo;
 use naga::{Block, Expression, Function, Handle, Module, Span, Statement};
@@ -17,7 +16,7 @@ use crate::transform::inline::inline;
 /// Checks every entry point of a program.
 ///
 /// # Errors
-/// `CompileFailed`, which names the line of the barrier and of the condition that varies.
+/// `CompileFailed`, naming the line of the barrier and of the condition that varies.
 pub(crate) fn check(program: &Program) -> Result<()> {
     let module = &program.module;
     let barrier_functions = functions_with_barriers(module);
@@ -26,14 +25,14 @@ pub(crate) fn check(program: &Program) -> Result<()> {
     if none || functions_pass_alone(module, &program.info, &barrier_functions) {
         return Ok(());
     }
-    // A function may be right only for the arguments that it is called with.
+    // A function may be correct only for the arguments of its actual calls.
     let inlined = inline(module, &program.info, false)?;
     let info = parse::validate_again(&inlined)?;
     check_entries(&inlined, &info, &[]).map_err(|found| error(&found, &|span| program.place(span)))
 }
 
-/// Whether every function is right whatever its arguments, and called where all invocations are if it has barriers:
-/// most are, and then nothing needs to be taken apart.
+/// Whether every function passes for any arguments, and every call of one with barriers is in uniform control
+/// flow. Most kernels pass, and then nothing has to be inlined.
 fn functions_pass_alone(module: &Module, info: &ModuleInfo, barrier_functions: &[bool]) -> bool {
     let functions =
         module.functions.iter().zip(barrier_functions).filter(|(_, barrier_functions)| **barrier_functions);
@@ -52,7 +51,7 @@ fn check_entries(
     })
 }
 
-/// For every function, whether it has a barrier, or calls one that does.
+/// For every function, whether it has a barrier or calls a function that has one.
 fn functions_with_barriers(module: &Module) -> Vec<bool> {
     let mut known = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
@@ -61,7 +60,7 @@ fn functions_with_barriers(module: &Module) -> Vec<bool> {
     known
 }
 
-/// Whether a block has a barrier, or calls a function that does.
+/// Whether a block has a barrier, or calls a function that has one.
 fn contains_barrier(block: &Block, functions: &[bool]) -> bool {
     blocks::any(block, &mut |statement| match statement {
         Statement::Call { function, .. } => functions.get(function.index()) == Some(&true),
@@ -69,16 +68,17 @@ fn contains_barrier(block: &Block, functions: &[bool]) -> bool {
     })
 }
 
-/// A barrier that not all reach: where it is, and where the condition.
+/// A barrier that not all invocations reach, and the condition responsible.
 struct DivergentBarrier {
     barrier: Span,
     condition: Span,
 }
 
-/// The condition by which invocations part, if any did.
+/// The condition by which invocations diverge, if they do.
 type Divergence = Option<Span>;
 
-/// A loop or a switch: the conditions by which some have left it, and by which some skip the rest of the iteration.
+/// A loop or a switch, with the conditions by which some invocations have left it or skip the rest of the
+/// iteration.
 #[derive(Clone, Default)]
 struct Frame {
     is_loop: bool,
@@ -91,13 +91,13 @@ struct Walk<'a> {
     function: &'a Function,
     /// By function: whether a call of it is a barrier.
     barrier_functions: &'a [bool],
-    /// Some invocations have returned, by this condition.
+    /// The condition by which some invocations have returned.
     returned: Divergence,
     frames: Vec<Frame>,
 }
 
 impl<'a> Walk<'a> {
-    /// Checks a body from its beginning, where all invocations are.
+    /// Checks a body from its start, where control flow is uniform.
     fn check_body(
         uniformity: &'a Uniformity,
         function: &'a Function,
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
             .block(&function.body, None)
     }
 
-    /// `divergence` is the condition of a branch around the block.
+    /// `divergence` is the condition of a divergent branch around the block.
     fn block(&mut self, block: &Block, divergence: Divergence) -> std::result::Result<(), DivergentBarrier> {
         for (statement, &span) in block.span_iter() {
             self.statement((statement, span), divergence)?;
@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Each branch begins as control flow is before all; after them, what happened in any may have happened.
+    /// Every branch starts from the same state; after them, whatever happened in any of them may have happened.
     fn branches(
         &mut self,
         blocks: &[&Block],
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
             .or_else(|| self.frames.iter().rev().find_map(|frame| frame.left.or(frame.skipped)))
     }
 
-    /// Some invocations go on with the `continuing` block, out of the switches in the loop.
+    /// Some invocations jump to the `continuing` block, out of all switches inside the loop.
     fn skip(&mut self, divergence: Divergence) {
         let current_divergence = self.current_divergence(divergence);
         for frame in self.frames.iter_mut().rev() {
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A loop is walked twice: what parts the invocations late in one iteration is there early in the next.
+    /// A loop is walked twice: divergence late in one iteration affects the start of the next.
     fn check_loop(
         &mut self,
         body: &Block,
@@ -235,7 +235,7 @@ impl<'a> Walk<'a> {
         checked
     }
 
-    /// Where a condition stands, if it varies; where its statement does, if it has no place of its own.
+    /// The location of a condition if it varies; that of its statement if the condition has none.
     fn varying(&self, condition: Handle<Expression>, statement: Span) -> Divergence {
         if self.uniformity.is_uniform(condition) {
             return None;
@@ -245,7 +245,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether control may come to the end of a loop's body, or continue it: a loop that ends in `break` has one iteration.
+/// Whether a loop can iterate more than once; one that ends in `break` cannot, unless it continues.
 fn may_repeat(body: &Block) -> bool {
     !matches!(body.last(), Some(Statement::Break | Statement::Return { .. }))
         || Skip::of_block(body) == Skip::Continue

@@ -1,5 +1,5 @@
-//! Refuses a `continue` that bypasses a declaration which the loop's `continuing` block uses: WGSL forbids it, and naga
-//! does not look. The value would be one that was never computed.
+//! Rejects a `continue` that bypasses a declaration which the loop's `continuing` block uses. WGSL forbids it and
+//! naga does not check it; the value would never have been computed.
 
 use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Module, Span, Statement};
 use runtime_core::Result;
@@ -12,7 +12,7 @@ use crate::parse::diagnostics::{failed, place};
 /// Checks all loops of a module, whose text is `code`.
 ///
 /// # Errors
-/// `CompileFailed`, which names the declaration and the lines of all three places.
+/// `CompileFailed`, naming the declaration and the lines of all three places.
 pub(crate) fn check(module: &Module, code: &str, path: &str) -> Result<()> {
     let functions = module.functions.iter().map(|(_, function)| function);
     let entries = module.entry_points.iter().map(|entry| &entry.function);
@@ -48,7 +48,7 @@ impl Bypassed {
     }
 }
 
-/// What a loop's `continuing` block uses and the first `continue` of its body bypasses.
+/// A declaration that the `continuing` block uses and the first `continue` of the body bypasses.
 fn bypassed(function: &Function, statement: &Statement) -> Option<Bypassed> {
     let Statement::Loop { body, continuing, break_if } = statement else { return None };
     let first = body.iter().position(|statement| Skip::of(statement) == Skip::Continue)?;
@@ -77,7 +77,7 @@ fn bypassed(function: &Function, statement: &Statement) -> Option<Bypassed> {
     None
 }
 
-/// Where the first `continue` of a loop's body stands.
+/// The location of the first `continue` in a loop's body.
 fn jump(block: &Block) -> Option<Span> {
     block.span_iter().find_map(|(statement, &span)| match statement {
         Statement::Continue => Some(span),
@@ -86,7 +86,7 @@ fn jump(block: &Block) -> Option<Span> {
     })
 }
 
-/// The expressions that get their values in these statements, for what follows them.
+/// The expressions that these statements evaluate for those after them.
 fn late(statements: &[Statement]) -> FastHashSet<Handle<Expression>> {
     let mut late = FastHashSet::default();
     for statement in statements {
@@ -101,21 +101,21 @@ fn late(statements: &[Statement]) -> FastHashSet<Handle<Expression>> {
     late
 }
 
-/// Where the text of a block begins.
+/// The start of a block in the text.
 fn start(block: &Block) -> Option<usize> {
     let own = block.span_iter().filter_map(|(_, span)| span.to_range().map(|range| range.start));
     own.chain(block.iter().flat_map(blocks::inner).filter_map(start)).min()
 }
 
-/// Where a variable is declared, if that is behind a `continue`. The module has all variables in front of the body: only
-/// the text knows.
+/// The location of a variable's declaration, if it comes after a `continue`. The module declares all variables
+/// before the body, so only the text shows this.
 fn declared_after(function: &Function, variable: Handle<LocalVariable>, jump: Span) -> Option<Span> {
     let declared = function.local_variables.get_span(variable);
     let is_after = declared.to_range()?.start > jump.to_range()?.start;
     (is_after && function.local_variables[variable].name.is_some()).then_some(declared)
 }
 
-/// The expressions that statements use, each with the place of the statement.
+/// The expressions that statements use, each with the location of the statement.
 struct Uses<'f> {
     function: &'f Function,
     seen: FastHashSet<Handle<Expression>>,

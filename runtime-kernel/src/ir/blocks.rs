@@ -1,8 +1,8 @@
-//! The blocks that stand within statements, and walks over all of them.
+//! Walks over nested blocks, barriers in them, and jumps out of them.
 
 use naga::{Block, Expression, Handle, Statement};
 
-/// The blocks that a statement consists of, in the order of the text.
+/// The blocks inside a statement, in the order of the text.
 pub(crate) fn inner(statement: &Statement) -> impl Iterator<Item = &Block> {
     let (two, cases) = match statement {
         Statement::Block(block) => ([Some(block), None], &[][..]),
@@ -14,7 +14,7 @@ pub(crate) fn inner(statement: &Statement) -> impl Iterator<Item = &Block> {
     two.into_iter().flatten().chain(cases.iter().map(|case| &case.body))
 }
 
-/// The value by which a statement chooses among its blocks, or leaves them.
+/// The value by which a statement selects one of its blocks, or leaves them.
 pub(crate) const fn control(statement: &Statement) -> Option<Handle<Expression>> {
     match *statement {
         Statement::If { condition, .. } => Some(condition),
@@ -24,7 +24,7 @@ pub(crate) const fn control(statement: &Statement) -> Option<Handle<Expression>>
     }
 }
 
-/// Visits all statements of a block, each before those within it.
+/// Visits all statements of a block, outer ones first.
 pub(crate) fn each<'b>(block: &'b Block, visit: &mut impl FnMut(&'b Statement)) {
     any(block, &mut |statement| {
         visit(statement);
@@ -32,14 +32,14 @@ pub(crate) fn each<'b>(block: &'b Block, visit: &mut impl FnMut(&'b Statement)) 
     });
 }
 
-/// Whether a statement of a block, or one within it, is so.
+/// Whether any statement of a block, at any depth, satisfies a predicate.
 pub(crate) fn any<'b>(block: &'b Block, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
     block.iter().any(|statement| within(statement, is))
 }
 
-/// Whether a statement, or one within it, is so.
+/// Whether a statement, or any inside it, satisfies a predicate.
 pub(crate) fn within<'b>(statement: &'b Statement, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
-    // Most statements have no block: `inner` is slower to say so.
+    // Most statements have no block, and `inner` is slower to find that out.
     is(statement)
         || match statement {
             Statement::Block(block) => any(block, is),
@@ -55,24 +55,24 @@ pub(crate) const fn is_barrier(statement: &Statement) -> bool {
     matches!(statement, Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. })
 }
 
-/// Whether a block has a barrier of its own; called functions do not count.
+/// Whether a block has a barrier of its own; calls do not count.
 pub(crate) fn has_barrier(block: &Block) -> bool {
     any(block, &mut is_barrier)
 }
 
-/// How far ahead a statement may go by jumps out of it, other than returns.
+/// How far the jumps out of a statement lead, other than returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Skip {
     #[default]
     No,
-    /// Past the switch or loop.
+    /// Past the innermost switch or loop.
     Break,
     /// To the end of the iteration.
     Continue,
 }
 
 impl Skip {
-    /// By the jumps of a statement out of it.
+    /// The jumps out of a statement.
     pub(crate) fn of(statement: &Statement) -> Self {
         match statement {
             Statement::Break => Self::Break,
@@ -86,7 +86,7 @@ impl Skip {
         }
     }
 
-    /// By those of all statements of a block.
+    /// The jumps out of all statements of a block.
     pub(crate) fn of_block(block: &Block) -> Self {
         block.iter().map(Self::of).max().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Walks over naga's IR, and copies of it with changes, for every other part of the crate.
+//! Walks over naga's IR, and edited copies of it. Imports no other folder.
 
 pub(crate) mod blocks;
 pub(crate) mod operands;

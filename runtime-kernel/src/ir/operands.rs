@@ -1,12 +1,12 @@
-//! What expressions and statements use and give, to be replaced.
+//! The operands of expressions and the operands and results of statements: listing and replacing them.
 
 use naga::{AtomicFunction, Expression, Handle, Statement};
 use runtime_core::{Error, Result};
 
-/// Puts what `value` gives in the place of every operand of an expression.
+/// Replaces every operand of an expression by `value(operand)`.
 ///
 /// # Errors
-/// `Unsupported` for an expression that no kernel has; those of `value`.
+/// `Unsupported` for expressions that kernels do not use; those of `value`.
 pub(crate) fn renew_operands(
     expression: &mut Expression,
     mut value: impl FnMut(Handle<Expression>) -> Result<Handle<Expression>>,
@@ -22,7 +22,7 @@ pub(crate) fn renew_operands(
     }
 }
 
-/// Puts what `value` gives in the place of every expression that a statement without a body uses.
+/// Replaces every expression that a statement without a block uses by `value(expression)`.
 ///
 /// # Errors
 /// Those of `value`.
@@ -38,7 +38,7 @@ pub(crate) fn renew_uses(
     renewed
 }
 
-/// Calls `visit` with every operand of an expression; `false` for kinds that no compute kernel of ours has.
+/// Calls `visit` with every operand of an expression; `false` for kinds that compute kernels do not use.
 pub(crate) fn each_operand(
     expression: &mut Expression,
     mut visit: impl FnMut(&mut Handle<Expression>),
@@ -84,7 +84,7 @@ pub(crate) fn each_operand(
     true
 }
 
-/// Calls `visit` with every expression that a statement without a body uses; its results are not among them.
+/// Calls `visit` with every expression that a statement without a block uses, except its results.
 pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Handle<Expression>)) {
     match statement {
         Statement::Store { pointer, value } => {
@@ -119,7 +119,7 @@ pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Han
     }
 }
 
-/// The expression that a statement gives a value to.
+/// The expression whose value a statement provides.
 pub(crate) fn result_of(statement: &mut Statement) -> Option<&mut Handle<Expression>> {
     match statement {
         Statement::Atomic { result, .. } | Statement::Call { result, .. } => result.as_mut(),
@@ -131,7 +131,7 @@ pub(crate) fn result_of(statement: &mut Statement) -> Option<&mut Handle<Express
     }
 }
 
-/// Whether a statement gives an expression its value.
+/// Whether the value of an expression is provided by a statement.
 pub(crate) const fn is_result(expression: &Expression) -> bool {
     matches!(
         expression,
@@ -143,7 +143,7 @@ pub(crate) const fn is_result(expression: &Expression) -> bool {
     )
 }
 
-/// The expressions that an expression is computed from.
+/// The operands of an expression.
 pub(crate) fn operands(expression: &Expression) -> Operands<'_> {
     use naga::Expression as E;
     let few = match *expression {
@@ -167,7 +167,7 @@ pub(crate) fn operands(expression: &Expression) -> Operands<'_> {
     Operands { few, next: 0, many: &[] }
 }
 
-/// The operands of an expression: those of a `Compose`, or a few.
+/// An iterator over the operands of an expression.
 pub(crate) struct Operands<'e> {
     few: [Option<Handle<Expression>>; 4],
     next: usize,

@@ -1,4 +1,4 @@
-//! Writes a function anew, with other expressions in the place of some; and a module with other functions.
+//! Rebuilds a function with some expressions replaced, or a module with other functions.
 
 use naga::{
     Arena, Block, EntryPoint, Expression, Function, Handle, Module, Range, Span, Statement, Type, UniqueArena,
@@ -7,7 +7,7 @@ use runtime_core::{Error, Result};
 
 use super::operands::{each_operand, each_use, result_of};
 
-/// A module with the constants and variables of another, and functions of its own.
+/// A module with the constants and variables of another, and other functions.
 pub(crate) fn with_functions(
     module: &Module,
     types: UniqueArena<Type>,
@@ -29,27 +29,27 @@ pub(crate) fn with_functions(
     }
 }
 
-/// What is other in the new function.
+/// The replacement of expressions in a rebuilt function.
 pub(crate) trait Change {
-    /// Appends what stands for an expression of the source, and gives the part with its value; `None` where the
-    /// expression stays as it is.
+    /// Appends the replacement of an expression of the source, and returns the expression that holds its value;
+    /// `None` if it stays as it is.
     fn instead(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>>;
 }
 
-/// A function that is being written.
+/// A function being rebuilt.
 pub(crate) struct Rebuild<'a> {
     pub(crate) source: &'a Function,
     expressions: Arena<Expression>,
-    /// What each expression has become: the first of the new ones, and the one with its value.
+    /// By expression of the source: the first expression that replaces it, and the one that holds its value.
     places: Vec<(Handle<Expression>, Handle<Expression>)>,
     span: Span,
 }
 
 impl<'a> Rebuild<'a> {
-    /// The function with the change.
+    /// Rebuilds a function with the change applied.
     ///
     /// # Errors
-    /// `Unsupported` for an expression that no kernel has.
+    /// `Unsupported` for expressions that kernels do not use.
     pub(crate) fn function(source: &'a Function, change: &impl Change) -> Result<Function> {
         let mut new = Self { source, expressions: Arena::new(), places: Vec::new(), span: Span::UNDEFINED };
         for (old, expression) in source.expressions.iter() {
@@ -65,12 +65,12 @@ impl<'a> Rebuild<'a> {
         Ok(new.finish())
     }
 
-    /// What an expression of the source has become.
+    /// The new expression for one of the source.
     pub(crate) fn value(&self, old: Handle<Expression>) -> Handle<Expression> {
         self.places[old.index()].1
     }
 
-    /// Appends an expression, whose operands are of the new function.
+    /// Appends an expression whose operands belong to the new function.
     pub(crate) fn append(&mut self, expression: Expression) -> Handle<Expression> {
         self.expressions.append(expression, self.span)
     }

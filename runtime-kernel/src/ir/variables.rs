@@ -1,4 +1,4 @@
-//! Variables: where pointers lead, and which statements assign what they point to.
+//! The variables behind pointers, and the assignments of statements.
 
 use naga::{
     AddressSpace, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Statement,
@@ -7,7 +7,7 @@ use naga::{
 
 use super::blocks;
 
-/// Where a pointer leads.
+/// The object that a pointer leads into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     Local(Handle<LocalVariable>),
@@ -15,7 +15,7 @@ pub(crate) enum Root {
     Argument,
 }
 
-/// What a pointer expression is a part of.
+/// The root of an access chain.
 pub(crate) fn root(function: &Function, pointer: Handle<Expression>) -> Root {
     match function.expressions[pointer] {
         Expression::LocalVariable(variable) => Root::Local(variable),
@@ -25,7 +25,7 @@ pub(crate) fn root(function: &Function, pointer: Handle<Expression>) -> Root {
     }
 }
 
-/// The variable of which an expression is the value.
+/// The local variable whose whole value an expression loads.
 pub(crate) fn loaded(function: &Function, load: Handle<Expression>) -> Option<Handle<LocalVariable>> {
     let Expression::Load { pointer } = function.expressions[load] else { return None };
     match function.expressions[pointer] {
@@ -34,7 +34,7 @@ pub(crate) fn loaded(function: &Function, load: Handle<Expression>) -> Option<Ha
     }
 }
 
-/// Whether a storage buffer or another variable is never written by the kernel.
+/// Whether variables of an address space are never written by the kernel.
 pub(crate) fn is_read_only(space: AddressSpace) -> bool {
     match space {
         AddressSpace::Immediate | AddressSpace::Uniform => true,
@@ -48,7 +48,7 @@ pub(crate) fn assigned(function: &Function, block: &Block, visit: &mut impl FnMu
     blocks::each(block, &mut |statement| assigned_by(function, statement, visit));
 }
 
-/// Calls `visit` with those that a statement itself may assign.
+/// Calls `visit` with the local variables that the statement itself may assign.
 pub(crate) fn assigned_by(
     function: &Function,
     statement: &Statement,

@@ -1,9 +1,9 @@
-//! Errors for code that is wrong, with its place.
+//! Errors for invalid code, with their location.
 
 use naga::Span;
 use runtime_core::{Error, ErrorKind};
 
-/// The error for code that is wrong.
+/// The error for invalid code.
 pub(crate) fn failed(message: String) -> Error {
     Error::new(ErrorKind::CompileFailed, message)
 }
@@ -23,7 +23,7 @@ pub(crate) fn line(source: &str, span: Span) -> Option<u32> {
     u32::try_from(ends + 1).ok()
 }
 
-/// Text from memory is called `wgsl`.
+/// The name of a text in messages; text without a path is called `wgsl`.
 pub(crate) fn path_or_wgsl(path: &str) -> &str {
     if path.is_empty() { "wgsl" } else { path }
 }

@@ -1,5 +1,5 @@
-//! A bound on structures and constants with what they are made of: each may have the one before it twice, and naga visits
-//! all members wherever such a type is used, and copies all values wherever a constant is.
+//! Limits the expanded size of structures and constants. Each may use the previous one twice, and naga visits all
+//! members wherever a type is used, and copies all values wherever a constant is used.
 
 use naga::{FastHashMap, Span};
 use runtime_core::Result;
@@ -7,17 +7,17 @@ use runtime_core::Result;
 use super::diagnostics::{failed, place};
 use super::tokens::Token;
 
-/// Words of a structure, three for each member, with those of the types that it names.
+/// Words of a structure, three per member, including the types that it names.
 const MAX_MEMBERS: u64 = 10_000;
-/// Words of a constant with those of the constants that it names.
+/// Words of a constant, including the constants that it names.
 const MAX_VALUES: u64 = 200_000;
-/// Words of all constants, each as often as it is named.
+/// Words of all constants, once per use.
 const MAX_COPIES: u64 = 8_000_000;
 
-/// Checks the declarations of `code`, whose tokens are given.
+/// Checks the declarations of `code`, given its tokens.
 ///
 /// # Errors
-/// `CompileFailed` for a structure or constant that is larger than any honest one.
+/// `CompileFailed` for a structure or constant beyond any realistic size.
 pub(crate) fn check(tokens: &[Token<'_>], code: &str, path: &str) -> Result<()> {
     let graph = Graph::of(tokens);
     for declaration in &graph.list {
@@ -51,13 +51,13 @@ struct Declaration<'a> {
     span: Span,
     is_constant: bool,
     words: Vec<&'a str>,
-    /// Whether it may have more than one value: something is called, or composed.
+    /// Whether it may hold more than one value: its initialiser has a call or constructor.
     is_composed: bool,
-    /// Its words, with those of what it names; 1 for a single value.
+    /// Its words, including those of what it names; 1 for a single value.
     size: u64,
 }
 
-/// What names what. Functions may declare constants of one name: each of them counts as the largest.
+/// Which declaration names which. Functions may declare constants of the same name: each counts as the largest.
 struct Graph<'a> {
     list: Vec<Declaration<'a>>,
     names: FastHashMap<&'a str, Vec<usize>>,
@@ -92,8 +92,8 @@ impl<'a> Graph<'a> {
         constants.filter(|declaration| declaration.is_constant).map(|found| found.size).max().unwrap_or(0)
     }
 
-    /// Finds the size of a declaration, after those of what it names: without recursion, for a chain may be long. A
-    /// declaration that leads back to itself is naga's to refuse.
+    /// Computes the size of a declaration after those that it names, without recursion, since chains may be long.
+    /// naga rejects cycles.
     fn measure(&mut self, first: usize, seen: &mut [bool]) {
         if std::mem::replace(&mut seen[first], true) {
             return;

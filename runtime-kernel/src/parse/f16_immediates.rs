@@ -1,7 +1,7 @@
-//! Lets scalar arguments be f16, which naga's validator forbids for immediates.
+//! Allows f16 scalar arguments, which naga's validator rejects in immediates.
 //!
-//! While a module is validated, such a variable stands as a private one: a space that takes every type. What is lost
-//! is that a private variable may be written, so that is checked here.
+//! During validation such a variable is declared private, an address space that allows every type. A private variable may be
+//! written, though, so that is checked here instead.
 
 use naga::valid::{GlobalUse, ModuleInfo, ValidationError, Validator};
 use naga::{AddressSpace, GlobalVariable, Handle, Module, Scalar, TypeInner, WithSpan};
@@ -28,11 +28,11 @@ pub(crate) fn has_f16(module: &Module) -> bool {
     !f16_variables(module).is_empty()
 }
 
-/// The names of the variables whose space was changed: handles do not survive every step.
+/// The names of the variables that were made private; handles do not survive every step.
 #[derive(Debug)]
 pub(crate) struct MadePrivate(Vec<Option<String>>);
 
-/// Makes f16 immediates private variables.
+/// Turns immediates with f16 members into private variables.
 pub(crate) fn make_private(module: &mut Module) -> MadePrivate {
     let names = f16_variables(module).into_iter().map(|handle| {
         let variable = module.global_variables.get_mut(handle);
@@ -43,10 +43,10 @@ pub(crate) fn make_private(module: &mut Module) -> MadePrivate {
 }
 
 impl MadePrivate {
-    /// Makes them immediates again.
+    /// Turns them back into immediates.
     ///
     /// # Errors
-    /// `CompileFailed`, with the variable's place in `code`, if an entry point writes one.
+    /// `CompileFailed`, with the variable's location in `code`, if an entry point writes one.
     pub(crate) fn restore(
         &self,
         module: &mut Module,
@@ -83,7 +83,7 @@ impl MadePrivate {
     }
 }
 
-/// Validates a module whose immediates may be f16.
+/// Validates a module that may have f16 immediates.
 pub(crate) fn validate(
     module: &Module,
     validator: &mut Validator,

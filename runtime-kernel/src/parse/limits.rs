@@ -1,5 +1,5 @@
-//! Bounds on how deep a text may be nested and how long its parts are, since naga recurses over it and takes time that
-//! grows with the square of a function: hostile text is refused, neither a stack overflow nor minutes of work.
+//! Limits the nesting depth and length of a text. naga recurses over it and takes time quadratic in the length of
+//! a function, so hostile text is rejected instead of causing a stack overflow or minutes of work.
 
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -7,32 +7,32 @@ use super::diagnostics::place;
 use super::tokens::{Token, tokens};
 
 const MAX_BYTES: usize = 4 << 20;
-/// Operators and brackets around one another; an `else if` counts as one inside the other.
+/// Nested operators and brackets; an `else if` nests inside the branch before it.
 const MAX_LEVELS: usize = 1000;
-/// Brackets within each other: naga's parser takes 127 braces, and fewer than 200 of all kinds.
+/// Nested brackets: naga's parser accepts 127 braces, and fewer than 200 brackets of all kinds.
 const MAX_BRACKETS: usize = 120;
-/// Declarations, each of which may name the one before.
+/// Declarations, each of which may name the previous one.
 const MAX_DECLARATIONS: usize = 3000;
-/// Words and symbols of a function, if there is but one: each expression costs time for all before it. What is in no
-/// function counts as one.
+/// Tokens of a function, if it is the only one: each expression costs time for all before it. Everything outside
+/// functions counts as one function.
 const MAX_TOKENS: usize = 150_000;
-/// Up to here any thread's stack is enough.
+/// Up to here the stack of any thread suffices.
 const SHALLOW_LEVELS: usize = 50;
 const SHALLOW_DECLARATIONS: usize = 500;
 
 /// How much stack a text needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Any thread has enough.
+    /// The stack of any thread suffices.
     Shallow,
-    /// It takes a thread with a large stack.
+    /// It needs a thread with a large stack.
     Deep,
 }
 
-/// How much stack a text needs, and its tokens.
+/// Checks a text against the limits, and returns its stack need and its tokens.
 ///
 /// # Errors
-/// `CompileFailed` for a text that is larger or nested deeper than any honest one.
+/// `CompileFailed` for a text that is larger or nested deeper than any realistic one.
 pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'a>>)> {
     if code.len() > MAX_BYTES {
         return Err(failed(format!("the text has {} bytes, more than {MAX_BYTES}", code.len())));
@@ -55,15 +55,16 @@ fn failed(message: String) -> Error {
     Error::new(ErrorKind::CompileFailed, message)
 }
 
-/// Per open bracket, the operators of the statement or operand so far: each may hold all before it as its operand.
+/// Per open bracket, the number of operators in the current statement or operand: each may take all before it as
+/// its operand.
 #[derive(Default)]
 struct NestingCounter {
     open: Vec<usize>,
     levels: usize,
     deepest: usize,
     declarations: usize,
-    /// Words and symbols of the declaration at hand, of those before it that are no functions, and the sum of the
-    /// squares of the functions.
+    /// Tokens of the current declaration, of earlier declarations other than functions, and the sum of the squares
+    /// of the functions' tokens.
     tokens: usize,
     outside: usize,
     function_squares: usize,
@@ -71,7 +72,7 @@ struct NestingCounter {
 }
 
 impl NestingCounter {
-    /// What there is too much of.
+    /// The limit that is exceeded, as a message.
     fn exceeded(&self) -> Option<String> {
         let own = if self.is_function { self.tokens } else { self.outside + self.tokens };
         if self.levels > MAX_LEVELS {

@@ -1,4 +1,4 @@
-//! Front end: naga's parser and validator, with its diagnostics unchanged.
+//! Front end: parses and validates text with naga and passes its diagnostics on unchanged.
 
 pub(crate) mod diagnostics;
 pub(crate) mod expansion_limits;
@@ -16,7 +16,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use self::diagnostics::{failed, path_or_wgsl};
 
-/// What a portable kernel may use.
+/// The capabilities that a portable kernel may use.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::FLOAT64)
     .union(Capabilities::SHADER_FLOAT16)
@@ -27,7 +27,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
     .union(Capabilities::SUBGROUP)
     .union(Capabilities::SUBGROUP_BARRIER);
 
-/// What naga makes of a text.
+/// A parsed and validated text.
 pub(crate) struct Parsed {
     pub(crate) module: Module,
     pub(crate) info: ModuleInfo,
@@ -37,7 +37,7 @@ pub(crate) struct Parsed {
 /// Parses and validates a text.
 ///
 /// # Errors
-/// naga's words.
+/// naga's diagnostic.
 pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, String> {
     let name = path_or_wgsl(path);
     let mut module = wgsl::parse_str(code).map_err(|error| error.emit_to_string_with_path(code, name))?;
@@ -46,25 +46,24 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Strin
     Ok(Parsed { module, info, made_private })
 }
 
-/// naga's words, without the `error: ` that stands in front of every error anyway.
+/// naga's diagnostic without its leading `error: `, which every error has anyway.
 pub(crate) fn diagnostic(text: &str) -> Error {
-    // It does not say where.
+    // naga's message has no location.
     if text.contains("Parser recursion limit exceeded") {
         return failed("nested too deep: the parser takes 200 brackets, statements and dereferences within each other; split it".to_owned());
     }
     failed(text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned())
 }
 
-/// Validates a module for what a portable kernel may use.
+/// Validates a module against [`CAPABILITIES`].
 pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
     f16_immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
 }
 
-/// Validates a module that was made of a valid one, for what is known of its expressions: what a kernel may not do is
-/// not looked for again.
+/// Validates a module derived from a valid one, to compute its types; the rules for kernels are not checked again.
 ///
 /// # Errors
-/// `Internal`: whoever made it made a mistake.
+/// `Internal`: the transform that produced the module is wrong.
 pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
     let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
     f16_immediates::validate(module, &mut validator).map_err(|error| {
@@ -73,7 +72,7 @@ pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
     })
 }
 
-/// An error with all that is behind it, in one line.
+/// An error with all its causes, in one line.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")

@@ -1,4 +1,5 @@
-//! Contains what naga may do to its caller: a panic becomes an error and is not printed; deep recursion gets its stack.
+//! Shields callers from naga: turns its panics into errors without printing them, and gives deep recursion a large
+//! stack.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -10,19 +11,19 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::limits::Depth;
 
-/// Enough for the deepest text that is accepted, in a build without optimisation.
+/// Enough for the deepest text within the limits, in an unoptimised build.
 const STACK_BYTES: usize = 256 << 20;
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
-    /// Where the last contained panic of this thread began.
+    /// The location of the last caught panic of this thread.
     static LOCATION: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs one step of a lowering, with as much stack as `depth` asks for.
+/// Runs one step of a lowering, on a thread with a large stack if `depth` requires it.
 ///
 /// # Errors
-/// Those of `step`; `Internal`, with the panic's place and words, if it panicked.
+/// Those of `step`; `Internal`, with the panic's location and message, if it panicked.
 pub(crate) fn run<T: Send>(what: &str, depth: Depth, step: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     match depth {
         Depth::Shallow => catch_panic(what, step),
@@ -56,7 +57,7 @@ fn panic_error(what: &str, payload: &(dyn Any + Send)) -> Error {
     Error::new(ErrorKind::Internal, format!("panicked while {what}{place}: {words}"))
 }
 
-/// Panics inside a step reach nobody but the step's caller.
+/// Installs a panic hook that stays silent inside guarded steps.
 fn install_hook() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {

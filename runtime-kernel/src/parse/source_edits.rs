@@ -1,4 +1,5 @@
-//! The element type: `alias T = f32;` is replaced before the text is parsed.
+//! Edits of the text before it is parsed: sets the element type (`alias T = f32;`) and removes extensions unknown
+//! to naga.
 
 use std::borrow::Cow;
 
@@ -17,10 +18,10 @@ const TYPES: [(&str, DType); 7] = [
     ("u64", DType::U64),
 ];
 
-/// `code` with the element type `element`; lines keep their numbers.
+/// `code` with `element` as its element type; line numbers stay the same.
 ///
 /// # Errors
-/// `InvalidArgument` if WGSL has no such type, or the code no `alias T`; `CompileFailed` if that is no plain type.
+/// `InvalidArgument` if WGSL has no such type, or the code no `alias T`; `CompileFailed` if that alias is not a plain type.
 pub(crate) fn with_element<'a>(code: &'a str, path: &str, element: Option<DType>) -> Result<Cow<'a, str>> {
     let Some(element) = element else { return Ok(Cow::Borrowed(code)) };
     let (name, _) = TYPES.into_iter().find(|(_, dtype)| *dtype == element).ok_or_else(|| {
@@ -42,8 +43,8 @@ pub(crate) fn with_element<'a>(code: &'a str, path: &str, element: Option<DType>
     Ok(Cow::Owned(format!("{enable}{}{name}{}", &code[..old.range.start], &code[old.range.end..])))
 }
 
-/// `code` without `subgroups` in its `enable` directives, which WGSL asks for and naga does not know yet: it takes
-/// subgroup operations without it. Everything keeps its place.
+/// `code` without `subgroups` in its `enable` directives. WGSL requires it there, but naga supports subgroup
+/// operations without it and does not know the name. All offsets stay the same.
 pub(crate) fn without_subgroups(code: &str) -> Cow<'_, str> {
     let mut enabling: Option<Vec<Token<'_>>> = None;
     let mut edited = Cow::Borrowed(code);
@@ -65,7 +66,7 @@ pub(crate) fn without_subgroups(code: &str) -> Cow<'_, str> {
     edited
 }
 
-/// Puts blanks over the whole directive, or over the name and one comma beside it.
+/// Blanks out the whole directive, or the name and one comma next to it.
 fn blank_subgroups(directive: &[Token<'_>], code: &mut String) {
     let Some(at) = directive.iter().position(|token| token.text == "subgroups") else { return };
     let gone = match directive[at + 1].text {
@@ -78,7 +79,7 @@ fn blank_subgroups(directive: &[Token<'_>], code: &mut String) {
     }
 }
 
-/// What stands behind `alias T =`.
+/// The type after `alias T =`.
 fn alias(code: &str) -> Option<Token<'_>> {
     let mut list = tokens(code);
     while let Some(token) = list.next() {

@@ -1,4 +1,4 @@
-//! What is fixed when a kernel is loaded: `override` constants and the element type.
+//! Load-time specialisation: values of `override` constants, and the element type.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,17 +17,17 @@ use crate::interface::Override;
 use crate::ir::operands::is_result;
 use crate::ir::operands::operands;
 
-/// Values for a kernel's `override` constants and its element type.
+/// Values for a kernel's `override` constants, and its element type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Specialisation {
     /// Name or `@id` of an override, and its value as text.
     pub constants: Vec<(String, String)>,
-    /// What replaces `f32` in `alias T = f32;`.
+    /// The type that replaces `f32` in `alias T = f32;`.
     pub element: Option<DType>,
 }
 
 impl Specialisation {
-    /// Sets an `override`: `value` is text of its type, such as `64`, `1.5` or `true`.
+    /// Sets an `override`; `value` is text of its type, such as `64`, `1.5` or `true`.
     #[must_use]
     pub fn constant(mut self, name: &str, value: impl fmt::Display) -> Self {
         self.constants.push((name.to_owned(), format!("{value}")));
@@ -55,7 +55,7 @@ impl Specialisation {
     }
 }
 
-/// The overrides of a module as a user sees them, in the order of the text.
+/// The overrides of a module as users see them, in the order of the text.
 pub(crate) fn overrides(module: &Module, code: &str) -> Vec<Override> {
     let named = module.overrides.iter().filter(|(_, constant)| constant.name.is_some());
     named
@@ -71,13 +71,13 @@ pub(crate) fn overrides(module: &Module, code: &str) -> Vec<Override> {
         .collect()
 }
 
-/// Values of overrides by name, in WGSL.
+/// Values of overrides by name, as WGSL text.
 pub(crate) type Values = BTreeMap<String, String>;
 
-/// The values that overrides are given, and those of overrides that nothing needs.
+/// The given values of overrides, plus a value for each unused override without a default.
 ///
 /// # Errors
-/// `InvalidArgument` for an unknown name, a value that is not of the type, or a value that is missing.
+/// `InvalidArgument` for an unknown name, a value of the wrong type, or a missing value.
 pub(crate) fn values(
     module: &Module,
     code: &str,
@@ -94,7 +94,7 @@ pub(crate) fn values(
             if is_used(module, &name) {
                 return Err(missing(module, constant, code, path));
             }
-            // Of no use to anybody, but arrays of this size must not be empty.
+            // Unused, but arrays of this size must not be empty.
             let value = if type_name(module, constant) == "bool" { "true" } else { "1" };
             values.insert(name, value.to_owned());
         }
@@ -102,7 +102,7 @@ pub(crate) fn values(
     Ok(values)
 }
 
-/// A module with values for its overrides, as naga replaces them; `None` where it cannot.
+/// The module with naga's replacement of its overrides by values; `None` if naga cannot do it.
 pub(crate) fn with_values(
     module: &Module,
     info: &ModuleInfo,
@@ -136,13 +136,13 @@ pub(crate) fn with_values(
     Some((module.into_owned(), info.into_owned()))
 }
 
-/// Whether naga 30 can replace the overrides among `expressions`. All constants that are made of overrides must be numbers,
-/// made of numbers: it refuses vectors and arrays that become constant in the middle of a function ("it's already in
-/// scope"). No constant may be picked out of others, of overrides or not (a component of a vector that a `let` names, a
-/// `select`): such a constant becomes one that stands earlier, and the range of the `Emit` around it goes wrong, so that
-/// the writer panics.
+/// Whether naga 30 can replace the overrides among `expressions`. All constants that depend on overrides must be
+/// numbers computed from numbers: naga rejects vectors and arrays that become constant in the middle of a function
+/// ("it's already in scope"). No constant may be selected out of others, whether they depend on overrides or not
+/// (a component of a vector that a `let` names, a `select`): such a constant is moved earlier, the range of the
+/// `Emit` around it becomes invalid, and the writer panics.
 fn can_replace(expressions: &Arena<Expression>, is_number: &dyn Fn(Handle<Expression>) -> bool) -> bool {
-    // By expression: whether it is constant, and whether it is made of overrides.
+    // By expression: whether it is constant, and whether it depends on overrides.
     let mut known: Vec<(bool, bool)> = Vec::with_capacity(expressions.len());
     expressions.iter().all(|(value, expression)| {
         let parts = || operands(expression).map(|operand| known[operand.index()]);
@@ -170,17 +170,18 @@ fn can_replace(expressions: &Arena<Expression>, is_number: &dyn Fn(Handle<Expres
     })
 }
 
-/// Whether an entry point has a use for an override.
+/// Whether any entry point uses an override.
 fn is_used(module: &Module, name: &str) -> bool {
     let mut used = module.clone();
     compact(&mut used, KeepUnused::No);
     used.overrides.iter().any(|(_, constant)| constant.name.as_deref() == Some(name))
 }
 
-/// `code`, which is valid, with `const` for each `override`, of its value or else its default. Lines keep their numbers.
+/// `code`, which must be valid, with each `override` replaced by a `const` of the given value or its default. Line
+/// numbers stay the same.
 pub(crate) fn as_constants(module: &Module, code: &str, values: &Values) -> String {
     let mut new = String::with_capacity(code.len());
-    // How much of the text is copied, or left out.
+    // The end of the text that is copied or dropped so far.
     let mut at = 0;
     let mut list = tokens(code);
     let mut before: Option<Token<'_>> = None;
@@ -224,7 +225,7 @@ pub(crate) fn as_constants(module: &Module, code: &str, values: &Values) -> Stri
     new
 }
 
-/// The name of an override, and its value in WGSL.
+/// The name of an override, and its value as WGSL text.
 fn checked_value(module: &Module, name: &str, value: &str) -> Result<(String, String)> {
     let id: Option<u16> = name.strip_prefix('@').unwrap_or(name).parse().ok();
     let found = module
@@ -251,7 +252,7 @@ fn checked_value(module: &Module, name: &str, value: &str) -> Result<(String, St
     Ok((constant.name.clone().unwrap_or_default(), number))
 }
 
-/// A value as a literal of WGSL; `None` if it is none of the type.
+/// A value as a WGSL literal; `None` if it is not of the type.
 fn literal(scalar: Scalar, text: &str) -> Option<String> {
     match (scalar.kind, scalar.width) {
         (ScalarKind::Bool, _) => text.parse::<bool>().ok().map(|flag| flag.to_string()),

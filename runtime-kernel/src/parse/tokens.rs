@@ -1,4 +1,4 @@
-//! Words and symbols of a WGSL text with their places; comments and blanks are passed over.
+//! Splits WGSL text into words and symbols with their positions, without comments and blanks.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub(crate) fn tokens(code: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// The length of the word or symbol that begins with `first`.
+/// The length of the word or symbol that starts with `first`.
 fn length(rest: &str, first: char) -> usize {
     if !is_word(first) {
         return first.len_utf8();
@@ -57,7 +57,7 @@ const fn ends_line(letter: char) -> bool {
     matches!(letter, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The length of the block comment that a text begins with; they nest, and one that never ends takes the rest.
+/// The length of the block comment at the start of a text; comments nest, and an unterminated one takes the rest.
 fn block_comment(text: &str) -> usize {
     let (bytes, mut depth, mut at) = (text.as_bytes(), 1, 2);
     while depth > 0 && at < bytes.len() {

@@ -1,6 +1,6 @@
-//! f16 immediates as halves of u32 words, for SPIR-V: naga writes none itself, and few drivers take 16-bit push constants.
+//! Packs f16 immediates into halves of u32 words, for SPIR-V: naga cannot write them, and few drivers support 16-bit push constants.
 //!
-//! The bytes stay where they are: only how the kernel reads them changes.
+//! The bytes stay where they are; only the way the kernel reads them changes.
 
 use naga::{
     AddressSpace, Expression, GlobalVariable, Handle, MathFunction, Module, Scalar, ScalarKind, Span,
@@ -10,27 +10,27 @@ use runtime_core::Result;
 
 use crate::ir::rebuild::{Change, Rebuild};
 
-/// Where a member of the struct is now.
+/// The location of a struct member after packing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// A member of its own type.
+    /// A member of its own type, at this index.
     Whole(u32),
-    /// A half of a word: 0 is the low one.
+    /// Half of a word; 0 is the low half.
     Half { word: u32, half: u32 },
 }
 
 /// An immediate variable with f16 members.
 struct Packed {
     variable: Handle<GlobalVariable>,
-    /// The struct as the text has it.
+    /// The struct as declared in the text.
     ty: Handle<Type>,
     places: Vec<Place>,
 }
 
-/// The module with its f16 immediates packed; it must be validated anew.
+/// The module with its f16 immediates packed; it must be validated again.
 ///
 /// # Errors
-/// `Unsupported` for an expression that no kernel has.
+/// `Unsupported` for expressions that kernels do not use.
 pub(crate) fn pack(module: &Module) -> Result<Module> {
     let mut packed = module.clone();
     for (variable, global) in module.global_variables.iter() {
@@ -98,7 +98,7 @@ impl Packed {
         matches!(new.source.expressions[handle], Expression::GlobalVariable(global) if global == self.variable)
     }
 
-    /// Which half of a word `pointer` leads to, if it leads to one.
+    /// The half of a word that `pointer` leads to; `None` if it leads to something else.
     fn half(&self, new: &Rebuild<'_>, pointer: Handle<Expression>) -> Option<u32> {
         match new.source.expressions[pointer] {
             Expression::AccessIndex { base, index } if self.is_variable(new, base) => {
@@ -111,7 +111,7 @@ impl Packed {
         }
     }
 
-    /// The whole struct, read at once.
+    /// The whole struct, loaded at once.
     fn whole(&self, new: &mut Rebuild<'_>, pointer: Handle<Expression>) -> Handle<Expression> {
         let pointer = new.value(pointer);
         let base = new.append(Expression::Load { pointer });

@@ -1,4 +1,4 @@
-//! Transforms from module to module, between the checks and the writers.
+//! Transforms from module to module, after the checks and before the writers.
 
 pub(crate) mod bounds_checks;
 pub(crate) mod f16_push_constants;

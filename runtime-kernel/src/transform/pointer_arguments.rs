@@ -1,9 +1,9 @@
-//! Pointers to a part of a variable as arguments: the function gets a copy, and what it makes of it is stored back.
+//! Copies arguments that point to part of a variable: the function gets a pointer to a copy, which is stored back afterwards.
 //!
-//! SPIR-V takes whole variables alone as pointer arguments, and a pointer out of range must lead nowhere. A load and a
-//! store are checked as any other: out of range the function works on zero, and nothing is stored. WGSL forbids that a
-//! function changes what two of its pointers, or a pointer and a variable that it uses, have in common, so that nobody
-//! sees the difference.
+//! SPIR-V accepts only pointers to whole variables as arguments, and an out-of-range pointer must not lead anywhere. The load
+//! and the store are checked as usual: out of range the function works on zero, and nothing is stored. WGSL forbids a
+//! function to write what two of its pointers, or a pointer and a variable that it uses, have in common, so the copy is not
+//! observable.
 
 use naga::{
     AddressSpace, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Range, Span,
@@ -14,16 +14,16 @@ use runtime_core::Result;
 use crate::ir::blocks;
 use crate::program::Program;
 
-/// Which parts are copied.
+/// Which pointers are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
-    /// All of them.
+    /// All pointers to part of a variable.
     All,
-    /// Those at an index that is computed.
+    /// Those with a computed index.
     Computed,
 }
 
-/// The program without such arguments; `None` where it has none.
+/// The program without such arguments; `None` if it has none.
 ///
 /// # Errors
 /// `Internal` if the new module is not valid.
@@ -59,7 +59,7 @@ fn has_call(module: &Module, function: &Function, parts: Parts) -> bool {
 }
 
 impl Parts {
-    /// Whether a pointer may be to such a part.
+    /// Whether a pointer may be of this kind.
     fn contain(self, function: &Function, argument: Handle<Expression>) -> bool {
         match function.expressions[argument] {
             Expression::Access { .. } => true,
@@ -69,7 +69,7 @@ impl Parts {
     }
 }
 
-/// For every function and argument, whether the function may change what the argument points to.
+/// By function and argument: whether the function may write through the argument.
 fn writes(module: &Module) -> Vec<Vec<bool>> {
     let mut known: Vec<Vec<bool>> = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
@@ -92,7 +92,7 @@ fn writes(module: &Module) -> Vec<Vec<bool>> {
     known
 }
 
-/// The argument that a pointer is made of.
+/// The argument that a pointer is derived from.
 fn argument(function: &Function, pointer: Handle<Expression>) -> Option<usize> {
     match function.expressions[pointer] {
         Expression::FunctionArgument(index) => Some(index as usize),
@@ -101,7 +101,7 @@ fn argument(function: &Function, pointer: Handle<Expression>) -> Option<usize> {
     }
 }
 
-/// A function on its way to copies.
+/// A function whose arguments are being replaced by copies.
 struct Copies<'a> {
     module: &'a mut Module,
     function: Function,
@@ -150,7 +150,7 @@ impl<'a> Copies<'a> {
         *block = self.block(std::mem::take(block));
     }
 
-    /// Puts copies in the place of arguments; gives the copies that are stored back, each with where.
+    /// Replaces arguments by copies; returns the pairs of copy and original that must be stored back.
     fn arguments(
         &mut self,
         function: Handle<Function>,
@@ -160,7 +160,7 @@ impl<'a> Copies<'a> {
         let mut stores = Vec::new();
         for (place, argument) in arguments.iter_mut().enumerate() {
             let original = *argument;
-            // That of the argument itself may have no type of the module behind it.
+            // The type of the argument expression may not be in the module, so use the declared one.
             let declared = self.module.functions[function].arguments[place].ty;
             let TypeInner::Pointer { base, space } = self.module.types[declared].inner else { continue };
             if self.parts.contain(&self.function, original) {
@@ -175,7 +175,7 @@ impl<'a> Copies<'a> {
         stores
     }
 
-    /// A variable of the same address space, which is a part of the argument's type.
+    /// A variable of the given type in the same address space.
     fn variable(&mut self, ty: Handle<Type>, space: AddressSpace) -> Expression {
         let name = Some("copy".to_owned());
         if space == AddressSpace::Function {

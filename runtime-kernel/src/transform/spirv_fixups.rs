@@ -1,11 +1,15 @@
-//! What naga's SPIR-V does otherwise than WGSL, said in other words.
+//! Works around deviations of naga's SPIR-V from WGSL, and around driver defects, by rewriting the module.
 //!
-//! It extends 32-bit integers to 64-bit ones of the other sign as what they become, and their value is that of what they
-//! are: each such conversion becomes two. The high word of an extended `i32` is made of its sign, since Mesa 22 compares
-//! an extended one with a constant wrongly (`i64(x) < 9` never holds). It shifts by any number of bits, which SPIR-V leaves open from the width on, and WGSL
-//! takes the number modulo the width. Its `RoundEven` of f64 is wrong in Mesa 22 on processors without AVX-512, where ties go
-//! toward zero: rounding is made of `floor`. NVIDIA's driver (580.159, `sm_90`) makes one instruction of `min(a, min(b, -c))`
-//! of 32-bit integers, and of `max`, and loses the minus: both are made of comparisons.
+//! - naga extends a 32-bit integer to a 64-bit one of the other signedness according to the result type, but WGSL extends
+//!   according to the operand type: each such conversion becomes two.
+//! - The high word of an extended `i32` is built from its sign, since Mesa 22 compares an extended integer with a constant
+//!   wrongly (`i64(x) < 9` never holds).
+//! - naga shifts by any number of bits. SPIR-V leaves shifts by the width or more undefined, and WGSL takes the amount
+//!   modulo the width.
+//! - naga's `RoundEven` of f64 is wrong in Mesa 22 on processors without AVX-512, where ties go toward zero: rounding is
+//!   built from `floor`.
+//! - NVIDIA's driver (580.159, `sm_90`) fuses `min(a, min(b, -c))` of 32-bit integers, and likewise `max`, into one
+//!   instruction and loses the negation: both are built from comparisons.
 
 use naga::valid::FunctionInfo;
 use naga::{
@@ -17,7 +21,7 @@ use runtime_core::Result;
 use crate::ir::rebuild::{Change, Rebuild};
 use crate::program::Program;
 
-/// Bytes of a wide integer.
+/// Bytes of a 64-bit integer.
 const WIDE: u8 = 8;
 
 struct Fixups<'a> {
@@ -31,7 +35,7 @@ impl Fixups<'_> {
         self.info[expression].ty.inner_with(&self.module.types)
     }
 
-    /// Of a vector: how many components it has.
+    /// The number of components of a vector.
     fn size(&self, expression: Handle<Expression>) -> Option<VectorSize> {
         match *self.inner(expression) {
             TypeInner::Vector { size, .. } => Some(size),
@@ -49,7 +53,7 @@ impl Fixups<'_> {
         })
     }
 
-    /// The 32-bit integer that `expression` extends, and its kind; `u64` of `u32` is as it should be.
+    /// The 32-bit integer that `expression` extends, and its kind; `u64` of `u32` needs no fix.
     fn widened(&self, expression: &Expression) -> Option<(Handle<Expression>, ScalarKind)> {
         let Expression::As { expr, kind, convert: Some(WIDE) } = *expression else { return None };
         let scalar = self.inner(expr).scalar()?;
@@ -60,7 +64,7 @@ impl Fixups<'_> {
         (extends && scalar.width < WIDE).then_some((expr, scalar.kind))
     }
 
-    /// The number of bits that `expression` shifts by, and the greatest one that it may be, if that is not certain.
+    /// The shift amount in `expression` and its maximum, unless the amount is known to be in range.
     fn shifted(&self, expression: &Expression) -> Option<(Handle<Expression>, u32)> {
         let Expression::Binary { op: BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, left, right } =
             *expression
@@ -75,7 +79,7 @@ impl Fixups<'_> {
         number.is_none_or(|number| number > most).then_some((right, most))
     }
 
-    /// What `expression` rounds, if that is an f64.
+    /// The operand of an f64 rounding.
     fn rounded(&self, expression: &Expression) -> Option<Handle<Expression>> {
         match *expression {
             Expression::Math { fun: MathFunction::Round, arg, .. } => {
@@ -85,14 +89,14 @@ impl Fixups<'_> {
         }
     }
 
-    /// The operands of a minimum, a maximum or a clamp of `i32`.
+    /// The operands of `min`, `max` or `clamp` on `i32`.
     fn limited(&self, expression: &Expression) -> Option<[Option<Handle<Expression>>; 3]> {
         let &Expression::Math { fun, arg, arg1, arg2, .. } = expression else { return None };
         let is_limit = matches!(fun, MathFunction::Min | MathFunction::Max | MathFunction::Clamp);
         (is_limit && self.inner(arg).scalar() == Some(Scalar::I32)).then_some([Some(arg), arg1, arg2])
     }
 
-    /// `value`, an `i32`, in 64 bits of `kind`: the high word is the sign in all bits.
+    /// Extends `value`, an `i32`, to 64 bits of `kind`: the high word repeats the sign bit.
     fn extend(
         &self,
         new: &mut Rebuild<'_>,
@@ -117,7 +121,7 @@ impl Fixups<'_> {
         }
     }
 
-    /// `value`, rounded to the nearest integer, from the middle to the even one.
+    /// Rounds `value` to the nearest integer, ties to even.
     fn round(&self, new: &mut Rebuild<'_>, value: Handle<Expression>) -> Handle<Expression> {
         let size = self.size(value);
         let value = new.value(value);
@@ -161,13 +165,13 @@ fn larger(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -
     new.append(Expression::Select { condition, accept: b, reject: a })
 }
 
-/// A constant; of a vector, in each component.
+/// A constant; for vectors, in each component.
 fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Handle<Expression> {
     let value = new.append(Expression::Literal(literal));
     size.map_or(value, |size| new.append(Expression::Splat { size, value }))
 }
 
-/// `expr` in a kind, as wide as `convert`; without one the same bits.
+/// Converts `expr` to a kind and width; without a width, reinterprets its bits.
 fn convert(
     new: &mut Rebuild<'_>,
     expr: Handle<Expression>,
@@ -213,10 +217,10 @@ impl Change for Fixups<'_> {
     }
 }
 
-/// The module with what is to be said otherwise, which must be validated anew; `None` where there is nothing.
+/// The module with fixes applied, to be validated again; `None` if none is needed.
 ///
 /// # Errors
-/// `Unsupported` for an expression that no kernel has.
+/// `Unsupported` for expressions that kernels do not use.
 pub(crate) fn fixed_up(program: &Program) -> Result<Option<Module>> {
     let module = &program.module;
     let mut new = None;
@@ -242,7 +246,7 @@ pub(crate) fn fixed_up(program: &Program) -> Result<Option<Module>> {
 mod tests {
     use crate::{Checks, Program, Specialisation};
 
-    /// Whether SPIR-V has a `&` of integers.
+    /// Whether the SPIR-V has a `&` of integers.
     fn masks(shift: &str) -> bool {
         let code = format!(
             "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -265,7 +269,7 @@ mod tests {
                     }";
         let program = Program::parse(code, "", &Specialisation::default()).unwrap();
         let words = program.spirv(Checks::Unchecked).unwrap();
-        // OpExtInst of GLSL.std.450: its number is the fourth operand.
+        // OpExtInst of GLSL.std.450: the instruction number is the fourth operand.
         let extended = crate::print::spirv::instructions(&words).filter(|(_, words)| words[0] & 0xffff == 12);
         let numbers: Vec<_> = extended.map(|(_, words)| words[4]).collect();
         assert_eq!(numbers, [41], "only UMax");

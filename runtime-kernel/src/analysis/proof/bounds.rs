@@ -1,8 +1,8 @@
-//! What conditions say of the values that they compare: within `if i < n { … }`, after `if i >= n { return; }` and in
+//! Bounds that conditions imply: within `if i < n { … }`, after `if i >= n { return; }` and in
 //! `for (var i = 0u; i < 16u; i++) { … }`, `i` is below the other side.
 //!
-//! A fact is about a value, not about a variable: assignments are numbered, and a load knows the number of the one that
-//! it reads.
+//! A fact is about a value, not a variable: assignments are numbered, and each load records the number of the assignment
+//! that it reads.
 
 use naga::valid::FunctionInfo;
 use naga::{
@@ -15,7 +15,7 @@ use super::{Frame, range};
 use crate::ir::variables::{Root, assigned, loaded, root};
 use crate::program::Program;
 
-/// What is known of the values of a module's functions and entry points.
+/// The facts about all functions and entry points of a module.
 #[derive(Debug)]
 pub(crate) struct AllBounds {
     functions: Vec<Bounds>,
@@ -23,7 +23,7 @@ pub(crate) struct AllBounds {
 }
 
 impl AllBounds {
-    /// Reads the conditions of a module.
+    /// Collects the facts that the conditions of a module imply.
     pub(crate) fn of(program: &Program) -> Self {
         let (module, info) = (&program.module, &program.info);
         let functions = module.functions.iter();
@@ -50,8 +50,8 @@ impl AllBounds {
     }
 }
 
-/// A variable that has the value of `left && right` or `left || right`: if it `is` so, `left` is as said, and `right` as
-/// the variable.
+/// A variable that holds `left && right` or `left || right`: if its value equals `is`, then `left` has the given
+/// value, and `right` that of the variable.
 #[derive(Clone, Copy)]
 struct Logical {
     is: bool,
@@ -64,12 +64,12 @@ struct Walk<'f> {
     function: &'f Function,
     info: &'f FunctionInfo,
     bounds: Bounds,
-    /// By variable: its latest assignment.
+    /// By variable: the number of its latest assignment.
     latest: Vec<u32>,
     assignments: u32,
-    /// By assignment.
+    /// By assignment number.
     logical: FastHashMap<u32, Logical>,
-    /// What variables are assigned; `None` is anything.
+    /// The values assigned to variables; `None` if unknown.
     stores: Vec<(Handle<LocalVariable>, Option<Handle<Expression>>)>,
 }
 
@@ -147,7 +147,7 @@ impl<'f> Walk<'f> {
         self.latest[variable.index()] = self.assignments;
     }
 
-    /// The variables that blocks may assign.
+    /// The variables that the blocks may assign.
     fn changed(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
         let mut found = Vec::new();
         blocks.iter().for_each(|block| assigned(self.function, block, &mut |variable| found.push(variable)));
@@ -168,7 +168,7 @@ impl<'f> Walk<'f> {
         self.spoil(&changed);
     }
 
-    /// Gives the facts that hold after a branch.
+    /// Returns the facts that hold after a branch.
     fn branch(
         &mut self,
         condition: Handle<Expression>,
@@ -199,7 +199,7 @@ impl<'f> Walk<'f> {
         }
     }
 
-    /// naga's front end writes `a && b` as a branch that assigns a variable.
+    /// naga's front end lowers `a && b` to a branch that assigns a variable.
     fn note_logical(&mut self, left: Handle<Expression>, [accept, reject]: [&Block; 2]) {
         let lone = |block: &Block| {
             let mut rest = block.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
@@ -227,7 +227,7 @@ impl<'f> Walk<'f> {
         self.logical.insert(self.latest[variable.index()], logical);
     }
 
-    /// The facts of `scope`, and those that a condition stands for.
+    /// The facts of `scope`, plus those that the condition implies.
     fn assume(&mut self, condition: Handle<Expression>, holds: bool, scope: Scope) -> Scope {
         use BinaryOperator as Op;
         match self.function.expressions[condition] {
@@ -271,7 +271,7 @@ impl<'f> Walk<'f> {
         }
     }
 
-    /// Finds the variables that never get greater than what they are first assigned.
+    /// Finds the variables that never exceed the first value assigned to them.
     fn ceilings(&mut self, group_size: Option<[u32; 3]>) {
         let (module, function, info) = (self.module, self.function, self.info);
         for (variable, declared) in function.local_variables.iter() {
@@ -292,7 +292,7 @@ impl<'f> Walk<'f> {
             else {
                 continue;
             };
-            // Granted that it is below that before an assignment of its own value, it must be so after.
+            // Induction: if it is within the limit before an assignment from its own value, it must be so after.
             self.bounds.set_ceiling(variable, Some(greatest));
             if own.iter().any(|&value| upper(&self.bounds, value).is_none_or(|after| after > greatest)) {
                 self.bounds.set_ceiling(variable, None);
@@ -301,7 +301,7 @@ impl<'f> Walk<'f> {
     }
 }
 
-/// Whether control never comes to the end of a block.
+/// Whether control never reaches the end of a block.
 fn leaves(block: &Block) -> bool {
     match block.last() {
         Some(Statement::Return { .. } | Statement::Break | Statement::Continue | Statement::Kill) => true,

@@ -1,5 +1,5 @@
-//! Random indices in random conditions: where a proof says that one is in range, brute force over values at the edges must
-//! agree. `PROOF_ATTACK_SEED` and `PROOF_ATTACK_CASES` ask for others than the usual ones.
+//! Random indices under random conditions: wherever an index is proven in range, brute force over edge values must
+//! agree. `PROOF_ATTACK_SEED` and `PROOF_ATTACK_CASES` select other cases than the default.
 
 use std::fmt::Write;
 
@@ -11,13 +11,13 @@ use super::range::{Element, Limit, limit, root};
 use super::{Frame, bounds::AllBounds};
 use crate::{Program, Specialisation};
 
-/// Invocations of a work-group.
+/// Invocations per work-group.
 const ITEMS: u32 = 8;
-/// Kernels of a module.
+/// Kernels per module.
 const BATCH: usize = 100;
 const EDGES: [u32; 16] =
     [0, 1, 2, 3, 7, 8, 9, 31, 63, 64, 65, 0x7fff_ffff, 0x8000_0000, 0xffff_fff0, 0xffff_fffe, 0xffff_ffff];
-/// Rounds of a loop that are looked at.
+/// Iterations of a loop that are evaluated.
 const ROUNDS: u32 = 40;
 
 struct Random(u64);
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// The values of a launch, an invocation and a place.
+/// The values of one launch, invocation and program point.
 #[derive(Clone, Copy, Debug, Default)]
 struct Values {
     a: u32,
@@ -53,7 +53,7 @@ struct Values {
     p: u32,
 }
 
-/// A number of 32 bits; `Sint` is one with a sign.
+/// A 32-bit number; `Signed` computes in `i32`.
 #[derive(Clone, Debug)]
 enum Number {
     Name(&'static str),
@@ -61,7 +61,7 @@ enum Number {
     Binary(&'static str, Box<Self>, Box<Self>),
     Call(&'static str, Vec<Self>),
     Select(Box<Truth>, Box<Self>, Box<Self>),
-    /// As i32, `op` another one, as u32 again.
+    /// Converted to i32, combined by `op` with another one, and converted back to u32.
     Signed(&'static str, Box<Self>, Box<Self>),
 }
 
@@ -254,7 +254,7 @@ impl Truth {
 #[derive(Debug)]
 struct Case {
     form: u32,
-    /// What `p` is at first, and what it becomes.
+    /// The initial value of `p`, and what it is assigned.
     first: Number,
     next: Number,
     when: Truth,
@@ -302,7 +302,7 @@ impl Case {
         )
     }
 
-    /// The indices that an invocation comes to.
+    /// The index values that an invocation reaches.
     fn indices(&self, values: &Values) -> Vec<(u32, Values)> {
         let mut values = Values { p: 0, ..*values };
         values.p = self.first.value(&values);
@@ -375,7 +375,7 @@ fn program(cases: &[Case]) -> Program {
     Program::parse(&code, "", &Specialisation::default()).unwrap_or_else(|error| panic!("{error}\n{code}"))
 }
 
-/// Values at the edges, many of them near to each other.
+/// Edge values, many of them close to each other.
 fn values(random: &mut Random) -> Values {
     let mut edge = || if random.below(2) == 0 { random.of(&EDGES) } else { random.below(70) };
     let [a, b, n, m] = [edge(), edge(), edge(), edge()];
@@ -385,7 +385,7 @@ fn values(random: &mut Random) -> Values {
     Values { a, b, lane: random.below(ITEMS), group, groups, n, m, length, p: 0 }
 }
 
-/// How many accesses were proven, and how many for launches that keep to something.
+/// How many accesses were proven, and how many under a launch precondition.
 #[derive(Default)]
 struct Proven {
     always: u32,
@@ -427,7 +427,7 @@ fn attack(cases: &[Case], random: &mut Random, proven: &mut Proven) {
     }
 }
 
-/// What is said of the access of a kernel: whether it is in range, and if not, in which launches.
+/// What is proven about the access of a kernel: whether it is in range, and if not, for which launches.
 fn provable(frame: Frame<'_>) -> (bool, Option<super::polynomial::Polynomial>) {
     let mut found = None;
     for (handle, expression) in frame.function.expressions.iter() {

@@ -1,14 +1,15 @@
-//! What a call gives at most, of a function that only computes it from its arguments: `fn place(i: u32) -> u32 { return i + i / 32; }`.
+//! An upper bound of a call's result, for functions that only compute it from their arguments: `fn place(i: u32)
+//! -> u32 { return i + i / 32; }`.
 
 use naga::{Expression, Function, Handle, Literal, Module, Scalar, Statement, TypeInner};
 
 use super::constant::literal;
 use super::range::of_binary;
 
-/// Chains of operators longer than this prove nothing.
+/// Longer chains of operators are not analysed.
 const DEPTH: u32 = 8;
 
-/// The greatest result of a call whose arguments are at most `arguments`, in arithmetic of u32.
+/// The greatest result, in u32 arithmetic, of a call whose arguments are at most `arguments`.
 pub(super) fn greatest(
     module: &Module,
     function: Handle<Function>,
@@ -39,7 +40,7 @@ fn upper(
         Expression::Binary { op, left, right } => {
             let constant = number(module, function, right);
             let upper = |side| upper(module, function, side, arguments, depth);
-            // Where a side may be anything, the operation may not be one of u32.
+            // If a side is unknown, the operation may not be one on u32.
             let (left, right) = (upper(left)?, upper(right)?);
             of_binary(&TypeInner::Scalar(Scalar::U32), op, (Some(left), Some(right)), constant)
         }

@@ -1,4 +1,4 @@
-//! Values that are constant, and what operations make of them.
+//! Constant values, and constant folding.
 
 use naga::{
     Arena, BinaryOperator as Op, Expression, Function, Handle, Literal, LocalVariable, Module, Statement,
@@ -7,7 +7,7 @@ use naga::{
 
 use crate::ir::variables::assigned_by;
 
-/// The literal that an expression is, or stands for by a constant's name.
+/// The literal behind an expression, looking through named constants.
 pub(crate) fn literal(
     module: &Module,
     expressions: &Arena<Expression>,
@@ -26,7 +26,7 @@ pub(crate) fn literal(
     }
 }
 
-/// The value of an operation on constants, as WGSL computes it at run time.
+/// Folds an operation on constants, as WGSL evaluates it at run time.
 pub(crate) fn fold(op: Op, left: Literal, right: Literal) -> Option<Literal> {
     let bools = |a: bool| Some(Literal::Bool(a));
     match (left, right) {
@@ -67,12 +67,12 @@ fn compare<T: Ord>(op: Op, a: &T, b: &T) -> Option<bool> {
     })
 }
 
-/// The variables whose value is known at a place: integers and booleans.
+/// The variables, integers and booleans, whose value is known at a program point.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known(Vec<Option<Literal>>);
 
 impl Known {
-    /// What is known where a function begins.
+    /// The known values at the start of a function.
     pub(crate) fn at_start(module: &Module, function: &Function) -> Self {
         let mut known = Self::default();
         for (variable, local) in function.local_variables.iter() {
@@ -92,7 +92,7 @@ impl Known {
         self.0.get(variable.index()).copied().flatten()
     }
 
-    /// Takes note of a value, or of there being none.
+    /// Records a value, or that it is unknown.
     pub(crate) fn set(&mut self, variable: Handle<LocalVariable>, value: Option<Literal>) {
         let value = value.filter(|v| matches!(v, Literal::U32(_) | Literal::I32(_) | Literal::Bool(_)));
         if self.0.len() <= variable.index() && value.is_some() {
@@ -103,7 +103,7 @@ impl Known {
         }
     }
 
-    /// Takes note of what a statement without a block does.
+    /// Applies the effect of a statement without a block.
     pub(crate) fn note(&mut self, (module, function): (&Module, &Function), statement: &Statement) {
         assigned_by(function, statement, &mut |variable| self.set(variable, None));
         if let Statement::Store { pointer, value } = *statement
@@ -113,12 +113,12 @@ impl Known {
         }
     }
 
-    /// Forgets variables.
+    /// Marks variables as unknown.
     pub(crate) fn forget(&mut self, variables: &[Handle<LocalVariable>]) {
         variables.iter().for_each(|&variable| self.set(variable, None));
     }
 
-    /// Keeps what is the same at another place.
+    /// Keeps the values that are the same at another program point.
     pub(crate) fn intersect(&mut self, other: &Self) {
         self.0.truncate(other.0.len());
         self.0
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::{Program, Specialisation};
 
-    /// What is known at the start of a kernel of its variables, by their names.
+    /// The variables of a kernel that are known at its start, by name.
     fn known(variables: &str) -> (Known, Vec<(String, Handle<LocalVariable>)>) {
         let code = format!(
             "const SEVEN = 7u;
@@ -174,7 +174,7 @@ mod tests {
         there.set(b, Some(Literal::U32(5)));
         here.intersect(&there);
         assert_eq!([a, b, c].map(|at| here.value(at)), [Some(Literal::U32(1)), None, Some(Literal::U32(3))]);
-        // What is set does not depend on what was set before.
+        // Setting one variable does not affect the others.
         here.set(a, Some(Literal::U32(9)));
         assert_eq!(here.value(c), Some(Literal::U32(3)));
         let mut empty = Known::default();

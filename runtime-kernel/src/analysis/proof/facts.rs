@@ -1,36 +1,36 @@
-//! Facts about values, and when two expressions are the same value.
+//! Facts about values, and when two expressions have the same value.
 
 use naga::{AddressSpace, Expression, FastHashMap, Function, Handle, LocalVariable, Module};
 
-/// `value < bound`, or `value <= bound`, of unsigned numbers.
+/// `value < bound` or `value <= bound`, for unsigned numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
     pub(crate) value: Handle<Expression>,
     pub(crate) bound: Handle<Expression>,
     pub(crate) strict: bool,
-    /// What holds besides.
+    /// The scope that this fact was added to.
     pub(crate) outer: Scope,
 }
 
-/// The facts that hold in a place: the last of them, which leads to the others.
+/// The facts that hold at a program point: the innermost one, which links to the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scope(u32);
 
-/// What is known of a function's values.
+/// What is known about the values of a function.
 #[derive(Debug)]
 pub(crate) struct Bounds {
     facts: Vec<Fact>,
     /// By expression: the facts that hold where it is evaluated.
     scopes: Vec<Scope>,
-    /// By expression: the assignment that a load of a variable reads, from 1.
+    /// By expression: the number of the assignment that a load of a variable reads, from 1.
     assignments: Vec<u32>,
-    /// By variable: a value that it never exceeds.
+    /// By variable: an upper bound of its values.
     ceilings: Vec<Option<u64>>,
-    /// By result of a call: what it was called with.
+    /// By result of a call: its arguments.
     calls: FastHashMap<Handle<Expression>, Vec<Handle<Expression>>>,
 }
 
-/// Expressions that are nested deeper are not compared.
+/// Expressions nested deeper are not compared.
 const DEPTH: u32 = 6;
 
 impl Bounds {
@@ -64,7 +64,7 @@ impl Bounds {
         self.calls.insert(result, arguments.to_vec());
     }
 
-    /// What a call was called with, by its result.
+    /// The arguments of a call, by its result.
     pub(super) fn arguments_of(&self, result: Handle<Expression>) -> Option<&[Handle<Expression>]> {
         self.calls.get(&result).map(Vec::as_slice)
     }
@@ -78,12 +78,12 @@ impl Bounds {
         self.scopes[expression.index()]
     }
 
-    /// A value that a variable never exceeds.
+    /// An upper bound of a variable's values.
     pub(crate) fn ceiling(&self, variable: Handle<LocalVariable>) -> Option<u64> {
         self.ceilings[variable.index()]
     }
 
-    /// What holds of a value in a place.
+    /// The facts about a value that hold at a program point.
     pub(crate) fn facts_of<'a>(
         &'a self,
         (module, function): (&'a Module, &'a Function),
@@ -93,7 +93,7 @@ impl Bounds {
         self.facts_in(scope).filter(move |fact| self.same(module, function, (fact.value, value), DEPTH))
     }
 
-    /// All that holds in a place.
+    /// All facts that hold at a program point.
     pub(crate) fn facts_in(&self, scope: Scope) -> impl Iterator<Item = Fact> + '_ {
         let fact = |Scope(last): Scope| self.facts.get((last as usize).checked_sub(1)?).copied();
         std::iter::successors(fact(scope), move |inner| fact(inner.outer))
@@ -109,7 +109,7 @@ impl Bounds {
         self.same(module, function, (a, b), DEPTH)
     }
 
-    /// The same, to a depth.
+    /// The same, up to a nesting depth.
     fn same(
         &self,
         module: &Module,
@@ -151,7 +151,7 @@ impl Bounds {
     }
 }
 
-/// Whether a pointer leads to the scalars of the launch.
+/// Whether a pointer leads into the scalar arguments.
 fn is_immediate(module: &Module, function: &Function, pointer: Handle<Expression>) -> bool {
     match function.expressions[pointer] {
         Expression::GlobalVariable(variable) => {

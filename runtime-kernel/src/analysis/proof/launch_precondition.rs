@@ -1,7 +1,7 @@
-//! Conditions on a whole launch under which accesses are in range: where they hold, none of these is checked.
+//! Preconditions on a launch under which accesses are in range: if they hold, no access that depends on them is checked.
 //!
 //! Within `if row < m && column < k`, `a[row * k + column]` is below m · k. So if m · k is at most the length of `a`, which
-//! one look at the launch's scalars tells, every such access is in range.
+//! a single comparison of the launch's scalars decides, every such access is in range.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ use super::range::{self, Element, Limit};
 /// Polynomials that must be at most zero.
 pub(crate) type Preconditions = BTreeSet<Polynomial>;
 
-/// Conditions on a launch at most.
+/// Maximum number of preconditions per entry point.
 const MAX_CONDITIONS: usize = 24;
 
-/// Adds a condition; whether it is among them now.
+/// Adds a precondition; returns whether it is in the set now.
 pub(crate) fn add(preconditions: &mut Preconditions, precondition: Polynomial) -> bool {
     let fits = preconditions.len() < MAX_CONDITIONS || preconditions.contains(&precondition);
     if fits {
@@ -29,13 +29,14 @@ pub(crate) fn add(preconditions: &mut Preconditions, precondition: Polynomial) -
     fits
 }
 
-/// Sums of more are not looked through.
+/// Longer sums are not analysed.
 const TERMS: usize = 8;
 
-/// Chains of operators longer than this are not looked through.
+/// Longer chains of operators are not analysed.
 const DEPTH: u32 = 10;
 
-/// What has to be at most zero for an element to be in range; `None` if nothing of the launch alone says so.
+/// What must be at most zero for an element to be in range; `None` if the launch parameters alone do not decide
+/// it.
 pub(crate) fn of(frame: Frame<'_>, element: Element, limit: Limit) -> Option<Polynomial> {
     let length = match limit {
         Limit::Constant(length) => Polynomial::constant(length.into()),
@@ -52,7 +53,7 @@ pub(crate) fn of(frame: Frame<'_>, element: Element, limit: Limit) -> Option<Pol
     (known && !impossible).then_some(over)
 }
 
-/// A number that an unsigned value never exceeds, though it may wrap on the way.
+/// An upper bound of an unsigned value, which may wrap on the way.
 fn bound(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32) -> Option<Polynomial> {
     if depth > DEPTH || *frame.inner(value) != TypeInner::Scalar(Scalar::U32) {
         return None;
@@ -66,7 +67,7 @@ fn bound(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32) 
         .or_else(|| range::upper(frame, scope, value, 0).map(Polynomial::constant))
 }
 
-/// By what the value is.
+/// The bound that follows from the expression's own form.
 fn structural_bound(
     frame: Frame<'_>,
     scope: Scope,
@@ -105,8 +106,8 @@ fn structural_bound(
     }
 }
 
-/// The greatest value of a sum of which a condition bounds a part: within `if start + lane < n`, `first + start + lane` is
-/// below `first + n`, whatever order the sum is in; it may wrap, as the part may.
+/// An upper bound of a sum when a condition bounds part of it: within `if start + lane < n`, `first + start +
+/// lane` is below `first + n`, in any order of the terms. The sum may wrap, as the part may.
 fn of_sum(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32) -> Option<Polynomial> {
     let source = (frame.module, frame.function);
     let mut all = Vec::new();
@@ -126,7 +127,7 @@ fn of_sum(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32)
     })
 }
 
-/// What is added to a sum.
+/// Collects the terms of a sum.
 fn terms(frame: Frame<'_>, value: Handle<Expression>, found: &mut Vec<Handle<Expression>>) {
     match frame.function.expressions[value] {
         Expression::Binary { op: BinaryOperator::Add, left, right } if found.len() < TERMS => {
@@ -137,7 +138,7 @@ fn terms(frame: Frame<'_>, value: Handle<Expression>, found: &mut Vec<Handle<Exp
     }
 }
 
-/// The scalar of the launch that a pointer leads to.
+/// The scalar argument that a pointer leads to.
 fn scalar(frame: Frame<'_>, pointer: Handle<Expression>) -> Option<Atom> {
     let Expression::AccessIndex { base, index } = frame.function.expressions[pointer] else { return None };
     match frame.function.expressions[base] {
@@ -150,7 +151,7 @@ fn scalar(frame: Frame<'_>, pointer: Handle<Expression>) -> Option<Atom> {
     }
 }
 
-/// The greatest number of a work-group or of an invocation in the whole grid.
+/// The greatest id of a work-group, or of an invocation in the whole grid.
 fn of_built_in(frame: Frame<'_>, value: Handle<Expression>) -> Option<Polynomial> {
     let (built_in, Some(axis)) = range::built_in(frame, value)? else { return None };
     let groups = Polynomial::atom(Atom::Groups(axis));

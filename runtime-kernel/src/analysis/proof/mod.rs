@@ -1,13 +1,12 @@
-//! What is known of values before the code runs: which accesses are in range for certain, and which are if the launch keeps
-//! to something.
+//! Proofs that accesses are in range: for every launch, or for launches that satisfy a precondition.
 //!
 //! | file | what is there |
 //! | --- | --- |
-//! | `bounds`, `facts` | what conditions say of the values that they compare |
-//! | `range`, `call` | what proves an access in range |
-//! | `precondition`, `polynomial` | what a launch has to keep to for an access to be in range |
-//! | `constant` | values that are constant, and variables that have such |
-//! | `rounds` | how often a loop goes round, and which are better written out |
+//! | `bounds`, `facts` | bounds that conditions imply |
+//! | `range`, `call` | range analysis of indices |
+//! | `launch_precondition`, `polynomial` | conditions on a launch under which an access is in range |
+//! | `constant` | constant folding, variables of known value |
+//! | `trip_count` | trip counts of loops, and which loops to unroll |
 
 pub(crate) mod bounds;
 #[cfg(test)]
@@ -25,15 +24,15 @@ use naga::{Expression, Function, Handle, Module, TypeInner};
 
 use self::bounds::Bounds;
 
-/// A function whose accesses are looked at.
+/// A function under analysis, with its types and facts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
     pub(crate) module: &'a Module,
     pub(crate) function: &'a Function,
     pub(crate) info: &'a FunctionInfo,
-    /// Of an entry point: its work-group.
+    /// The work-group size, if it is an entry point.
     pub(crate) group_size: Option<[u32; 3]>,
-    /// What conditions say of its variables.
+    /// The facts that its conditions imply.
     pub(crate) bounds: &'a Bounds,
 }
 
@@ -43,7 +42,7 @@ impl<'a> Frame<'a> {
         self.info[expression].ty.inner_with(&self.module.types)
     }
 
-    /// What a pointer points to, where that is no part of a vector or matrix.
+    /// The pointee type, unless it is part of a vector or matrix.
     pub(crate) fn pointee(&self, pointer: Handle<Expression>) -> &'a TypeInner {
         match self.inner(pointer) {
             TypeInner::Pointer { base, .. } => &self.module.types[*base].inner,
@@ -51,7 +50,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether it is the pointer to a vector (not to a component of one).
+    /// Whether it points to a vector, not to a component of one.
     pub(crate) fn is_vector_pointer(&self, pointer: Handle<Expression>) -> bool {
         match self.inner(pointer) {
             TypeInner::Pointer { base, .. } => {
@@ -68,10 +67,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Expressions of a module beyond which no entry point has a second body.
+/// Modules with more expressions get no unchecked variants.
 const MAX_EXPRESSIONS: usize = 3000;
 
-/// Whether a module is small enough for second bodies.
+/// Whether a module is small enough for unchecked variants.
 pub(crate) fn allows_unchecked_variants(module: &Module) -> bool {
     let functions = module.functions.iter().map(|(_, function)| function);
     let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));

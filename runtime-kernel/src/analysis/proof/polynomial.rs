@@ -1,13 +1,13 @@
-//! Sums of products of numbers that are the same for a whole launch.
+//! Polynomials over numbers that are fixed for a launch.
 
 use std::collections::BTreeMap;
 
 use naga::{GlobalVariable, Handle};
 
-/// A number, from 0 to 2³² − 1, that is the same for a whole launch.
+/// A number from 0 to 2³² − 1 that is fixed for a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Atom {
-    /// A member of the structure of scalars, as an unsigned number.
+    /// A member of the struct of scalars, as an unsigned number.
     Scalar(Handle<GlobalVariable>, u32),
     /// The number of elements of a buffer's runtime-sized array.
     Length(Handle<GlobalVariable>),
@@ -15,14 +15,14 @@ pub(crate) enum Atom {
     Groups(u32),
 }
 
-/// A polynomial of such numbers: products, each with its factor.
+/// A polynomial over such numbers: products with their coefficients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Polynomial(BTreeMap<Vec<Atom>, i128>);
 
-/// More products than this nobody computes.
+/// Maximum number of products.
 const MAX_PRODUCTS: usize = 8;
 
-/// Factors are smaller than this.
+/// Coefficients are smaller than this in magnitude.
 const FACTOR_LIMIT: i128 = 1 << 64;
 
 impl Polynomial {
@@ -38,7 +38,7 @@ impl Polynomial {
         Self(if factor == 0 { BTreeMap::new() } else { BTreeMap::from([(product, factor)]) })
     }
 
-    /// The sum; `None` if that is too long.
+    /// The sum; `None` if it exceeds the limits.
     pub(crate) fn plus(mut self, other: &Self) -> Option<Self> {
         for (product, factor) in &other.0 {
             let sum = self.0.entry(product.clone()).or_insert(0);
@@ -54,7 +54,7 @@ impl Polynomial {
         self.plus(&Self(other.0.iter().map(|(product, factor)| (product.clone(), -factor)).collect()))
     }
 
-    /// The product; `None` if that is too long.
+    /// The product; `None` if it exceeds the limits.
     pub(crate) fn times(&self, other: &Self) -> Option<Self> {
         let mut sum = Self::default();
         for (left, factor) in &self.0 {
@@ -71,7 +71,7 @@ impl Polynomial {
         self.0.len() <= MAX_PRODUCTS && self.0.values().all(|factor| factor.abs() < FACTOR_LIMIT)
     }
 
-    /// The value for certain numbers.
+    /// Its value for given numbers.
     #[cfg(test)]
     pub(super) fn evaluated(&self, atom: impl Fn(Atom) -> u32) -> i128 {
         let product = |(product, factor): (&Vec<Atom>, &i128)| {
@@ -80,7 +80,7 @@ impl Polynomial {
         self.0.iter().map(product).sum()
     }
 
-    /// The value of a polynomial of no numbers.
+    /// Its value, if it is constant.
     pub(crate) fn value(&self) -> Option<i128> {
         match self.0.len() {
             0 => Some(0),
@@ -89,8 +89,8 @@ impl Polynomial {
         }
     }
 
-    /// The sides of `left <= right` that says that it is at most zero: sums of products, each with its factor, which is
-    /// the largest number of 32 bits where it is larger.
+    /// The sides of `left <= right`, which is equivalent to the polynomial being at most zero: sums of products
+    /// with their coefficients. A coefficient beyond 32 bits becomes the largest 32-bit number.
     pub(crate) fn sides(&self) -> [Vec<(u32, Vec<Atom>)>; 2] {
         let mut sides = [Vec::new(), Vec::new()];
         for (product, factor) in &self.0 {
@@ -100,8 +100,8 @@ impl Polynomial {
         sides
     }
 
-    /// The sides of `left <= right` that says that it is at most zero, in 64 bits; `None` if they can overflow.
-    /// `atom` prints a number.
+    /// The text of `left <= right`, which is equivalent to the polynomial being at most zero, in 64 bits; `None`
+    /// if a side can overflow. `atom` prints a number.
     pub(crate) fn at_most_zero(&self, atom: impl Fn(Atom) -> String) -> Option<String> {
         let (mut sides, mut most) = ([String::new(), String::new()], [0u128; 2]);
         for (product, factor) in &self.0 {

@@ -1,4 +1,4 @@
-//! What is known of an index: where it proves an access in range, none is checked.
+//! Range analysis of indices: an access whose index is proven in range needs no check.
 
 use naga::proc::IndexableLength;
 use naga::{
@@ -15,16 +15,16 @@ use crate::ir::variables::loaded;
 /// An element of an array, a matrix or a vector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
-    /// The expression that it is.
+    /// The access expression itself.
     pub(crate) access: Handle<Expression>,
     pub(crate) base: Handle<Expression>,
-    /// `None` if `known` is the index.
+    /// `None` if the index is the constant `known`.
     pub(crate) index: Option<Handle<Expression>>,
     pub(crate) known: u32,
 }
 
 impl Element {
-    /// The element that an expression is.
+    /// The element that an access expression denotes.
     pub(crate) fn of(function: &Function, access: Handle<Expression>) -> Option<Self> {
         match function.expressions[access] {
             Expression::Access { base, index } => Some(Self { access, base, index: Some(index), known: 0 }),
@@ -34,28 +34,28 @@ impl Element {
     }
 }
 
-/// What an index must be less than.
+/// The exclusive upper limit of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Constant(u32),
-    /// The length of the runtime-sized array of a storage buffer; of `None`, one that no variable is known for.
+    /// The length of a storage buffer's runtime-sized array; with `None`, of an array whose variable is unknown.
     Runtime(Option<Handle<GlobalVariable>>),
 }
 
-/// Chains of operators longer than this prove nothing.
+/// Longer chains of operators are not analysed.
 const DEPTH: u32 = 16;
 
-/// What the index of an element has to be checked against; `None` if it is in range for certain.
+/// The limit that an element's index must be checked against; `None` if it is proven in range.
 pub(crate) fn limit(frame: Frame<'_>, element: Element) -> Option<Limit> {
     limit_in(frame, frame.bounds.scope(element.access), element)
 }
 
-/// The same, whatever conditions stand before the element.
+/// The same without relying on any condition before the element.
 pub(crate) fn limit_anywhere(frame: Frame<'_>, element: Element) -> Option<Limit> {
     limit_in(frame, Scope::default(), element)
 }
 
-/// Whether conditions around an access are what keeps it in range: then it may not be moved away from them.
+/// Whether the conditions around an access are what keeps it in range, so that it must not be moved out of them.
 pub(crate) fn is_proven_by_its_place(frame: Frame<'_>, mut pointer: Handle<Expression>) -> bool {
     while let Some(element) = Element::of(frame.function, pointer) {
         if limit(frame, element).is_none() && limit_in(frame, Scope::default(), element).is_some() {
@@ -66,7 +66,7 @@ pub(crate) fn is_proven_by_its_place(frame: Frame<'_>, mut pointer: Handle<Expre
     false
 }
 
-/// What the index of an element of `base` must be less than; `None` if that is none.
+/// The limit of an index into `base`; `None` if it cannot be indexed.
 pub(crate) fn length(frame: Frame<'_>, base: Handle<Expression>) -> Option<Limit> {
     Some(match *frame.pointee(base) {
         TypeInner::Vector { size, .. } => Limit::Constant(size as u32),
@@ -98,7 +98,7 @@ fn limit_in(frame: Frame<'_>, scope: Scope, element: Element) -> Option<Limit> {
     (!certain).then_some(length)
 }
 
-/// What is known of a value in a place.
+/// The facts about a value that hold at a program point.
 pub(crate) fn facts(
     frame: Frame<'_>,
     scope: Scope,
@@ -107,7 +107,7 @@ pub(crate) fn facts(
     frame.bounds.facts_of((frame.module, frame.function), scope, value)
 }
 
-/// Whether an expression is the number of elements of the runtime-sized array in a storage buffer.
+/// Whether an expression is the `arrayLength` of a storage buffer.
 fn is_length(frame: Frame<'_>, expression: Handle<Expression>, variable: Handle<GlobalVariable>) -> bool {
     match frame.function.expressions[expression] {
         Expression::ArrayLength(array) => root(frame, array) == Some(variable),
@@ -115,7 +115,7 @@ fn is_length(frame: Frame<'_>, expression: Handle<Expression>, variable: Handle<
     }
 }
 
-/// The variable that an access chain starts from.
+/// The global variable that an access chain starts from.
 pub(crate) fn root(frame: Frame<'_>, mut pointer: Handle<Expression>) -> Option<Handle<GlobalVariable>> {
     loop {
         match frame.function.expressions[pointer] {
@@ -126,7 +126,7 @@ pub(crate) fn root(frame: Frame<'_>, mut pointer: Handle<Expression>) -> Option<
     }
 }
 
-/// Whether an expression is computed from a variable, or may be.
+/// Whether an expression depends, or may depend, on a variable.
 pub(super) fn reads(
     function: &Function,
     value: Handle<Expression>,
@@ -140,7 +140,7 @@ pub(super) fn reads(
     }
 }
 
-/// The greatest value that an integer, which is then not negative, can have in a place.
+/// The upper bound of an integer at a program point. A bound implies that the integer is not negative.
 pub(crate) fn upper(
     frame: Frame<'_>,
     scope: Scope,
@@ -152,13 +152,13 @@ pub(crate) fn upper(
     }
     let from_facts = facts(frame, scope, expression).filter_map(|fact| {
         let bound = upper(frame, scope, fact.bound, depth + 4)?;
-        // Where it says that something is below zero, control never comes.
+        // If it says that something is below zero, control never gets there.
         Some(bound.saturating_sub(fact.strict.into()))
     });
     from_facts.chain(structural_bound(frame, scope, expression, depth)).min()
 }
 
-/// The greatest value by what an expression is.
+/// The upper bound that follows from an expression's own form.
 fn structural_bound(
     frame: Frame<'_>,
     scope: Scope,
@@ -180,7 +180,8 @@ fn structural_bound(
         Expression::Binary { op, left, right } => {
             use BinaryOperator as Op;
             let constant = constant_of(frame, right);
-            // A side that says nothing is not looked into: values that are used twice would be so ever more often.
+            // If one side is unbounded the other is not visited: values that are used twice would otherwise take
+            // exponential time.
             let a = match op {
                 Op::And | Op::Modulo | Op::Divide | Op::ShiftRight | Op::Add | Op::Multiply => upper(left),
                 _ => return None,
@@ -195,7 +196,7 @@ fn structural_bound(
                 (a, b) => a.or(b),
             }
         }
-        // Where `low` is above `high`, WGSL gives `high`, but GPUs may give either.
+        // If `low` is above `high`, WGSL returns `high`, but GPUs may return either.
         Expression::Math { fun: MathFunction::Clamp, arg, arg1: Some(low), arg2: Some(high), .. }
             if is_unsigned(frame, arg) =>
         {
@@ -219,13 +220,13 @@ fn structural_bound(
     }
 }
 
-/// Whether conditions say that an unsigned value is another one or more, so that the difference is not below zero.
+/// Whether conditions imply that an unsigned value is at least `least`, so that the difference is not negative.
 fn is_at_least(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, least: Handle<Expression>) -> bool {
     let source = (frame.module, frame.function);
     let constant = constant_of(frame, least);
     is_unsigned(frame, value)
         && frame.bounds.facts_in(scope).any(|fact| {
-            // What is compared is the same value, and what lies below it is as much, or is known to be.
+            // The fact's bound must be the value, and its lower side must be `least` or known to be at least that.
             let known = || constant_of(frame, fact.value).map(|below| below + u64::from(fact.strict));
             frame.bounds.are_same(source, fact.bound, value)
                 && (frame.bounds.are_same(source, fact.value, least)
@@ -277,7 +278,7 @@ pub(super) fn of_binary(
         BinaryOperator::Modulo if unsigned || a.is_some() => constant?.checked_sub(1),
         BinaryOperator::Divide if unsigned || a.is_some() => a.unwrap_or(greatest).checked_div(constant?),
         BinaryOperator::ShiftRight if unsigned || a.is_some() => {
-            // A device takes the amount modulo 32.
+            // Devices take the shift amount modulo 32.
             let amount = constant?.try_into().ok().filter(|amount: &u32| *amount < 32)?;
             a.unwrap_or(greatest).checked_shr(amount)
         }
@@ -287,7 +288,7 @@ pub(super) fn of_binary(
     }
 }
 
-/// The greatest value of an invocation's place in its work-group.
+/// The upper bound of an invocation's local id or index.
 fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> {
     let size = frame.group_size?;
     match built_in(frame, expression)? {
@@ -301,12 +302,12 @@ fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> 
     }
 }
 
-/// The built-in value that an expression is, or the component of one.
+/// The built-in value that an expression denotes, with the component if it is one.
 pub(crate) fn built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<(BuiltIn, Option<u32>)> {
     built_in_of((frame.module, frame.function), expression)
 }
 
-/// The same, of an entry point of which nothing else is known.
+/// The same, for an entry point without any further context.
 pub(crate) fn built_in_of(
     source: (&Module, &Function),
     expression: Handle<Expression>,
@@ -321,7 +322,7 @@ pub(crate) fn built_in_of(
     Some((whole(source, value)?, component))
 }
 
-/// The built-in value that an argument is, or a member of a structure of them.
+/// The built-in value of an argument, or of a member of a struct argument.
 fn whole((module, function): (&Module, &Function), expression: Handle<Expression>) -> Option<BuiltIn> {
     let argument = |index: u32| &function.arguments[index as usize];
     let binding = match function.expressions[expression] {

@@ -1,7 +1,7 @@
-//! How often a loop goes round, and which loops are better written out.
+//! Trip counts of loops, and which loops to unroll.
 //!
-//! A loop is counted number by number, as the code would do it: so whatever the step and the comparison are, and also where
-//! numbers overflow, the rounds are right.
+//! A loop is counted by running its counter, with the arithmetic of the code itself. So the count is right for any step and
+//! comparison, and also where numbers overflow.
 
 use naga::{
     BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module,
@@ -12,31 +12,32 @@ use super::constant::{Known, fold, literal};
 use crate::ir::blocks;
 use crate::ir::variables::{assigned, loaded};
 
-/// Rounds of a loop that is written out.
+/// Maximum trip count of an unrolled loop.
 const MAX_TRIPS: u32 = 16;
 
-/// Expressions of a loop and of those in it, all written out: drivers obey, and take minutes for some times as many.
+/// Maximum number of expressions of a loop and its inner loops once unrolled: drivers obey the hint, and take
+/// minutes for a few times as many.
 const MAX_SIZE: u64 = 8000;
 
-/// What a call counts as.
+/// The cost of a call, in expressions.
 const CALL: u64 = 12;
 
-/// Operators within each other beyond which a value is not computed.
+/// Expressions nested deeper are not evaluated.
 const DEPTH: u32 = 8;
 
 /// A loop of the form `for (…; condition; counter = next) { … }`.
 pub(crate) struct CountedLoop {
     pub(crate) counter: Handle<LocalVariable>,
-    /// The place of the branch that leaves the loop.
+    /// The position of the branch that leaves the loop.
     pub(crate) exit: usize,
     condition: Handle<Expression>,
     next: Handle<Expression>,
-    /// The loads of each round, of the counter and of variables that the loop does not assign.
+    /// The loads, in each iteration, of the counter and of variables that the loop does not assign.
     loads: Vec<Handle<Expression>>,
 }
 
 impl CountedLoop {
-    /// The loop with these blocks, if it is of that form.
+    /// The loop with these blocks, if it has that form.
     pub(crate) fn of(function: &Function, [body, continuing]: [&Block; 2]) -> Option<Self> {
         let (exit, condition) = loop_head(body)?;
         let mut loads = Vec::new();
@@ -44,12 +45,12 @@ impl CountedLoop {
         let (counter, next) = loop_step(function, continuing, &mut loads)?;
         let mut changed = Vec::new();
         assigned(function, body, &mut |variable| changed.push(variable));
-        // A value that was read before the loop is not that of the variable in a round.
+        // A value that was read before the loop is not the variable's value in an iteration.
         loads.retain(|&load| loaded(function, load).is_some_and(|variable| !changed.contains(&variable)));
         Some(Self { counter, exit, condition, next, loads })
     }
 
-    /// How often it goes round if its counter is `start` before it, and if that is `max` times or less; `known` has the
+    /// The trip count when the counter starts at `start`, if it is at most `max`; `known` gives the values of
     /// other variables.
     pub(crate) fn trip_count(
         &self,
@@ -69,7 +70,7 @@ impl CountedLoop {
         None
     }
 
-    /// The value of an expression in a round.
+    /// The value of an expression in one iteration.
     fn value(
         &self,
         (module, function): (&Module, &Function),
@@ -88,7 +89,8 @@ impl CountedLoop {
         }
     }
 
-    /// The start from which a loop goes round most often that counts up to a constant, unsigned and without an overflow.
+    /// The start with the greatest trip count, for a loop that counts up to a constant, unsigned and without
+    /// overflow.
     fn worst_start(&self, (module, function): (&Module, &Function)) -> Option<Literal> {
         let sides = |expression| match function.expressions[expression] {
             Expression::Binary { op, left, right }
@@ -108,7 +110,7 @@ impl CountedLoop {
     }
 }
 
-/// The branch that the body of a `while` begins with, to leave the loop: its place and the condition.
+/// The branch at the start of a `while` body that leaves the loop: its position and condition.
 pub(crate) fn loop_head(body: &Block) -> Option<(usize, Handle<Expression>)> {
     let exit = body.iter().position(|statement| !matches!(statement, Statement::Emit(_)))?;
     match &body[exit] {
@@ -121,7 +123,7 @@ pub(crate) fn loop_head(body: &Block) -> Option<(usize, Handle<Expression>)> {
     }
 }
 
-/// Adds the loads of variables that statements evaluate.
+/// Adds the loads of variables that the statements evaluate.
 fn note_loads(function: &Function, statements: &[Statement], loads: &mut Vec<Handle<Expression>>) {
     for statement in statements {
         if let Statement::Emit(range) = statement {
@@ -130,7 +132,7 @@ fn note_loads(function: &Function, statements: &[Statement], loads: &mut Vec<Han
     }
 }
 
-/// The one variable that a `continuing` block assigns, and its next value. Adds the loads of the block.
+/// The single variable that a `continuing` block assigns, and its next value. Also adds the loads of the block.
 pub(crate) fn loop_step(
     function: &Function,
     continuing: &[Statement],
@@ -148,10 +150,9 @@ pub(crate) fn loop_step(
     }
 }
 
-/// The loops of a function that have few rounds and that a writer `wanted` written out, by the conditions at their heads, with their
-/// rounds: then
-/// what they read from work-group memory is at fixed distances from one address, their loads are under way together, and
-/// small arrays are registers.
+/// The loops with small trip counts to unroll, where the writer agrees (`wanted`), by the conditions at their
+/// heads, with their trip counts. In an unrolled loop, reads of work-group memory have constant offsets from one
+/// address, loads overlap, and small arrays become registers.
 pub(crate) fn unrolled_loops(
     (module, function): (&Module, &Function),
     wanted: &dyn Fn(&Block) -> bool,
@@ -171,7 +172,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Gives the size of a block, with the loops written out that are found.
+    /// Returns the size of a block, counting the loops to unroll as unrolled.
     fn block(&mut self, block: &Block) -> u64 {
         block.iter().map(|statement| self.statement(statement)).sum()
     }
@@ -245,7 +246,7 @@ mod tests {
         Program::parse(&code, "", &Specialisation::default()).unwrap()
     }
 
-    /// How often the one loop goes round that is counted.
+    /// The trip count of the only loop that is counted.
     fn trips(code: &str) -> Option<u32> {
         let program = parsed(code);
         let found = unrolled_loops((&program.module, &program.module.entry_points[0].function), &|_| true);
@@ -344,7 +345,7 @@ mod tests {
         }
     }
 
-    /// How many loops are written out.
+    /// The number of loops that are unrolled.
     fn found(code: &str, wanted: &dyn Fn(&Block) -> bool) -> usize {
         let program = parsed(code);
         unrolled_loops((&program.module, &program.module.entry_points[0].function), wanted).len()

@@ -1,4 +1,4 @@
-//! The walk over the statements.
+//! The walk over statements: propagates the shapes of variables through control flow.
 
 use naga::{Block, Expression, Handle, LocalVariable, Statement};
 
@@ -6,17 +6,18 @@ use super::{Analysis, Shape};
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, assigned, is_read_only, root};
 
-/// The shapes of local variables at a point; `None` where control never arrives.
+/// The shapes of local variables at a program point; `None` if control never gets there.
 type State = Option<Vec<Shape>>;
 
-/// The worst shape of the conditions under which a loop is left, and under which an iteration is cut short.
+/// The least regular shape of the conditions under which a loop is left, and under which an iteration is cut
+/// short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exits {
     pub(crate) breaks: Shape,
     pub(crate) continues: Shape,
 }
 
-/// By what some invocations have left the rest of a switch's case, and the rest of an iteration.
+/// The conditions by which some invocations have left the current switch case, or the current iteration.
 #[derive(Clone, Copy)]
 struct Divergence {
     case: Shape,
@@ -30,7 +31,7 @@ impl Exits {
         exits
     }
 
-    /// `context` is what decides that control comes to the block.
+    /// `context` is the shape of the conditions under which control reaches the block.
     fn scan(&mut self, shapes: &[Shape], block: &Block, mut context: Shape, in_switch: bool) -> Divergence {
         let mut divergence = Divergence { case: Shape::Uniform, iteration: Shape::Uniform };
         for statement in block {
@@ -59,7 +60,7 @@ impl Exits {
                 }
                 _ => {}
             }
-            // What follows is reached by those that did not jump.
+            // What follows is reached only by the invocations that did not jump.
             context = context.with(divergence.case).with(divergence.iteration);
         }
         divergence
@@ -73,7 +74,7 @@ impl Divergence {
     }
 }
 
-/// Where `break` and `continue` lead: the states that arrive there.
+/// The targets of `break` and `continue`, with the joined states that reach them.
 struct Frame {
     is_loop: bool,
     breaks: State,
@@ -172,7 +173,7 @@ impl Walk<'_, '_> {
                 let assigned = [accept, reject];
                 Some(widen(join(Some(a), Some(b))?, &self.assigned(&assigned), choice))
             }
-            // The invocations of the other side are gone from here: those that remain agree as they did.
+            // The invocations of the other side have left: the remaining ones agree as before.
             (one, other) => one.or(other),
         }
     }
@@ -223,7 +224,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The local variables that may be assigned in these blocks.
+    /// The local variables that these blocks may assign.
     fn assigned(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
         let mut found = Vec::new();
         for block in blocks {

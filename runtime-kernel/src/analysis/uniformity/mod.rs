@@ -1,9 +1,10 @@
-//! Which values are the same for all invocations of a work-group, and which grow by a constant from one to the next.
+//! Uniformity analysis: which values are equal in all invocations of a work-group, and which grow by a constant from one
+//! invocation to the next.
 //!
-//! An abstract interpretation of an entry point or function: the body is walked in order with the shape of every local variable,
-//! loops until nothing changes. A statement about a value is a statement about the invocations that *compute* it:
-//! those that returned earlier do not count, so that values computed after an early return may still be uniform.
-//! (Whether *control flow* is uniform is the business of [`crate::check::barriers`].)
+//! An abstract interpretation of an entry point or function: it walks the body in order with the shape of every local
+//! variable, and repeats loops up to a fixed point. A shape describes only the invocations that *compute* the value: those
+//! that returned earlier do not count, so values computed after an early return may still be uniform. Whether *control
+//! flow* is uniform is decided by [`crate::check::barriers`].
 
 mod flow;
 mod shape;
@@ -25,15 +26,15 @@ pub(crate) struct Uniformity {
 }
 
 impl Uniformity {
-    /// Analyses the entry point of this index. Private variables of the module count as varying.
+    /// Analyses the entry point with this index. Private variables of the module count as varying.
     pub(crate) fn of(module: &Module, info: &ModuleInfo, entry: usize) -> Self {
         let point = &module.entry_points[entry];
         Self::analyse(module, &point.function, info.get_entry_point(entry), point.workgroup_size)
     }
 
-    /// Analyses a function, wherever it is called: its arguments count as varying.
+    /// Analyses a function independently of its callers: its arguments count as varying.
     pub(crate) fn of_function(module: &Module, info: &ModuleInfo, function: Handle<Function>) -> Self {
-        // Only built-in values ask for the group, and a function has none.
+        // Only built-in values depend on the group size, and a function has none.
         Self::analyse(module, &module.functions[function], &info[function], [1; 3])
     }
 
@@ -52,7 +53,7 @@ impl Uniformity {
         Self { shapes: analysis.shapes, reached: analysis.reached }
     }
 
-    /// Whether control may come to where an expression is computed: of the others the shape says nothing.
+    /// Whether control may reach the evaluation of an expression; if not, its shape is meaningless.
     pub(crate) fn is_reached(&self, expression: Handle<Expression>) -> bool {
         self.reached[expression.index()]
     }
@@ -65,13 +66,13 @@ impl Uniformity {
         self.shape(expression) == Shape::Uniform
     }
 
-    /// Under which conditions a loop with this body is left or continued.
+    /// The conditions under which a loop with this body is left or continued.
     pub(crate) fn exits(&self, body: &naga::Block) -> Exits {
         Exits::of(&self.shapes, body)
     }
 }
 
-/// The value of a 32-bit integer constant, as bits.
+/// The value of a constant 32-bit integer, as bits.
 pub(crate) fn constant(module: &Module, function: &Function, expression: Handle<Expression>) -> Option<u32> {
     match literal(module, &function.expressions, expression)? {
         naga::Literal::U32(value) => Some(value),
@@ -80,7 +81,8 @@ pub(crate) fn constant(module: &Module, function: &Function, expression: Handle<
     }
 }
 
-/// For every function, whether its result follows from its arguments alone and it does nothing else.
+/// For every function, whether it is pure: its result follows from its arguments alone, and it has no side
+/// effects.
 pub(crate) fn pure_functions(module: &Module) -> Vec<bool> {
     let mut known: Vec<bool> = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
@@ -95,7 +97,7 @@ pub(crate) fn pure_functions(module: &Module) -> Vec<bool> {
     known
 }
 
-/// Whether a body has nothing but control flow, values, and calls of functional functions.
+/// Whether a body has only control flow, values, and calls of pure functions.
 fn is_pure(body: &naga::Block, known: &[bool]) -> bool {
     !blocks::any(body, &mut |statement| match statement {
         Statement::Emit(_)
@@ -112,7 +114,7 @@ fn is_pure(body: &naga::Block, known: &[bool]) -> bool {
     })
 }
 
-/// The work in progress: shapes of expressions so far. They only ever become less regular.
+/// The analysis in progress. Shapes only ever become less regular.
 struct Analysis<'a> {
     module: &'a Module,
     group_size: [u32; 3],
@@ -120,7 +122,7 @@ struct Analysis<'a> {
     types: &'a FunctionInfo,
     pure_functions: Vec<bool>,
     shapes: Vec<Shape>,
-    /// Expressions that control may come to.
+    /// Expressions that control may reach.
     reached: Vec<bool>,
 }
 
@@ -129,7 +131,7 @@ impl Analysis<'_> {
         self.shapes[expression.index()]
     }
 
-    /// Expressions that stand outside the flow of statements.
+    /// The shape of an expression that no statement evaluates.
     fn constant_shape(&self, expression: &Expression) -> Shape {
         match *expression {
             Expression::FunctionArgument(index) => self.argument(index as usize, None),
@@ -181,7 +183,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether an expression is a 32-bit integer, for which arithmetic is that of a ring.
+    /// Whether an expression is a 32-bit integer, whose arithmetic wraps.
     fn is_word(&self, expression: Handle<Expression>) -> bool {
         matches!(
             *self.types[expression].ty.inner_with(&self.module.types),
@@ -189,7 +191,7 @@ impl Analysis<'_> {
         )
     }
 
-    /// One component of a vector, or the whole where it is not known apart.
+    /// The shape of one component of a vector, or of the whole if components are not tracked.
     fn component(&self, expression: Handle<Expression>, part: usize, depth: u8) -> Shape {
         let whole = self.shape(expression);
         if whole != Shape::Varying || depth == 0 {
@@ -197,7 +199,7 @@ impl Analysis<'_> {
         }
         match self.function.expressions[expression] {
             Expression::FunctionArgument(index) => self.argument(index as usize, Some(part)),
-            // The position of a built-in vector inside a struct argument.
+            // A component of a built-in vector inside a struct argument.
             Expression::AccessIndex { base, index } => match self.function.expressions[base] {
                 Expression::FunctionArgument(argument) => {
                     self.member(argument as usize, index as usize, part)
@@ -241,7 +243,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// A binary operation on integers of 32 bits, component by component.
+    /// A binary operation on 32-bit integers, for one component.
     fn binary(
         &self,
         op: naga::BinaryOperator,

@@ -1,22 +1,23 @@
-//! How a value differs from one invocation of a work-group to another.
+//! How a value varies across the invocations of a work-group.
 
 /// How a value depends on the invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// The same in the whole work-group.
+    /// Equal in the whole work-group.
     Uniform,
-    /// In each row (invocations that differ in x only): the value at x is the value at 0 plus `x` times this number,
-    /// modulo 2^32. Zero says that a row agrees, and then the type may be any; otherwise it is a 32-bit integer.
+    /// Linear in each row (invocations that differ in x only): the value at x is the value at 0 plus `x` times
+    /// this number, modulo 2^32. With slope zero all invocations of a row agree, and the type may be any;
+    /// otherwise it is a 32-bit integer.
     Linear(u32),
     /// Anything.
     Varying,
 }
 
 impl Shape {
-    /// The same along x.
+    /// Equal along x.
     pub(crate) const ROW: Self = Self::Linear(0);
 
-    /// What holds where either of two values may be had, with the same choice for the whole group.
+    /// The shape of a value that is either of two, with the same choice for the whole group.
     pub(crate) fn join(self, other: Self) -> Self {
         match (self, other) {
             (Self::Uniform, Self::Uniform) => Self::Uniform,
@@ -26,12 +27,12 @@ impl Shape {
         }
     }
 
-    /// A value computed from both in a way of which nothing is known.
+    /// The shape of a value computed from both by an arbitrary operation.
     pub(crate) fn with(self, other: Self) -> Self {
         self.composite().join(other.composite())
     }
 
-    /// As part of a whole: a composite is the same along x or it is not.
+    /// The shape as part of a composite, which is either equal along x or varies.
     pub(crate) fn composite(self) -> Self {
         match self {
             Self::Uniform | Self::ROW => self,
@@ -56,7 +57,7 @@ impl Shape {
         }
     }
 
-    /// A value of this shape after invocations chose whether to assign it, by a condition of shape `choice`.
+    /// The shape of a variable after invocations chose whether to assign it, by a condition of shape `choice`.
     pub(crate) fn chosen_by(self, choice: Self) -> Self {
         match (choice, self) {
             (Self::Uniform, _) => self,
@@ -66,7 +67,7 @@ impl Shape {
         }
     }
 
-    /// Growth along x; meaningless for what varies.
+    /// The slope along x; meaningless for varying values.
     const fn slope(self) -> u32 {
         match self {
             Self::Linear(slope) => slope,

@@ -1,11 +1,11 @@
-//! What the languages spell differently.
+//! What the C dialects spell differently.
 
 use naga::{AddressSpace, Scalar, ScalarKind, StorageAccess};
 
 use crate::program::Dialect;
 
 impl Dialect {
-    /// The language's own type behind an alias like `u32`.
+    /// The language's own type for an alias such as `u32`.
     pub(super) const fn scalar(self, scalar: Scalar) -> &'static str {
         match (scalar.kind, scalar.width, self) {
             (ScalarKind::Bool, ..) => "_Bool",
@@ -22,7 +22,7 @@ impl Dialect {
         }
     }
 
-    /// What stands before a function.
+    /// The qualifiers in front of a function.
     pub(crate) const fn function(self) -> &'static str {
         match self {
             Self::OpenCl | Self::Host => "static inline ",
@@ -30,7 +30,7 @@ impl Dialect {
         }
     }
 
-    /// What stands before a constant of file scope.
+    /// The qualifiers in front of a constant at file scope.
     pub(super) const fn constant(self, scalar: bool) -> &'static str {
         match self {
             Self::OpenCl => "__constant ",
@@ -40,7 +40,7 @@ impl Dialect {
         }
     }
 
-    /// What stands before the type that a pointer points to.
+    /// The address space in front of a pointee type.
     pub(crate) fn space(self, space: AddressSpace) -> &'static str {
         let constant = space == AddressSpace::Storage { access: StorageAccess::LOAD };
         match (self, space) {
@@ -52,7 +52,7 @@ impl Dialect {
         }
     }
 
-    /// What says that a pointer is the only way to what it points to.
+    /// The qualifier that declares a pointer unaliased.
     pub(crate) const fn restrict(self) -> &'static str {
         match self {
             Self::OpenCl => "restrict ",
@@ -68,7 +68,7 @@ impl Dialect {
         }
     }
 
-    /// A value of a structure type, up to its opening brace.
+    /// A compound literal of a structure type, up to its opening brace.
     pub(crate) fn construct(self, type_name: &str) -> String {
         match self {
             Self::OpenCl | Self::Host => format!("({type_name}){{"),
@@ -76,7 +76,7 @@ impl Dialect {
         }
     }
 
-    /// The suffix of a 64-bit integer literal, signed.
+    /// The suffix of signed 64-bit integer literals.
     pub(super) const fn long_suffix(self) -> &'static str {
         match self {
             Self::OpenCl => "L",

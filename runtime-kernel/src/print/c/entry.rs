@@ -1,4 +1,4 @@
-//! Entry points of OpenCL C and CUDA C++: one invocation each.
+//! Entry points of OpenCL C and CUDA C++, which run one invocation each.
 
 use naga::{AddressSpace, Binding, BuiltIn, EntryPoint, Expression, GlobalVariable, Handle, Span, TypeInner};
 use runtime_core::Result;
@@ -11,7 +11,7 @@ use crate::analysis::proof::Frame;
 use crate::program::Dialect;
 
 impl Writer<'_> {
-    /// Defines entry point `index`, and gives its symbol.
+    /// Defines entry point `index` and returns its symbol.
     pub(super) fn entry_point(&mut self, index: usize) -> Result<String> {
         let (module, program) = (self.module(), self.program);
         let entry = &module.entry_points[index];
@@ -47,7 +47,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// Declares the length of a runtime-sized array, from the size of its buffer in bytes.
+    /// Declares the length of a runtime-sized array, computed from the size of its buffer in bytes.
     pub(crate) fn length_of(
         &mut self,
         variable: Handle<GlobalVariable>,
@@ -76,7 +76,7 @@ impl Printer<'_, '_, Plain> {
         names.map(|scalar| self.plan.named(&self.writer.names, &scalar.name)).collect()
     }
 
-    /// Tensors, scalars, and the tensors' sizes.
+    /// The parameters: tensors, scalars, and the tensors' sizes.
     fn parameters(&mut self, index: usize, scalars: &[String]) -> Result<Vec<String>> {
         let interface = &self.writer.program.interfaces[index];
         let mut parameters = Vec::new();
@@ -120,9 +120,9 @@ impl Printer<'_, '_, Plain> {
         Ok(())
     }
 
-    /// Built-in values, as far as they are used.
+    /// Declares the built-in values that are used.
     fn arguments(&mut self, entry: &EntryPoint, group_size: [u32; 3]) -> Result<()> {
-        // A module with two bodies has an expression in each.
+        // A module that already has both variants has an expression in each.
         let mut declared = vec![false; entry.function.arguments.len()];
         for (handle, expression) in entry.function.expressions.iter() {
             let Expression::FunctionArgument(index) = *expression else { continue };
@@ -153,7 +153,7 @@ impl Printer<'_, '_, Plain> {
         Ok(())
     }
 
-    /// Workgroup and private variables.
+    /// Declares workgroup and private variables.
     fn variables(&mut self) -> Result<()> {
         for variable in self.writer.used_by(self.frame.info) {
             let GlobalVariable { space, ty, init, .. } = self.frame.module.global_variables[variable];

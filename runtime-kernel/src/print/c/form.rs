@@ -1,10 +1,10 @@
-//! How an operation is spelled: an operator of C, or a function of the library.
+//! How an operation is spelled: as an operator of C, or as a call of a library function.
 
 use std::fmt::Write as _;
 
-/// How tightly an expression binds, as C has it.
+/// C's operator precedence.
 pub(crate) mod level {
-    /// Fits where an expression may be anything but a comma.
+    /// Allows any expression except one with a comma operator.
     pub(crate) const ANY: u8 = 0;
     /// `a ? b : c`
     pub(crate) const CONDITION: u8 = 2;
@@ -18,7 +18,7 @@ pub(crate) mod level {
     pub(crate) const SHIFT: u8 = 10;
     pub(crate) const ADD: u8 = 11;
     pub(crate) const MULTIPLY: u8 = 12;
-    /// A cast, or an operator before its operand.
+    /// A cast or prefix operator.
     pub(crate) const UNARY: u8 = 13;
     /// A name, a call, a member, an element.
     pub(crate) const PRIMARY: u8 = 14;
@@ -27,40 +27,40 @@ pub(crate) mod level {
 /// The spelling of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The operand itself.
+    /// The operand unchanged.
     Same,
-    /// An operator between two operands.
+    /// A binary operator.
     Infix(Infix),
-    /// An operator or cast before its operand.
+    /// A prefix operator or cast.
     Prefix(String),
-    /// A function.
+    /// A function call.
     Call(String),
 }
 
-/// An operator between two operands.
+/// A binary operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Infix {
     pub(crate) sign: &'static str,
     pub(crate) level: u8,
-    /// What its left and right operands bind at least as tightly as: more than C demands where compilers warn.
+    /// The minimum precedence of its left and right operands: higher than C requires where compilers warn.
     pub(crate) left: u8,
     pub(crate) right: u8,
 }
 
 impl Infix {
-    /// `+ - * /` and the comparisons.
+    /// `+ - * /` and comparisons.
     pub(crate) const fn arithmetic(sign: &'static str, level: u8) -> Form {
         Form::Infix(Self { sign, level, left: level, right: level + 1 })
     }
 
-    /// Comparisons, shifts and bitwise operators, whose operands are clearer in parentheses.
+    /// Comparisons, shifts and bitwise operators, whose operands are parenthesised for clarity.
     pub(crate) const fn strict(sign: &'static str, level: u8, operands: u8) -> Form {
         Form::Infix(Self { sign, level, left: operands, right: operands })
     }
 }
 
 impl Form {
-    /// A function of the library.
+    /// A library function.
     pub(crate) const fn call(name: String) -> Self {
         Self::Call(name)
     }
@@ -70,7 +70,7 @@ impl Form {
         Self::Prefix(format!("({type_name})"))
     }
 
-    /// How tightly the whole binds; `operand` is the level of the single operand of [`Form::Same`].
+    /// The precedence of the whole; `operand` is that of the single operand of [`Form::Same`].
     pub(crate) const fn level(&self, operand: u8) -> u8 {
         match self {
             Self::Same => operand,
@@ -80,11 +80,11 @@ impl Form {
         }
     }
 
-    /// The level that operand `index` has to have.
+    /// The precedence that operand `index` must have.
     pub(crate) const fn operand_level(&self, index: usize) -> u8 {
         match self {
             Self::Same | Self::Call(_) => level::ANY,
-            // `--a` is another operator.
+            // `--a` would be another operator.
             Self::Prefix(sign) if matches!(sign.as_bytes(), [b'-']) => level::PRIMARY,
             Self::Prefix(_) => level::UNARY,
             Self::Infix(infix) => {
@@ -97,7 +97,7 @@ impl Form {
         }
     }
 
-    /// Joins operands that are already as tight as [`Form::operand_level`] says.
+    /// Joins operands that already have the precedence of [`Form::operand_level`].
     pub(crate) fn join(&self, operands: &[String]) -> String {
         match (self, operands) {
             (Self::Infix(infix), [left, right]) => format!("{left} {} {right}", infix.sign),

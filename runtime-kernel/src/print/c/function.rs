@@ -1,4 +1,4 @@
-//! Functions: what they take besides their arguments, and their definitions.
+//! Function definitions, and the extra parameters for the module's variables that a function uses.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,13 @@ use crate::ir::blocks;
 use crate::program::Dialect;
 
 impl<'a> Writer<'a> {
-    /// The variables of the module that a function, or one that it calls, uses.
+    /// The module variables that a function uses, directly or through calls.
     pub(crate) fn used_by(&self, info: &FunctionInfo) -> Vec<Handle<GlobalVariable>> {
         let variables = self.module().global_variables.iter();
         variables.map(|(handle, _)| handle).filter(|handle| info[*handle] != GlobalUse::empty()).collect()
     }
 
-    /// The runtime-sized array of a storage buffer: where it begins and how far its elements are apart, in bytes.
+    /// The runtime-sized array of a storage buffer: its offset and its stride, in bytes.
     pub(crate) fn runtime_array(&self, variable: Handle<GlobalVariable>) -> Option<(u32, u32)> {
         let types = &self.module().types;
         match &types[self.module().global_variables[variable].ty].inner {
@@ -37,13 +37,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Whether a function has use for the number of elements of a buffer's runtime-sized array.
+    /// Whether a function needs the length of a buffer's runtime-sized array.
     pub(crate) fn takes_length(&self, info: &FunctionInfo, variable: Handle<GlobalVariable>) -> bool {
         let asked = self.checks.are_made() || info[variable].contains(GlobalUse::QUERY);
         asked && self.runtime_array(variable).is_some()
     }
 
-    /// How a module's variable is declared as a parameter.
+    /// The parameter declaration for a module variable.
     pub(crate) fn parameter(&mut self, variable: Handle<GlobalVariable>) -> Result<String> {
         let GlobalVariable { space, ty, .. } = self.module().global_variables[variable];
         let type_name = self.type_name(ty)?;
@@ -56,13 +56,13 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Defines the functions that `entries` call, each after those that it calls itself.
+    /// Defines the functions that `entries` call, callees first.
     pub(crate) fn functions<'f>(&mut self, entries: impl Iterator<Item = &'f Function>) -> Result<()> {
         let mut called = BTreeSet::new();
         for entry in entries {
             self.reach(&entry.body, &mut called);
         }
-        // naga has a function stand before those that call it.
+        // In naga's arena a function precedes its callers.
         called.into_iter().try_for_each(|function| self.function(function))
     }
 
@@ -108,7 +108,7 @@ impl<'a> Writer<'a> {
         let of_group = |variable: &Handle<GlobalVariable>| {
             module.global_variables[*variable].space == AddressSpace::WorkGroup
         };
-        // PoCL gives a function that it does not inline a copy of the work-group's memory.
+        // PoCL gives a function that it does not inline its own copy of the work-group memory.
         let inlined = self.dialect == Dialect::OpenCl && self.used_by(info).iter().any(of_group);
         let inlined = if inlined { "__attribute__((always_inline)) " } else { "" };
         self.functions.extend([
@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The parameters for the variables of the module that a function uses.
+    /// The parameters for the module variables that a function uses.
     fn parameters(&mut self, info: &FunctionInfo) -> Result<Vec<String>> {
         let mut parameters = Vec::new();
         for variable in self.used_by(info) {
@@ -141,7 +141,7 @@ impl<'a> Writer<'a> {
 }
 
 impl<E: Environment> Printer<'_, '_, E> {
-    /// The arguments for the parameters that a function has for variables of the module.
+    /// The matching arguments at a call.
     pub(super) fn passed(&mut self, function: Handle<Function>) -> Vec<String> {
         let mut arguments = Vec::new();
         let program = self.writer.program;
@@ -162,7 +162,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         arguments
     }
 
-    /// Declares the local variables, each with the value that it begins with.
+    /// Declares the local variables with their initial values.
     pub(crate) fn locals(&mut self) -> Result<()> {
         for (handle, variable) in self.frame.function.local_variables.iter() {
             if self.plan.is_flag(handle) {

@@ -1,6 +1,6 @@
-//! Lines of text, indented.
+//! An indented text, built line by line.
 
-/// A text that grows line by line.
+/// A text that is built line by line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
     text: String,
@@ -8,7 +8,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Lines that begin `depth` levels deep.
+    /// Starts at an indentation of `depth` levels.
     pub(crate) const fn at(depth: usize) -> Self {
         Self { text: String::new(), depth }
     }
@@ -22,19 +22,19 @@ impl Lines {
         self.text.push('\n');
     }
 
-    /// Adds a line after which lines are a level deeper.
+    /// Adds a line and indents those after it.
     pub(crate) fn open(&mut self, line: &str) {
         self.line(line);
         self.depth += 1;
     }
 
-    /// Adds a line a level less deep, as are those after it.
+    /// Outdents and adds a line.
     pub(crate) fn close(&mut self, line: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.line(line);
     }
 
-    /// Ends one branch and begins another: `} else {`.
+    /// Ends one block and begins another: `} else {`.
     pub(crate) fn reopen(&mut self, line: &str) {
         self.close(line);
         self.depth += 1;

@@ -1,43 +1,20 @@
-//! One writer of C, with a small dialect per language.
+//! The C writer, with a small dialect per language.
 //!
-//! The text has four parts, each printed only as far as it is used: types, constants, small functions with the semantics
-//! of WGSL (the *library*), and the functions and entry points of the program.
+//! The text has four parts, each with only what is used: types, constants, small functions with WGSL's semantics
+//! (the *library*), and the functions and entry points of the program.
 //!
 //! | file | what is there |
 //! | --- | --- |
+//! | `writer`, `lines` | the text under construction |
 //! | `dialect`, `reserved`, `names` | what the languages spell differently; identifiers |
-//! | `types`, `library`, `value` | types on demand; library functions on demand; literals and constants |
-//! | `integer`, `float`, `vector`, `matrix`, `packing`, `convert`, `half` | the library's functions |
-//! | `plan` | which expressions of a function get a name, and which are printed where they are used |
-//! | `place`, `index` | access chains with their bounds checks; the arithmetic of indices |
-//! | `assertion` | accesses that were proven in range, checked nevertheless |
-//! | `promise` | a second body, for launches that keep to what makes checks needless (`crate::analysis::proof`) |
-//! | `expression`, `operator`, `math` | expressions |
-//! | `statement`, `logical`, `looping`, `atomic`, `subgroup` | statements |
-//! | `environment`, `function`, `entry` | what surrounds one invocation; functions; entry points of OpenCL C and CUDA C++ |
-//! | `group` | entry points of host C |
+//! | `types`, `value`, `form` | types; literals and constants; operators and their precedence |
+//! | `library/` | library functions: integers, floats, vectors, matrices, packing, conversions, `f16` in CUDA C++ |
+//! | `invocation/` | the statements and expressions of one invocation |
+//! | `function`, `entry` | functions; entry points of OpenCL C and CUDA C++ |
+//! | `host/` | entry points of host C |
 //!
-//! # Printing one invocation
-//!
-//! A [`Printer`](statement::Printer) walks the statements of one function and appends lines to `lines`. What a name is spelled like
-//! in this place, how a named value is stored, and what a barrier or `return` becomes, it asks an
-//! [`Environment`](environment::Environment): a function's own ([`Plain`](environment::Plain)), or the host's, where a
-//! variable may be an array over the lanes of a work-group.
-//!
-//! ```text
-//! printer.block(&block)             all statements of a block
-//! printer.statement(&statement, span)   one of them: `Emit` defines the named values of its range
-//! printer.value(handle)             an expression as text that can stand as an initialiser or argument
-//! printer.operand(handle, level)    the same, in parentheses unless it binds at least as tightly as `level`
-//! printer.place(pointer)            an access chain: its lvalue, and the conditions under which it is in range
-//! ```
-//!
-//! [`Plan`](plan::Plan) says which expressions are named (`plan.value(handle)`): those used more than once, `let`s, results of calls, and
-//! loads that something with an effect separates from their use. A load that is not named stands in the same
-//! block as its use, with nothing but `Emit`s between: a barrier never separates the two.
-//!
-//! Types print as WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`); vectors are structures of scalars (members `x y z w`)
-//! in all languages, so that a compiler sees scalars, and arrays are structures with a member `at`.
+//! Types are printed under WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`). In all languages vectors are structures of
+//! scalars (members `x y z w`), so that a compiler sees scalars, and arrays are structures with a member `at`.
 
 mod dialect;
 mod entry;
@@ -63,8 +40,8 @@ use crate::program::{Checks, Dialect, Program};
 use crate::transform::pointer_arguments::{self, Parts};
 use crate::transform::zeroing;
 
-/// What the line of C for the host begins with that says why an entry point has its plain form: the schedule that was made of it
-/// is not right. For tests and fuzzing, where schedules are verified.
+/// The start of the comment in host C that explains why an entry point has its plain form: its schedule failed
+/// verification. Schedules are verified only in tests, debug builds and fuzzing.
 pub const REJECTED: &str = "/* plain: ";
 
 /// A program in a C-family language.
@@ -72,11 +49,11 @@ pub const REJECTED: &str = "/* plain: ";
 pub struct CCode {
     /// The text.
     pub text: String,
-    /// Entry points: the name in the portable text, and the symbol in this one.
+    /// Entry points: the name in the portable text, and the symbol in this code.
     pub symbols: Vec<(String, String)>,
 }
 
-/// The program that the host's entry points are written from.
+/// The program as the writer of host C sees it.
 #[cfg(test)]
 pub(crate) fn host_program(program: &Program) -> Result<Program> {
     host::prepare(program)

@@ -1,9 +1,9 @@
 //! Identifiers: the program's own names, changed where they could mean something else.
 //!
-//! A macro is not seen by scopes, and no list of those of all compilers, versions and headers is complete. So a name of
-//! the program stays as it is only if it is nothing but small letters and `_`, stands in the scope of a function, and no
-//! language has it as a word ([`reserved`]). Any other one, and each of file scope, ends in `_w`, as nothing of the
-//! compilers, their libraries and the text around it does. Names that the printer makes up itself end otherwise.
+//! Macros ignore scopes, and no list of the macros of all compilers, versions and headers is complete. So a name of the
+//! program is kept only if it consists of lower-case letters and `_`, is at function scope, and is not a word of any of the
+//! languages ([`reserved`]). All other names, and all at file scope, end in `_w`, which nothing in compilers, their
+//! libraries or the generated text does. Names that the printer invents have other endings.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ use naga::{
 use super::reserved;
 use super::types::{scalar_name, vector_name};
 
-/// What names end in that would not be safe otherwise.
+/// The suffix that makes a name safe.
 const MARK: &str = "_w";
 
-/// Names of file scope.
+/// Names at file scope.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     declared: Declared,
@@ -29,7 +29,7 @@ pub(crate) struct Names {
     entries: Vec<String>,
 }
 
-/// The names that belong to a module's variable.
+/// The names for one module variable.
 #[derive(Debug)]
 struct Variable {
     name: String,
@@ -38,10 +38,10 @@ struct Variable {
 }
 
 impl Names {
-    /// Names everything that `module` declares.
+    /// Names all declarations of `module`.
     pub(super) fn new(module: &Module) -> Self {
         let mut names = Self::default();
-        // Entry points come first: their names are what a user asks for.
+        // Entry points come first, since users look their names up.
         names.entries = module.entry_points.iter().map(|entry| names.of_file(&entry.name)).collect();
         for (_, ty) in module.types.iter() {
             let (name, members) = names.of_type(module, ty);
@@ -101,7 +101,7 @@ impl Names {
         }
     }
 
-    /// A new name of file scope.
+    /// A new name at file scope.
     fn of_file(&mut self, wanted: &str) -> String {
         self.declared.next(&marked(identifier(wanted)), &|_| false)
     }
@@ -121,12 +121,12 @@ impl Names {
         &self.globals[variable.index()].name
     }
 
-    /// The name of the argument that has the size in bytes of a storage buffer.
+    /// The name of the argument with a storage buffer's size in bytes.
     pub(crate) fn size(&self, variable: Handle<GlobalVariable>) -> &str {
         &self.globals[variable.index()].size
     }
 
-    /// The name of the number of elements of a storage buffer's runtime-sized array.
+    /// The name of the length of a storage buffer's runtime-sized array.
     pub(crate) fn length(&self, variable: Handle<GlobalVariable>) -> &str {
         &self.globals[variable.index()].length
     }
@@ -147,35 +147,36 @@ impl Names {
     }
 }
 
-/// Names of one function's scope.
+/// Names in one function's scope.
 #[derive(Debug, Default)]
 pub(crate) struct LocalNames {
     declared: Declared,
 }
 
 impl LocalNames {
-    /// A new name of this scope for what the program calls `wanted`.
+    /// A new name in this scope for what the program calls `wanted`.
     pub(crate) fn named(&mut self, file: &Names, wanted: &str) -> String {
         self.fresh(file, &local_identifier(wanted))
     }
 
-    /// A new name of this scope for what the program has no name for, `wanted` if it is free here and in file scope.
+    /// A new name in this scope for something unnamed in the program: `wanted` if it is free here and at file
+    /// scope.
     pub(crate) fn fresh(&mut self, file: &Names, wanted: &str) -> String {
         self.declared.next(wanted, &|name| file.declared.taken.contains(name))
     }
 }
 
-/// The names of a scope.
+/// The names in a scope.
 #[derive(Debug, Default)]
 struct Declared {
     taken: FastHashSet<String>,
-    /// By name: the number that its next bearer has.
+    /// By name: the number of its next duplicate.
     numbers: FastHashMap<String, u32>,
 }
 
 impl Declared {
-    /// Declares the first of `wanted`, `wanted_1`, `wanted_2`, … that is neither declared nor `outer`; its mark stays at
-    /// the end.
+    /// Declares the first of `wanted`, `wanted_1`, `wanted_2`, … that is neither declared nor in `outer`; a suffix
+    /// stays at the end.
     fn next(&mut self, wanted: &str, outer: &dyn Fn(&str) -> bool) -> String {
         if !outer(wanted) && self.taken.insert(wanted.to_owned()) {
             return wanted.to_owned();
@@ -192,20 +193,20 @@ impl Declared {
     }
 }
 
-/// A name of function scope, or of a structure's member.
+/// A name at function scope, or of a structure member.
 fn local_identifier(wanted: &str) -> String {
     let name = identifier(wanted);
     let small = name.bytes().all(|letter| letter.is_ascii_lowercase() || letter == b'_');
     if small && !reserved::is_word(&name) { name } else { marked(name) }
 }
 
-/// A name that no compiler, header or library has.
+/// A name that does not occur in any compiler, header or library.
 fn marked(mut name: String) -> String {
     name.push_str(MARK);
     name
 }
 
-/// An identifier of ASCII letters, digits and `_`, which is at neither end and never doubled.
+/// The name reduced to ASCII letters, digits and `_`, without leading, trailing or double underscores.
 fn identifier(wanted: &str) -> String {
     let mut name = String::with_capacity(wanted.len());
     for letter in wanted.chars() {

@@ -1,10 +1,10 @@
-//! Words of small letters that a name of function scope cannot be, in any of the languages.
+//! Lower-case words that are not available as names at function scope, in any of the languages.
 
 use std::sync::LazyLock;
 
 use naga::FastHashSet;
 
-/// Keywords, types, macros, and what the printed text itself calls.
+/// Keywords, types, macros, and names that the generated text uses.
 const WORDS: &str = "
     alignas alignof and and_eq asm atomic_bool auto bitand bitor bool break case catch char class co_await co_return
     co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double
@@ -29,8 +29,8 @@ const WORDS: &str = "
 
 static ALL: LazyLock<FastHashSet<&'static str>> = LazyLock::new(|| WORDS.split_whitespace().collect());
 
-/// Whether a name of small letters means something already. Functions of the library that have none but small letters
-/// begin with `bool_`, and OpenCL's macros for extensions with `cl_`.
+/// Whether a lower-case name already has a meaning. Library functions with lower-case names begin with `bool_`,
+/// and OpenCL's extension macros with `cl_`.
 pub(super) fn is_word(name: &str) -> bool {
     ALL.contains(name) || name.starts_with("bool_") || name.starts_with("cl_")
 }

@@ -1,5 +1,5 @@
-//! What the printed text looks like. That it compiles and computes what WGSL says is tested where compilers and devices
-//! are: `tests/portable`.
+//! The shape of the generated text. `tests/portable` tests with real compilers and devices that it compiles and
+//! computes what WGSL specifies.
 
 use runtime_core::ErrorKind;
 
@@ -11,7 +11,7 @@ fn written(code: &str, dialect: Dialect, checks: Checks) -> runtime_core::Result
     Program::parse(code, "test.wgsl", &Specialisation::default())?.c(dialect, checks)
 }
 
-/// A kernel with one tensor of each access, and the body `body`.
+/// A kernel with one tensor per access mode, and the given body.
 fn kernel(body: &str) -> String {
     format!(
         "@group(0) @binding(1) var<storage, read> x: array<u32>;\n\
@@ -150,7 +150,7 @@ fn what_may_wrap_proves_nothing() {
     }
 }
 
-/// A negative number of any width becomes a large one before it is compared, and none becomes narrower.
+/// A negative index of any width becomes a large unsigned one before it is compared, and is never narrowed.
 #[test]
 fn an_index_is_compared_as_an_unsigned_number_of_its_width() {
     let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
@@ -185,7 +185,7 @@ fn only_functions_with_work_group_memory_must_be_inlined() {
     }
 }
 
-/// NVIDIA's compiler for OpenCL passes no literal that the function indexes.
+/// NVIDIA's OpenCL compiler mishandles a literal argument that the function indexes.
 #[test]
 fn literals_get_a_name_before_an_opencl_function_takes_them() {
     let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
@@ -207,7 +207,7 @@ fn literals_get_a_name_before_an_opencl_function_takes_them() {
     }
 }
 
-/// A module that has both bodies itself mentions an argument in each.
+/// If a module already has both variants, each names the arguments that it uses.
 #[test]
 fn an_argument_of_two_bodies_is_declared_once() {
     let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;
@@ -226,7 +226,7 @@ fn an_argument_of_two_bodies_is_declared_once() {
     assert_eq!(text.matches(" = 1u;").count(), 2, "{text}");
 }
 
-/// A sum along an item's own part of memory is one over bytes, for which processors have an instruction.
+/// A sum over an invocation's own part of memory becomes one over bytes, for which processors have an instruction.
 #[test]
 fn a_row_of_packed_bytes_is_summed_as_bytes() {
     let code = |sum: &str| {
@@ -254,7 +254,7 @@ fn a_row_of_packed_bytes_is_summed_as_bytes() {
     assert!(!is_of_bytes("sum += 1i + dot4I8Packed(x[id.x * s.n + k], x[k]);", false));
 }
 
-/// Every access that is not checked where it stands.
+/// Accesses that are proven in range by the conditions before them.
 #[test]
 fn asserted_proofs_leave_no_access_alone() {
     let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;
@@ -493,7 +493,7 @@ fn a_function_of_one_expression_is_looked_into() {
     assert!(checked("tile[signed(i32(lane))] = 1u;"));
 }
 
-/// Each value is used twice by the next one: who looked into both uses would not come to an end.
+/// Each value is used twice by the next: visiting both uses would take exponential time.
 #[test]
 fn a_chain_of_values_that_are_used_twice_is_written() {
     let chain: String =
@@ -503,7 +503,7 @@ fn a_chain_of_values_that_are_used_twice_is_written() {
     assert!(text.contains("y["), "{text}");
 }
 
-/// NVIDIA's OpenCL moves a literal to constant memory, and reads elsewhere if an index is not constant.
+/// NVIDIA's OpenCL compiler moves a literal to constant memory, and reads elsewhere if an index is not constant.
 #[test]
 fn no_literal_is_indexed_in_open_cl_c() {
     let body = "y[i] = array<u32, 2>(1, i)[x[0]] + array<array<u32, 2>, 2>(array<u32, 2>(3, i), array<u32, 2>(5, 6))[1][x[1]]
@@ -517,7 +517,7 @@ fn no_literal_is_indexed_in_open_cl_c() {
     }
 }
 
-/// NVIDIA's compilers lose the minus in `min` of three 32-bit integers.
+/// NVIDIA's compilers lose the negation in `min` of three 32-bit integers.
 #[test]
 fn minima_and_negations_of_integers_are_hidden_from_nvidia() {
     let body = "let n = i32(x[i]); y[i] = u32(clamp(-n, min(n, 7i), 9i)) + min(x[i], 7u);";

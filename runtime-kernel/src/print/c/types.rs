@@ -1,8 +1,8 @@
-//! Types, defined when they are first used.
+//! Types, defined on first use.
 //!
-//! A vector is a structure of scalars without more alignment than they have, so that a tensor may begin at any element;
-//! offsets and strides of WGSL are made with explicit padding. A vector of three has twelve bytes here as in WGSL: where
-//! it is the element of an array or the column of a matrix, a wrapper with a member `value` pads it to the stride.
+//! A vector is a structure aligned like its scalars, so that a tensor may begin at any element; explicit padding produces
+//! WGSL's offsets and strides. A vector of three has twelve bytes, as in WGSL: where it is an array element or a matrix
+//! column, a wrapper with a member `value` pads it to the stride.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use runtime_core::Result;
 use super::writer::Writer;
 use crate::program::Dialect;
 
-/// The members of a vector, in order.
+/// The members of a vector.
 pub(crate) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// WGSL's name of a scalar type.
@@ -45,7 +45,7 @@ const fn scalar_suffix(scalar: Scalar) -> &'static str {
     }
 }
 
-/// WGSL's alias of a vector type, as far as it has one.
+/// WGSL's alias of a vector type, if it has one.
 pub(crate) fn vector_name(size: VectorSize, scalar: Scalar) -> String {
     format!("vec{}{}", size as u8, scalar_suffix(scalar))
 }
@@ -55,19 +55,19 @@ pub(crate) fn matrix_name(columns: VectorSize, rows: VectorSize, scalar: Scalar)
     format!("mat{}x{}{}", columns as u8, rows as u8, scalar_suffix(scalar))
 }
 
-/// One member of a structure as it stands in C.
+/// A member of a C structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Member(usize),
-    /// So many bytes of padding.
+    /// Bytes of padding.
     Padding(u32),
 }
 
 impl Writer<'_> {
-    /// The C type of a type of the module.
+    /// The C type for a type of the module.
     ///
     /// # Errors
-    /// `Unsupported` for types that no compute kernel has.
+    /// `Unsupported` for types that do not occur in compute kernels.
     pub(crate) fn type_name(&mut self, ty: Handle<Type>) -> Result<String> {
         match &self.module().types[ty].inner {
             TypeInner::Struct { members, span } => self.structure(ty, members, *span),
@@ -125,7 +125,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// Wraps a type so that it has `stride` bytes.
+    /// Pads a type to `stride` bytes.
     fn padded(&mut self, element: &str, size: u32, stride: u32) -> String {
         let name = format!("{element}_padded");
         if self.first(&name) {
@@ -138,7 +138,7 @@ impl Writer<'_> {
         name
     }
 
-    /// The C type of an array's elements, wrapped where they have less than `stride` bytes.
+    /// The C type of array elements, wrapped if they have less than `stride` bytes.
     pub(crate) fn element_name(&mut self, base: Handle<Type>, stride: u32) -> Result<String> {
         let element = self.type_name(base)?;
         let (size, _) = self.layout(&self.module().types[base].inner);
@@ -181,8 +181,8 @@ impl Writer<'_> {
                     let member = &members[index];
                     let type_name = self.type_name(member.ty)?;
                     let dimension = match self.module().types[member.ty].inner {
-                        // C++ has no flexible array, and C none without another member; the last member of a structure
-                        // may be indexed beyond its end.
+                        // C++ has no flexible arrays, and C none without another member; the last member of a
+                        // structure may be indexed past its end.
                         TypeInner::Array { size: ArraySize::Dynamic, .. }
                             if self.dialect == Dialect::Cuda || members.len() == 1 =>
                         {
@@ -205,7 +205,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// Makes the host's compiler check that a structure lies in memory as WGSL says.
+    /// Emits static assertions that a structure has WGSL's layout.
     fn assert_layout(&mut self, ty: Handle<Type>, members: &[StructMember], span: u32) {
         if self.dialect != Dialect::Host {
             return;
@@ -225,7 +225,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The members of a structure with the padding that puts them where WGSL says.
+    /// The members of a structure, with padding that produces WGSL's offsets.
     pub(crate) fn slots(&self, members: &[StructMember], span: u32) -> Vec<Slot> {
         let mut slots = Vec::with_capacity(members.len());
         let (mut end, mut aligned) = (0_u32, 1);
@@ -247,7 +247,7 @@ impl Writer<'_> {
         slots
     }
 
-    /// The alignment of each type in C; a structure may have another one many times.
+    /// The C alignment of each type, memoised since a structure may contain another many times.
     pub(super) fn find_alignments(&mut self) {
         for (_, ty) in self.module().types.iter() {
             let align = self.layout(&ty.inner).1;

@@ -1,4 +1,4 @@
-//! Values that are known before the code runs: zeros, constants, initialisers of file scope.
+//! Constant values: zeros, literals, and initialisers at file scope.
 
 use std::fmt::Write as _;
 
@@ -11,11 +11,11 @@ use super::types::Slot;
 use super::writer::Writer;
 use crate::program::Dialect;
 
-/// Values of a constant.
+/// Maximum number of values in a constant.
 const MOST_PARTS: u32 = 1 << 20;
 
 impl Writer<'_> {
-    /// The zero value of a type, and how tightly it binds.
+    /// The zero value of a type, with its precedence.
     pub(crate) fn zero(&mut self, ty: &TypeResolution, span: Span) -> Result<(String, u8)> {
         if let TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) = *ty.inner_with(&self.module().types) {
             return match Literal::zero(scalar) {
@@ -27,7 +27,7 @@ impl Writer<'_> {
         Ok((self.dialect.zero(&name), level::PRIMARY))
     }
 
-    /// The name of a constant, which is defined when it is first used.
+    /// The name of a constant, which is defined on first use.
     pub(crate) fn constant(&mut self, constant: Handle<Constant>) -> Result<String> {
         let Constant { ty, init, .. } = self.module().constants[constant];
         let name = self.names.constant(constant).to_owned();
@@ -46,7 +46,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// Whether a constant has at most so many values, of which a text of a few lines can make millions.
+    /// Counts the values of a constant down from `left`; `false` if it has more. A few lines can expand to millions.
     fn is_within(&self, expression: Handle<Expression>, left: &mut u32) -> bool {
         let Some(less) = left.checked_sub(1) else { return false };
         *left = less;
@@ -84,7 +84,7 @@ impl Writer<'_> {
                 for component in components {
                     let value = self.initialiser(*component)?;
                     let nested = matches!(module.types[*ty].inner, TypeInner::Vector { .. });
-                    // A vector in a vector: its components are the vector's.
+                    // Vectors inside a vector constructor contribute their components.
                     values.push(match value.strip_prefix('{').and_then(|value| value.strip_suffix('}')) {
                         Some(inside) if nested => inside.to_owned(),
                         _ => value,
@@ -96,7 +96,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The parts of a composite between braces, with what the type in C has besides.
+    /// The parts of a composite in braces, including the padding that the C type has.
     pub(crate) fn composed(&mut self, ty: Handle<Type>, mut values: Vec<String>) -> Result<String> {
         let module = self.module();
         let wrap =

@@ -1,4 +1,4 @@
-//! What the whole text shares: types, constants and library functions, printed as they are first used.
+//! The state of the whole text: types, constants and library functions, each defined on first use.
 
 use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKind, Span};
 use runtime_core::{Error, Result};
@@ -9,7 +9,7 @@ use crate::analysis::proof::bounds::AllBounds;
 use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::program::{Checks, Dialect, Program};
 
-/// The text as it grows.
+/// The text under construction.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) program: &'a Program,
@@ -17,11 +17,11 @@ pub(crate) struct Writer<'a> {
     pub(crate) dialect: Dialect,
     pub(crate) checks: Checks,
     pub(crate) names: Names,
-    /// Whether an entry point has a second body, for launches that keep to its provisos.
+    /// Whether entry points get an unchecked variant for launches that satisfy its preconditions.
     pub(super) unchecked_variants: bool,
-    /// Of functions whose accesses depend on such.
+    /// By function: the preconditions that its accesses depend on.
     pub(super) preconditions: FastHashMap<Handle<Function>, Preconditions>,
-    /// Names of the types and library functions that stand in the text.
+    /// Names of the types and library functions that are already defined.
     defined: FastHashSet<String>,
     extensions: Vec<&'static str>,
     /// By type of the module.
@@ -61,7 +61,7 @@ impl<'a> Writer<'a> {
         &self.program.module
     }
 
-    /// The error for what this language cannot express.
+    /// The error for a construct that this language cannot express.
     pub(crate) fn unsupported(&self, what: &str, span: Span) -> Error {
         let language = match self.dialect {
             Dialect::OpenCl => "OpenCL C",
@@ -71,14 +71,14 @@ impl<'a> Writer<'a> {
         self.program.unsupported(format_args!("in {language}, {what}"), span)
     }
 
-    /// Whether `name` is seen for the first time.
+    /// Whether `name` is requested for the first time; it then counts as defined.
     pub(super) fn first(&mut self, name: &str) -> bool {
         !self.defined.contains(name) && self.defined.insert(name.to_owned())
     }
 
-    /// Defines a library function once; `define` gives everything after the words that stand before any function.
+    /// Defines a library function once; `define` returns everything after the qualifiers.
     ///
-    /// What `define` asks for itself stands before it.
+    /// Whatever `define` requests itself is defined before it.
     pub(crate) fn library(
         &mut self,
         name: String,

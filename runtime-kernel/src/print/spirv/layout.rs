@@ -1,12 +1,12 @@
-//! Types that hold a `bool` have no layout: naga's writer gives them one all the same.
+//! Removes the layout that naga's writer gives to types that contain a `bool`.
 //!
-//! SPIR-V's booleans have no size, and a type of which one is part is never in memory that the host sees. naga counts a byte
-//! for each: the array stride of an `array<bool, N>` is 1. NVIDIA's compiler takes that at its word in work-group memory and
-//! stores four bytes to each element, so that items overwrote the flags of their neighbours.
+//! Booleans have no size in SPIR-V, and types that contain one never occur in host-visible memory. naga counts one byte for
+//! each: the array stride of an `array<bool, N>` is 1. NVIDIA's compiler honours that in work-group memory while storing
+//! four bytes per element, so that invocations overwrote the flags of their neighbours.
 
 use super::{HEADER, instructions};
 
-/// Instructions, and decorations.
+/// Opcodes and decorations.
 const DECORATE: u32 = 71;
 const MEMBER_DECORATE: u32 = 72;
 const TYPE_BOOL: u32 = 20;
@@ -17,7 +17,7 @@ const ARRAY_STRIDE: u32 = 6;
 /// `RowMajor`, `ColMajor`, `MatrixStride` and `Offset` of a structure's members.
 const MEMBER_LAYOUT: [u32; 4] = [4, 5, 7, 35];
 
-/// Removes the layout of types that hold a `bool`.
+/// Removes the layout decorations of types that contain a `bool`.
 pub(super) fn remove_from_bools(words: &mut Vec<u32>) {
     let bools = with_bool(words);
     if bools.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn remove_from_bools(words: &mut Vec<u32>) {
     *words = kept;
 }
 
-/// Whether an instruction gives one of `types` a layout.
+/// Whether an instruction decorates one of `types` with a layout.
 fn is_layout(instruction: &[u32], types: &[u32]) -> bool {
     match *instruction {
         [word, id, ARRAY_STRIDE, ..] if word & 0xffff == DECORATE => types.contains(&id),
@@ -40,7 +40,7 @@ fn is_layout(instruction: &[u32], types: &[u32]) -> bool {
     }
 }
 
-/// The types that are, or have a part that is, a `bool`. Types stand before those that they are part of.
+/// The types that are or contain a `bool`. Types precede those that contain them.
 fn with_bool(words: &[u32]) -> Vec<u32> {
     let mut found = Vec::new();
     for (_, instruction) in instructions(words) {
@@ -50,7 +50,7 @@ fn with_bool(words: &[u32]) -> Vec<u32> {
                 found.push(id);
                 continue;
             }
-            // The first is the type of the elements.
+            // The first operand is the element type.
             TYPE_VECTOR | TYPE_ARRAY => parts.get(..1).unwrap_or_default(),
             TYPE_STRUCT => parts,
             _ => continue,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::{Checks, Program, Specialisation};
 
-    /// How many instructions give a layout to types with a `bool`.
+    /// The number of layout decorations on types that contain a `bool`.
     fn laid_out(declared: &str) -> usize {
         let code = format!(
             "struct S {{ n: u32, flag: bool, m: mat2x2<f32> }} struct T {{ n: u32, s: array<S, 2> }}

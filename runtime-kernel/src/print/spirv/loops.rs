@@ -1,4 +1,4 @@
-//! Loops of few rounds, marked to be written out: naga's writer marks none.
+//! Marks short loops for unrolling, which naga's writer never does.
 
 use naga::{Block, Function, Module, Statement};
 
@@ -7,19 +7,19 @@ use crate::analysis::proof::trip_count::{loop_head, unrolled_loops};
 use crate::ir::blocks;
 use crate::ir::blocks::has_barrier;
 
-/// The instruction at the head of a loop, and its words.
+/// The opcode of the instruction at the head of a loop, and its length in words.
 const LOOP_MERGE: u32 = 246;
 const WORDS: usize = 4;
 
-/// The bit that asks for a loop to be written out.
+/// The loop-control bit that requests unrolling.
 const UNROLL: u32 = 1;
 
-/// Whether a loop of few rounds is asked to be written out, by its body.
+/// Whether to unroll a loop with a small trip count, judging by its body.
 fn wants_unrolling(body: &Block) -> bool {
     !has_barrier(body)
 }
 
-/// Marks the short loops of a module in what was written of it: loops stand there in the same order.
+/// Marks the short loops of a module in its SPIR-V, where loops have the same order.
 pub(super) fn mark_unrolled(module: &Module, words: &mut [u32]) {
     let functions = module.functions.iter().map(|(_, function)| function);
     let all = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
@@ -32,7 +32,7 @@ pub(super) fn mark_unrolled(module: &Module, words: &mut [u32]) {
     }
 }
 
-/// Whether each loop of a function is to be marked, those around others first.
+/// By loop of a function, outer ones first: whether to unroll it.
 fn unrolled(module: &Module, function: &Function) -> Vec<bool> {
     let found = unrolled_loops((module, function), &wants_unrolling);
     let mut unrolled = Vec::new();
@@ -44,7 +44,7 @@ fn unrolled(module: &Module, function: &Function) -> Vec<bool> {
     unrolled
 }
 
-/// Where the instructions at the heads of loops stand.
+/// The positions of the instructions at the heads of loops.
 fn heads(words: &[u32]) -> Vec<usize> {
     let is_head = |instruction: &[u32]| instruction[0] & 0xffff == LOOP_MERGE && instruction.len() == WORDS;
     instructions(words).filter(|(_, instruction)| is_head(instruction)).map(|(at, _)| at).collect()

@@ -1,4 +1,4 @@
-//! SPIR-V for Vulkan: naga's writer, with what a compute runtime wants.
+//! SPIR-V for Vulkan: naga's writer plus fixes for compute.
 
 mod layout;
 mod loops;
@@ -16,7 +16,7 @@ use crate::transform::{bounds_checks, f16_push_constants, spirv_fixups, zeroing}
 /// Words before the first instruction.
 const HEADER: usize = 5;
 
-/// The instructions of a module, each with its place among the words.
+/// The instructions of a module, with their position among the words.
 pub(crate) fn instructions(words: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
     let mut at = HEADER;
     std::iter::from_fn(move || {
@@ -28,10 +28,10 @@ pub(crate) fn instructions(words: &[u32]) -> impl Iterator<Item = (usize, &[u32]
     })
 }
 
-/// The newest version that every Vulkan 1.1 device takes; subgroup operations need it.
+/// The newest version that every Vulkan 1.1 device accepts; subgroup operations require it.
 const VERSION: (u8, u8) = (1, 3);
 
-/// Writes a program: its accesses are checked by the module itself (`guard`).
+/// Writes a program; bounds checks are part of the module (`bounds_checks`).
 pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
     refuse_wide_mathematics(program)?;
     let copied = pointer_arguments::by_value(program, Parts::All)?;
@@ -59,22 +59,22 @@ fn options() -> spv::Options<'static> {
     spv::Options {
         lang_version: VERSION,
         flags: WriterFlags::DEBUG,
-        // `zeroing` does it where it is needed; naga's form leaves it to one item, in every kernel.
+        // `zeroing` does this where necessary; naga's version lets a single invocation do it, in every kernel.
         zero_initialize_workgroup_memory: ZeroInitializeWorkgroupMemoryMode::None,
         force_loop_bounding: false,
-        // There is no shader input or output to hold an f16, and not every device has this capability.
+        // No shader input or output holds an f16, and not every device has this capability.
         use_storage_input_output_16: false,
         ..spv::Options::default()
     }
 }
 
-/// The program without what naga's writer does otherwise; `None` where it has nothing of it.
+/// The program with naga's deviations fixed; `None` if it needs no fix.
 fn fixed_up(program: &Program) -> Result<Option<Program>> {
     let Some(module) = spirv_fixups::fixed_up(program)? else { return Ok(None) };
     program.with(module).map(Some)
 }
 
-/// naga writes instructions of GLSL that have no form for f64.
+/// Rejects functions for which naga emits GLSL instructions that do not exist for f64.
 fn refuse_wide_mathematics(program: &Program) -> Result<()> {
     let module = &program.module;
     let functions = module.functions.iter().map(|(handle, function)| (function, &program.info[handle]));

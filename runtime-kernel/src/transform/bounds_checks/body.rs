@@ -1,4 +1,4 @@
-//! A function's body, statement by statement, with branches around accesses that may be out of range.
+//! Rewrites a function's body statement by statement, with branches around accesses that may be out of range.
 
 use naga::proc::TypeResolution;
 use naga::{
@@ -13,7 +13,7 @@ use crate::analysis::proof::range::{self, Element, Limit};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
 use crate::transform::inline::without_body;
 
-/// A function that is being written.
+/// A function being written.
 pub(super) struct Body<'b, 'p> {
     pub(super) checker: &'b mut BoundsChecker,
     pub(super) source: &'b Source<'p>,
@@ -22,13 +22,13 @@ pub(super) struct Body<'b, 'p> {
     map: Vec<Option<Handle<Expression>>>,
     /// By variable of the source.
     locals: Vec<Handle<LocalVariable>>,
-    /// The blocks around the next statement.
+    /// The enclosing blocks of the next statement.
     blocks: Vec<Block>,
-    /// The expressions that are evaluated next: the first and the last one.
+    /// The pending range of expressions for the next `Emit`: first and last.
     run: Option<[Handle<Expression>; 2]>,
-    /// By type: a variable for a value that may be skipped.
+    /// By type: a variable that merges a guarded value with zero.
     merge_variables: FastHashMap<Handle<Type>, Handle<Expression>>,
-    /// Whether the launch keeps to the provisos.
+    /// Whether this is the unchecked variant.
     unchecked: bool,
 }
 
@@ -48,13 +48,13 @@ impl<'b, 'p> Body<'b, 'p> {
         }
     }
 
-    /// The function, with its body.
+    /// Finishes the function with its body.
     pub(super) fn finish(mut self, body: Block) -> Function {
         self.out.body = body;
         self.out
     }
 
-    /// A copy of the whole body.
+    /// Appends a copy of the whole body.
     pub(super) fn copy_body(&mut self, unchecked: bool) -> Result<Block> {
         self.unchecked = unchecked;
         self.flush();
@@ -72,7 +72,7 @@ impl<'b, 'p> Body<'b, 'p> {
         self.nested(|body| body.block(&function.body))
     }
 
-    /// The variables, which two bodies of a function share: only one of them runs.
+    /// Copies the variables, which both variants in an entry point share: only one of them runs.
     fn locals(&mut self) -> Result<()> {
         let function = self.source.frame.function;
         if self.locals.is_empty() {
@@ -91,7 +91,7 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(())
     }
 
-    /// The statements that `write` pushes.
+    /// The block of the statements that `write` pushes.
     pub(super) fn nested(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<Block> {
         self.flush();
         self.blocks.push(Block::new());
@@ -100,7 +100,7 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(self.blocks.pop().unwrap_or_default())
     }
 
-    /// Ends the expressions that are evaluated together.
+    /// Ends the pending `Emit` range.
     fn flush(&mut self) {
         if let (Some([first, last]), Some(block)) = (self.run.take(), self.blocks.last_mut()) {
             block.push(Statement::Emit(Range::new_from_bounds(first, last)), Span::UNDEFINED);
@@ -121,7 +121,7 @@ impl<'b, 'p> Body<'b, 'p> {
         new
     }
 
-    /// Appends an expression that needs no evaluation.
+    /// Appends an expression that needs no `Emit`.
     pub(super) fn constant(&mut self, expression: Expression) -> Handle<Expression> {
         self.flush();
         self.out.expressions.append(expression, Span::UNDEFINED)
@@ -136,7 +136,7 @@ impl<'b, 'p> Body<'b, 'p> {
         self.append(Expression::Binary { op, left, right })
     }
 
-    /// What an expression has become; what no statement evaluates is copied where it is used first.
+    /// The new expression for one of the source; one that no statement evaluates is copied at its first use.
     fn value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
         if let Some(new) = self.map[old.index()] {
             return Ok(new);
@@ -147,14 +147,14 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(new)
     }
 
-    /// An expression of the source with its operands of the new function.
+    /// An expression of the source with new operands.
     fn renewed(&mut self, old: Handle<Expression>) -> Result<Expression> {
         let mut expression = self.source.frame.function.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.value(operand))?;
         Ok(expression)
     }
 
-    /// Appends an expression of the source, evaluated here.
+    /// Copies an expression of the source, to be evaluated here.
     fn copy(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
         let expression = self.renewed(old)?;
         Ok(self.append(expression))
@@ -210,7 +210,7 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(())
     }
 
-    /// A statement without a body, and the value that it gives.
+    /// A statement without a block; returns the value that it provides.
     fn simple(&mut self, statement: &Statement) -> Result<Option<Handle<Expression>>> {
         let mut statement = statement.clone();
         renew_uses(&mut statement, |operand| self.value(operand))?;
@@ -258,9 +258,9 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(())
     }
 
-    /// A pointer to an element of a private or function variable whose index is checked, with the index clamped to the last
-    /// element: NVIDIA's Vulkan driver (580.159) computes the address in more bits than the index has, so an index that wraps
-    /// around would pass its check and address something else.
+    /// A pointer to an element of a private or function variable whose index is checked, with the index also
+    /// clamped to the last element: NVIDIA's Vulkan driver (580.159) computes the address in more bits than the
+    /// index has, so an index that wraps around would pass its check and address something else.
     fn within(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
         let frame = self.source.frame;
         let Expression::Access { base, index } = frame.function.expressions[access] else { return Ok(None) };
@@ -283,7 +283,7 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(Some(self.append(Expression::Access { base, index })))
     }
 
-    /// A statement without a value, skipped where the condition does not hold.
+    /// A statement without a value, skipped if the condition does not hold.
     fn skipped(&mut self, condition: Handle<Expression>, statement: &Statement) -> Result<()> {
         let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
         self.push(Statement::If { condition, accept, reject: Block::new() });
@@ -324,7 +324,7 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(())
     }
 
-    /// What has to hold for all elements of a chain to be in range.
+    /// The condition that all elements of an access chain are in range.
     fn condition(&mut self, mut pointer: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
         let mut all = None;
         while let Some(element) = Element::of(self.source.frame.function, pointer) {
@@ -339,12 +339,12 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(all)
     }
 
-    /// The check that an access needs in this body.
+    /// The check that an access needs in this variant.
     fn check(&self, access: Handle<Expression>) -> Option<Check> {
         self.source.checks[access.index()].filter(|check| !(self.unchecked && check.covered))
     }
 
-    /// An index as an unsigned number of its width.
+    /// An index as an unsigned number of the same width.
     fn unsigned(&mut self, index: Handle<Expression>) -> Result<Handle<Expression>> {
         let expr = self.value(index)?;
         Ok(match self.source.frame.inner(index).scalar_kind() {
@@ -355,7 +355,7 @@ impl<'b, 'p> Body<'b, 'p> {
         })
     }
 
-    /// What has to hold for one element to be in range.
+    /// The condition that one element is in range.
     fn index_condition(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
         let check = self.check(access);
         let frame = self.source.frame;
@@ -375,7 +375,8 @@ impl<'b, 'p> Body<'b, 'p> {
                 self.append(Expression::ArrayLength(array))
             }
         };
-        // WGSL has no wide index, but naga takes one, and compares numbers of unlike widths without a word.
+        // WGSL has no 64-bit indices, but naga accepts them, and compares numbers of different widths without an
+        // error.
         let wide = |index| frame.inner(index).scalar().is_some_and(|scalar| scalar.width == 8);
         if element.index.is_some_and(wide) {
             limit = self.append(Expression::As { expr: limit, kind: ScalarKind::Uint, convert: Some(8) });
@@ -392,21 +393,21 @@ impl<'b, 'p> Body<'b, 'p> {
         Ok(Some(condition))
     }
 
-    /// What the index of a proven element is less than, and where it is reported that it is not.
+    /// With reports enabled: the report variable, and the limit of a proven element's index.
     fn proven(&self, element: Element) -> Option<(Handle<GlobalVariable>, Limit)> {
         let report = self.checker.report.filter(|_| element.index.is_some())?;
         Some((report, range::length(self.source.frame, element.base)?))
     }
 
-    /// Leaves the number of a line in the report: of several the greatest.
+    /// Stores a line number in the report; the greatest one wins.
     fn report(&mut self, report: Handle<GlobalVariable>, line: u32) {
         let pointer = self.constant(Expression::GlobalVariable(report));
         let value = self.constant(Expression::Literal(Literal::U32(line)));
         self.push(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None });
     }
 
-    /// The body of an entry point that names the report, so that it is among the tensors of each, whether it proves anything
-    /// or not.
+    /// Mentions the report variable in the body of an entry point, so that it is among the tensors of each,
+    /// whether or not it proves anything.
     pub(super) fn with_report_named(&mut self, block: Block) -> Result<Block> {
         let Some(report) = self.checker.report else { return Ok(block) };
         self.nested(|body| {
@@ -421,7 +422,7 @@ impl<'b, 'p> Body<'b, 'p> {
         })
     }
 
-    /// The value that `write` gives if the condition holds, zero elsewhere; it is of the type of `like`.
+    /// The value that `write` returns if the condition holds, otherwise zero; it has the type of `like`.
     fn value_or_zero(
         &mut self,
         condition: Handle<Expression>,

@@ -1,7 +1,7 @@
-//! Whether a launch keeps to its provisos, by arithmetic of 32 bits, since few devices need to have another.
+//! Evaluates launch preconditions in 32-bit arithmetic, since few devices need to support any other.
 //!
-//! What is too large for 32 bits becomes the largest number on the left of `left <= right`, and then the answer is no; on the
-//! right it becomes a number below it. So the answer is never yes where that is wrong.
+//! A side of `left <= right` that does not fit 32 bits is replaced: on the left by the largest number, which makes the result
+//! false, on the right by a number below the true one. So the result is never wrongly true.
 
 use naga::{
     BinaryOperator, Binding, BuiltIn, Expression, FunctionArgument, Handle, Literal, Scalar, ScalarKind,
@@ -12,15 +12,15 @@ use super::body::Body;
 use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::analysis::proof::polynomial::Atom;
 
-/// Where the product of two numbers as f32 is below this, it fits into 32 bits: 2³² − 2¹⁹. Three roundings change it by
-/// less than a 2²²th.
+/// If the product of two numbers, computed in f32, is below this, it fits into 32 bits: 2³² − 2¹⁹. Three roundings
+/// change it by less than one part in 2²².
 const FITS: f32 = 4_294_443_008.0;
 
-/// Where it is not, the product is above this: 2³² − 2²⁰.
+/// Otherwise the product is above this: 2³² − 2²⁰.
 const BELOW: u32 = 0xfff0_0000;
 
 impl Body<'_, '_> {
-    /// Whether all polynomials are at most zero, in the launch that runs.
+    /// Whether all polynomials are at most zero in the current launch.
     pub(super) fn preconditions_hold(&mut self, preconditions: &Preconditions) -> Handle<Expression> {
         let mut all = None;
         for precondition in preconditions {
@@ -42,7 +42,7 @@ impl Body<'_, '_> {
         self.constant(Expression::Literal(Literal::U32(number)))
     }
 
-    /// A sum of products; where a product of two numbers is too large, it is `too_large`.
+    /// A sum of products; a product of two numbers that does not fit is replaced by `too_large`.
     fn sum(&mut self, products: &[(u32, Vec<Atom>)], too_large: u32) -> Handle<Expression> {
         let mut sum = None;
         for (factor, atoms) in products {
@@ -94,7 +94,7 @@ impl Body<'_, '_> {
         self.append(Expression::Select { condition: fits, accept: product, reject: too_large })
     }
 
-    /// A number of the launch, as an unsigned one.
+    /// A launch parameter as an unsigned number.
     fn atom(&mut self, atom: Atom) -> Handle<Expression> {
         let module = self.source.frame.module;
         match atom {
@@ -132,7 +132,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The number of work-groups, which becomes an argument of the entry point if it is none.
+    /// The number of work-groups; adds it to the arguments of the entry point if it is missing.
     fn groups(&mut self) -> Handle<Expression> {
         let is_groups =
             |binding: &Option<Binding>| matches!(binding, Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)));

@@ -1,12 +1,12 @@
-//! Bounds checks as part of a module: where an access is not proven to be in range, a branch skips it.
+//! Bounds checks as branches in the module: an access that is not proven in range is skipped if it is out of range.
 //!
-//! An entry point gets two bodies if some accesses are in range as long as the launch keeps to something:
+//! An entry point gets two variants if some accesses are in range under a launch precondition:
 //!
 //! ```text
 //! if scalars.n <= arrayLength(&x) { … x[i] … } else { … if i < arrayLength(&x) { t = x[i]; } else { t = 0; } … }
 //! ```
 //!
-//! A writer then writes every access as it stands. `body` writes a body anew, `launch` the condition in front.
+//! A writer can then write every access without checks. `body` rewrites bodies, `launch` evaluates the precondition.
 
 mod body;
 mod launch;
@@ -29,25 +29,25 @@ use crate::ir::rebuild::with_functions;
 use crate::program::{Checks, Program};
 use crate::transform::inline::note_calls;
 
-/// What an element has to be checked against.
+/// The check of an element.
 #[derive(Clone, Copy)]
 struct Check {
     limit: Limit,
-    /// Whether it is needless in a launch that keeps to the provisos.
+    /// Whether a launch precondition covers it, so that the unchecked variant omits it.
     covered: bool,
 }
 
-/// A function whose accesses are known.
+/// A function whose accesses have been analysed.
 struct Source<'p> {
     program: &'p Program,
     frame: Frame<'p>,
     /// By expression.
     checks: Vec<Option<Check>>,
-    /// What makes the checks needless that are promised; of the functions that it calls too.
+    /// The preconditions behind all covered checks, including those of called functions.
     preconditions: Preconditions,
 }
 
-/// The forms in which a function is there: checked, and for launches that keep to its provisos.
+/// The variants of a function: checked, and for launches that satisfy its preconditions.
 #[derive(Clone, Copy)]
 struct Variants {
     checked: Handle<Function>,
@@ -61,26 +61,26 @@ struct BoundsChecker {
     variants: Vec<Variants>,
     /// By function of the program.
     preconditions: Vec<Preconditions>,
-    /// Whether there are second bodies.
+    /// Whether unchecked variants are generated.
     unchecked_variants: bool,
-    /// The number of a line in which a proof does not hold.
+    /// The variable that receives the line number of a failed proof.
     report: Option<Handle<GlobalVariable>>,
 }
 
-/// The program's module with its checks, of which nothing else is needed to make an access out of range harmless: a read
-/// gives zero, a write is skipped. It must be validated anew.
+/// The program's module with bounds checks that make out-of-range accesses harmless: a read returns zero, a write is
+/// skipped. It must be validated again.
 ///
 /// # Errors
-/// `Unsupported` for an expression that no kernel has.
+/// `Unsupported` for expressions that kernels do not use.
 pub(crate) fn with_checks(program: &Program, checks: Checks) -> Result<Module> {
     build(program, checks, None)
 }
 
-/// The program with its checks, and with one of each index that is proven in range: where it is not, the number of the line
-/// is left in a tensor that every entry point gets in front of its own.
+/// The program with bounds checks, and also with a check of each index that is proven in range. If such an index is out of
+/// range, its line number is stored in a tensor that precedes each entry point's own.
 ///
 /// # Errors
-/// As [`guarded`].
+/// As [`with_checks`].
 pub(crate) fn with_reports(program: &Program, checks: Checks) -> Result<Program> {
     let mut module = program.module.clone();
     for (_, variable) in module.global_variables.iter_mut() {
@@ -148,7 +148,7 @@ fn build(program: &Program, checks: Checks, report: Option<Handle<GlobalVariable
 }
 
 impl BoundsChecker {
-    /// Finds the accesses of a function that have to be checked.
+    /// Finds the accesses of a function that must be checked.
     fn source<'p>(&self, program: &'p Program, frame: Frame<'p>) -> Source<'p> {
         let expressions = &frame.function.expressions;
         let mut source = Source {

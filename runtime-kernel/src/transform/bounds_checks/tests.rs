@@ -1,4 +1,4 @@
-//! What is checked, and that what is made is valid.
+//! Which accesses are checked, and that the resulting modules are valid.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::parse::validate;
 use crate::program::Dialect;
 use crate::test_programs::programs;
 
-/// What becomes of each access by an index of a function, in the order of the text: `c` it is checked, `o` there are launches
-/// that need no check, `p` it is proven in range.
+/// How each indexed access of a function is treated, in the order of the text: `c` checked, `o` unchecked under a
+/// launch precondition, `p` proven in range.
 fn outcomes(program: &Program, frame: Frame<'_>, checker: &BoundsChecker) -> String {
     let source = checker.source(program, frame);
     let expressions = &frame.function.expressions;
@@ -28,7 +28,7 @@ fn outcomes(program: &Program, frame: Frame<'_>, checker: &BoundsChecker) -> Str
     accesses.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// By function of a program, what becomes of its accesses.
+/// By function of a program, how its accesses are treated.
 fn outcomes_of(program: &Program) -> Vec<(String, String)> {
     let (bounds, module) = (AllBounds::of(program), &program.module);
     let checker = BoundsChecker {
@@ -53,7 +53,7 @@ fn outcomes_of(program: &Program) -> Vec<(String, String)> {
     functions.chain(entries).filter(|(_, outcomes)| !outcomes.is_empty()).collect()
 }
 
-/// The table of `tests/accesses.txt`.
+/// The table in `tests/accesses.txt`.
 fn accesses() -> String {
     let lines = programs().into_iter().flat_map(|(name, program)| {
         let outcomes = outcomes_of(&program).into_iter();
@@ -80,7 +80,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_inde
     @builtin(local_invocation_id) lid: vec3u, @builtin(workgroup_id) group: vec3u,
     @builtin(num_workgroups) groups: vec3u) { let v = y[0]; ";
 
-/// The statements of `tests/proofs.txt`, with what becomes of their accesses.
+/// The statements of `tests/proofs.txt`, with how their accesses are treated.
 fn proofs(due: &str) -> String {
     let lines = due.lines().map(|line| {
         let (_, body) = line.split_once(' ').unwrap();
@@ -103,7 +103,8 @@ fn is_as_it_was(file: &str, made: impl Fn(&str) -> String) {
     assert!(is == due, "{}, or others are gone; RUNTIME_WRITE_ACCESSES=1 writes {file}", other.join("\n"));
 }
 
-/// A check that goes must be proven needless, and one that comes costs time: whoever changes what is proven looks at each.
+/// A check that disappears must be proven unnecessary, and a new one costs time: after any change to the proofs,
+/// review each difference.
 #[test]
 fn what_is_checked_is_what_the_tables_say() {
     is_as_it_was("accesses.txt", |_| accesses());
@@ -163,7 +164,7 @@ struct In { @builtin(num_workgroups) groups: vec3u, @builtin(global_invocation_i
     for (var k = 0u; k < u32(s.n); k++) { y[k] = 1u; }
 }";
 
-/// A program as OpenCL C, of its own statements alone.
+/// The OpenCL C of a program without its library.
 fn text(program: &Program) -> String {
     let text = program.c(Dialect::OpenCl, Checks::Unchecked).unwrap().text;
     text[text.find("__kernel").unwrap()..].to_owned()
@@ -192,7 +193,7 @@ fn a_launch_that_keeps_to_its_provisos_runs_a_body_without_checks() {
     ] {
         assert!(condition.contains(part), "{part}: {condition}");
     }
-    // What is read of a composite is checked in both, what the launch promises in one of them.
+    // Reads of composite values are checked in both variants, those covered by the precondition in one.
     for (body, checks) in [(accepted, [1, 0, 0]), (rejected, [1, 1, 4])] {
         let found =
             [" < 4u) {", "in.id.x < x_length", " < y_length"].map(|check| body.matches(check).count());
@@ -201,7 +202,7 @@ fn a_launch_that_keeps_to_its_provisos_runs_a_body_without_checks() {
     }
 }
 
-/// What wraps around passes its check, and a driver may compute an address in more bits.
+/// An index that wraps around passes its check, and a driver may compute its address in more bits.
 #[test]
 fn an_index_of_a_variable_of_the_invocation_is_within_it_wherever_it_is_checked() {
     let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;

@@ -1,4 +1,4 @@
-//! Rebuilds the body of an entry point, expression by expression, with calls replaced by what they call.
+//! Copies the body of an entry point expression by expression, inlining calls.
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
@@ -12,7 +12,7 @@ use crate::analysis::proof::constant::{Known, fold};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
 use crate::ir::variables::{Root, loaded, root};
 
-/// A copy of `function` with the wanted calls inlined.
+/// A copy of an entry point's function with the chosen calls inlined.
 pub(super) fn rebuild(
     (module, info): (&Module, &ModuleInfo),
     choices: &[Inlining],
@@ -58,7 +58,7 @@ pub(super) fn rebuild(
     Ok(rebuild.out)
 }
 
-/// A function that takes and gives the same, and has nothing else yet.
+/// A function with the same signature, and nothing else yet.
 pub(crate) fn without_body(function: &Function) -> Function {
     Function {
         name: function.name.clone(),
@@ -69,22 +69,23 @@ pub(crate) fn without_body(function: &Function) -> Function {
     }
 }
 
-/// What `return` becomes.
+/// What `return` is lowered to.
 #[derive(Clone, Copy)]
 pub(super) enum Exit {
     /// Itself.
     Keep,
-    /// A store of the value; it is the last statement.
+    /// A store of the value, as the last statement.
     Tail(Option<Handle<LocalVariable>>),
-    /// A store of the value, then out of the loop that stands around the body; from within loops, a flag first.
+    /// A store of the value, then a break out of the loop around the body; inside inner loops, a flag is set
+    /// first.
     Leave { result: Option<Handle<LocalVariable>>, flag: Handle<LocalVariable> },
 }
 
-/// A function on its way into the new body.
+/// A source function being copied into the new body.
 pub(super) struct Frame<'f> {
     pub(super) source: &'f Function,
     pub(super) info: &'f FunctionInfo,
-    /// New handles of its expressions.
+    /// By expression of the source: its new handle.
     pub(super) map: Vec<Option<Handle<Expression>>>,
     pub(super) locals: Vec<Handle<LocalVariable>>,
     pub(super) arguments: Vec<Handle<Expression>>,
@@ -108,16 +109,16 @@ pub(super) struct Rebuild<'m> {
     bool_type: Handle<Type>,
     pub(super) out: Function,
     pub(super) privates: FastHashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
-    /// The variables of `&&` and `||` that are operations now.
+    /// The variables of `&&` and `||` that have become operations.
     pub(super) logical_operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
-    /// Variables whose value is known at this place.
+    /// Variables with a known value at this point.
     pub(super) known: Known,
-    /// Whether loops are written out.
+    /// Whether loops are unrolled.
     pub(super) unroll: bool,
-    /// The counters of loops that are being written out.
+    /// The counters of loops being unrolled.
     pub(super) counters: Vec<Handle<LocalVariable>>,
     entry: usize,
-    /// Statements so far, with what other entry points have of statements and expressions.
+    /// Statements so far, plus the statements and expressions of earlier entry points.
     statements: usize,
 }
 
@@ -130,7 +131,7 @@ impl<'m> Rebuild<'m> {
         self.out.expressions.append(expression, Span::UNDEFINED)
     }
 
-    /// The new handle of an expression that is already there, or that needs no evaluation.
+    /// The new handle of an expression that was copied already, or that needs no `Emit`.
     pub(super) fn value(
         &mut self,
         frame: &mut Frame<'_>,
@@ -158,7 +159,7 @@ impl<'m> Rebuild<'m> {
         Ok(new)
     }
 
-    /// Appends a copy of an expression with its operands' new handles.
+    /// Copies an expression with its operands' new handles.
     fn copy(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>) -> Result<Handle<Expression>> {
         let mut expression = frame.source.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.value(frame, operand))?;
@@ -166,7 +167,7 @@ impl<'m> Rebuild<'m> {
         Ok(self.out.expressions.append(expression, frame.source.expressions.get_span(old)))
     }
 
-    /// An operation on constants is its value; an access by a constant needs no index.
+    /// Folds operations on constants, and turns accesses by a constant into `AccessIndex`.
     fn simplified(&self, frame: &Frame<'_>, old: Handle<Expression>, new: Expression) -> Expression {
         match new {
             Expression::Binary { op, left, right } => {
@@ -198,7 +199,7 @@ impl<'m> Rebuild<'m> {
         }
     }
 
-    /// The local variable that stands for a private one.
+    /// The local variable that replaces a private one.
     fn private(&mut self, global: Handle<GlobalVariable>) -> Result<Handle<LocalVariable>> {
         if let Some(&local) = self.privates.get(&global) {
             return Ok(local);
@@ -211,19 +212,19 @@ impl<'m> Rebuild<'m> {
         Ok(local)
     }
 
-    /// A constant expression of the module, as one of the function.
+    /// Copies a constant expression of the module into the function.
     fn global_value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
         let mut expression = self.module.global_expressions[old].clone();
         renew_operands(&mut expression, |operand| self.global_value(operand))?;
         Ok(self.append(expression))
     }
 
-    /// What is written so far, of this entry point and those before it.
+    /// Statements and expressions so far, including earlier entry points.
     fn spent(&self) -> usize {
         self.statements + self.out.expressions.len()
     }
 
-    /// Counts a statement.
+    /// Counts a statement against the limit.
     fn count(&mut self) -> Result<()> {
         self.statements += 1;
         if self.spent() <= MAX_SIZE {
@@ -233,7 +234,7 @@ impl<'m> Rebuild<'m> {
         }
     }
 
-    /// `depth` counts the loops and switches of the same function around the block.
+    /// `depth` counts the enclosing loops and switches of the same function.
     pub(super) fn block(&mut self, frame: &mut Frame<'_>, block: &Block, depth: u32) -> Result<Block> {
         let mut out = Block::with_capacity(block.len());
         for (statement, &span) in block.span_iter() {
@@ -281,7 +282,7 @@ impl<'m> Rebuild<'m> {
         Ok(())
     }
 
-    /// A statement without a body.
+    /// A statement without a block.
     fn simple(
         &mut self,
         frame: &mut Frame<'_>,
@@ -291,7 +292,7 @@ impl<'m> Rebuild<'m> {
         let mut statement = statement.clone();
         renew_uses(&mut statement, |operand| self.value(frame, operand))?;
         if let Some(result) = result_of(&mut statement) {
-            // A statement that is written out again gives another value.
+            // Each copy of an unrolled statement provides a value of its own.
             let old = *result;
             frame.map[old.index()] = None;
             *result = self.value(frame, old)?;
@@ -340,7 +341,7 @@ impl<'m> Rebuild<'m> {
         }
     }
 
-    /// Passes values by variables, so that naga sees no constants where the program has arguments.
+    /// Passes values through variables, so that naga sees no constants where the program has arguments.
     fn opaque_arguments(
         &mut self,
         function: Handle<Function>,
@@ -361,7 +362,7 @@ impl<'m> Rebuild<'m> {
         arguments.iter().zip(declared).map(pass).collect()
     }
 
-    /// The body of a function in place of its call; its result, if it has one.
+    /// Inlines a call; returns its result, if it has one.
     fn call(
         &mut self,
         function: Handle<Function>,
@@ -385,7 +386,7 @@ impl<'m> Rebuild<'m> {
         self.fresh_locals(&mut frame, out)?;
         let mut body = self.block(&mut frame, form.as_ref().unwrap_or(&source.body), 0)?;
         if early {
-            // What holds at the end of the body need not hold where it returns.
+            // Values known at the end of the body need not hold at its returns.
             self.forget_assigned(&frame, &[&source.body]);
             body.push(Statement::Break, span);
             out.push(Statement::Loop { body, continuing: Block::new(), break_if: None }, span);
@@ -395,7 +396,7 @@ impl<'m> Rebuild<'m> {
         Ok(result.map(|result| self.read(result, out)))
     }
 
-    /// The local variables of an inlined function start anew at each call, also within a loop.
+    /// Initialises the local variables of an inlined function at each call, including calls in loops.
     fn fresh_locals(&mut self, frame: &mut Frame<'_>, out: &mut Block) -> Result<()> {
         for (_, local) in frame.source.local_variables.iter() {
             let new = self.local(local.name.clone(), local.ty);
@@ -425,7 +426,7 @@ impl<'m> Rebuild<'m> {
         value
     }
 
-    /// `return` of the function at hand.
+    /// Lowers a `return` of the current function.
     fn lower_return(
         &mut self,
         frame: &mut Frame<'_>,
@@ -455,7 +456,7 @@ impl<'m> Rebuild<'m> {
     }
 }
 
-/// Appends the evaluation of one expression, to the range before it where there is one.
+/// Appends the evaluation of an expression, extending the preceding range where possible.
 pub(super) fn push_emit(out: &mut Block, handle: Handle<Expression>, span: Span) {
     if let Some(Statement::Emit(range)) = out.last_mut()
         && let Some((first, last)) = range.first_and_last()

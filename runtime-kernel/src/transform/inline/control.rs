@@ -1,4 +1,4 @@
-//! Branches, switches and loops on their way into the new body.
+//! Copies branches, switches and loops into the new body.
 
 use naga::{
     AddressSpace, Arena, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Span,
@@ -41,7 +41,7 @@ impl Rebuild<'_> {
                 }
                 self.forget_assigned(frame, &[body, continuing]);
                 let new = self.block(frame, body, depth + 1)?;
-                // A `continue` comes here from the middle of the body.
+                // A `continue` reaches this point from the middle of the body.
                 self.forget_assigned(frame, &[body]);
                 let next = self.block(frame, continuing, depth + 1)?;
                 let break_if = break_if.map(|condition| self.value(frame, condition)).transpose()?;
@@ -92,7 +92,7 @@ impl Rebuild<'_> {
         Ok(new)
     }
 
-    /// The iterations of a loop one after the other.
+    /// Unrolls a loop.
     fn unroll_loop(
         &mut self,
         frame: &mut Frame<'_>,
@@ -116,7 +116,7 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// After an inner loop or switch that may have returned: leave the next one too.
+    /// After an inner loop or switch that may have returned, leaves the enclosing one as well.
     fn propagate_return(&mut self, frame: &Frame<'_>, inner: &Statement, out: &mut Block) {
         if let Exit::Leave { flag, .. } = frame.exit
             && has_return(inner)
@@ -128,7 +128,8 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Whether a branch is the front end's way to write `&&` or `||`: the variable, and the operation.
+    /// Recognises the branch that the front end generates for `&&` or `||`; returns its variable and the
+    /// operation.
     fn operation(
         &self,
         condition: Handle<Expression>,
@@ -182,7 +183,7 @@ impl Rebuild<'_> {
     }
 }
 
-/// Whether an expression may be evaluated where the program would not: it reads no memory that could be missing.
+/// Whether an expression may be evaluated speculatively: it reads no memory that might be out of range.
 fn is_speculatable(function: &Function, module: &Module, expression: Handle<Expression>) -> bool {
     match function.expressions[expression] {
         Expression::Load { pointer } => match root(function, pointer) {

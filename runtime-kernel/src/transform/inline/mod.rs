@@ -1,9 +1,9 @@
-//! Makes one body of an entry point and the functions that it calls: a step from module to module.
+//! Inlines calls into the bodies of entry points.
 //!
-//! Inlined are the functions that contain barriers or touch private variables (the host's writer cuts a body at its
-//! barriers and keeps private variables per invocation), and the small ones that return only at their end. On the way
-//! private variables become local ones, and `a && b`, which the front end writes as a branch, becomes an operation
-//! again where its right side may be computed at any time.
+//! Inlined are functions with barriers or private variables (the host writer splits a body at its barriers and stores
+//! private variables per invocation), and small ones that return only at their end. On the way private variables become
+//! local ones, and `a && b`, which the front end lowers to a branch, becomes an operation again if its right side may be
+//! evaluated speculatively.
 
 mod body;
 mod control;
@@ -26,20 +26,20 @@ use crate::parse::diagnostics::failed;
 
 pub(crate) use body::without_body;
 
-/// Expressions of a function up to which it is inlined for speed alone.
+/// Functions with up to this many expressions are inlined for speed alone.
 const SMALL: usize = 60;
 
-/// Expressions of an entry point from which on only what must be is inlined.
+/// From this many expressions of an entry point on, only required calls are inlined.
 const LARGE: usize = 4000;
 
-/// Statements and expressions of all entry points with the functions that are inlined: each may call the one before it
-/// twice, and a text of a few lines then has millions.
+/// Maximum number of statements and expressions of all entry points after inlining: each function may call the
+/// previous one twice, so a text of a few lines can expand to millions.
 const MAX_SIZE: usize = 400_000;
 
-/// Why a function is inlined.
+/// Whether a function is inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inlining {
-    /// The writer cannot do without.
+    /// The writer requires it.
     Must,
     /// It is small.
     May,
@@ -47,16 +47,16 @@ enum Inlining {
     No,
 }
 
-/// The module with its entry points' calls inlined where that is needed or cheap. Handles of types, constants,
-/// global variables and functions stay what they are.
+/// The module with its entry points' calls inlined where that is required or cheap. Handles of types, constants,
+/// global variables and functions stay the same.
 ///
-/// With `unroll`, loops of few iterations are written out. Constants then come where the program had variables, and
-/// naga may refuse what it makes of them, such as a division by zero in a branch that is never taken: then the
-/// caller does without.
+/// With `unroll`, short loops of constant trip count are unrolled. Constants then replace variables of the program, and
+/// naga may reject the result, such as a division by zero in a branch that is never taken: the caller must then retry
+/// without it.
 ///
 /// # Errors
-/// `Unsupported` for an expression that no kernel has; `CompileFailed` where the functions that must be inlined make an
-/// entry point too long.
+/// `Unsupported` for expressions that kernels do not use; `CompileFailed` if required inlining makes an entry point too
+/// long.
 pub(crate) fn inline(module: &Module, info: &ModuleInfo, unroll: bool) -> Result<Module> {
     let mut spent = 0;
     let mut types = module.types.clone();
@@ -96,9 +96,9 @@ fn rebuilt(point: &EntryPoint, function: Function) -> EntryPoint {
     }
 }
 
-/// The functions, of which those are empty that nothing calls any more.
+/// The functions, emptied if nothing calls them any more.
 fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
-    // A function stands before those that call it.
+    // A function precedes its callers.
     for (handle, function) in module.functions.iter().rev() {
         if called[handle.index()] {
             note_calls(&function.body, &mut called);

@@ -1,4 +1,4 @@
-//! Operands that must not look constant.
+//! Hides constant operands that naga would reject.
 
 use naga::{BinaryOperator as Op, Block, Expression, Handle, Literal, ScalarKind};
 use runtime_core::Result;
@@ -6,8 +6,8 @@ use runtime_core::Result;
 use super::body::{Frame, Rebuild, push_emit};
 
 impl Rebuild<'_> {
-    /// Hides a divisor of zero, or a shift by more than a word, that the program computes and inlining made constant:
-    /// naga refuses such constants. Gives the operand and its value as it is known elsewhere.
+    /// Hides a divisor of zero, or a shift by more than the width, which the program computes and inlining made
+    /// constant: naga rejects such constants. Returns the operand and its value as known elsewhere.
     pub(super) fn make_opaque(
         &mut self,
         frame: &mut Frame<'_>,
@@ -32,7 +32,7 @@ impl Rebuild<'_> {
         Ok(Some((right, seen)))
     }
 
-    /// Whether an integer expression, or a component of it, is a constant of a certain sort.
+    /// Whether an integer expression, or a component of it, is a constant that satisfies a predicate.
     fn has_constant(&self, new: Handle<Expression>, sort: fn(u64) -> bool) -> bool {
         match self.out.expressions[new] {
             Expression::ZeroValue(_) => sort(0),

@@ -1,10 +1,10 @@
-//! Returns at the ends of a body.
+//! Restructures bodies so that they return only at their end, and removes trailing returns.
 
 use naga::{Block, Span, Statement};
 
 use super::has_return;
 
-/// Takes away the returns with which a body ends: it ends there anyway.
+/// Removes the returns at the end of a body, which are redundant.
 pub(super) fn strip_trailing(block: &mut Block) {
     while matches!(block.last(), Some(Statement::Return { value: None })) {
         block.cull(block.len() - 1..);
@@ -19,11 +19,11 @@ pub(super) fn strip_trailing(block: &mut Block) {
     }
 }
 
-/// Branches within each other that early returns may make of a body.
+/// Maximum nesting of branches that early returns may cause.
 const DEPTH: u32 = 64;
 
-/// The body with what follows an early return moved into the other branch, so that it returns only where it ends;
-/// `None` if a loop or a switch returns, or where that would be nested too deep.
+/// The body with everything after an early return moved into the other branch, so that it returns only at its end;
+/// `None` if a loop or a switch returns, or if the result would be nested too deep.
 pub(super) fn structured(body: Block) -> Option<Block> {
     structured_within(body, DEPTH)
 }
@@ -76,7 +76,7 @@ fn rest(statements: &mut impl Iterator<Item = (Statement, Span)>) -> Block {
     block
 }
 
-/// Whether control never comes to the end of a block, but returns.
+/// Whether a block always ends with a return.
 fn ends(block: &Block) -> bool {
     match block.last() {
         Some(Statement::Return { .. }) => true,

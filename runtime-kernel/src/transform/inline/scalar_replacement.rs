@@ -1,4 +1,4 @@
-//! Small private arrays whose indices are all constant, taken apart into variables.
+//! Scalar replacement: splits small private arrays with constant indices into variables.
 
 use naga::{
     ArraySize, Block, Expression, Function, Handle, LocalVariable, Range, Span, Statement, Type, TypeInner,
@@ -9,10 +9,11 @@ use crate::ir::blocks;
 use crate::ir::operands::each_use;
 use crate::ir::operands::operands;
 
-/// Elements of an array that is taken apart.
+/// Maximum number of elements of such an array.
 const ELEMENTS: u32 = 64;
 
-/// Replaces private arrays that are used element by element, with constant indices, by a variable for each element.
+/// Replaces private arrays that are accessed only element by element, with constant indices, by a variable per
+/// element.
 pub(super) fn replace_arrays(types: &UniqueArena<Type>, function: &mut Function) {
     let arrays: Vec<_> = function
         .local_variables
@@ -25,7 +26,7 @@ pub(super) fn replace_arrays(types: &UniqueArena<Type>, function: &mut Function)
     }
 }
 
-/// A private array, perhaps of arrays.
+/// A private array, possibly of arrays.
 struct Array {
     variable: Handle<LocalVariable>,
     lengths: Vec<u32>,
@@ -44,7 +45,7 @@ impl Array {
         (simple && !lengths.is_empty() && count <= ELEMENTS).then_some(Self { variable, lengths, element })
     }
 
-    /// The constant indices of a chain that begins at the array.
+    /// The constant indices of an access chain into the array.
     fn path(&self, function: &Function, pointer: Handle<Expression>) -> Option<Vec<u32>> {
         match function.expressions[pointer] {
             Expression::LocalVariable(variable) => (variable == self.variable).then(Vec::new),
@@ -57,12 +58,12 @@ impl Array {
         }
     }
 
-    /// Whether a chain leads to more than one element.
+    /// Whether an access chain leads to more than one element.
     fn is_aggregate(&self, function: &Function, pointer: Handle<Expression>) -> bool {
         self.path(function, pointer).is_some_and(|path| path.len() < self.lengths.len())
     }
 
-    /// Whether all that happens to the array happens to an element at a constant place, or sets the whole to zero.
+    /// Whether every use of the array accesses an element at a constant index, or zeroes the whole.
     fn is_replaceable(&self, function: &Function) -> bool {
         let init = function.local_variables[self.variable].init;
         let zero = init.is_none_or(|init| matches!(function.expressions[init], Expression::ZeroValue(_)));
@@ -84,7 +85,7 @@ impl Array {
         zero && expressions && !blocks::any(&function.body, &mut is_whole)
     }
 
-    /// Whether a statement sets the whole to zero.
+    /// Whether a statement zeroes the whole array.
     fn zeroes(&self, function: &Function, statement: &Statement) -> bool {
         match *statement {
             Statement::Store { pointer, value } => {
@@ -122,7 +123,7 @@ impl Array {
         function.body = self.rewrite(function, &elements, body);
     }
 
-    /// Takes what are variables now out of the `Emit`s, and sets elements to zero one by one.
+    /// Removes expressions that are now variables from the `Emit`s, and zeroes elements one by one.
     fn rewrite(&self, function: &mut Function, elements: &[Handle<LocalVariable>], block: Block) -> Block {
         let mut out = Block::with_capacity(block.len());
         for (statement, span) in block.span_into_iter() {
@@ -163,7 +164,7 @@ impl Array {
     }
 }
 
-/// The parts of a range that are still evaluated.
+/// The parts of a range that still need an `Emit`.
 fn emit(function: &Function, range: &Range<Expression>, span: Span, out: &mut Block) {
     let mut run: Option<(Handle<Expression>, Handle<Expression>)> = None;
     let mut end = |run: Option<(Handle<Expression>, Handle<Expression>)>| {

@@ -1,4 +1,4 @@
-//! Loops of few iterations whose number is constant, written out.
+//! Chooses short loops of constant trip count to unroll, and tracks the variables of known value that this needs.
 
 use naga::valid::GlobalUse;
 use naga::{Block, Expression, Handle, Literal, LocalVariable, Statement};
@@ -11,25 +11,26 @@ use crate::ir::blocks::has_barrier;
 use crate::ir::blocks::{self, Skip};
 use crate::ir::variables::{Root, assigned, root};
 
-/// Iterations that are written out at most.
+/// Maximum trip count.
 const MAX_TRIPS: u32 = 16;
 
-/// Expressions of all iterations together.
+/// Maximum number of expressions of all iterations together.
 const MAX_SIZE: u32 = 800;
 
-/// What a call counts as.
+/// The cost of a call, in expressions.
 const CALL: u32 = 12;
 
-/// A loop to be written out.
+/// A loop to unroll.
 pub(super) struct UnrollPlan {
     pub(super) trips: u32,
-    /// The place of the branch that leaves the loop.
+    /// The position of the branch that leaves the loop.
     pub(super) exit: usize,
     pub(super) counter: Handle<LocalVariable>,
 }
 
 impl Rebuild<'_> {
-    /// Whether a loop is of the form `for (…; condition; variable = …)`, with a number of iterations that is known.
+    /// The plan for a loop of the form `for (…; condition; variable = …)` with a known trip count; `None` if it
+    /// should not be unrolled.
     pub(super) fn unroll_plan(
         &self,
         frame: &Frame<'_>,
@@ -38,7 +39,8 @@ impl Rebuild<'_> {
     ) -> Option<UnrollPlan> {
         let loop_ = CountedLoop::of(frame.source, [body, continuing])?;
         let jumps = |statement| Skip::of(statement) != Skip::No || has_return(statement);
-        // Each region between barriers becomes loops over the invocations: many of those compile and run slower than a few.
+        // Each region between barriers becomes loops over the invocations: many of those compile and run slower
+        // than a few.
         if has_barrier(body) || body[loop_.exit + 1..].iter().any(jumps) {
             return None;
         }
@@ -49,20 +51,20 @@ impl Rebuild<'_> {
         (trips.saturating_mul(size(body)) <= MAX_SIZE).then_some(UnrollPlan { trips, exit, counter })
     }
 
-    /// The literal that a new expression is.
+    /// The literal behind a new expression.
     pub(super) fn literal(&self, new: Handle<Expression>) -> Option<Literal> {
         constant::literal(self.module, &self.out.expressions, new)
     }
 
-    /// Forgets the values of the variables that blocks of a function may assign, and of the private ones that the
-    /// function or those that it calls assign anywhere: some of them are variables here only since the blocks were
-    /// written.
+    /// Forgets the values of the variables that blocks of a function may assign, and of the private variables that
+    /// the function or its callees assign anywhere: some of these became variables here only after the blocks were
+    /// copied.
     pub(super) fn forget_assigned(&mut self, frame: &Frame<'_>, blocks: &[&Block]) {
         let mut changed = Vec::new();
         for block in blocks {
             assigned(frame.source, block, &mut |old| changed.extend(frame.locals.get(old.index())));
         }
-        // What arguments point to may be assigned through them.
+        // Variables may also be assigned through pointer arguments.
         changed.extend(frame.arguments.iter().filter_map(|&argument| match root(&self.out, argument) {
             Root::Local(local) => Some(local),
             _ => None,
@@ -77,7 +79,7 @@ impl Rebuild<'_> {
     }
 }
 
-/// Expressions that a block evaluates; those of loops count twice.
+/// The number of expressions that a block evaluates; those in loops count twice.
 fn size(block: &Block) -> u32 {
     let sizes = block.iter().map(|statement| {
         let within = blocks::inner(statement).map(size).fold(0, u32::saturating_add);

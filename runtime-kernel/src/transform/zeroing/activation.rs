@@ -1,4 +1,4 @@
-//! Values that follow from the places of items in their work-group.
+//! Values that depend only on the positions of invocations in their work-group.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,46 +15,46 @@ use crate::analysis::proof::range::built_in_of;
 use crate::ir::blocks;
 use crate::ir::variables::{assigned, loaded};
 
-/// What an evaluation costs besides the values that it computes, in values.
+/// The fixed cost of an evaluation, in values.
 const EVALUATION: usize = 32;
 
-/// Executions of statements that are looked at together: one by each item, and in a counted loop one by each item and round.
-/// There is always one.
+/// Executions of statements that are analysed together: one per invocation, and in a counted loop one per
+/// invocation and iteration. There is always at least one.
 #[derive(Clone, Debug)]
 pub(super) struct Activations {
     /// Their numbers.
     pub(super) ids: Rc<[u32]>,
     items: Rc<[u32]>,
-    /// Counters of loops and arguments of functions; the latest is the last.
+    /// Loop counters and function arguments; the latest is last.
     known: Vec<(Name, Column)>,
 }
 
-/// Something with a value, by the depth of the calls around it.
+/// Something with a value, by call depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Local(u32, Handle<LocalVariable>),
     Argument(u32, u32),
 }
 
-/// A function and what it is called with.
+/// A function and the arguments that it is called with.
 type Called<'a> = (Handle<Function>, &'a [Handle<Expression>]);
 
-/// The function whose statements are executed.
+/// The function being executed.
 pub(super) struct Scope<'a> {
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
-    /// 0 for the entry point.
+    /// The call depth; 0 for the entry point.
     pub(super) depth: u32,
     group_size: [u32; 3],
-    /// By result.
+    /// By result of a call.
     calls: FastHashMap<Handle<Expression>, Called<'a>>,
-    /// Loads of counters within their loops.
+    /// Loads of loop counters inside their loops.
     pub(super) loads: FastHashSet<Handle<Expression>>,
-    /// The values that variables have at the statement at hand.
+    /// The current values of variables.
     pub(super) current: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
     /// The values that loads have read.
     read: FastHashMap<Handle<Expression>, Handle<Expression>>,
-    /// Evaluations that are left for the whole walk.
+    /// The remaining budget of evaluations for the whole walk.
     budget: &'a Cell<u32>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Scope<'a> {
         Self { module, function, depth, group_size, calls, loads, current, read, budget }
     }
 
-    /// Takes note of what an expression reads that is evaluated now.
+    /// Records what an expression reads that is evaluated now.
     pub(super) fn emit(&mut self, expression: Handle<Expression>) {
         if let Some(variable) = loaded(self.function, expression) {
             match self.current.get(&variable) {
@@ -87,7 +87,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Forgets the values of the variables that blocks assign.
+    /// Forgets the values of the variables that the blocks assign.
     pub(super) fn forget(&mut self, blocks: &[&Block]) {
         for block in blocks {
             assigned(self.function, block, &mut |variable| {
@@ -96,7 +96,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The values of an expression in activations, if they follow from the items alone.
+    /// The values of an expression in these activations, if they depend on the invocations alone.
     pub(super) fn value(&self, who: &Activations, expression: Handle<Expression>) -> Option<Column> {
         if !self.spend(EVALUATION) {
             return None;
@@ -140,7 +140,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What a function gives that only computes it from its arguments.
+    /// The result of a function that only computes it from its arguments.
     fn called(&self, who: &Activations, result: Handle<Expression>) -> Option<Column> {
         let (function, arguments) = *self.calls.get(&result)?;
         let function = &self.module.functions[function];
@@ -149,7 +149,7 @@ impl<'a> Scope<'a> {
         if !before.iter().all(|statement| matches!(statement, Statement::Emit(_))) {
             return None;
         }
-        // Of a function that calls another one nothing is known.
+        // Nested calls are not evaluated.
         let scope = Scope {
             module: self.module,
             function,
@@ -164,12 +164,12 @@ impl<'a> Scope<'a> {
         scope.value(&self.entered(who, arguments), *value)
     }
 
-    /// The activations within a function that is called with these arguments.
+    /// The activations inside a call with these arguments.
     pub(super) fn entered(&self, who: &Activations, arguments: &[Handle<Expression>]) -> Activations {
         let mut inner = who.clone();
         for (index, argument) in (0..).zip(arguments) {
             let name = Name::Argument(self.depth + 1, index);
-            // An argument of an earlier call at this depth is not that of this one.
+            // Drop the arguments of an earlier call at this depth.
             inner.known.retain(|(known, _)| *known != name);
             if let Some(value) = self.value(who, *argument) {
                 inner.know(name, value);
@@ -194,7 +194,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Counts work; whether there was enough left for it.
+    /// Spends evaluations; returns whether the budget sufficed.
     pub(super) fn spend(&self, work: usize) -> bool {
         let left = u32::try_from(work).ok().and_then(|work| self.budget.get().checked_sub(work));
         self.budget.set(left.unwrap_or(0));
@@ -213,7 +213,7 @@ impl<'a> Scope<'a> {
 }
 
 impl Activations {
-    /// One of each item.
+    /// One per invocation.
     pub(super) fn of_items(items: u32) -> Self {
         Self { ids: (FIRST..FIRST + items).collect(), items: (0..items).collect(), known: Vec::new() }
     }
@@ -230,12 +230,12 @@ impl Activations {
         self.known.push((name, value));
     }
 
-    /// Forgets what was made known last.
+    /// Forgets the latest value.
     pub(super) fn forget_last(&mut self) {
         self.known.pop();
     }
 
-    /// Those where `truths` are `wanted`, if any.
+    /// Those for which `truths` equals `wanted`, if any.
     pub(super) fn keep(&self, truths: &[u32], wanted: bool) -> Option<Self> {
         let ids = keep(&self.ids, truths, wanted);
         let known = self.known.iter().map(|(name, value)| (*name, value.keep(truths, wanted)));
@@ -246,7 +246,7 @@ impl Activations {
         })
     }
 
-    /// Those of several, which know the same names, with new numbers from `next` on.
+    /// Several joined, all with the same names, renumbered from `next` on.
     pub(super) fn joined(parts: &[Self], next: &mut u32) -> Option<Self> {
         let first = parts.first()?;
         let count = u32::try_from(parts.iter().map(Self::len).sum::<usize>()).ok()?;

@@ -1,7 +1,7 @@
-//! Random kernels, run by brute force: where one reads an element that nobody has written, the variable must be zeroed.
+//! Runs random kernels by brute force: if one reads an element that nothing has written, the variable must be zeroed.
 //!
-//! Barriers stand where all items come to them. An item may read what it has written, and what anybody has written before
-//! a barrier. `ZEROING_ATTACK_SEED` and `ZEROING_ATTACK_CASES` ask for others than the usual kernels.
+//! Barriers are only where all invocations reach them. An invocation may read what it has written itself, and what any has
+//! written before a barrier. `ZEROING_ATTACK_SEED` and `ZEROING_ATTACK_CASES` select other kernels than the default.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::{Program, Specialisation};
 
 use super::must_zero;
 
-/// Items of a work-group, 4 × 2.
+/// Invocations per work-group, 4 × 2.
 const ITEMS: u32 = 8;
 /// Elements of the variable.
 const ELEMENTS: u32 = 12;
@@ -29,19 +29,19 @@ fn word(count: usize) -> u32 {
     u32::try_from(count).unwrap()
 }
 
-/// A number of 32 bits.
+/// A 32-bit number.
 #[derive(Clone, Debug)]
 enum Number {
     Literal(u32),
     Lane,
-    /// The item's place along an axis.
+    /// The local id along an axis.
     Axis(u32),
-    /// The counter of a loop, by depth.
+    /// The counter of a loop, by nesting depth.
     Counter(usize),
-    /// Something that no analysis knows.
+    /// A value that no analysis can know.
     Unknown(u32),
     Binary(char, Box<Self>, Box<Self>),
-    /// `place(x)`: a function that gives `x + x / 4`.
+    /// `place(x)`: a function that returns `x + x / 4`.
     Place(Box<Self>),
     /// `min` or `max`.
     Extreme(bool, Box<Self>, Box<Self>),
@@ -55,13 +55,13 @@ enum Step {
     Put(Number),
     Barrier,
     If([Number; 2], Vec<Self>, Vec<Self>),
-    /// A counter from, below, and by.
+    /// A counter's start, limit and step.
     For([Number; 3], Vec<Self>),
     Break([Number; 2]),
     Return([Number; 2]),
 }
 
-/// What an item may do next.
+/// A step of an invocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goes {
     On,
@@ -94,7 +94,7 @@ fn number(random: &mut Random, depth: u32, counters: usize) -> Number {
     }
 }
 
-/// `uniform`: all items come to these steps, or none. `room` is how deep steps may be within steps.
+/// `uniform` if all invocations or none reach these steps; `room` is the nesting depth left.
 fn steps(random: &mut Random, (room, counters): (u32, usize), uniform: bool, in_loop: bool) -> Vec<Step> {
     let mut all = Vec::new();
     for _ in 0..=random.below(4) {
@@ -107,12 +107,12 @@ fn steps(random: &mut Random, (room, counters): (u32, usize), uniform: bool, in_
             8..10 if uniform => Step::Barrier,
             10 if in_loop && !uniform && random.below(3) == 0 => Step::Break([some(random), some(random)]),
             11 if random.below(8) == 0 && uniform => {
-                // All items return, or none does.
+                // All invocations return, or none.
                 Step::Return([Number::Unknown(random.below(3)), Number::Literal(random.below(9))])
             }
             12..14 => {
                 let condition = [some(random), some(random)];
-                // Whoever leaves a loop early would not come to its barriers.
+                // An invocation that leaves a loop early would miss its barriers.
                 let inner = in_loop && !uniform;
                 let accept = steps(random, (room - 1, counters), false, inner);
                 Step::If(condition, accept, steps(random, (room - 1, counters), false, inner))
@@ -127,7 +127,7 @@ fn steps(random: &mut Random, (room, counters): (u32, usize), uniform: bool, in_
                     2 => counted,
                     _ => unknown,
                 };
-                // The rounds of a loop that differ between items have no barrier.
+                // Loops whose trip count varies between invocations have no barrier.
                 let same = uniform && !matches!(header[0], Number::Lane);
                 Step::For(header, steps(random, (room - 1, counters + 1), same, true))
             }
@@ -151,7 +151,7 @@ impl Number {
                     '>' => ">>".to_owned(),
                     other => other.to_string(),
                 };
-                // Constants must not overflow where they are operated on.
+                // Constant expressions must not overflow.
                 let b = if matches!(op.as_str(), "<<" | ">>") {
                     format!("({} & 31u)", b.text())
                 } else {
@@ -228,18 +228,18 @@ fn write_text(steps: &[Step], depth: usize, out: &mut String) {
     }
 }
 
-/// A run of a work-group, item after item between barriers.
+/// A run of a work-group, one invocation after the other between barriers.
 struct Run {
     unknown: [u32; 3],
-    /// By item: the elements that it has written since the last barrier, and those that all see, as bits.
+    /// By invocation: the elements that it has written since the last barrier, and those visible to all, as bits.
     own: [u32; ITEMS as usize],
     visible: u32,
-    /// Whether something was read that was not there.
+    /// Whether an unwritten element was read.
     wrong: bool,
 }
 
 impl Run {
-    /// Runs steps for those items that are there; what becomes of each.
+    /// Runs steps for the active invocations; returns what becomes of each.
     fn steps(&mut self, steps: &[Step], who: &mut [Goes], counters: &mut [Vec<u32>]) {
         for step in steps {
             let there: Vec<usize> = (0..who.len()).filter(|&item| who[item] == Goes::On).collect();
@@ -336,7 +336,7 @@ impl Run {
     }
 }
 
-/// Whether a launch with some unknown values reads what is not there.
+/// Whether a launch with some choice of the unknown values reads an unwritten element.
 fn reads_first(steps: &[Step]) -> bool {
     let values = [0, 1, 3, 11];
     let all = values.iter().flat_map(|a| values.iter().flat_map(move |b| values.map(|c| [*a, *b, c])));
@@ -383,7 +383,7 @@ fn no_random_kernel_reads_what_is_neither_written_nor_zeroed() {
         proven += u64::from(!zeroed);
         clean += u64::from(!wrong);
     }
-    // An analysis that zeroes everything would find nothing wrong.
+    // An analysis that zeroes everything would pass the test above.
     assert!(
         proven * 2 > clean && proven * 10 > cases,
         "{proven} proven of {clean} that are right, of {cases}"

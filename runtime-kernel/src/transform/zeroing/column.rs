@@ -1,4 +1,4 @@
-//! A value for each of many activations, computed for all of them at once.
+//! The values of an expression in many activations, computed for all of them at once.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use naga::{BinaryOperator as Op, Literal, ScalarKind};
 
 use crate::analysis::proof::constant::fold;
 
-/// The value of an expression, by activation.
+/// The values of an expression, by activation.
 #[derive(Clone, Debug)]
 pub(super) enum Column {
     Same(Literal),
@@ -47,7 +47,7 @@ impl Column {
         Self::Same(Literal::U32(value))
     }
 
-    /// How many values it stores; 0 if all are the same.
+    /// The number of stored values; 0 if all are equal.
     pub(super) fn stored(&self) -> usize {
         match self {
             Self::Same(_) => 0,
@@ -77,7 +77,7 @@ impl Column {
         }
     }
 
-    /// The values where `truths` are `wanted`.
+    /// The values for which `truths` equals `wanted`.
     pub(super) fn keep(&self, truths: &[u32], wanted: bool) -> Self {
         match self {
             Self::Same(_) => self.clone(),
@@ -85,7 +85,7 @@ impl Column {
         }
     }
 
-    /// The values of several, each with how many values it has.
+    /// The values of several columns, each given with its length.
     pub(super) fn joined(parts: &[(&Self, usize)]) -> Option<Self> {
         let (first, _) = parts.first()?;
         if let Self::Same(value) = first
@@ -105,7 +105,7 @@ impl Column {
         Some(Self::Each(kind, all.into()))
     }
 
-    /// The value as an integer of another kind.
+    /// Converts integers to another signedness.
     pub(super) fn cast(&self, to: ScalarKind) -> Option<Self> {
         let to = match to {
             ScalarKind::Uint => Kind::U32,
@@ -118,7 +118,7 @@ impl Column {
         }
     }
 
-    /// `!value` of truths, `~value` of integers.
+    /// `!value` for booleans, `~value` for integers.
     pub(super) fn inverted(&self) -> Option<Self> {
         let one = |kind, bits: u32| if kind == Kind::Bool { bits ^ 1 } else { !bits };
         match self {
@@ -139,7 +139,7 @@ impl Column {
         Some(Self::Each(kind, truths.iter().enumerate().map(chosen).collect::<Option<_>>()?))
     }
 
-    /// The smaller or larger one of unsigned integers.
+    /// The minimum or maximum of unsigned integers.
     pub(super) fn extreme(&self, other: &Self, larger: bool) -> Option<Self> {
         if (self.kind(), other.kind()) != (Some(Kind::U32), Some(Kind::U32)) {
             return None;
@@ -148,7 +148,7 @@ impl Column {
         zip(Kind::U32, self, other, choose)
     }
 
-    /// The value of an operation.
+    /// The result of an operation.
     pub(super) fn operate(op: Op, left: &Self, right: &Self) -> Option<Self> {
         match (left, right) {
             (Self::Same(a), Self::Same(b)) => operate(op, *a, *b).map(Self::Same),
@@ -164,13 +164,13 @@ impl Column {
     }
 }
 
-/// The elements of a list where `truths` are `wanted`.
+/// The elements of a list for which `truths` equals `wanted`.
 pub(super) fn keep(list: &[u32], truths: &[u32], wanted: bool) -> Rc<[u32]> {
     let pairs = list.iter().zip(truths).filter(|(_, truth)| (**truth != 0) == wanted);
     pairs.map(|(value, _)| *value).collect()
 }
 
-/// `function` of the bits of two columns.
+/// Applies `function` to the bits of two columns.
 fn zip(kind: Kind, left: &Column, right: &Column, function: impl Fn(u32, u32) -> u32) -> Option<Column> {
     let bits = match (left, right) {
         (Column::Each(_, left), Column::Each(_, right)) => {
@@ -191,7 +191,7 @@ fn zip(kind: Kind, left: &Column, right: &Column, function: impl Fn(u32, u32) ->
     Some(Column::Each(kind, bits))
 }
 
-/// An operation on unsigned integers, at least one of which differs between activations: the same as [`operate`] of each.
+/// An operation on unsigned integers that differ between activations: equal to [`operate`] on each.
 fn words(op: Op, left: &Column, right: &Column) -> Option<Column> {
     let number = Kind::U32;
     match op {
@@ -214,7 +214,7 @@ fn words(op: Op, left: &Column, right: &Column) -> Option<Column> {
     }
 }
 
-/// A quotient or remainder; `None` if a divisor is 0.
+/// A quotient or remainder; `None` if any divisor is 0.
 fn divide(rest: bool, left: &Column, right: &Column) -> Option<Column> {
     match right {
         // Divisions are slow, and most divisors are powers of two.
@@ -271,7 +271,7 @@ mod tests {
     ];
     const EDGES: [u32; 12] = [0, 1, 2, 3, 8, 31, 32, 33, 100, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
-    /// The column has the values, or both are none.
+    /// The column has the given values, or neither exists.
     fn agree(column: Option<&Column>, values: &[Option<Literal>]) -> bool {
         let Some(values) = values.iter().copied().collect::<Option<Vec<_>>>() else {
             return column.is_none();

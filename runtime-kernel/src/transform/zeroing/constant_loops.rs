@@ -1,4 +1,4 @@
-//! Loops with constant bounds: each round of each item is an activation of its own.
+//! Loops with constant bounds: each iteration of each invocation becomes an activation of its own.
 
 use naga::{Block, Expression, Handle, Literal, LocalVariable, Module, Statement};
 
@@ -9,13 +9,13 @@ use crate::ir::blocks::is_barrier;
 use crate::ir::blocks::{self, Skip};
 use crate::ir::variables::{assigned, loaded};
 
-/// Activations of a loop at most.
+/// Maximum number of activations of a loop.
 const MOST: usize = 1 << 13;
 
-/// A loop as it stands in its block.
+/// A loop in its block.
 #[derive(Clone, Copy)]
 pub(super) struct Loop<'a> {
-    /// The statements in front of it.
+    /// The statements before it.
     pub(super) before: &'a [Statement],
     pub(super) body: &'a Block,
     pub(super) continuing: &'a Block,
@@ -23,8 +23,8 @@ pub(super) struct Loop<'a> {
 }
 
 impl Loop<'_> {
-    /// All rounds of all items, if a counter with constant bounds decides about them and nothing else ends one; `Some(None)`
-    /// if there are none. `next` is the number of the next activation.
+    /// The activations of all iterations, if the trip count follows from a counter with constant bounds and
+    /// nothing else ends the loop; `Some(None)` if there are none. `next` is the number of the next activation.
     pub(super) fn rounds(
         self,
         scope: &mut Scope<'_>,
@@ -67,7 +67,7 @@ impl Loop<'_> {
         if rounds.is_empty() { Some(None) } else { Activations::joined(&rounds, next).map(Some) }
     }
 
-    /// Whether the body has no jump out of it, no barrier, and leaves the counter alone.
+    /// Whether the body has no barrier and no jump out of it, and does not assign the counter.
     fn is_calm(self, scope: &Scope<'_>, exit: usize, counter: Handle<LocalVariable>) -> bool {
         let mut changes = false;
         assigned(scope.function, self.body, &mut |variable| changes |= variable == counter);
@@ -79,7 +79,7 @@ impl Loop<'_> {
             && !waits(scope.module, self.body)
     }
 
-    /// What the counter is before the loop.
+    /// The initial value of the counter.
     fn start(self, scope: &Scope<'_>, counter: Handle<LocalVariable>) -> Option<Start> {
         let last = self.before.iter().rfind(|statement| !matches!(statement, Statement::Emit(_)));
         if let Some(&Statement::Store { pointer, value }) = last
@@ -87,7 +87,8 @@ impl Loop<'_> {
         {
             return Some(Start::Stored(value));
         }
-        // Nothing but the loop assigns it, and the loop is come to once: else it would not start from there again.
+        // Nothing but the loop assigns it, and the loop is reached once: otherwise it would not start from there
+        // again.
         let mut stores = 0;
         assigned(scope.function, &scope.function.body, &mut |variable| {
             stores += u32::from(variable == counter);
@@ -96,7 +97,7 @@ impl Loop<'_> {
         (stores == 1 && is_outermost).then(|| scope.initial(counter)).flatten().map(Start::Initial)
     }
 
-    /// Whether it is a statement, or one of a plain block within it.
+    /// Whether it is the statement, or one inside a plain block.
     fn is_within(self, statement: &Statement) -> bool {
         match statement {
             Statement::Loop { body, .. } => std::ptr::eq(body, self.body),
@@ -105,7 +106,7 @@ impl Loop<'_> {
         }
     }
 
-    /// What is loaded of the counter outside of the loop is not what it is in a round.
+    /// A value of the counter loaded outside the loop is not its value in an iteration.
     fn note_loads(self, scope: &mut Scope<'_>, counter: Handle<LocalVariable>) {
         let function = scope.function;
         for block in [self.body, self.continuing] {
@@ -119,14 +120,14 @@ impl Loop<'_> {
     }
 }
 
-/// What a counter starts from.
+/// The start of a counter.
 #[derive(Clone, Copy)]
 enum Start {
     Stored(Handle<Expression>),
     Initial(Literal),
 }
 
-/// Whether a block has a barrier, or calls a function that does.
+/// Whether a block has a barrier, or calls a function that has one.
 pub(super) fn waits(module: &Module, block: &Block) -> bool {
     blocks::any(block, &mut |statement| match statement {
         Statement::Call { function, .. } => waits(module, &module.functions[*function].body),

@@ -1,4 +1,4 @@
-//! Statements at the beginning of an entry point that fill work-group memory with zeros: all items together, and a barrier.
+//! Fills work-group memory with zeros at the start of an entry point: all invocations together, then a barrier.
 //!
 //! ```text
 //! for (var i = local_invocation_index; i < 1024; i += 256) { tile[i / 32 % 32][i % 32] = 0; }
@@ -12,7 +12,7 @@ use naga::{
 
 use super::walk::dimensions;
 
-/// Fills variables where an entry point begins.
+/// Fills variables at the start of an entry point.
 pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Handle<GlobalVariable>]) {
     let word = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
     let word = module.types.insert(word, Span::UNDEFINED);
@@ -38,7 +38,7 @@ pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Handle<Global
     module.entry_points[entry].function = function;
 }
 
-/// The item's place in its work-group, which becomes an argument of the entry point if it is none.
+/// The local invocation index; adds it to the arguments of the entry point if it is missing.
 fn local_index(types: &UniqueArena<Type>, function: &mut Function, word: Handle<Type>) -> [Option<u32>; 2] {
     let is_index =
         |binding: &Option<Binding>| matches!(binding, Some(Binding::BuiltIn(BuiltIn::LocalInvocationIndex)));
@@ -61,12 +61,12 @@ fn local_index(types: &UniqueArena<Type>, function: &mut Function, word: Handle<
 struct Fill<'a> {
     module: &'a mut Module,
     out: &'a mut Function,
-    /// The blocks around the next statement.
+    /// The enclosing blocks of the next statement.
     blocks: Vec<Block>,
     word: Handle<Type>,
-    /// Items of a work-group.
+    /// Invocations per work-group.
     items: u32,
-    /// The argument that has the item's place, and its member.
+    /// The argument that holds the local invocation index, and the member if it is a struct.
     index: [Option<u32>; 2],
 }
 
@@ -84,7 +84,7 @@ impl Fill<'_> {
         new
     }
 
-    /// Appends an expression that needs no evaluation.
+    /// Appends an expression that needs no `Emit`.
     fn constant(&mut self, expression: Expression) -> Handle<Expression> {
         self.out.expressions.append(expression, Span::UNDEFINED)
     }
@@ -98,11 +98,11 @@ impl Fill<'_> {
         self.append(Expression::Binary { op, left, right })
     }
 
-    /// The item's place in its work-group.
+    /// The local invocation index.
     fn item(&mut self) -> Handle<Expression> {
         let [argument, member] = self.index;
         let argument = Expression::FunctionArgument(argument.unwrap_or_default());
-        // Writers declare an argument for each expression that is one.
+        // Writers declare an argument once per expression for it, so reuse an existing one.
         let found = self.out.expressions.iter().find(|(_, expression)| **expression == argument);
         let found = found.map(|(handle, _)| handle);
         let base = found.unwrap_or_else(|| self.constant(argument));
@@ -112,7 +112,7 @@ impl Fill<'_> {
         }
     }
 
-    /// Fills what a pointer leads to, by all items.
+    /// Fills the target of a pointer, using all invocations.
     fn variable(&mut self, pointer: Handle<Expression>, ty: Handle<Type>) {
         match self.module.types[ty].inner.clone() {
             TypeInner::Array { .. } => {
@@ -148,7 +148,7 @@ impl Fill<'_> {
         }
     }
 
-    /// An element of arrays of arrays, by its number among all of them.
+    /// An element of nested arrays, by its flat index.
     fn element(
         &mut self,
         mut pointer: Handle<Expression>,
@@ -170,7 +170,7 @@ impl Fill<'_> {
         pointer
     }
 
-    /// Stores zero, by one item.
+    /// Stores zero, using one invocation.
     fn zero(&mut self, pointer: Handle<Expression>, ty: Handle<Type>) {
         match self.module.types[ty].inner.clone() {
             TypeInner::Atomic(scalar) => {
@@ -210,20 +210,20 @@ impl Fill<'_> {
         }
     }
 
-    /// The statements that `write` pushes.
+    /// The block of the statements that `write` pushes.
     fn nested(&mut self, write: &mut dyn FnMut(&mut Self)) -> Block {
         self.blocks.push(Block::new());
         write(self);
         self.blocks.pop().unwrap_or_default()
     }
 
-    /// `for (var i = first; i < end; i += step) { … }`; a branch where that is enough.
+    /// `for (var i = first; i < end; i += step) { … }`; a branch if that suffices.
     fn counted(
         &mut self,
         (first, end, step): (Handle<Expression>, u32, u32),
         write: &mut dyn FnMut(&mut Self, Handle<Expression>),
     ) {
-        // An item begins below `step`.
+        // Every `first` is below `step`.
         if end <= step {
             let condition = self.binary(BinaryOperator::Less, first, end);
             let accept = self.nested(&mut |fill| write(fill, first));

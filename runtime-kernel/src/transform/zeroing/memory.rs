@@ -1,15 +1,15 @@
-//! What is known of the elements of work-group memory.
+//! The state of the elements of a work-group variable.
 
 use std::ops::Range;
 
-/// What is known of an element: one of these, or the number of the activation that has written it.
+/// The state of an element: one of these, or the number of the activation that has written it.
 type Element = u32;
 
-/// It may not have been written.
+/// Possibly unwritten.
 const UNWRITTEN: Element = 0;
-/// Some item has written it.
+/// Written by some invocation.
 const WRITTEN: Element = 1;
-/// It was written, and a barrier has passed since.
+/// Written, and made visible by a barrier.
 const VISIBLE: Element = 2;
 
 /// The number of the first activation.
@@ -31,7 +31,7 @@ impl Memory {
         self.elements.len()
     }
 
-    /// Whether all of it may be read by anybody.
+    /// Whether any invocation may read all of it.
     pub(super) fn is_whole(&self) -> bool {
         self.visible == self.elements.len()
     }
@@ -44,7 +44,7 @@ impl Memory {
         }
     }
 
-    /// Each activation writes `count` elements from its place on, unless that is beyond the last one.
+    /// Each activation writes `count` elements from its place on, unless that is out of range.
     pub(super) fn write_each(&mut self, places: &[u32], count: usize, activations: &[u32]) {
         for (&place, &activation) in places.iter().zip(activations) {
             if count != 1 {
@@ -57,7 +57,7 @@ impl Memory {
         }
     }
 
-    /// Whether each activation finds a value in `count` elements from its place on, unless that is beyond the last one.
+    /// Whether each activation may read `count` elements from its place on, if that is in range.
     pub(super) fn may_each_read(&self, places: &[u32], count: usize, activations: &[u32]) -> bool {
         places.iter().zip(activations).all(|(&place, &activation)| match self.elements.get(place as usize) {
             Some(&element) if count == 1 => element == VISIBLE || element == activation,
@@ -66,7 +66,7 @@ impl Memory {
         })
     }
 
-    /// A barrier: what was written is visible to all.
+    /// A barrier: everything written becomes visible to all.
     pub(super) fn publish(&mut self) {
         let mut unwritten = 0u32;
         for element in &mut self.elements {
@@ -76,20 +76,20 @@ impl Memory {
         self.visible = self.elements.len() - unwritten as usize;
     }
 
-    /// Whether an activation finds a value in all elements of a range.
+    /// Whether an activation may read all elements of a range.
     pub(super) fn may_read(&self, range: Range<usize>, activation: u32) -> bool {
         let fine = |element: &Element| *element == VISIBLE || *element == activation;
         self.elements.get(range).is_some_and(|elements| elements.iter().all(fine))
     }
 
-    /// Whether everybody finds a value in all elements of a range.
+    /// Whether all invocations may read all elements of a range.
     pub(super) fn is_visible(&self, range: Range<usize>) -> bool {
         self.may_read(range, VISIBLE)
     }
 
-    /// Keeps what holds in both.
+    /// Keeps what holds in both states.
     pub(super) fn meet(&mut self, other: &Self) {
-        // Most branches write nothing of it.
+        // Most branches write none of it.
         if self.elements == other.elements {
             return;
         }
@@ -97,7 +97,7 @@ impl Memory {
             *mine = match (*mine, *theirs) {
                 (a, b) if a == b => a,
                 (UNWRITTEN, _) | (_, UNWRITTEN) => UNWRITTEN,
-                // What is visible on one side is written on the other.
+                // Visible on one side, written on the other.
                 _ => WRITTEN,
             };
         }

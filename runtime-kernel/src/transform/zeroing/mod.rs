@@ -1,25 +1,24 @@
-//! Work-group memory that starts as zeros, as WGSL says: which variables an entry point may read before it writes them,
-//! and the statements that fill those.
+//! Zero-initialises work-group memory as WGSL requires, but only variables that an entry point may read before it writes them.
 //!
-//! The analysis runs an entry point for all items of a work-group at once. Values that follow from the item alone (its
-//! place in the group, counters of loops with constant bounds) are computed; everything else is unknown. Per element of an
-//! array it keeps whether the element is written for certain, and whether a barrier has made that visible to all:
+//! The analysis runs an entry point for all invocations of a work-group at once. Values that depend on the invocation alone (its
+//! position in the group, counters of loops with constant bounds) are computed; everything else is unknown. For each element
+//! of an array it tracks whether the element is certainly written, and whether a barrier has made that visible to all:
 //!
-//! - A store counts if its index is known for all items that execute it. A branch by an unknown condition keeps what both
-//!   sides write; a loop whose rounds are unknown keeps nothing, since it may have none.
-//! - A barrier is reached by all items or by none (`crate::check::barriers`), so whoever passes it has executed every statement on
-//!   the way: jumps by unknown conditions do not matter, except where items that parted meet again before a barrier, which is
-//!   behind loops, switches and calls.
-//! - A read is fine if the element is visible, or written before by the same item.
+//! - A store counts if its index is known for all invocations that execute it. After a branch on an unknown condition, what
+//!   both sides write counts; a loop with an unknown trip count contributes nothing, since it may not run.
+//! - Barriers are uniform (`crate::check::barriers`), so an invocation that passes one has executed every statement on the way.
+//!   Jumps on unknown conditions therefore do not matter, unless invocations that diverged reconverge before a barrier, which
+//!   happens after loops, switches and calls.
+//! - A read is fine if the element is visible, or was written earlier by the same invocation.
 //!
 //! | file | what is there |
 //! | --- | --- |
 //! | `walk` | the walk over statements |
-//! | `rounds` | loops with constant bounds |
-//! | `activation` | executions of statements by items, and the values of expressions in them |
-//! | `column` | values of an expression for all items at once |
-//! | `memory` | what is known of the elements |
-//! | `fill` | the statements that fill memory with zeros |
+//! | `constant_loops` | loops with constant bounds |
+//! | `activation` | executions of statements by invocations, and the values of expressions in them |
+//! | `column` | the values of an expression for all invocations at once |
+//! | `memory` | the state of the elements |
+//! | `fill` | the statements that zero memory |
 
 mod activation;
 #[cfg(test)]
@@ -37,10 +36,10 @@ use runtime_core::Result;
 
 use crate::program::Program;
 
-/// The work-group variables of an entry point that it may read before they are written.
+/// The work-group variables that an entry point may read before they are written.
 ///
-/// C for the host fills them whatever the author says: memory that was never written has no value there that could be
-/// checked and used.
+/// C for the host zeroes them even if the author opts out: reading indeterminate memory would be undefined behaviour, so
+/// that a value might pass its check and then be used as another one.
 pub(crate) fn must_zero(program: &Program, entry: usize) -> Vec<Handle<GlobalVariable>> {
     let info = program.info.get_entry_point(entry);
     let variables = program.module.global_variables.iter();
@@ -51,7 +50,7 @@ pub(crate) fn must_zero(program: &Program, entry: usize) -> Vec<Handle<GlobalVar
     if used.is_empty() { used } else { walk::read_first(program, entry, &used) }
 }
 
-/// The program with statements that fill what must be zero; `None` if there is nothing of it, or its author wants none.
+/// The program with statements that zero what must be zero; `None` if nothing must be, or its author opted out.
 ///
 /// # Errors
 /// `Internal` if the new module is not valid.

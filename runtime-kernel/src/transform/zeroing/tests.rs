@@ -1,4 +1,4 @@
-//! Which kernels are taken to write their work-group memory before they read it.
+//! Which kernels are recognised as writing their work-group memory before they read it.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::{Program, Specialisation};
 
 use super::{must_zero, zeroed};
 
-/// The variables of a kernel with the body `body` that must be zeroed. The group has 64 items.
+/// The variables that must be zeroed in a kernel with the given body. The group has 64 invocations.
 fn found(body: &str) -> Vec<String> {
     let code = format!(
         "struct Scalars {{ n: u32 }} var<immediate> s: Scalars;
@@ -61,7 +61,7 @@ fn what_is_written_before_it_is_read_needs_no_zeros() {
         "one = 3u; one = 4u; y[0] = 1u;",
         "y[l] = tile[l + 64u];",
     ] {
-        // The ninth last is read at an unknown place before the barrier.
+        // The ninth-last element is read at an unknown index before the barrier.
         let expected: &[&str] = if body.contains("% 1u") { &["tile"] } else { &NOTHING };
         assert_eq!(found(body), expected, "{body}");
     }
@@ -144,7 +144,7 @@ fn what_may_be_read_first_is_zeroed() {
     }
 }
 
-/// Filling them would cost time, and none of them needs it.
+/// Zeroing would cost time, and none of these needs it.
 #[test]
 fn the_kernels_of_the_repository_write_their_memory_first() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");

@@ -1,4 +1,4 @@
-//! The walk over the statements of an entry point, which finds what is read before it is written.
+//! Walks over the statements of an entry point to find variables that may be read before they are written.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -17,18 +17,18 @@ use crate::ir::blocks::Skip;
 use crate::ir::variables::{Root, assigned_by, root};
 use crate::program::Program;
 
-/// Elements of a variable beyond which it is not looked at.
+/// Variables with more elements are not analysed.
 const ELEMENTS: usize = 1 << 14;
-/// Items of a work-group beyond which nothing is looked at.
+/// Entry points with larger work-groups are not analysed.
 const ITEMS: u32 = 1 << 11;
-/// Values that are computed, beyond which what is left is not looked at: half a millisecond.
+/// Budget of evaluated values, about half a millisecond; what is left when it is exhausted is not analysed.
 const BUDGET: u32 = 1 << 19;
-/// No element of a variable: a read gives zero, and a write is skipped.
+/// No element of a variable: a read returns zero, and a write is skipped.
 const OUTSIDE: u32 = u32::MAX;
-/// Functions that call one another.
+/// Maximum call depth.
 const DEPTH: u32 = 8;
 
-/// The variables of `used` that an entry point may read before it writes them.
+/// The variables among `used` that an entry point may read before it writes them.
 pub(super) fn read_first(
     program: &Program,
     entry: usize,
@@ -70,7 +70,7 @@ pub(super) fn read_first(
     all.filter(|(_, found)| exhausted || **found).map(|(tracked, _)| tracked.variable).collect()
 }
 
-/// The lengths of an array of arrays, from the outermost, and what its elements are; no lengths for other types.
+/// The lengths of nested arrays, outermost first, and the element type; no lengths for other types.
 pub(super) fn dimensions(module: &Module, mut ty: Handle<Type>) -> (Vec<u32>, Handle<Type>) {
     let mut lengths = Vec::new();
     while let TypeInner::Array { base, size, .. } = module.types[ty].inner {
@@ -81,13 +81,13 @@ pub(super) fn dimensions(module: &Module, mut ty: Handle<Type>) -> (Vec<u32>, Ha
     (lengths, ty)
 }
 
-/// A variable that is looked at.
+/// A variable under analysis.
 struct Tracked {
     variable: Handle<GlobalVariable>,
     lengths: Vec<usize>,
 }
 
-/// By tracked variable; `None` for one that is found to be read first, or too large.
+/// By tracked variable; `None` if it is too large.
 type State = Vec<Option<Memory>>;
 
 struct Walk<'a> {
@@ -95,20 +95,20 @@ struct Walk<'a> {
     info: &'a ModuleInfo,
     group_size: [u32; 3],
     tracked: &'a [Tracked],
-    /// By tracked variable: whether it may be read first.
+    /// By tracked variable: whether it may be read before it is written.
     found: Vec<bool>,
     /// The number of the next activation.
     next: u32,
     budget: &'a Cell<u32>,
 }
 
-/// Which elements a pointer leads to: so many from the place on.
+/// The elements that a pointer leads to: `count` of them from each place on.
 struct Elements {
     places: Places,
     count: usize,
 }
 
-/// The first of the elements, by activation.
+/// The first element, by activation.
 enum Places {
     Same(u32),
     Each(Vec<u32>),
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
             Statement::If { condition, accept, reject } => {
                 self.branch(scope, *condition, [accept, reject], who, state);
             }
-            // Items that part here meet behind it.
+            // Invocations that diverge here reconverge after it.
             Statement::Switch { cases, .. } => {
                 let blocks: Vec<_> = cases.iter().map(|case| &case.body).collect();
                 for block in &blocks {
@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A copy of what is known; nothing is, where too much work was done.
+    /// A copy of the state. If the budget is exhausted, all variables count as found.
     fn copy(&mut self, scope: &Scope<'a>, state: &State) -> State {
         let elements = state.iter().flatten().map(Memory::len).sum::<usize>();
         if !scope.spend(elements / 4) {
@@ -274,7 +274,7 @@ impl<'a> Walk<'a> {
             let is_used = !info[tracked.variable].is_empty() && scope.depth >= DEPTH;
             self.found[number] |= (is_passed || is_used) && !is_whole(&state[number]);
         }
-        // Most functions have nothing to do with it; that a barrier in one of them is not seen only costs a proof.
+        // Most functions do not use the variables; missing a barrier in one of those only loses precision.
         let matters = self.tracked.iter().any(|tracked| !info[tracked.variable].is_empty());
         if scope.depth >= DEPTH || !matters {
             return;
@@ -288,7 +288,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The tracked variable that a pointer leads into, and the accesses on the way, from the outermost.
+    /// The tracked variable that a pointer leads into, and the accesses on the way, outermost first.
     fn chain(
         &self,
         function: &Function,
@@ -372,7 +372,7 @@ impl<'a> Walk<'a> {
         }
         let Some(elements) = self.elements(scope, who, (number, &accesses)) else { return };
         match elements.places {
-            // All write the same: the last one has written it last.
+            // All write the same element: attribute it to the last.
             Places::Same(place) => {
                 if let Some(&id) = who.ids.last().filter(|_| place != OUTSIDE) {
                     memory.write(elements.from(place), id);
@@ -390,7 +390,7 @@ impl Elements {
 }
 
 impl Places {
-    /// The places of parts of an array that begins at these: of `length` parts with `count` elements each.
+    /// The places of sub-arrays: `length` parts of `count` elements each.
     fn within(self, index: &Column, length: u32, count: u32) -> Option<Self> {
         let within = |place: u32, index: u32| if index < length { place + index * count } else { OUTSIDE };
         let part = |place, index| if place == OUTSIDE { OUTSIDE } else { within(place, index) };

@@ -1,4 +1,4 @@
-//! The function of an entry point, and what it does once for each work-group.
+//! The function of an entry point, and its code that runs once per work-group.
 
 use naga::{
     AddressSpace, Expression, FastHashMap, Function, GlobalVariable, Handle, Module, Span, Statement,
@@ -22,7 +22,7 @@ use crate::print::c::writer::Writer;
 use crate::program::{Checks, Program};
 use crate::transform::zeroing::must_zero;
 
-/// An entry point on its way to C.
+/// The printer of one entry point.
 pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) printer: Printer<'w, 'a, Lanes>,
     pub(super) module: &'a Module,
@@ -31,26 +31,26 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) storage: &'p VariableStorage,
     pub(super) steps: &'p Steps,
     pub(super) schedule: &'p Schedule,
-    /// The arrays of variables that are kept per invocation.
+    /// By variable: its arrays over the invocations.
     pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, Kept>,
-    /// Names of the values that invocations compute for the group.
+    /// Names of the uniform values that invocations compute for the group.
     pub(super) agreed: FastHashMap<Handle<Expression>, String>,
-    /// The arrays of variables that the row at hand carries through its loops.
+    /// By variable carried through the loops of the current row: its arrays.
     pub(super) carried: FastHashMap<Handle<naga::LocalVariable>, Kept>,
-    /// Invocations of the rows that are printed.
+    /// Width of the rows being printed, in invocations.
     pub(super) width: u32,
-    /// The label of the end of a row.
+    /// The label at the end of a row.
     pub(super) row_end: String,
     bytes: u64,
-    /// Which of the module's entry points it is.
+    /// The index of the entry point in the module.
     pub(super) index: usize,
-    /// Whether it has stores that go past the caches.
+    /// Whether it has nontemporal stores.
     pub(super) nontemporal_stores: bool,
-    /// Labels of the loops of the group around what is printed.
+    /// Labels of the enclosing uniform loops.
     loops: Vec<String>,
 }
 
-/// Writes the function of an entry point, and gives its symbol.
+/// Writes the function of an entry point and returns its symbol.
 ///
 /// # Errors
 /// `Unsupported` for what the host cannot do.
@@ -93,8 +93,8 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
     entry.write(index)
 }
 
-/// The schedule of an entry point. Where schedules are verified, one that fails is replaced by the plain form, and the
-/// reason is given.
+/// The schedule of an entry point. In builds that verify schedules, one that fails is replaced by the plain form,
+/// and the reason is returned.
 fn scheduled(
     program: &Program,
     index: usize,
@@ -111,10 +111,10 @@ fn scheduled(
     verified(schedule, || make(Form::Plain), frame).map_err(|error| error.with_note(program.path()))
 }
 
-/// The schedule if it is right, else the plain one with the reason.
+/// The schedule if it verifies, otherwise the plain one with the reason.
 ///
 /// # Errors
-/// `Internal` if that is wrong as well, and those of making it.
+/// `Internal` if the plain one fails as well; errors of making it.
 pub(super) fn verified(
     schedule: Schedule,
     plain: impl FnOnce() -> Result<Schedule>,
@@ -175,14 +175,15 @@ impl Entry<'_, '_, '_> {
         self.printer.lines.close(line);
     }
 
-    /// The variables of the module that the entry point uses.
+    /// The module variables that the entry point uses.
     fn globals(&self) -> Vec<Handle<GlobalVariable>> {
         let info = self.printer.frame.info;
         let used = self.module.global_variables.iter().filter(|(variable, _)| !info[*variable].is_empty());
         used.map(|(variable, _)| variable).collect()
     }
 
-    /// What the inner function takes, what it is called with, and what makes that of the words of the arguments.
+    /// The parameters of the inner function, its arguments, and the code that unpacks them from the argument
+    /// words.
     fn parameters(
         &mut self,
         index: usize,
@@ -224,7 +225,7 @@ impl Entry<'_, '_, '_> {
         Ok((parameters, arguments, unpack))
     }
 
-    /// The numbers of elements of runtime-sized arrays.
+    /// Declares the lengths of runtime-sized arrays.
     fn lengths(&mut self, index: usize) -> Result<()> {
         for tensor in &self.printer.writer.program.interfaces[index].tensors {
             let size = self.printer.writer.names.size(tensor.variable).to_owned();
@@ -235,7 +236,7 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// Workgroup memory, and the arrays over the invocations.
+    /// Declares workgroup memory and the arrays over the invocations.
     fn arrays(&mut self, globals: &[Handle<GlobalVariable>]) -> Result<()> {
         let items: u32 = self.size.iter().product();
         for &variable in globals {
@@ -286,7 +287,7 @@ impl Entry<'_, '_, '_> {
         Kept::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
     }
 
-    /// Refuses what a worker's stack has no room for.
+    /// Fails if a worker's stack is too small.
     fn fits(&self, index: usize) -> Result<()> {
         let own = stack_usage::of_function(self.module, self.function, self.printer.frame.info);
         let callees = stack_usage::of_callees(self.module, &self.printer.writer.program.info);
@@ -305,7 +306,7 @@ impl Entry<'_, '_, '_> {
         ))
     }
 
-    /// What is done for one work-group.
+    /// Prints the work of one work-group.
     fn group(&mut self) -> Result<()> {
         self.line("const unsigned int group_x_ = (unsigned int)(group_ % groups_[0]);");
         self.line("const unsigned int group_y_ = (unsigned int)(group_ / groups_[0] % groups_[1]);");
@@ -327,7 +328,8 @@ impl Entry<'_, '_, '_> {
         self.steps(&steps.steps)
     }
 
-    /// Declares what the group computes once, and sets the initial values that are set before all regions.
+    /// Declares the values that the group computes once, and sets the initial values that must precede all
+    /// regions.
     fn declare(&mut self) -> Result<()> {
         let info = self.printer.frame.info;
         for &value in &self.storage.once {
@@ -374,7 +376,7 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// Declares an argument of the entry point, for the invocation at a place in the group.
+    /// Declares an argument of the entry point for the invocation at a given position in the group.
     pub(super) fn argument(&mut self, index: u32, place: [&str; 3]) -> Result<()> {
         let argument = &self.function.arguments[index as usize];
         let type_name = self.printer.writer.type_name(argument.ty)?;
@@ -528,7 +530,7 @@ impl Entry<'_, '_, '_> {
     }
 }
 
-/// Whether steps of a loop go on with its next round.
+/// Whether steps of a loop have a `continue` for it.
 fn continues(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Continue => true,

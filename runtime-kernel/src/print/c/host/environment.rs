@@ -1,4 +1,4 @@
-//! How names are spelled in an entry point of the host: once for the group, or in a loop over its invocations.
+//! The spelling of names in a host entry point: at group level, or inside a loop over the invocations.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,24 +15,24 @@ use crate::print::c::invocation::plan::Plan;
 use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 
-/// Which part of an entry point is printed.
+/// The part of an entry point that is being printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What runs once for the group.
+    /// Code that runs once per group.
     #[default]
     Group,
-    /// What is decided before a row of invocations, with the values that the first of it has.
+    /// Code in front of a row of invocations, with the values of its first invocation.
     Row,
-    /// The body of the loops over the invocations: how it returns.
+    /// The body of the loops over the invocations, with the statement that returns from it.
     Body { leave: String },
 }
 
-/// The parts of a value that is kept in arrays over the invocations: the whole, or a vector's components.
+/// The arrays over the invocations that hold a value: one for the whole value, or one per vector component.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) type_name: String,
     pub(super) element: &'static str,
-    /// Array names, with the component that each has.
+    /// Array names, with the component that each holds.
     pub(super) arrays: Vec<(String, Option<&'static str>)>,
 }
 
@@ -40,19 +40,19 @@ pub(super) struct Kept {
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     pub(super) part: Part,
-    /// The index of an invocation in its arrays.
+    /// The index of the current invocation in the arrays.
     pub(super) lane: String,
-    /// Values that are computed once.
+    /// Values that are computed once per group.
     pub(super) once: BTreeSet<Handle<Expression>>,
-    /// Values that are kept, and their arrays.
+    /// Values stored per invocation, with their arrays.
     pub(super) kept: FastHashMap<Handle<Expression>, Kept>,
-    /// Large variables that are used in their arrays.
+    /// Large variables that are used in place in their arrays.
     pub(super) in_place: FastHashMap<Handle<LocalVariable>, String>,
-    /// What goes unchecked for the conditions before it.
+    /// Expressions that the conditions before them keep in range, so that they need no check.
     pub(super) placed: BTreeSet<Handle<Expression>>,
-    /// Loops whose range checks are made before them, by the condition at their head.
+    /// Loops whose range checks are hoisted, by the condition at their head.
     pub(super) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
-    /// What is known to hold in the copy that is printed.
+    /// The facts that the current copy of the loop relies on.
     pub(super) assumed: AssumedFacts,
 }
 
@@ -63,7 +63,7 @@ impl Lanes {
 }
 
 impl Kept {
-    /// An expression for the value of one invocation.
+    /// The expression that reads one invocation's value.
     pub(super) fn read(&self, lane: &str) -> String {
         match &self.arrays[..] {
             [(array, None)] => format!("{array}[{lane}]"),
@@ -77,7 +77,7 @@ impl Kept {
         }
     }
 
-    /// Statements that keep a value of one invocation; `value` is a name.
+    /// The statements that store one invocation's value, which is in the variable `value`.
     pub(super) fn write(&self, lane: &str, value: &str) -> String {
         let parts = self.arrays.iter().map(|(array, part)| match part {
             None => format!("{array}[{lane}] = {value};"),
@@ -86,7 +86,7 @@ impl Kept {
         parts.collect::<Vec<_>>().join(" ")
     }
 
-    /// How arrays for a type are made: `fresh` gives names.
+    /// Creates the arrays for a type; `fresh` provides names.
     pub(super) fn new(
         writer: &mut Writer<'_>,
         (type_name, inner): (String, &TypeInner),

@@ -1,4 +1,4 @@
-//! A region: what runs for every invocation of a work-group, as loops over z, y and x.
+//! Prints a region, the code that every invocation of a work-group runs, as loops over z, y and x.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ use crate::analysis::proof::range;
 use crate::ir::blocks::Skip;
 use crate::print::c::form::level;
 
-/// Texts of values, and their names at the row's first invocation.
+/// By text of a value: its name at the first invocation of the row.
 type Firsts = FastHashMap<String, String>;
 
 impl Entry<'_, '_, '_> {
-    /// Steps that run for one row of invocations after the other: loops over z, y and blocks of x.
+    /// Steps that run row by row: loops over z, y and blocks of x.
     pub(super) fn rows(&mut self, rows: &Rows) -> Result<()> {
         let [sx, sy, sz] = self.size;
         let steps = &rows.steps;
@@ -69,7 +69,7 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// Counts the invocations of a row that have returned; gives whether more may.
+    /// Declares the count of returned invocations of a row; returns whether any may return.
     fn row_start(&mut self, steps: &[Step]) -> bool {
         if !self.storage.masked {
             return false;
@@ -83,7 +83,7 @@ impl Entry<'_, '_, '_> {
         regions.iter().any(|&region| self.storage.needs[region].returns)
     }
 
-    /// Takes what loops carry into arrays of the row, which a compiler can hold in registers.
+    /// Copies loop-carried variables into arrays of the row, which a compiler can keep in registers.
     fn carry_in(&mut self, carried: &BTreeSet<Handle<LocalVariable>>) -> Result<()> {
         let width = self.width;
         let mut copies = Vec::new();
@@ -126,7 +126,7 @@ impl Entry<'_, '_, '_> {
         }
     }
 
-    /// Reads a variable of an invocation: `lane` is its index in the group's arrays, `x` in the row's.
+    /// Reads an invocation's variable: `lane` is its index in the group's arrays, `x` in the row's.
     fn read(&self, variable: Handle<LocalVariable>, lane: &str, x: &str) -> String {
         match self.carried.get(&variable) {
             Some(kept) => kept.read(x),
@@ -134,7 +134,7 @@ impl Entry<'_, '_, '_> {
         }
     }
 
-    /// One row of invocations: copies of its loop for what may be known of it.
+    /// One row of invocations: copies of its loop for different facts about the row.
     pub(super) fn lanes(&mut self, index: usize) -> Result<()> {
         self.open("{");
         self.row(index)?;
@@ -178,7 +178,7 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// The copy that takes nothing for granted.
+    /// The copy that relies on no facts.
     fn general(&mut self, index: usize) -> Result<()> {
         let width = self.width;
         if self.schedule.rows[index].general_is_independent {
@@ -204,7 +204,7 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// Prints what decides for a row: `fast_`, and with bounds the interval from `from_` to before `to_`.
+    /// Prints the decisions for a row: `fast_`, and with bounds the interval from `from_` to before `to_`.
     fn decide(&mut self, row_facts: &RowFacts) -> Result<AssumedFacts> {
         let storage = self.storage;
         self.printer.environment.part = Part::Row;
@@ -256,7 +256,7 @@ impl Entry<'_, '_, '_> {
         Ok(assumed)
     }
 
-    /// Prints the interval of x that the bounds leave; gives its first and last x.
+    /// Prints the interval of x that the bounds allow; returns its first and last x.
     fn bounds(
         &mut self,
         row_facts: &RowFacts,
@@ -277,10 +277,10 @@ impl Entry<'_, '_, '_> {
         Ok(("from_".to_owned(), "(to_ - 1)".to_owned()))
     }
 
-    /// Prints how one condition bounds x.
+    /// Prints how a condition bounds x.
     fn bound(&mut self, bound: &Comparison, left: &str, right: &str) {
         let op = bound.holding();
-        // The side that grows by one with x, and what it is compared with: `growing op other`.
+        // The side that grows by one with x, and the other: `growing op other`.
         let (growing, other, op) = match (bound.left.slope, bound.right.slope) {
             (0, 0) => {
                 let sign = sign(op);
@@ -307,7 +307,7 @@ impl Entry<'_, '_, '_> {
         }
     }
 
-    /// The conditions under which a comparison comes out as expected from the first to the last x.
+    /// The conditions under which a comparison has the expected result from the first to the last x.
     fn fact(
         &mut self,
         fact: &Comparison,
@@ -317,7 +317,7 @@ impl Entry<'_, '_, '_> {
         let (left, right) = (self.first(fact.left, firsts)?, self.first(fact.right, firsts)?);
         let mut conditions = Vec::new();
         for (side, linear) in [(&left, fact.left), (&right, fact.right)] {
-            // What grows is greatest at the end; what falls is least there.
+            // A growing side is greatest at the end; a falling one is least there.
             match linear.slope {
                 0 => {}
                 1.. => conditions.push(format!(
@@ -334,7 +334,7 @@ impl Entry<'_, '_, '_> {
         }
         let op = fact.holding();
         let difference = i64::from(fact.left.slope) - i64::from(fact.right.slope);
-        // `a < b` is in danger where `a - b` is greatest, `a > b` where it is least.
+        // `a < b` is critical where `a - b` is greatest, `a > b` where it is least.
         let ends = match (difference, op) {
             (0, _) => vec![from],
             (1.., Op::Less | Op::LessEqual) | (..0, Op::Greater | Op::GreaterEqual) => vec![last],
@@ -348,7 +348,7 @@ impl Entry<'_, '_, '_> {
         Ok(conditions)
     }
 
-    /// The name of a value at the row's first invocation, in 64 bits.
+    /// The name of a value at the first invocation of the row, in 64 bits.
     fn first(&mut self, linear: Linear, firsts: &mut Firsts) -> Result<String> {
         let text = self.printer.operand(linear.value, level::UNARY)?;
         if let Some(name) = firsts.get(&text) {
@@ -360,7 +360,7 @@ impl Entry<'_, '_, '_> {
         Ok(name)
     }
 
-    /// The number of elements of what an access is into.
+    /// The length of the array that an access indexes.
     fn length(&self, access: Handle<Expression>) -> Result<String> {
         let frame = self.printer.frame;
         let Expression::Access { base, .. } = self.function.expressions[access] else {
@@ -377,7 +377,7 @@ impl Entry<'_, '_, '_> {
         })
     }
 
-    /// What one invocation does.
+    /// The code of one invocation.
     pub(super) fn body(&mut self, index: usize) -> Result<()> {
         let (storage, steps) = (self.storage, self.steps);
         let (needs, region) = (&storage.needs[index], &steps.regions[index]);
@@ -410,7 +410,7 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// Copies in what the invocation has kept, and computes again what is cheap.
+    /// Loads the values stored for the invocation, and recomputes cheap ones.
     fn live_in(&mut self, index: usize) -> Result<()> {
         let storage = self.storage;
         let needs = &storage.needs[index];
@@ -443,7 +443,7 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// Keeps what the region changed.
+    /// Stores what the region changed.
     fn live_out(&mut self, index: usize) {
         let storage = self.storage;
         for (variable, _) in self.function.local_variables.iter() {
@@ -461,7 +461,7 @@ impl Entry<'_, '_, '_> {
     }
 }
 
-/// The value at `x` of what is `first` at zero.
+/// The value at `x` of a linear value that is `first` at zero.
 fn along(first: &str, slope: i32, x: &str) -> String {
     match slope {
         _ if x == "0" => first.to_owned(),
@@ -476,7 +476,7 @@ fn in_range(index: Linear, first: &str, length: &str, (from, last): (&str, &str)
     let (low, high) = if index.slope < 0 { (last, from) } else { (from, last) };
     let (low, high) = (along(first, index.slope, low), along(first, index.slope, high));
     let mut conditions = vec![format!("{high} < {length}")];
-    // What is unsigned and does not fall cannot be negative.
+    // An unsigned value that does not fall cannot be negative.
     if index.signed || index.slope < 0 {
         conditions.push(format!("{low} >= 0"));
     }
@@ -486,7 +486,7 @@ fn in_range(index: Linear, first: &str, length: &str, (from, last): (&str, &str)
     conditions
 }
 
-/// The operator of C.
+/// The C operator.
 const fn sign(op: Op) -> &'static str {
     match op {
         Op::Less => "<",
@@ -498,7 +498,7 @@ const fn sign(op: Op) -> &'static str {
     }
 }
 
-/// The operator with its operands exchanged.
+/// The operator with its operands swapped.
 const fn mirrored(op: Op) -> Op {
     match op {
         Op::Less => Op::Greater,
@@ -509,12 +509,12 @@ const fn mirrored(op: Op) -> Op {
     }
 }
 
-/// The greatest integer of 32 bits.
+/// The greatest 32-bit integer.
 const fn greatest(signed: bool) -> &'static str {
     if signed { "2147483647LL" } else { "4294967295LL" }
 }
 
-/// The least integer of 32 bits.
+/// The least 32-bit integer.
 const fn least(signed: bool) -> &'static str {
     if signed { "(-2147483647LL - 1)" } else { "0" }
 }

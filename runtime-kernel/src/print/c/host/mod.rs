@@ -1,19 +1,19 @@
-//! The host's entry points: loops over the invocations of a work-group, written so that a C compiler vectorises them.
+//! Host entry points: loops over the invocations of a work-group, written so that a C compiler vectorises them.
 //!
 //! ```text
-//! inline ── Plan (names) ── Schedule ── verify ── entry (the function, and what runs once) ── lanes (a region: loops over z, y and x)
-//!                              │
-//!        Uniformity ── once (what runs once) ── steps (cut into regions) ── homes (where values live) ── rows (how wide)
-//!        ── claims (what a fast copy relies on) ── independence (pragmas) ── streams (a copy for much memory)
-//!        ── contiguous (loops of an item that are checked before they begin)
+//! inline ─ Plan (names) ─ Schedule ─ verify ─ entry (the function, group-level code) ─ lane_loops (regions as loops over z, y, x)
+//!                            │                                                         nontemporal_stores (a copy of the loop)
+//!    schedule/: Uniformity ─ uniform_code (what runs once) ─ regions (the tree of steps) ─ variable_storage ─ row_schedule (row width)
+//!               ─ row_facts (what a fast copy relies on) ─ independence (pragmas) ─ contiguous_loops (hoisted range checks)
 //! ```
 //!
-//! Everything is decided in the [`Schedule`](schedule::Schedule), which is plain data: analysis fills it in, [`verify`] proves it
-//! right without any of the analysis, and printing adds no decision. In tests, under the fuzzer and in debug builds a schedule that does not
-//! pass gives way to the plain form: checks are kept, every region is one loop, nothing is hoisted, and a comment says why.
+//! All decisions are in the [`Schedule`](schedule::Schedule), which is plain data: analysis fills it in, [`verify`] proves
+//! it correct without sharing any of that analysis, and printing decides nothing. In tests, fuzzing and debug builds, a
+//! schedule that fails verification is replaced by the plain form: all checks kept, every region one loop, nothing hoisted,
+//! and a comment with the reason.
 //!
-//! A work-group is run by one thread: a region after the other, each for all invocations. So a barrier is the end of a
-//! region, workgroup memory is a local variable, and values that live across regions are kept in arrays.
+//! One thread runs a work-group, region after region, each for all invocations. So a barrier is merely the end of a region,
+//! workgroup memory is a local variable, and values that live across regions are stored in arrays.
 
 mod entry;
 mod environment;
@@ -31,7 +31,7 @@ pub(super) use entry::entry;
 use crate::program::Program;
 use crate::transform::inline::inline;
 
-/// The program that the host's entry points are written from: with functions inlined and no private variables.
+/// The program to write host entry points from: functions inlined, private variables made local.
 pub(super) fn prepare(program: &Program) -> Result<Program> {
     let flat = |unrolls| program.with(inline(&program.module, &program.info, unrolls)?);
     flat(true).or_else(|_| flat(false))

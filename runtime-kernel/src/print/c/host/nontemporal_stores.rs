@@ -1,8 +1,8 @@
-//! Rows of output that go past the caches.
+//! Nontemporal stores for whole rows of output.
 //!
-//! A store into memory that no cache has fetches the line first, only to overwrite it. Where a launch has more memory
-//! than caches hold, a whole row of a tensor that the kernel never reads is written part by part to a small array, which a compiler holds in
-//! registers, and from there by stores that fetch nothing.
+//! A store to memory that is not cached fetches the line first, only to overwrite it. If a launch's memory exceeds the
+//! caches, a row of a tensor that the kernel never reads is therefore written in parts to a small array, which a compiler
+//! keeps in registers, and from there by stores that bypass the caches.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use super::schedule::Analysis;
 use super::schedule::row_facts::RowFacts;
 use crate::ir::blocks::Skip;
 
-/// What is printed once: `stream_` copies a part of a row, `STREAMED_` is the memory of a launch from which on that pays.
+/// Printed once: `stream_` copies part of a row, `STREAMED_` is the memory size of a launch from which on this
+/// pays off.
 const LIBRARY: &str = "\
 #if defined(__x86_64__)
 #define STREAMED_ (64ULL << 20)
@@ -52,16 +53,16 @@ static inline void stream_(void *to, const void *from, long bytes)
 #endif
 ";
 
-/// A row is whole lines of a cache.
+/// A row must consist of whole cache lines.
 const LINE_BYTES: u32 = 64;
 
-/// A row is written in parts of so many elements, which a compiler can hold in registers.
+/// Elements per part, few enough for a compiler to keep in registers.
 const PART: u32 = 64;
 
-/// Expressions of an entry point beyond which it has no copy for this.
+/// Entry points with more expressions get no such copy.
 const LARGE: usize = 1000;
 
-/// A store that every invocation of a row makes, to the element beside its neighbour's.
+/// A store by every invocation of a row, to consecutive elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NontemporalStore {
     pub(super) access: Handle<Expression>,
@@ -69,19 +70,19 @@ pub(super) struct NontemporalStore {
     pub(super) scalar: Scalar,
 }
 
-/// What is known where stores are looked for.
+/// The context of the search for such stores.
 struct Scan<'c> {
-    /// Conditions that are claimed, with what they are.
+    /// The conditions among the row facts, with their values.
     known: FastHashMap<Handle<Expression>, bool>,
     width: u32,
     row_facts: &'c RowFacts,
 }
 
-/// By variable: the one such store; `None` if there are others.
+/// By variable: its only such store; `None` if there are others.
 type Found = BTreeMap<Handle<GlobalVariable>, Option<NontemporalStore>>;
 
 impl Entry<'_, '_, '_> {
-    /// The loop over a whole row, with a copy for launches of much memory.
+    /// The loop over a whole row, with a copy for launches that use much memory.
     pub(super) fn whole_row(&mut self, index: usize, open: &str) -> Result<()> {
         let nontemporal_stores = self.schedule.rows[index].nontemporal_stores.clone();
         if nontemporal_stores.is_empty() {
@@ -124,7 +125,7 @@ impl Entry<'_, '_, '_> {
 }
 
 impl Analysis<'_, '_> {
-    /// The stores of a region that make whole rows, while what is claimed holds.
+    /// The stores of a region that write whole rows, given the row facts.
     pub(super) fn nontemporal_stores(
         &self,
         index: usize,
@@ -143,7 +144,8 @@ impl Analysis<'_, '_> {
         if straight { found.into_values().flatten().collect() } else { Vec::new() }
     }
 
-    /// Finds stores; `certain` if every invocation comes to the block. `false` if some may not come to its end.
+    /// Finds stores; `certain` if every invocation reaches the block. Returns `false` if some may not reach its
+    /// end.
     fn scan(&self, block: &Block, certain: bool, scan: &Scan<'_>, found: &mut Found) -> bool {
         block.iter().all(|statement| match statement {
             Statement::Store { pointer, .. } => {
@@ -179,7 +181,7 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// Whether a condition comes out so for all invocations, by what is claimed of the row.
+    /// Whether the row facts imply a condition's value for all invocations.
     fn is_certain(&self, condition: Handle<Expression>, holds: bool, scan: &Scan<'_>) -> bool {
         match self.function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.is_certain(expr, !holds, scan),

@@ -1,14 +1,14 @@
-//! What the host's compiler is told before anything else.
+//! The text in front of all host C: pragmas, compiler options, and vector variants of mathematical functions.
 
-/// `UNORDERED` says of a loop that its iterations may run in any order: those of invocations between barriers.
+/// `UNORDERED` declares that the iterations of a loop, which are invocations between barriers, may run in any order.
 ///
 /// GCC 12 and 13 lose the end of a loop that they split where an index reaches its bound: `split.wgsl` of the kernel fuzzer's
 /// cases ran three times instead of once.
 ///
-/// The declarations make GCC call the vector versions of mathematical functions that glibc has in libmvec, where a loop
-/// is vectorised. Their error is below 4 ULP; over a seventh of all 32-bit floats, in blocks, it was 2.6 for `exp`, 1.0 for `exp2`, 1.8 for
-/// `log` and 0.9 for `log2`, so that all stay within what WGSL allows (3 ULP, for `exp` and `exp2` more with the argument;
-/// the other functions have far wider limits).
+/// The declarations let GCC call the vector variants of mathematical functions in glibc's libmvec where a loop is
+/// vectorised. Their error is below 4 ULP; over a seventh of all 32-bit floats, in blocks, it was 2.6 for `exp`, 1.0 for
+/// `exp2`, 1.8 for `log` and 0.9 for `log2`, all within WGSL's limits (3 ULP, plus an argument-dependent term for `exp` and
+/// `exp2`; the other functions have far wider limits).
 pub(super) const PREAMBLE: &str = r#"#ifdef __clang__
 #define UNORDERED _Pragma("clang loop vectorize(assume_safety)")
 #else

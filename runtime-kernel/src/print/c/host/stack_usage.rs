@@ -1,15 +1,15 @@
-//! How much of a thread's stack an entry point's function takes.
+//! The stack usage of an entry point's function.
 
 use naga::valid::FunctionInfo;
 use naga::{Expression, Function, Module, TypeInner};
 
-/// Bytes that a function may take of the stack of the thread that runs work-groups. The host runs them only where
-/// twice as much is left, for what a compiler adds.
+/// Maximum stack bytes of a function on a thread that runs work-groups. The host runs it only where twice as much
+/// is left, to allow for the compiler's own use.
 pub(super) const LIMIT: u64 = 512 << 10;
 
-/// The bytes of the variables and composite values of a function.
+/// The bytes of a function's variables and composite values.
 ///
-/// Scalars and vectors are left out: they are registers.
+/// Scalars and vectors are not counted: they are registers.
 pub(super) fn of_function(module: &Module, function: &Function, info: &FunctionInfo) -> u64 {
     let bytes = |inner: &TypeInner| match inner {
         TypeInner::Array { .. } | TypeInner::Struct { .. } | TypeInner::Matrix { .. } => size(module, inner),
@@ -22,7 +22,7 @@ pub(super) fn of_function(module: &Module, function: &Function, info: &FunctionI
     variables.chain(values).fold(0, u64::saturating_add)
 }
 
-/// The bytes of all functions that stay functions: none calls itself, so no more of them are under way at a time.
+/// The bytes of all functions that are not inlined: there is no recursion, so at most these are active at a time.
 pub(super) fn of_callees(module: &Module, info: &naga::valid::ModuleInfo) -> u64 {
     let functions = module.functions.iter();
     functions
@@ -35,7 +35,7 @@ pub(super) fn size(module: &Module, inner: &TypeInner) -> u64 {
     u64::from(inner.size(module.to_ctx()))
 }
 
-/// Whether a composite value is a copy on the stack; constants are not.
+/// Whether a composite value is copied to the stack; constants are not.
 const fn is_computed(expression: &Expression) -> bool {
     !matches!(expression, Expression::Constant(_) | Expression::Literal(_) | Expression::ZeroValue(_))
 }

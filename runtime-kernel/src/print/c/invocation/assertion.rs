@@ -1,8 +1,8 @@
-//! `assert_proofs`: accesses that were proven in range, checked nevertheless.
+//! `assert_proofs`: run-time checks of accesses that were proven in range.
 //!
-//! The index of such an access is the value of a function that reports where it is out of range. On the host that is the exported
-//! `const char *volatile runtime_kernel_failure`, which the backend looks at after a launch; on CUDA it is the assertion of the
-//! driver, which ends the launch and prints the place.
+//! The index of such an access goes through a function that reports if it is out of range. On the host it reports in the exported
+//! `const char *volatile runtime_kernel_failure`, which the backend reads after a launch; on CUDA through the driver's
+//! assertion, which ends the launch and prints the place.
 
 use naga::Scalar;
 use runtime_core::Result;
@@ -11,7 +11,8 @@ use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
 impl Writer<'_> {
-    /// The function `(index, length, place)` that gives the index of an access, or reports that it is none.
+    /// The function `(index, length, place)` that returns the index of an access, and reports it if it is out of
+    /// range.
     pub(crate) fn assertion(&mut self) -> Result<String> {
         self.scalar(Scalar::U64)?;
         let host = self.dialect == Dialect::Host;
@@ -25,7 +26,7 @@ impl Writer<'_> {
         }
         self.library("proven_".to_owned(), |_, name| {
             let report = if host {
-                // Of an empty array there is no element to take instead.
+                // An empty array has no element to substitute.
                 "runtime_kernel_failure = place; if (length == 0) __builtin_trap();"
             } else {
                 "__assertfail(\"the index was proven in range\", place, 0, \"\", 1);"
@@ -38,7 +39,7 @@ impl Writer<'_> {
     }
 }
 
-/// A text as a literal of C.
+/// A text as a C string literal.
 pub(crate) fn quoted(text: &str) -> String {
     let escaped = text.bytes().map(|byte| match byte {
         b' '..=b'~' if !matches!(byte, b'"' | b'\\' | b'?') => char::from(byte).to_string(),

@@ -1,4 +1,4 @@
-//! Atomic operations: relaxed, as WGSL's are.
+//! Atomic operations, with relaxed ordering as in WGSL.
 
 use naga::{AddressSpace, AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span};
 use runtime_core::Result;
@@ -12,7 +12,7 @@ use crate::print::c::types::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
-/// The word for an operation: OpenCL C's and CUDA C++'s.
+/// The name of an operation in OpenCL C and CUDA C++.
 const fn words(function: AtomicFunction) -> (&'static str, &'static str) {
     match function {
         AtomicFunction::Add => ("add", "Add"),
@@ -27,7 +27,7 @@ const fn words(function: AtomicFunction) -> (&'static str, &'static str) {
     }
 }
 
-/// What a host's operation stores, of the old value `b` and the operand `a`.
+/// The value that a host operation stores, from the old value `b` and the operand `a`.
 const fn stored(function: AtomicFunction) -> &'static str {
     match function {
         AtomicFunction::Add => "($T)(($U)b + ($U)a)",
@@ -42,7 +42,7 @@ const fn stored(function: AtomicFunction) -> &'static str {
 }
 
 impl<E: Environment> Printer<'_, '_, E> {
-    /// An operation that reads and writes at once.
+    /// A read-modify-write operation.
     pub(crate) fn atomic(
         &mut self,
         pointer: Handle<Expression>,
@@ -81,7 +81,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.define(result, &old)
     }
 
-    /// The structure that a comparing exchange gives: the old value, and whether it was the one compared with.
+    /// The result structure of a compare-exchange: the old value, and whether it was equal.
     fn exchanged(
         &mut self,
         result: Handle<Expression>,
@@ -102,11 +102,11 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 }
 
-/// How an operation is called.
+/// How to call an operation.
 #[derive(Debug)]
 struct Operation {
     name: String,
-    /// The type that its operands are converted to, with the type that its value is converted to.
+    /// The type that its operands are cast to, and the type that its result is cast to.
     through: Option<(&'static str, &'static str)>,
     negated: bool,
 }
@@ -131,7 +131,7 @@ impl Operation {
 }
 
 impl Writer<'_> {
-    /// How an operation is spelled; `alone` says that the memory belongs to a work-group.
+    /// The call for an operation; `alone` if the memory belongs to one work-group.
     fn atomic_form(&mut self, function: AtomicFunction, scalar: Scalar, alone: bool) -> Result<Operation> {
         let (lower, upper) = words(function);
         let wide = scalar.width == 8;
@@ -145,7 +145,7 @@ impl Writer<'_> {
                 Operation { name, through: None, negated: false }
             }
             Dialect::Cuda => {
-                // There is no subtraction of 64 bits, and of the rest only minimum and maximum are signed.
+                // 64-bit subtraction does not exist, and of the others only minimum and maximum are signed.
                 let negated = wide && function == AtomicFunction::Subtract;
                 let signed = matches!(function, AtomicFunction::Min | AtomicFunction::Max);
                 let cast = wide && scalar.kind == ScalarKind::Sint && !signed;
@@ -161,7 +161,7 @@ impl Writer<'_> {
         })
     }
 
-    /// A work-group runs on one thread of the host: what belongs to it needs no atomic instruction.
+    /// One host thread runs a work-group: its own memory needs no atomic instructions.
     fn host_atomic(&mut self, function: AtomicFunction, scalar: Scalar, alone: bool) -> Result<String> {
         let word = words(function).0;
         let name = format!("{}_{}_{word}", scalar_name(scalar), if alone { "group" } else { "atomic" });

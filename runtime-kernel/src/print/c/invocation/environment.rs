@@ -1,4 +1,4 @@
-//! What surrounds the invocation that is printed: how names are spelled here.
+//! The spelling of names around the invocation that is printed.
 
 use std::borrow::Cow;
 
@@ -10,78 +10,79 @@ use super::plan::Plan;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
-/// Where a variable is.
+/// How to refer to a variable.
 #[derive(Clone, Debug)]
 pub(crate) struct VariableRef<'a> {
     /// An lvalue, or a pointer to the variable.
     pub(crate) text: Cow<'a, str>,
-    /// Whether `text` is a pointer. That of a runtime-sized array points to its first element.
+    /// Whether `text` is a pointer. For a runtime-sized array it points to its first element.
     pub(crate) pointer: bool,
 }
 
-/// How the things that a function names are spelled in the place that is printed.
+/// How the names in a function are spelled at the place being printed.
 pub(crate) trait Environment {
     /// Where a local variable is.
     fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> VariableRef<'a>;
 
-    /// Where a module's variable is: a storage buffer by pointer, a workgroup, private or immediate variable either way.
+    /// A module variable: a storage buffer by pointer, a workgroup, private or immediate variable either way.
     fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> VariableRef<'a>;
 
-    /// The number of elements, a `u32`, of the runtime-sized array in a storage buffer.
+    /// The length, a `u32`, of a storage buffer's runtime-sized array.
     fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str>;
 
-    /// An argument of the function; of an entry point: a built-in value, or a structure of them.
+    /// An argument of the function; for an entry point, a built-in value or a structure of them.
     fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str>;
 
-    /// Reads the named value of `expression`, whose name is `name`.
+    /// Reads the named value of `expression`, which is called `name`.
     fn value<'a>(&'a self, expression: Handle<Expression>, name: &'a str) -> Cow<'a, str>;
 
-    /// The statement that stores `value`, of type `type_name`, as the named value of `expression`.
+    /// The statement that defines the named value of `expression`, of type `type_name`, as `value`.
     fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String;
 
     /// The statement that ends this invocation.
     fn leave(&self, value: Option<&str>) -> String;
 
-    /// The statement that is a barrier of the work-group, or of the subgroup.
+    /// The statement for a barrier of the work-group or subgroup.
     ///
     /// # Errors
-    /// `Unsupported` where there can be none.
+    /// `Unsupported` where barriers are impossible.
     fn barrier(&self, writer: &mut Writer<'_>, barrier: Barrier, span: Span) -> Result<String>;
 
-    /// The text of a condition whose value is known in this place.
+    /// The text of a condition whose value is known here.
     fn known(&self, _: Handle<Expression>) -> Option<&str> {
         None
     }
 
-    /// The lvalue that stands for an access in this place.
+    /// The lvalue that replaces an access here.
     fn moved(&self, _: Handle<Expression>) -> Option<&str> {
         None
     }
 
-    /// Whether an expression is evaluated ahead of conditions that stand before it in the program: then nothing that
-    /// they say of its operands may be relied on.
+    /// Whether an expression is evaluated ahead of conditions that precede it in the program, so that what they
+    /// imply about its operands must not be used.
     fn is_ahead(&self, _: Handle<Expression>) -> bool {
         false
     }
 
-    /// The loop with this condition at its head, if its range checks are made before it.
+    /// The hoisted checks of the loop with this condition at its head, if it has any.
     fn hoisted(&self, _: Handle<Expression>) -> Option<HoistedChecks> {
         None
     }
 
-    /// From here on the index of an access is known to be in range, or is not any more.
+    /// Records the index of an access as proven in range from here on, or withdraws that with `None`.
     fn prove(&mut self, _: Handle<Expression>, _: Option<String>) {}
 
-    /// The index of an access (`Access` or `AccessIndex`) that is known to be in range in this place.
+    /// The index of an access (`Access` or `AccessIndex`) that is proven in range here.
     fn proven(&self, _: Handle<Expression>) -> Option<&str> {
         None
     }
 }
 
-/// The surroundings of a function that one invocation runs alone: everything has its own name.
+/// The environment of a function that runs one invocation: everything has its own name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain {
-    /// In an entry point variables of the module are its own; another function has pointers to them.
+    /// Whether it is an entry point, which declares module variables itself; other functions have pointers to
+    /// them.
     pub(crate) entry: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Prints expressions.
 
 use naga::{BinaryOperator, Expression, Handle, Literal, RelationalFunction, Scalar, Span, TypeInner};
 use runtime_core::{Error, Result};
@@ -13,12 +13,12 @@ use crate::print::c::library::vector::Shape;
 use crate::print::c::types::COMPONENTS;
 
 impl<E: Environment> Printer<'_, '_, E> {
-    /// An expression that can stand as an initialiser or argument.
+    /// An expression as an initialiser or argument.
     pub(crate) fn value(&mut self, expression: Handle<Expression>) -> Result<String> {
         self.operand(expression, level::ANY)
     }
 
-    /// An expression, in parentheses unless it binds at least as tightly as `at_least`.
+    /// An expression, parenthesised unless its precedence is at least `at_least`.
     pub(crate) fn operand(&mut self, expression: Handle<Expression>, at_least: u8) -> Result<String> {
         let mut text = String::new();
         self.put(&mut text, expression, at_least)?;
@@ -38,7 +38,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.put_unnamed(out, expression, at_least)
     }
 
-    /// Appends an expression as it is computed.
+    /// Appends the computation of an expression.
     pub(crate) fn put_unnamed(
         &mut self,
         out: &mut String,
@@ -93,7 +93,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// Expressions that are not an operation on their operands, with how tightly they bind.
+    /// Expressions other than operations on operands, with their precedence.
     fn simple(&mut self, expression: Handle<Expression>) -> Result<(String, u8)> {
         let resolution = &self.frame.info[expression].ty;
         if !self.frame.is_pointer(expression)
@@ -129,7 +129,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// A pointer as the argument of a function.
+    /// A pointer as a function argument.
     fn address(&mut self, pointer: Handle<Expression>) -> Result<(String, u8)> {
         let outer = std::mem::replace(&mut self.addressing, true);
         let place = self.place(pointer);
@@ -218,7 +218,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.put_form(out, &form, &[argument], at_least)
     }
 
-    /// A composite of its parts; vectors in a vector are taken apart.
+    /// A composite; vectors inside a vector constructor are expanded into components.
     fn compose(&mut self, expression: Handle<Expression>) -> Result<String> {
         let Expression::Compose { ty, ref components } = self.frame.function.expressions[expression] else {
             return Err(self.unexpected("such an expression", expression));
@@ -236,13 +236,13 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
         let type_name = self.writer.type_name(ty)?;
         let mut text = self.writer.dialect.construct(&type_name);
-        // `composed` brings its own braces.
+        // `composed` includes its braces.
         text.truncate(text.len() - 1);
         text.push_str(&self.writer.composed(ty, values)?);
         Ok(text)
     }
 
-    /// What is known of the right operand of a division or shift.
+    /// What is known about the right operand of a division or shift.
     fn known(&self, operator: BinaryOperator, right: Handle<Expression>) -> Right {
         match operator {
             BinaryOperator::Divide | BinaryOperator::Modulo => {
@@ -280,18 +280,18 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// Where an expression stands in the program.
+    /// The source location of an expression.
     pub(crate) fn span(&self, expression: Handle<Expression>) -> Span {
         self.frame.function.expressions.get_span(expression)
     }
 
-    /// The error for an expression that is not expected.
+    /// The error for an unexpected expression.
     pub(crate) fn unexpected(&self, what: &str, expression: Handle<Expression>) -> Error {
         self.writer.unsupported(what, self.span(expression))
     }
 }
 
-/// Appends a text, in parentheses unless it binds at least as tightly as `at_least`.
+/// Appends a text, parenthesised unless its precedence is at least `at_least`.
 fn put_text(out: &mut String, text: &str, level: u8, at_least: u8) {
     if level < at_least {
         out.extend(["(", text, ")"]);
@@ -301,7 +301,7 @@ fn put_text(out: &mut String, text: &str, level: u8, at_least: u8) {
 }
 
 impl crate::print::c::writer::Writer<'_> {
-    /// A choice component by component: `select` with a vector of truth values.
+    /// Component-wise `select` with a vector of booleans.
     fn choice(&mut self, shape: Shape) -> Result<Form> {
         let define = |writer: &mut Self, name: &str| {
             let (vector, condition) = (writer.shape(shape)?, writer.shape(shape.with(Scalar::BOOL))?);

@@ -1,4 +1,4 @@
-//! A loop whose range checks are made before it: it is printed with and without them.
+//! Loops with hoisted range checks: printed once without checks and once with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,23 +10,23 @@ use super::statement::Printer;
 use crate::analysis::proof::range;
 use crate::print::c::form::level;
 
-/// Why a loop `for (; counter < limit; counter++)` needs no check in it.
+/// Why a loop `for (; counter < limit; counter++)` needs no checks inside.
 ///
-/// Each of its accesses has an index that grows by one with the counter, so that it is in range in all rounds if it is in
-/// the first and in the last one. In 64 bits neither wraps.
+/// The index of each access grows by one with the counter, so it is in range in all iterations if it is in the first and in
+/// the last. In 64 bits neither wraps.
 #[derive(Clone, Debug)]
 pub(crate) struct HoistedChecks {
     pub(crate) counter: Handle<LocalVariable>,
     pub(crate) limit: Handle<Expression>,
     /// By access: its index.
     pub(crate) accesses: BTreeMap<Handle<Expression>, Handle<Expression>>,
-    /// Named values of the loop that the indices are made of.
+    /// Named values in the loop that the indices depend on.
     pub(crate) values: BTreeSet<Handle<Expression>>,
-    /// That the loop does nothing but this.
+    /// Set if the loop computes only this.
     pub(crate) packed: Option<PackedSum>,
 }
 
-/// `variable += dot4I8Packed(a[…], b[…])`, or `dot4U8Packed`: a sum over bytes that follow each other.
+/// `variable += dot4I8Packed(a[…], b[…])`, or `dot4U8Packed`: a dot product of contiguous bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackedSum {
     pub(crate) variable: Handle<LocalVariable>,
@@ -36,7 +36,7 @@ pub(crate) struct PackedSum {
 }
 
 impl<E: Environment> Printer<'_, '_, E> {
-    /// A loop without checks where all its accesses are in range, and as it is elsewhere.
+    /// Prints a loop without checks if all its accesses are in range, and with checks otherwise.
     pub(crate) fn hoisted(
         &mut self,
         checks: &HoistedChecks,
@@ -68,7 +68,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
         self.lines.open(&format!("if ({}) {{", conditions.join(" && ")));
         match &checks.packed {
-            // Assertions are made in each round.
+            // Assertions are evaluated in each iteration.
             Some(sum) if !self.writer.program.asserts => {
                 for (access, first) in firsts {
                     self.environment.prove(access, Some(first));
@@ -92,7 +92,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(())
     }
 
-    /// All rounds of a sum over bytes, from the first words of its operands on.
+    /// The whole sum over bytes, starting from the first words of its operands.
     fn packed_sum(&mut self, sum: &PackedSum) -> Result<()> {
         let rows = self.writer.packed_dot_of_rows(sum.function)?;
         let scalar = if sum.function == MathFunction::Dot4I8Packed { Scalar::I32 } else { Scalar::U32 };

@@ -1,7 +1,7 @@
-//! Indices that are known not to wrap, in signed arithmetic.
+//! Index arithmetic in signed integers, where it is known not to wrap.
 //!
-//! An unsigned sum may wrap, so a compiler has to compute `tile[p * 64u + x + 16u]` anew for every `p`. A signed one may
-//! not: then the address is that of `x`, and `p` and the constant are an offset of the instruction.
+//! An unsigned sum may wrap, so a compiler must recompute `tile[p * 64u + x + 16u]` for every `p`. A signed one may not: the
+//! address is then that of `x`, with `p` and the constant as the instruction's offset.
 
 use naga::{BinaryOperator, Expression, Handle, Literal, Scalar, TypeInner};
 use runtime_core::Result;
@@ -21,7 +21,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         index: Handle<Expression>,
     ) -> Result<String> {
         let scope = self.frame.bounds.scope(access);
-        // The host's loops over a group's invocations have indices of their own.
+        // The host's loops over invocations have their own indices.
         if self.writer.dialect != Dialect::Host && self.is_small_sum(scope, index) {
             self.writer.scalar(Scalar::I32)?;
             return self.signed(scope, index, level::ANY);
@@ -29,7 +29,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.operand(index, level::ANY)
     }
 
-    /// Whether a value is a sum or product that is computed where it is printed, and no part of it wraps.
+    /// Whether a value is a sum or product that is printed in place, and no part of it wraps.
     fn is_small_sum(&self, scope: Scope, value: Handle<Expression>) -> bool {
         let Expression::Binary { op, left, right } = self.frame.function.expressions[value] else {
             return false;
@@ -38,9 +38,9 @@ impl<E: Environment> Printer<'_, '_, E> {
             |part| range::upper(self.frame, scope, part, 0).filter(|&most| i32::try_from(most).is_ok());
         let (Some(left), Some(right)) = (upper(left), upper(right)) else { return false };
         let is_small = match op {
-            // Of two such parts no unsigned sum wraps, so what is known of it is known of the true sum.
+            // If both parts are this small an unsigned sum cannot wrap, so its bound is that of the exact sum.
             BinaryOperator::Add => upper(value).is_some(),
-            // A product may have wrapped to what is known of it.
+            // A product may have wrapped to a value within its bound.
             BinaryOperator::Multiply => {
                 left.checked_mul(right).is_some_and(|most| i32::try_from(most).is_ok())
             }

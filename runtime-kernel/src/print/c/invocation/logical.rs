@@ -1,4 +1,4 @@
-//! `a && b` and `a || b`, which naga's front end writes as branches that assign a variable, made operators again.
+//! Restores `a && b` and `a || b`, which naga's front end lowers to branches that assign a variable.
 
 use naga::{Block, Expression, FastHashSet, Handle, Literal, LocalVariable, Statement, UnaryOperator};
 
@@ -7,7 +7,7 @@ use crate::analysis::proof::Frame;
 use crate::ir::blocks;
 use crate::ir::variables::loaded;
 
-/// A variable that is assigned the value of a logical operator.
+/// A variable that holds the value of a logical operator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Logical {
     pub(crate) variable: Handle<LocalVariable>,
@@ -18,7 +18,7 @@ pub(crate) struct Logical {
 }
 
 impl Logical {
-    /// What a branch computes, if it is a logical operator whose right side needs no statement.
+    /// The logical operator that a branch computes, if its right side needs no statement.
     pub(crate) fn of(
         frame: Frame<'_>,
         plan: &Plan,
@@ -44,7 +44,7 @@ impl Logical {
     }
 }
 
-/// The variable and value of the one assignment that a block consists of.
+/// The variable and value of the only assignment in a block.
 fn lone_store(
     frame: Frame<'_>,
     plan: &Plan,
@@ -67,7 +67,7 @@ fn truth(frame: Frame<'_>, value: Handle<Expression>) -> Option<bool> {
     }
 }
 
-/// The first statement from `start` on that is no `Emit`, if none of those before it defines a named value.
+/// The first statement from `start` on other than `Emit`, if no `Emit` before it defines a named value.
 pub(crate) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<usize> {
     let mut number = start;
     while let Some(Statement::Emit(range)) = block.get(number) {
@@ -79,7 +79,7 @@ pub(crate) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<
     Some(number)
 }
 
-/// The variables without a name that only pass a logical operator's value on to the statement after it.
+/// Unnamed variables that only pass a logical operator's value to the next statement.
 pub(crate) fn flags(frame: Frame<'_>, plan: &Plan) -> FastHashSet<Handle<LocalVariable>> {
     let mut loads = vec![0; frame.function.local_variables.len()];
     for (handle, _) in frame.function.expressions.iter() {
@@ -112,7 +112,7 @@ fn search(
     }
 }
 
-/// Whether the next statement evaluates the variable.
+/// Whether the next statement reads the variable.
 fn is_read_by(frame: Frame<'_>, next: Option<&Statement>, variable: Handle<LocalVariable>) -> bool {
     match next {
         Some(Statement::Emit(range)) => {

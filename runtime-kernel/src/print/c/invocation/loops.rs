@@ -1,4 +1,4 @@
-//! Loops: `for` and `while` where a loop has their shape.
+//! Prints loops, as `for` or `while` where they have that shape.
 
 use naga::{Block, Expression, Handle, Statement};
 use runtime_core::Result;
@@ -12,7 +12,7 @@ use crate::ir::variables::loaded;
 use crate::print::c::form::level;
 use crate::program::Dialect;
 
-/// A loop's body, from the first statement that its head does not have.
+/// A loop's body from the first statement after its head.
 #[derive(Clone, Copy)]
 struct Body<'b> {
     block: &'b Block,
@@ -20,7 +20,7 @@ struct Body<'b> {
 }
 
 impl<E: Environment> Printer<'_, '_, E> {
-    /// A loop.
+    /// A loop, with hoisted checks if it has any.
     pub(crate) fn loop_statement(
         &mut self,
         body: &Block,
@@ -66,7 +66,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// A loop whose `continue` is C's.
+    /// A loop in which `continue` is C's own.
     fn headed(&mut self, open: &str, heads: bool, body: Body<'_>) -> Result<()> {
         self.begin(open, heads);
         self.labels.push(None);
@@ -78,13 +78,13 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     fn begin(&mut self, open: &str, heads: bool) {
         self.lines.open(open);
-        // C++ lets a compiler assume that a loop ends; one with a side effect it has to keep.
+        // C++ lets a compiler assume that a loop terminates, unless it has a side effect.
         if !heads && self.writer.dialect == Dialect::Cuda {
             self.lines.line("asm volatile(\"\");");
         }
     }
 
-    /// A loop whose `continuing` block stands after its body.
+    /// A loop with its `continuing` block printed after its body.
     fn with_continuing(
         &mut self,
         open: &str,
@@ -134,7 +134,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             .try_for_each(|(statement, span)| self.statement(statement, *span))
     }
 
-    /// Declares the named values of a body before it: the `continuing` block may use them too.
+    /// Declares the named values of a body in front of it, since the `continuing` block may use them.
     fn hoist(&mut self, body: Body<'_>) -> Result<()> {
         for statement in body.block.iter() {
             let results: Vec<_> = match statement {
@@ -151,7 +151,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             for expression in results {
                 let Some(name) = self.plan.value(expression) else { continue };
                 let place = self.environment.value(expression, name).into_owned();
-                // Where the surroundings keep the value elsewhere, it has a place already.
+                // If the environment stores the value elsewhere, its storage exists already.
                 if place == name {
                     let ty = &self.frame.info[expression].ty;
                     let type_name = self.writer.resolved_name(ty, self.span(expression))?;
@@ -163,8 +163,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(())
     }
 
-    /// The condition of a `while`: the loop begins with `if condition {} else { break; }`. With it, the first
-    /// statement after that.
+    /// The condition of a `while`: the loop begins with `if condition {} else { break; }`. Also returns the
+    /// position of the statement after it.
     fn condition_of(&self, body: &Block) -> Option<(Handle<Expression>, usize)> {
         let mut start = unnamed_emits(&self.plan, body, 0)?;
         while let Some(Statement::If { condition, accept, reject }) = body.get(start)
@@ -183,7 +183,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// The update of a `for`: all that continues the loop is one assignment of a variable.
+    /// The update of a `for`: the `continuing` block is a single assignment.
     fn update_of(&mut self, continuing: &Block) -> Result<Option<String>> {
         let Some(start) = unnamed_emits(&self.plan, continuing, 0) else { return Ok(None) };
         let [Statement::Store { pointer, value }] = continuing[start..] else { return Ok(None) };
@@ -197,7 +197,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(Some(format!("{} = {value}", place.lvalue())))
     }
 
-    /// Whether a value depends on one that is defined in a body, perhaps of the loop.
+    /// Whether a value depends on a named value of a body, possibly that of the loop.
     fn mentions_named(&self, expression: Handle<Expression>) -> bool {
         if self.plan.value(expression).is_some() {
             return true;

@@ -1,4 +1,4 @@
-//! Operators: C's own where they mean what WGSL means, library functions elsewhere.
+//! Operators: C's own if they have WGSL's semantics, otherwise library functions.
 
 use naga::{BinaryOperator, Scalar, ScalarKind, TypeInner, UnaryOperator};
 use runtime_core::Result;
@@ -17,7 +17,7 @@ pub(crate) struct Right {
     pub(crate) shifts: bool,
 }
 
-/// The word for an operator in the names of library functions.
+/// The name of an operator in library functions.
 const fn word(operator: BinaryOperator) -> &'static str {
     use BinaryOperator as B;
     match operator {
@@ -40,7 +40,7 @@ const fn word(operator: BinaryOperator) -> &'static str {
     }
 }
 
-/// The operator of C on scalars that it is defined for.
+/// The C operator for scalars on which it is defined.
 const fn own(operator: BinaryOperator) -> Form {
     use BinaryOperator as B;
     match operator {
@@ -65,7 +65,7 @@ const fn own(operator: BinaryOperator) -> Form {
     }
 }
 
-/// Whether an operator gives a truth value.
+/// Whether an operator returns a boolean.
 const fn compares(operator: BinaryOperator) -> bool {
     use BinaryOperator as B;
     matches!(
@@ -91,7 +91,7 @@ impl Writer<'_> {
         use BinaryOperator as B;
         let library = match (operator, scalar.kind) {
             (B::Modulo, ScalarKind::Float) => return self.float("rem", scalar).map(Form::Call),
-            // On truth values C's `&` gives an int.
+            // On booleans C's `&` returns an int.
             (B::And, ScalarKind::Bool) => return Ok(own(B::LogicalAnd)),
             (B::InclusiveOr, ScalarKind::Bool) => return Ok(own(B::LogicalOr)),
             (B::ExclusiveOr, ScalarKind::Bool) => return Ok(own(B::NotEqual)),
@@ -104,7 +104,7 @@ impl Writer<'_> {
         if library { self.integer(word(operator), scalar).map(Form::Call) } else { Ok(own(operator)) }
     }
 
-    /// An operator on two values of any type that WGSL has it for.
+    /// An operator on two values of any types that WGSL allows.
     pub(crate) fn operator(
         &mut self,
         operator: BinaryOperator,
@@ -129,7 +129,7 @@ impl Writer<'_> {
         self.mapped(word(operator), &[left, right], scalar, form)
     }
 
-    /// An operator before its operand.
+    /// A prefix operator.
     pub(crate) fn unary(&mut self, operator: UnaryOperator, operand: &TypeInner) -> Result<Form> {
         let Some(shape) = Shape::of(operand) else {
             return Err(self.unsupported("such an operator", naga::Span::UNDEFINED));

@@ -1,4 +1,4 @@
-//! Access chains: where in memory, and under which conditions it is in range.
+//! Access chains: the place in memory, and the conditions under which it is in range.
 
 use naga::proc::TypeResolution;
 use naga::{
@@ -22,9 +22,9 @@ pub(crate) struct Place {
     /// An lvalue, or a pointer to one.
     text: String,
     pointer: bool,
-    /// What has to hold for it to be in range.
+    /// The conditions under which it is in range.
     pub(crate) conditions: Vec<String>,
-    /// The component of the vector at the place that is meant, where only the running code knows which.
+    /// The component of the vector at this place, if its index is known only at run time.
     pub(crate) component: Option<Component>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Component {
 }
 
 impl Place {
-    /// The lvalue; of a component, the vector's.
+    /// The lvalue; for a component, that of the vector.
     pub(crate) fn lvalue(&self) -> String {
         if self.pointer { format!("*{}", self.text) } else { self.text.clone() }
     }
@@ -47,12 +47,12 @@ impl Place {
         if self.pointer { self.text.clone() } else { format!("&{}", self.text) }
     }
 
-    /// How tightly the lvalue binds.
+    /// The precedence of the lvalue.
     pub(crate) const fn level(&self) -> u8 {
         if self.pointer { level::UNARY } else { level::PRIMARY }
     }
 
-    /// All conditions in one.
+    /// The conjunction of all conditions.
     pub(crate) fn condition(&self) -> Option<String> {
         match &self.conditions[..] {
             [] => None,
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// How the index of an access that was checked is written.
+/// How a checked index is written.
 #[derive(Clone, Copy)]
 enum Checked {
     AsItIs,
@@ -145,7 +145,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let index =
             if is_checked(&place.conditions[conditions..]) { index } else { self.asserted(element, index)? };
         let index = match place.conditions.pop_if(|_| self.addressing) {
-            // A pointer has to point to something: out of range, to the first element.
+            // A pointer must point somewhere: to the first element if the index is out of range.
             Some(condition) => format!("{condition} ? {index} : 0"),
             None => index,
         };
@@ -153,12 +153,12 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(place)
     }
 
-    /// The value of an index that is a constant.
+    /// The value of a constant index.
     fn constant_index(&self, index: Handle<Expression>) -> Option<u64> {
         range::constant_of(self.frame, index)
     }
 
-    /// Adds the condition under which an index is in range.
+    /// Adds the condition that an index is in range.
     fn check(&mut self, place: &mut Place, element: Element) -> Result<Checked> {
         let Element { access, base, index, known } = element;
         let ahead = self.environment.is_ahead(access);
@@ -179,7 +179,8 @@ impl<E: Environment> Printer<'_, '_, E> {
             Some(flag) => format!("{flag} || {index} < {limit}"),
             None => format!("{index} < {limit}"),
         });
-        // An array may have more than 2³¹ elements; then a negative number passes, and must not count backwards.
+        // An array may have more than 2³¹ elements; a negative number then passes the check, and must not index
+        // backwards.
         Ok(if narrow && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
     }
 
@@ -191,7 +192,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// The index of an access that is not checked: with `assert_proofs`, what reports that it is out of range after all.
+    /// The index of an unchecked access; with `assert_proofs`, wrapped in the reporting function.
     fn asserted(&mut self, element: Element, index: String) -> Result<String> {
         let asserts = self.writer.program.asserts && self.writer.checks.are_made() && element.index.is_some();
         let Some(limit) = range::length(self.frame, element.base).filter(|_| asserts) else {
@@ -203,7 +204,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(format!("{function}({index}, {limit}, {})", quoted(&place)))
     }
 
-    /// An index as an unsigned number of its own width, so that one comparison also refuses negative numbers.
+    /// An index as an unsigned number of its own width, so that one comparison also rejects negative numbers.
     fn unsigned(&mut self, index: Handle<Expression>) -> Result<String> {
         match *self.frame.inner(index) {
             TypeInner::Scalar(signed @ Scalar { kind: ScalarKind::Sint, .. }) => {
@@ -214,7 +215,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    /// The index of a vector's component, for functions that take it as `u32`: a wide one that has no place there is `size`.
+    /// The index of a vector component, for functions that take a `u32`: a 64-bit index out of range becomes
+    /// `size`.
     fn component_index(&mut self, index: Handle<Expression>, size: VectorSize) -> Result<String> {
         if self.frame.inner(index).scalar().is_none_or(|scalar| scalar.width <= 4) {
             return self.operand(index, level::ADD);
@@ -247,7 +249,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(())
     }
 
-    /// What a load of the place reads, with how tightly it binds.
+    /// The value that a load of the place reads, with its precedence.
     pub(crate) fn load(
         &mut self,
         pointer: Handle<Expression>,
@@ -293,7 +295,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(())
     }
 
-    /// A private vector is replaced as a whole; of a shared one only the component may be touched.
+    /// A private vector is rewritten as a whole; in shared memory only the component may be written.
     fn store_component(
         &mut self,
         place: &Place,
@@ -331,7 +333,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(())
     }
 
-    /// A value's element: the base is no pointer.
+    /// An element of a value rather than of memory.
     pub(crate) fn element_of_value(
         &mut self,
         element: Element,
@@ -384,7 +386,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         handle.ok_or_else(|| self.unexpected("a structure without a type", expression))
     }
 
-    /// The value of a place that holds an atomic, read as one.
+    /// The value of a place that holds an atomic.
     fn atomic_load(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<(String, u8)> {
         Ok(match self.writer.dialect {
             Dialect::Host => {
@@ -401,7 +403,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         })
     }
 
-    /// A pointer through which each access happens as it is written.
+    /// A pointer whose accesses the compiler must not merge or omit.
     fn volatile(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<String> {
         let space = self.frame.inner(pointer).pointer_space();
         let space = space.map_or("", |space| self.writer.dialect.space(space));
@@ -410,7 +412,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 }
 
-/// Whether conditions of an access keep it in range themselves, whatever the launch promises.
+/// Whether an access has conditions of its own, apart from those that the unchecked variant drops.
 fn is_checked(conditions: &[String]) -> bool {
     conditions.iter().any(|condition| !condition.contains("||"))
 }

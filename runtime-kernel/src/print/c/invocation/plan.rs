@@ -29,13 +29,13 @@ pub(crate) struct Plan {
     locals: Vec<String>,
     hoisted: FastHashSet<Handle<Expression>>,
     flags: FastHashSet<Handle<LocalVariable>>,
-    /// Loops, by their conditions, and their rounds.
+    /// Loops to unroll, by the condition at their head, with their trip counts.
     unrolled: FastHashMap<Handle<Expression>, u32>,
     names: LocalNames,
 }
 
 impl Plan {
-    /// Plans the printing of a function.
+    /// Plans the names of a function.
     pub(crate) fn new(writer: &Writer<'_>, frame: Frame<'_>) -> Self {
         let (names, checks) = (&writer.names, writer.checks);
         let function = frame.function;
@@ -61,7 +61,7 @@ impl Plan {
             plan.values.push(name);
             plan.used.push(uses.counts[handle.index()] > 0);
         }
-        // The host's writer has made operators of them already, where it may.
+        // For host C, `inline` has already restored the operators where possible.
         if writer.dialect != Dialect::Host {
             plan.flags = logical::flags(frame, &plan);
             let wants = |body: &Block| wants_unrolling(body, checks);
@@ -70,12 +70,12 @@ impl Plan {
         plan
     }
 
-    /// Whether the loop that a condition is the head of is better written out.
+    /// Whether to unroll the loop with this condition at its head.
     pub(crate) fn is_unrolled(&self, condition: Handle<Expression>) -> bool {
         self.unrolled.contains_key(&condition)
     }
 
-    /// Whether a variable is printed as the logical operator that it has the value of.
+    /// Whether a variable is printed as the logical operator that it holds.
     pub(crate) fn is_flag(&self, variable: Handle<LocalVariable>) -> bool {
         self.flags.contains(&variable)
     }
@@ -85,7 +85,7 @@ impl Plan {
         self.values[expression.index()].as_deref()
     }
 
-    /// Whether anything that is printed uses it.
+    /// Whether any printed expression uses it.
     pub(crate) fn is_used(&self, expression: Handle<Expression>) -> bool {
         self.used[expression.index()]
     }
@@ -105,24 +105,24 @@ impl Plan {
         self.names.named(names, wanted)
     }
 
-    /// Another name in the function's scope.
+    /// An additional name in the function's scope.
     pub(crate) fn fresh(&mut self, names: &Names, wanted: &str) -> String {
         self.names.fresh(names, wanted)
     }
 
-    /// Declares that a variable for the value exists already, so that it is assigned where it is defined.
+    /// Marks a value's variable as declared already, so that its definition becomes an assignment.
     pub(crate) fn hoist(&mut self, expression: Handle<Expression>) {
         self.hoisted.insert(expression);
     }
 
-    /// Whether a variable for the value exists already.
+    /// Whether a value's variable is declared already.
     pub(crate) fn is_hoisted(&self, expression: Handle<Expression>) -> bool {
         self.hoisted.contains(&expression)
     }
 }
 
-/// Whether a loop of few rounds is asked to be written out, by its body. Compilers for processors make a loop over the
-/// invocations of the body, and vectorise that: of several loops within each other they are asked for the inner one alone.
+/// Whether to unroll a loop with a small trip count, judging by its body. Compilers for processors vectorise loops
+/// over the invocations of the body, so of nested loops only the innermost is unrolled.
 fn wants_unrolling(body: &Block, checks: Checks) -> bool {
     let mut is_loop = |statement: &Statement| matches!(statement, Statement::Loop { .. });
     !has_barrier(body) && (checks != Checks::BoundedOnce || !blocks::any(body, &mut is_loop))
@@ -152,11 +152,11 @@ impl Site {
 struct Emitted {
     block: u32,
     statement: u32,
-    /// The first statement from there on that is no `Emit`.
+    /// The next statement other than `Emit`.
     effect: u32,
 }
 
-/// How often, and where, expressions are printed.
+/// How often and where expressions are printed.
 struct Uses<'a> {
     frame: Frame<'a>,
     checks: Checks,
@@ -167,7 +167,7 @@ struct Uses<'a> {
     blocks: u32,
 }
 
-/// More than once, for operands that a statement prints repeatedly.
+/// Counts as more than once, for operands that a statement prints repeatedly.
 const REPEATED: u32 = 4;
 
 impl<'a> Uses<'a> {
@@ -245,7 +245,7 @@ impl<'a> Uses<'a> {
                     self.count(*argument, site, 1);
                 }
             }
-            // Its barriers stand before the load.
+            // The barriers precede the load.
             Statement::WorkGroupUniformLoad { pointer, .. } => self.count(*pointer, Site::Several, 1),
             Statement::Atomic { pointer, fun, value, .. } => {
                 self.count(*pointer, site, 1);
@@ -293,7 +293,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Goes from users to operands, which stand before them.
+    /// Visits users before their operands: operands precede users in the arena.
     fn decide(&mut self) -> Vec<bool> {
         let expressions = &self.frame.function.expressions;
         let mut named = vec![false; expressions.len()];
@@ -360,7 +360,7 @@ impl<'a> Uses<'a> {
                 let checked = self.checks.are_made()
                     && !self.frame.is_vector_pointer(base)
                     && range::limit(self.frame, element).is_some();
-                // The wide index of a component is compared before it is made narrow.
+                // A 64-bit component index is compared before it is narrowed.
                 let wide = self.frame.inner(index).scalar().is_some_and(|scalar| scalar.width > 4);
                 each(self, base, self.times_of_base(base));
                 each(self, index, if checked || wide { 2 } else { 1 });
@@ -371,15 +371,16 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// How often what is indexed is printed. In OpenCL C a literal gets a name: NVIDIA's compiler (580.159) moves array and
-    /// matrix literals to constant memory, and reads another address, or an illegal one, where an index is not constant.
+    /// How often the base of an access is printed. In OpenCL C a literal gets a name: NVIDIA's compiler (580.159)
+    /// moves array and matrix literals to constant memory, and reads another address, or an illegal one, if an
+    /// index is not constant.
     fn times_of_base(&self, base: Handle<Expression>) -> u32 {
         let expression = &self.frame.function.expressions[base];
         let is_literal = matches!(expression, Expression::Compose { .. }) && !self.is_flattened(expression);
         if is_literal && self.dialect == Dialect::OpenCl { REPEATED } else { 1 }
     }
 
-    /// Whether a `Compose` makes a vector, of scalars and vectors.
+    /// Whether a `Compose` builds a vector from scalars and vectors.
     fn is_flattened(&self, expression: &Expression) -> bool {
         match expression {
             Expression::Compose { ty, .. } => {
@@ -390,7 +391,7 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// Blocks are smaller than the text they come from.
+/// Blocks are smaller than the text that they come from.
 #[expect(clippy::cast_possible_truncation, reason = "texts are smaller than 4 GiB")]
 const fn number(index: usize) -> u32 {
     index as u32

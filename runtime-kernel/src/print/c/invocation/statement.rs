@@ -1,4 +1,4 @@
-//! Statements of one invocation.
+//! Prints statements.
 
 use naga::{
     Barrier, Block, Expression, FastHashMap, Function, Handle, LocalVariable, Span, Statement, SwitchCase,
@@ -25,17 +25,17 @@ pub(crate) struct Printer<'w, 'a, E> {
     pub(crate) plan: Plan,
     pub(crate) environment: E,
     pub(crate) lines: Lines,
-    /// What `continue` is in each loop around the statement; `None` is C's own.
+    /// What `continue` becomes in each enclosing loop; `None` for C's own.
     pub(crate) labels: Vec<Option<String>>,
-    /// All labels that stand in the text.
+    /// All labels in the text so far.
     pub(crate) targets: Vec<String>,
-    /// What accesses are promised to be in range by; `None` if all are checked.
+    /// The unchecked variant being collected; `None` if the function has none.
     pub(crate) unchecked_variant: Option<UncheckedVariant>,
-    /// Whether a chain is printed for its address.
+    /// Whether a chain is being printed for its address.
     pub(crate) addressing: bool,
-    /// Whether the function ends after the statement that is printed next.
+    /// Whether the function ends after the next statement.
     tail: bool,
-    /// Logical operators that are printed where their variable is read, and how tightly they bind.
+    /// Logical operators that are printed where their variable is read, with their precedence.
     pub(crate) flags: FastHashMap<Handle<LocalVariable>, (String, u8)>,
 }
 
@@ -68,12 +68,12 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         lone_block(block).span_iter().try_for_each(|(statement, span)| self.statement(statement, *span))
     }
 
-    /// The body of a function, which needs no `return` at its end.
+    /// A function body, which needs no `return` at its end.
     pub(crate) fn body(&mut self, block: &Block) -> Result<()> {
         self.ending(block, true)
     }
 
-    /// A block, perhaps the last one of a function.
+    /// A block, possibly the last of a function.
     fn ending(&mut self, block: &Block, tail: bool) -> Result<()> {
         let block = lone_block(block);
         let length = trimmed(block, tail);
@@ -84,7 +84,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(())
     }
 
-    /// A block after a line that opens it.
+    /// A block with the line that opens it.
     pub(crate) fn nested(&mut self, block: &Block, open: &str) -> Result<()> {
         self.lines.open(open);
         self.block(block)
@@ -146,7 +146,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         }
     }
 
-    /// Defines the value of an expression, if it has a name.
+    /// Defines an expression's value if it is named.
     pub(crate) fn emit(&mut self, expression: Handle<Expression>) -> Result<()> {
         if self.plan.value(expression).is_none() {
             return Ok(());
@@ -156,7 +156,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         self.define(expression, &value)
     }
 
-    /// Stores the value of an expression that has a name.
+    /// Stores the value of a named expression.
     pub(crate) fn define(&mut self, expression: Handle<Expression>, value: &str) -> Result<()> {
         let type_name = self.writer.resolved_name(&self.frame.info[expression].ty, self.span(expression))?;
         let Some(name) = self.plan.value(expression) else {
@@ -172,7 +172,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(())
     }
 
-    /// The statement that is a barrier.
+    /// A barrier statement.
     pub(crate) fn barrier(&mut self, barrier: Barrier, span: Span) -> Result<()> {
         let text = self.environment.barrier(self.writer, barrier, span)?;
         self.lines.line(&text);
@@ -199,7 +199,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         self.lines.open(&format!("if ({condition}) {{"));
         self.ending(accept, tail)?;
         let mut reject = reject;
-        // `else if` is a branch that is all there is in the other one's else.
+        // A branch that is alone in the `else` of another becomes `else if`.
         while let [Statement::If { condition, accept, reject: next }] = &reject[..]
             && !accept.is_empty()
         {
@@ -216,7 +216,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(())
     }
 
-    /// Prints `a && b` and `a || b`, or keeps it for the one place that reads it; whether the branch is one of them.
+    /// Prints `a && b` and `a || b`, or keeps it for its only reader; returns whether the branch is one of them.
     pub(crate) fn logical(&mut self, condition: Handle<Expression>, branches: [&Block; 2]) -> Result<bool> {
         let Some(logical) = Logical::of(self.frame, &self.plan, condition, branches) else {
             return Ok(false);
@@ -239,7 +239,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(true)
     }
 
-    /// The text of a logical operator that is kept for this place, if it binds like `own`.
+    /// The kept logical operator for this place, if its precedence is `own`.
     fn flag(&self, expression: Handle<Expression>, own: u8) -> Result<Option<String>> {
         let Expression::Load { pointer } = self.frame.function.expressions[expression] else {
             return Ok(None);
@@ -295,7 +295,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         }
     }
 
-    /// An argument of a call; in OpenCL C a literal gets a name first, as one that is indexed does (`plan.rs`).
+    /// A call argument; in OpenCL C a literal is named first, like one that is indexed (`plan.rs`).
     fn with_name_for_literal(&mut self, argument: Handle<Expression>, value: String) -> Result<String> {
         if self.writer.dialect != Dialect::OpenCl || !value.contains('{') {
             return Ok(value);
@@ -307,7 +307,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     }
 }
 
-/// The block that is all there is in a block.
+/// The only inner block of a block, repeatedly.
 fn lone_block(mut block: &Block) -> &Block {
     while let [Statement::Block(inner)] = &block[..] {
         block = inner;
@@ -315,7 +315,7 @@ fn lone_block(mut block: &Block) -> &Block {
     block
 }
 
-/// The number of statements of a block without a `return` at the end of a function, and what is after it.
+/// The number of statements of a block, without a `return` that ends the function.
 fn trimmed(block: &Block, tail: bool) -> usize {
     match block.last() {
         Some(Statement::Return { value: None }) if tail => block.len() - 1,
@@ -323,7 +323,7 @@ fn trimmed(block: &Block, tail: bool) -> usize {
     }
 }
 
-/// What a case of a switch begins with.
+/// The label of a switch case.
 pub(crate) fn case_label(value: SwitchValue) -> String {
     match value {
         SwitchValue::I32(i32::MIN) => "case -2147483647 - 1:".to_owned(),

@@ -30,7 +30,7 @@ const fn word(operation: SubgroupOperation) -> &'static str {
 }
 
 impl<E: Environment> Printer<'_, '_, E> {
-    /// A statement on the invocations of a subgroup.
+    /// A subgroup operation.
     pub(crate) fn subgroup(&mut self, statement: &Statement, span: Span) -> Result<()> {
         if self.writer.dialect == Dialect::Host {
             return Err(self.writer.unsupported("a subgroup operation", span));
@@ -152,7 +152,8 @@ impl Writer<'_> {
         format!("$T $N($T a) {{ return {call}; }}")
     }
 
-    /// Over the active lanes of a warp: in five steps if all are active, lane by lane otherwise.
+    /// A reduction or scan over the active lanes of a warp: in five steps if all are active, lane by lane
+    /// otherwise.
     fn warp_collective(
         &mut self,
         operation: SubgroupOperation,
@@ -202,7 +203,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The value that another lane of a warp has.
+    /// Reads the value of another lane of a warp.
     fn shuffle(&mut self, scalar: Scalar) -> Result<String> {
         self.scalar(scalar)?;
         self.scalar(Scalar::U32)?;
@@ -221,7 +222,7 @@ impl Writer<'_> {
         })
     }
 
-    /// A value of another invocation.
+    /// Reads the value of another invocation.
     fn gathered(&mut self, name: &str, shape: Shape, indexed: bool) -> Result<Form> {
         let scalar = shape.scalar;
         let text = match self.dialect {

@@ -1,12 +1,12 @@
-//! A second body of an entry point: for the launches by whose scalars and sizes accesses are in range anyway.
+//! The unchecked variant of an entry point: for launches whose scalars and sizes keep accesses in range.
 //!
 //! ```text
 //! auto body = [&](const bool in_range) { … (in_range || i < x_length) ? x[i] : 0.0f … };
 //! if ((u64)scalars.n <= (u64)x_length) body(true); else body(false);
 //! ```
 //!
-//! Where `in_range` is true no check is left, and loads can be made before others have arrived. OpenCL C, which has no
-//! function within a function, has the body twice, as text.
+//! Where `in_range` is true no check is left, and loads can be issued before earlier ones have arrived. OpenCL C has no
+//! nested functions, so the text contains the body twice.
 
 use naga::{Function, Handle, Scalar, TypeInner};
 
@@ -17,17 +17,17 @@ use crate::analysis::proof::polynomial::Atom;
 use crate::analysis::proof::range::{Element, Limit};
 use crate::program::Dialect;
 
-/// How accesses are promised to be in range.
+/// The flag that selects the unchecked variant, and the preconditions behind it.
 #[derive(Debug)]
 pub(crate) struct UncheckedVariant {
-    /// The name of what tells whether the promise holds.
+    /// The name of the flag.
     pub(crate) flag: String,
-    /// What a launch has to keep to.
+    /// The preconditions on a launch.
     pub(crate) preconditions: Preconditions,
 }
 
 impl<E: Environment> Printer<'_, '_, E> {
-    /// The name of what promises that an element is in range, if the launch alone can.
+    /// The flag that makes an element's check unnecessary, if a launch precondition can imply that it is in range.
     pub(crate) fn unchecked_flag(&mut self, element: Element, limit: Limit) -> Option<String> {
         let unchecked_variant = self.unchecked_variant.as_mut()?;
         let precondition = launch_precondition::of(self.frame, element, limit)?;
@@ -35,7 +35,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             .then(|| unchecked_variant.flag.clone())
     }
 
-    /// The argument for what a function promises.
+    /// The flag as an argument for a function whose accesses depend on it.
     pub(crate) fn unchecked_flag_of(&mut self, function: Handle<Function>) -> Option<String> {
         let theirs = self.writer.preconditions.get(&function)?;
         let unchecked_variant = self.unchecked_variant.as_mut()?;
@@ -45,7 +45,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 }
 
 impl Printer<'_, '_, Plain> {
-    /// The lines that were printed: twice, if some launches make checks needless.
+    /// The printed lines, twice if an unchecked variant is worthwhile.
     pub(crate) fn body_with_unchecked_variant(mut self) -> String {
         let body = std::mem::take(&mut self.lines).into_text();
         let Some(UncheckedVariant { flag, preconditions }) = self.unchecked_variant.take() else {
@@ -72,7 +72,7 @@ impl Printer<'_, '_, Plain> {
         )
     }
 
-    /// A body for a function that has it already.
+    /// A second copy of a body in the same function, with its labels renamed.
     fn with_other_labels(&mut self, body: &str) -> String {
         let mut text = body.to_owned();
         for label in std::mem::take(&mut self.targets) {
@@ -84,7 +84,7 @@ impl Printer<'_, '_, Plain> {
         text
     }
 
-    /// A number of the launch, as an unsigned one.
+    /// A launch parameter as an unsigned number.
     fn atom(&self, atom: Atom) -> String {
         let (module, names) = (self.frame.module, &self.writer.names);
         match atom {

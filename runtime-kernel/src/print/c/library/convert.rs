@@ -10,7 +10,7 @@ use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
 impl Writer<'_> {
-    /// How a value of one scalar type becomes one of another.
+    /// Converts a value of one scalar type to another.
     pub(crate) fn conversion(&mut self, from: Scalar, to: Scalar) -> Result<Form> {
         if from == to {
             return Ok(Form::Same);
@@ -54,7 +54,7 @@ impl Writer<'_> {
         self.library(name, define).map(Form::call)
     }
 
-    /// A literal in the type that saturation computes in.
+    /// A literal of the type in which saturation is computed.
     fn wide_literal(&mut self, literal: Literal) -> Result<String> {
         let literal = match literal {
             Literal::F16(value) => Literal::F32(value.to_f32()),
@@ -63,7 +63,7 @@ impl Writer<'_> {
         Ok(self.literal(literal)?.0)
     }
 
-    /// CUDA's own half type has no casts.
+    /// CUDA's half type has no casts of its own.
     fn half_conversion(&mut self, from: Scalar, to: Scalar) -> Result<Form> {
         if (from, to) == (Scalar::F16, Scalar::F32) || (from, to) == (Scalar::F32, Scalar::F16) {
             return Ok(Form::Call(format!("{}_from_{}", scalar_name(to), scalar_name(from))));
@@ -76,7 +76,7 @@ impl Writer<'_> {
         self.library(format!("{to_name}_from_{from_name}"), define).map(Form::call)
     }
 
-    /// How the bits of a value become a value of another type of the same width.
+    /// Reinterprets the bits of a value as another type of the same width.
     pub(crate) fn bitcast(&mut self, from: Scalar, to: Scalar) -> Result<Form> {
         if from == to {
             return Ok(Form::Same);
@@ -96,7 +96,7 @@ impl Writer<'_> {
         self.library(format!("{to_name}_bitcast_{from_name}"), define).map(Form::call)
     }
 
-    /// A literal, and how tightly it binds.
+    /// A literal, with its precedence.
     ///
     /// # Errors
     /// `Unsupported` for types that no dialect has.
@@ -119,7 +119,7 @@ impl Writer<'_> {
             Literal::F16(value) => return Ok((format!("(f16){:?}f", value.to_f32()), level::UNARY)),
             _ => return Err(self.unsupported("such a literal", Span::UNDEFINED)),
         };
-        // A sign binds like an operator, and must not meet another one.
+        // A sign binds like a prefix operator, and must not be adjacent to another one.
         let level = if text.starts_with('-') { level::MULTIPLY } else { level::PRIMARY };
         let text = if self.dialect == Dialect::Host { no_bool_words(text) } else { text };
         Ok((text, level))
@@ -135,7 +135,7 @@ impl Writer<'_> {
     }
 }
 
-/// Without a header C has no words for the truth values.
+/// Without a header C has no boolean literals.
 fn no_bool_words(text: String) -> String {
     match text.as_str() {
         "true" => "1".to_owned(),

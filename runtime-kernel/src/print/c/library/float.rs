@@ -40,11 +40,12 @@ const NATIVE: &[(&str, &str, usize)] = &[
     ("fma", "fma", 3),
 ];
 
-/// Name, what it calls itself, definition; see the integers' templates. `$S` is the suffix of a literal.
+/// Name, the library functions that it calls, definition; see the templates for integers. `$S` is the suffix of a
+/// literal.
 type Template = (&'static str, &'static [&'static str], &'static str);
 
-/// Instead of C's functions, which a compiler for the host calls or C has not, these become instructions on vectors. A NaN gives
-/// way to the other operand, as WGSL has it.
+/// These replace C functions that host compilers would call, or that C lacks, by code that becomes vector
+/// instructions. A NaN yields the other operand, as in WGSL.
 const HOST: &[Template] = &[
     ("min", &[], "$T $N($T a, $T b) { return b < a || a != a ? b : a; }"),
     ("max", &[], "$T $N($T a, $T b) { return a < b || a != a ? b : a; }"),
@@ -69,7 +70,7 @@ const ANY: &[Template] = &[
     ("step", &[], "$T $N($T edge, $T a) { return edge <= a ? 1.0$S : 0.0$S; }"),
 ];
 
-/// The number of operands of those that are not [`NATIVE`].
+/// The number of operands of functions that are not [`NATIVE`].
 fn operands(operation: &str) -> usize {
     match operation {
         "clamp" | "mix" | "smoothstep" => 3,
@@ -81,7 +82,7 @@ fn operands(operation: &str) -> usize {
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 impl Writer<'_> {
-    /// The library's function `operation` on a floating-point type: `f32_sqrt`.
+    /// The library function `operation` on a floating-point type, such as `f32_sqrt`.
     pub(crate) fn float(&mut self, operation: &str, scalar: Scalar) -> Result<String> {
         self.library(format!("{}_{operation}", scalar_name(scalar)), |writer, name| {
             writer.scalar(scalar)?;
@@ -115,7 +116,7 @@ impl Writer<'_> {
         Ok(self.expand(&text, name, scalar))
     }
 
-    /// A function on `f16`: computed in `f32` and rounded.
+    /// A function on `f16`, computed in `f32` and rounded.
     fn through_f32(&mut self, operation: &str, name: &str) -> Result<String> {
         let wide = self.float(operation, Scalar::F32)?;
         let (narrow, widen) =

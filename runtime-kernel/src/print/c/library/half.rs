@@ -1,6 +1,6 @@
-//! Half precision in CUDA C++, without the headers that NVRTC does not bring along.
+//! Half precision in CUDA C++ without CUDA's headers, which NVRTC does not include.
 
-/// The type and its operators: sums and products are single instructions, the rest goes through `float`.
+/// The type and its operators: sums and products are single instructions, everything else is computed in `float`.
 pub(crate) const CUDA: &str = r#"typedef struct f16 { unsigned short bits; } f16;
 __device__ __forceinline__ float f32_from_f16(f16 a) { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(a.bits)); return r; }
 __device__ __forceinline__ f16 f16_from_f32(float a) { f16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(a)); return r; }

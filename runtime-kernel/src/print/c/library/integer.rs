@@ -1,4 +1,4 @@
-//! Library functions on integers: arithmetic that wraps, and the bit functions.
+//! Library functions on integers: wrapping arithmetic and bit operations.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,8 @@ pub(crate) const fn unsigned(scalar: Scalar) -> Scalar {
     Scalar { kind: ScalarKind::Uint, width: scalar.width }
 }
 
-/// Name, what it calls itself, definition. `$T` is the type, `$U` the unsigned type of its width, `$N` the function's name, `$W` the
-/// number of bits, `$M` one less, `$L` the least value.
+/// Name, the library functions that it calls, definition. `$T` is the type, `$U` the unsigned type of its width,
+/// `$N` the function's name, `$W` the number of bits, `$M` one less, `$L` the least value.
 type Template = (&'static str, &'static [&'static str], &'static str);
 
 const SIGNED: &[Template] = &[
@@ -69,8 +69,8 @@ const BOTH: &[Template] = &[
     ),
 ];
 
-/// What NVIDIA's compilers get of `i32` instead. On `sm_90`, ptxas 13.0 and driver 580.159 make one instruction of
-/// `min(a, min(b, -c))`, and of `max`, and lose the minus: these forms hide it from them.
+/// Replacements on `i32` for NVIDIA's compilers. On `sm_90`, ptxas 13.0 and driver 580.159 fuse `min(a, min(b,
+/// -c))`, and likewise `max`, into one instruction and lose the negation; these forms are not recognised.
 const NVIDIA: &[(&str, &str)] = &[
     ("neg", r#"$T b = ~a; asm("" : "+r"(b)); return ($T)(($U)b + 1u);"#),
     (
@@ -83,7 +83,7 @@ const NVIDIA: &[(&str, &str)] = &[
     ),
 ];
 
-/// Those that are spelled differently: OpenCL C, CUDA C++, host C.
+/// Functions that the languages spell differently: OpenCL C, CUDA C++, host C.
 const NATIVE: &[(&str, [&str; 3])] = &[
     (
         "countOneBits",
@@ -120,7 +120,7 @@ const REVERSE_64: &str =
     "    b = (b >> 16 & all / 65537) | (b & all / 65537) << 16;\n    return ($T)(b >> 32 | b << 32);\n}";
 
 impl Writer<'_> {
-    /// The library's function `operation` on an integer type: `i32_div`.
+    /// The library function `operation` on an integer type, such as `i32_div`.
     pub(crate) fn integer(&mut self, operation: &str, scalar: Scalar) -> Result<String> {
         self.library(format!("{}_{operation}", scalar_name(scalar)), |writer, name| {
             writer.scalar(scalar)?;
@@ -140,7 +140,7 @@ impl Writer<'_> {
         })
     }
 
-    /// A template, with NVIDIA's form of its body where there is one.
+    /// A template, with NVIDIA's replacement of its body if there is one.
     fn for_nvidia(&self, operation: &str, scalar: Scalar, template: &'static str) -> Cow<'static, str> {
         let form = NVIDIA.iter().find(|(name, _)| *name == operation && scalar == Scalar::I32);
         let (Some((_, nvidia)), Some((head, rest))) = (form, template.split_once(" { ")) else {
@@ -168,7 +168,7 @@ impl Writer<'_> {
         Ok(self.expand(&format!("{REVERSE}{end}"), name, scalar))
     }
 
-    /// Fills a template in.
+    /// Instantiates a template.
     pub(crate) fn expand(&self, template: &str, name: &str, scalar: Scalar) -> String {
         let mut text = String::with_capacity(template.len() + 64);
         let mut rest = template;
@@ -191,7 +191,7 @@ impl Writer<'_> {
         text
     }
 
-    /// The least value of a signed type, which C has no literal for.
+    /// The least value of a signed type, for which C has no literal.
     pub(crate) fn least(&self, scalar: Scalar) -> String {
         match scalar.width {
             8 => format!("(-9223372036854775807{} - 1)", self.dialect.long_suffix()),

@@ -1,4 +1,4 @@
-//! WGSL's built-in functions.
+//! Maps WGSL's built-in functions to library functions.
 
 use naga::proc::TypeResolution;
 use naga::{MathFunction, Scalar, ScalarKind, Span, TypeInner};
@@ -9,7 +9,7 @@ use super::vector::Shape;
 use crate::print::c::form::Form;
 use crate::print::c::writer::Writer;
 
-/// WGSL's name of a function that works component by component.
+/// WGSL's name of a component-wise function.
 const fn componentwise(function: MathFunction) -> Option<&'static str> {
     use MathFunction as F;
     Some(match function {
@@ -68,7 +68,7 @@ impl Writer<'_> {
     /// A built-in function on operands of these types.
     ///
     /// # Errors
-    /// `Unsupported` for what WGSL does not have.
+    /// `Unsupported` for what WGSL does not define.
     pub(crate) fn math(
         &mut self,
         function: MathFunction,
@@ -146,7 +146,7 @@ impl Writer<'_> {
         self.library(format!("{type_name}_distance"), define).map(Form::call)
     }
 
-    /// How values of one type become values of another: by value, or bit by bit.
+    /// Converts values of one type to another, by value or bit by bit.
     pub(crate) fn cast(
         &mut self,
         from: &TypeInner,

@@ -8,7 +8,7 @@ use crate::print::c::form::Form;
 use crate::print::c::types::{COMPONENTS, matrix_name, scalar_name};
 use crate::print::c::writer::Writer;
 
-/// Columns, rows and scalar of a matrix type.
+/// Columns, rows and scalar type of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Matrix {
     pub(crate) columns: VectorSize,
@@ -198,7 +198,7 @@ fn minor(matrix: Matrix, columns: &[usize], row: usize) -> String {
 }
 
 impl Writer<'_> {
-    /// A matrix of another scalar.
+    /// A matrix converted to another scalar type.
     pub(crate) fn converted_matrix(&mut self, matrix: Matrix, scalar: Scalar) -> Result<Form> {
         let result = Matrix { scalar, ..matrix };
         let define = |writer: &mut Self, name: &str| {

@@ -1,4 +1,4 @@
-//! Small functions with the semantics of WGSL, printed where they are used.
+//! Small functions with WGSL's semantics, each defined on first use.
 
 pub(crate) mod convert;
 pub(crate) mod float;

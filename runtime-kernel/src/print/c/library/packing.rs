@@ -1,4 +1,4 @@
-//! Library functions that pack vectors into words and back, and those that give structures.
+//! Library functions that pack vectors into words and back, and those that return structures.
 
 use naga::{Handle, MathFunction, Scalar, Type, VectorSize};
 use runtime_core::Result;
@@ -45,7 +45,7 @@ impl Writer<'_> {
         })))
     }
 
-    /// The parts of a word, from the lowest on.
+    /// The parts of a word, lowest first.
     fn word(parts: impl Iterator<Item = String>, bits: usize) -> String {
         let parts = parts.enumerate().map(|(index, part)| match index {
             0 => part,
@@ -124,7 +124,7 @@ impl Writer<'_> {
             if writer.dialect != Dialect::Cuda {
                 return Ok(format!("{result} {name}(u32 a, u32 b) {{ {sum} }}"));
             }
-            // One instruction since Pascal's second generation.
+            // A single instruction since Pascal's second generation (`sm_61`).
             Ok(format!(
                 "{result} {name}(u32 a, u32 b)\n{{\n#if __CUDA_ARCH__ >= 610\n    \
                  return __dp4a(({result})a, ({result})b, ({result})0);\n#else\n    {sum}\n#endif\n}}"
@@ -149,8 +149,8 @@ impl Writer<'_> {
                 "(u32)left[i]",
             ),
         };
-        // The instruction multiplies bytes without a sign by bytes with one: 128 is added to a side that has a sign, or taken
-        // from one that has none. GCC uses it for a loop of this form, clang for none.
+        // The instruction multiplies unsigned bytes by signed ones: 128 is added to a signed operand, or
+        // subtracted from an unsigned one. GCC uses it for a loop of this form; clang does not use it for any.
         self.library(name.to_owned(), |_, name| {
             Ok(format!(
                 "u32 {name}(const u32 *a, const u32 *b, long long words)\n{{\n    \
@@ -187,7 +187,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The `f32` that half-precision bits mean.
+    /// The `f32` value of half-precision bits.
     fn of_half_bits(&mut self) -> Result<String> {
         self.scalar(Scalar::F32)?;
         self.scalar(Scalar::U32)?;
@@ -228,7 +228,7 @@ impl Writer<'_> {
         })
     }
 
-    /// `modf` and `frexp`, whose result is the structure `result`.
+    /// `modf` and `frexp`, which return the structure `result`.
     pub(crate) fn parted(&mut self, operation: &str, shape: Shape, result: Handle<Type>) -> Result<Form> {
         let (type_name, result) = (self.shape(shape)?, self.type_name(result)?);
         let define = |writer: &mut Self, name: &str| {

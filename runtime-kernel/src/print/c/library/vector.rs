@@ -15,7 +15,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape of a type, if it is a scalar or vector.
+    /// The shape of a scalar or vector type.
     pub(crate) const fn of(inner: &TypeInner) -> Option<Self> {
         match *inner {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => Some(Self { scalar, size: None }),
@@ -33,7 +33,7 @@ impl Shape {
         }
     }
 
-    /// The same shape of another scalar.
+    /// The same shape with another scalar type.
     pub(crate) const fn with(self, scalar: Scalar) -> Self {
         Self { scalar, size: self.size }
     }
@@ -48,7 +48,7 @@ pub(crate) fn components(vector: &str, size: VectorSize) -> impl Iterator<Item =
 }
 
 impl Writer<'_> {
-    /// The type of a shape.
+    /// The C type of a shape.
     pub(crate) fn shape(&mut self, shape: Shape) -> Result<String> {
         match shape.size {
             Some(size) => self.vector(size, shape.scalar),
@@ -56,7 +56,8 @@ impl Writer<'_> {
         }
     }
 
-    /// `form`, which works on scalars, on operands of which some are vectors; `scalar` is what it gives.
+    /// Applies the scalar `form` component by component; operands may be vectors or scalars, and `scalar` is the
+    /// type of its result.
     pub(crate) fn mapped(
         &mut self,
         operation: &str,
@@ -92,7 +93,7 @@ impl Writer<'_> {
         self.library(name, define).map(Form::call)
     }
 
-    /// A vector whose components are all the same.
+    /// A vector with equal components.
     pub(crate) fn splat(&mut self, size: VectorSize, scalar: Scalar) -> Result<Form> {
         let vector = self.vector(size, scalar)?;
         let define = |writer: &mut Self, name: &str| {
@@ -103,7 +104,7 @@ impl Writer<'_> {
         self.library(format!("{vector}_splat"), define).map(Form::call)
     }
 
-    /// Components of a vector, in any order.
+    /// A swizzle.
     pub(crate) fn swizzle(&mut self, of: (VectorSize, Scalar), pattern: &[SwizzleComponent]) -> Result<Form> {
         let size = match pattern.len() {
             2 => VectorSize::Bi,
@@ -121,7 +122,7 @@ impl Writer<'_> {
         self.library(format!("{vector}_{letters}"), define).map(Form::call)
     }
 
-    /// The component at an index that is known only when the code runs; zero if there is none.
+    /// The component at a run-time index; zero if it is out of range.
     pub(crate) fn component(&mut self, size: VectorSize, scalar: Scalar) -> Result<Form> {
         let (vector, zero) = (self.vector(size, scalar)?, self.literal_of(scalar, 0)?.0);
         self.scalar(Scalar::U32)?;
@@ -135,7 +136,7 @@ impl Writer<'_> {
         self.library(format!("{vector}_at"), define).map(Form::call)
     }
 
-    /// A vector with one component replaced, at an index that is known only when the code runs.
+    /// A vector with the component at a run-time index replaced.
     pub(crate) fn replacement(&mut self, size: VectorSize, scalar: Scalar) -> Result<Form> {
         let vector = self.vector(size, scalar)?;
         self.scalar(Scalar::U32)?;
@@ -249,7 +250,7 @@ impl Writer<'_> {
     }
 }
 
-/// The library's square root, which the length of a vector has asked for.
+/// The library's square root, which the length of a vector uses.
 fn writer_sqrt(element: &str) -> String {
     format!("{element}_sqrt")
 }

@@ -1,8 +1,8 @@
-//! Loops of an item over integers that follow each other in memory, such as `sum += a[row * n + k] * b[row * n + k]`.
+//! Per-invocation loops over contiguous integers, such as `sum += a[row * n + k] * b[row * n + k]`.
 //!
-//! Compilers vectorise such a sum along the loop, if nothing in it is conditional; so its range checks are made before it.
-//! The loop then stays with its item even if the whole group goes through it together: as a loop of the group it would gather one
-//! number from each item's part of memory in every round. Sums of floats have an order that must not change: they stay as they are.
+//! Compilers vectorise such a sum along the loop if nothing in it is conditional, so its range checks are hoisted. The loop
+//! then stays inside the loop over the invocations even if it is uniform: as a group-level loop, each iteration would gather one number
+//! from each invocation's part of memory. Sums of floats must keep their order, and are left as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::ir::operands::operands;
 use crate::ir::variables::{Root, loaded, root};
 use crate::print::c::invocation::hoisted_checks::{HoistedChecks, PackedSum};
 
-/// The loops of a function, by the condition at their head.
+/// The loops of a function that qualify, by the condition at their head.
 pub(crate) fn contiguous_loops(
     frame: Frame<'_>,
     uniformity: &Uniformity,
@@ -37,19 +37,19 @@ pub(crate) fn contiguous_loops(
     found
 }
 
-/// A loop whose counter grows by one, and that does nothing but add to integers.
+/// A loop whose counter grows by one, and that only adds up integers.
 struct Finder<'a> {
     module: &'a Module,
     function: &'a Function,
     frame: Frame<'a>,
     counter: Handle<LocalVariable>,
-    /// What is evaluated in a round.
+    /// Expressions evaluated in an iteration.
     inside: BTreeSet<Handle<Expression>>,
     /// Variables that the loop assigns.
     assigned: FastHashSet<Handle<LocalVariable>>,
-    /// What it assigns to other variables than the counter.
+    /// The values assigned to variables other than the counter.
     sums: Vec<(Handle<LocalVariable>, Handle<Expression>)>,
-    /// By value: how much it grows from one round to the next.
+    /// By value: its growth per iteration.
     slopes: FastHashMap<Handle<Expression>, u32>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Finder<'a> {
         let mut finder = Self { module, function, frame, counter, inside, assigned, sums, slopes };
         let straight = counts && finder.block(&body[..exit]) && finder.block(&body[exit + 1..]);
         for value in finder.inside.clone() {
-            // Operands stand before what is made of them.
+            // Operands precede their users.
             if let Some(slope) = finder.slope_of(value) {
                 finder.slopes.insert(value, slope);
             }
@@ -76,7 +76,7 @@ impl<'a> Finder<'a> {
         (straight && finder.assigned.len() > 1).then_some((condition, finder))
     }
 
-    /// Notes what statements evaluate and assign; gives whether that is all they do.
+    /// Records what statements evaluate and assign; returns whether they do nothing else.
     fn block(&mut self, statements: &[Statement]) -> bool {
         statements.iter().all(|statement| match statement {
             Statement::Emit(range) => {
@@ -96,7 +96,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// Whether a value is an integer variable with something added, in an operation that goes in any order.
+    /// Whether a value is an integer variable plus something, by an operation whose order does not matter.
     fn is_sum(&self, variable: Handle<LocalVariable>, value: Handle<Expression>) -> bool {
         let own = |operand| loaded(self.function, operand) == Some(variable);
         let any_order = match self.function.expressions[value] {
@@ -136,7 +136,7 @@ impl<'a> Finder<'a> {
                 self.load(pointer, &mut accesses)?;
             }
         }
-        // Where neighbours read the same numbers or the next ones, a loop of the group is as good.
+        // If neighbouring invocations read the same or adjacent numbers, a group-level loop is as good.
         let far =
             |index| !matches!(uniformity.shape(index), Shape::Uniform | Shape::Linear(0 | 1 | u32::MAX));
         if !accesses.values().any(|&index| far(index)) {
@@ -154,7 +154,7 @@ impl<'a> Finder<'a> {
         Some(HoistedChecks { counter: self.counter, limit, accesses, values, packed })
     }
 
-    /// That the loop only adds dot products of packed bytes, if so.
+    /// The sum of dot products of packed bytes that the loop computes, if it does nothing else.
     fn packed_sum(&self, accesses: &BTreeMap<Handle<Expression>, Handle<Expression>>) -> Option<PackedSum> {
         let [(variable, value)] = self.sums[..] else { return None };
         let Expression::Binary { op: Op::Add, left, right } = self.function.expressions[value] else {
@@ -176,7 +176,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// Notes an access of the loop, if it is one of those that are checked before it; `None` for one that rules that out.
+    /// Records an access of the loop whose check can be hoisted; `None` for an access that rules the loop out.
     fn load(
         &self,
         mut pointer: Handle<Expression>,
@@ -205,8 +205,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// By how much a value grows from one round to the next, if that is always the same and it can be computed before the
-    /// loop.
+    /// The growth of a value per iteration, if it is constant and the value can be computed before the loop.
     fn slope(&self, value: Handle<Expression>) -> Option<u32> {
         if self.inside.contains(&value) { self.slopes.get(&value).copied() } else { Some(0) }
     }

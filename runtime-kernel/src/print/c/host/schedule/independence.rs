@@ -1,17 +1,16 @@
-//! Whether the loop over a row of items may be declared to have no dependences.
+//! Whether the loop over a row of invocations may be declared free of dependences.
 //!
-//! `#pragma GCC ivdep` and clang's `assume_safety` promise more than that items run in any order. GCC takes the promise
-//! for *every* pair of accesses whose addresses it cannot relate, also for two of one iteration: it moves loads up and
-//! stores down across each other. And memory that is private to an iteration of the C text is one place for all of them.
-//! So the promise is made only if, for each object that the region writes:
+//! `#pragma GCC ivdep` and clang's `assume_safety` promise more than that iterations run in any order. GCC applies them to
+//! *every* pair of accesses whose addresses it cannot relate, also to two of the same iteration: it moves loads up and
+//! stores down across each other. Memory that is private to an iteration in the C text is also the same memory for all
+//! iterations. So the pragma is emitted only if, for each object that the region writes:
 //!
-//! - it is not an array in the loop's body that is indexed by a value known at run time only (what is indexed by
-//!   constants becomes registers), and
-//! - any two accesses of one item, one of them a write, are at the same place and spelled the same, or at different
-//!   places for certain, or the second stores a value that is computed from what the first loaded: data keeps them
-//!   in order.
+//! - it is not an array in the loop's body with an index known only at run time (with constant indices it becomes
+//!   registers), and
+//! - any two accesses of one invocation, one of them a write, are to the same place and spelled the same, or to provably
+//!   different places, or the second stores a value computed from what the first loaded: data flow keeps them in order.
 //!
-//! That items do not touch each other's elements between barriers is WGSL's rule for programs without data races.
+//! That invocations do not touch each other's elements between barriers is WGSL's rule against data races.
 
 use naga::{
     AddressSpace, BinaryOperator, Block, Expression, FastHashSet, Handle, ScalarKind, Statement, TypeInner,
@@ -25,31 +24,31 @@ use crate::ir::blocks;
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, root};
 
-/// Accesses of a region beyond which nothing is promised: they are compared in pairs.
+/// Accesses are compared in pairs; regions with more than this are not analysed.
 const MANY: usize = 512;
 
-/// A load or a store of one item.
+/// A load or store of one invocation.
 #[derive(Clone, Copy, Debug)]
 struct MemoryAccess {
     pointer: Handle<Expression>,
-    /// The load.
+    /// The load expression, if it is a load.
     load: Option<Handle<Expression>>,
-    /// The value that is stored.
+    /// The stored value, if it is a store.
     value: Option<Handle<Expression>>,
-    /// Whether it stands in a loop of the region.
+    /// Whether it is inside a loop of the region.
     looped: bool,
 }
 
 /// How two places in one object relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
-    /// One place or a part of the other, spelled the same.
+    /// The same place, or part of the other, and spelled the same.
     Same,
     Disjoint,
     Unknown,
 }
 
-/// A step of an access chain, from the object on.
+/// A step of an access chain, starting from the object.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Known(u32),
@@ -57,7 +56,7 @@ enum Part {
 }
 
 impl Analysis<'_, '_> {
-    /// Whether the loop over a row of a region may be declared free of dependences, where `row_facts` are taken for granted.
+    /// Whether the loop over a row of a region may be declared free of dependences, given `row_facts`.
     pub(crate) fn is_independent(&self, index: usize, row_facts: &RowFacts) -> bool {
         let mut finder = Finder {
             entry: self,
@@ -69,14 +68,14 @@ impl Analysis<'_, '_> {
         let region = &self.steps.regions[index];
         finder.block(&region.body, false);
         region.agreed.iter().for_each(|&value| finder.value(value, false));
-        // Functions may touch any memory.
+        // A call may access any memory.
         !self.storage.needs[index].atomics
             && finder.good
             && finder.accesses.len() <= MANY
             && self.are_independent(&finder.accesses, row_facts)
     }
 
-    /// Takes one more step, if there are steps left.
+    /// Takes one step from the comparison budget; `false` if it is exhausted.
     fn has_budget(&self) -> bool {
         let left = self.patience.get();
         self.patience.set(left.saturating_sub(1));
@@ -95,7 +94,7 @@ impl Analysis<'_, '_> {
                     return true;
                 }
                 if distance == 0 {
-                    // Another round of a loop may store to the same place again.
+                    // Another iteration may store to the same place again.
                     return !first.looped;
                 }
                 match self.relation(first.pointer, second.pointer, row_facts) {
@@ -107,15 +106,15 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// Whether all accesses to an object store numbers beside those of the item's neighbours: compilers leave such stores
-    /// in their order, as they join only those that are at a constant distance within a stride.
+    /// Whether all accesses to an object are stores next to those of the neighbouring invocations. Compilers keep
+    /// such stores in order: they merge only those at a constant distance within a stride.
     fn is_stored_in_place(&self, access: &MemoryAccess, accesses: &[MemoryAccess]) -> bool {
         let object = root(self.function, access.pointer);
         let mut others = accesses.iter().filter(|other| root(self.function, other.pointer) == object);
         others.all(|other| other.value.is_some() && !other.looped && self.is_beside(other.pointer))
     }
 
-    /// Whether a pointer leads to one of an array's numbers, and from one item to the next to the next number.
+    /// Whether a pointer leads to a scalar array element, and to consecutive elements in consecutive invocations.
     fn is_beside(&self, pointer: Handle<Expression>) -> bool {
         let Expression::Access { base, index } = self.function.expressions[pointer] else { return false };
         let scalar = matches!(self.frame.pointee(pointer), TypeInner::Scalar(_));
@@ -123,7 +122,7 @@ impl Analysis<'_, '_> {
         scalar && array && self.uniformity.shape(index) == Shape::Linear(1)
     }
 
-    /// Whether the second access stores what is computed from the first.
+    /// Whether the second access stores a value computed from the first.
     fn is_ordered(&self, first: &MemoryAccess, second: &MemoryAccess) -> bool {
         let (Some(load), Some(value)) = (first.load, second.value) else { return false };
         !first.looped && !second.looped && self.depends(value, load, &mut FastHashSet::default())
@@ -167,7 +166,8 @@ impl Analysis<'_, '_> {
         relation
     }
 
-    /// The chain to a place; what is within a vector is the whole vector, unless it is known which component.
+    /// The access chain to a place; a place inside a vector counts as the whole vector unless the component is
+    /// constant.
     fn parts(&self, mut pointer: Handle<Expression>) -> Vec<Part> {
         let mut parts = Vec::new();
         loop {
@@ -192,7 +192,7 @@ impl Analysis<'_, '_> {
         parts
     }
 
-    /// By how much one 32-bit integer is more than another, modulo 2^32, if that is a constant.
+    /// The difference of two 32-bit integers modulo 2^32, if it is constant.
     fn distance(&self, a: Handle<Expression>, b: Handle<Expression>) -> Option<u32> {
         let mut sum = Sum { entry: self, terms: Vec::new() };
         sum.add(a, 1, 0)?;
@@ -204,7 +204,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Whether two expressions have the same value wherever the item is in the region.
+    /// Whether two expressions have the same value throughout the region.
     fn is_same(&self, a: Handle<Expression>, b: Handle<Expression>, depth: u32) -> bool {
         if a == b {
             return true;
@@ -231,7 +231,7 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Whether two loads read one place that the region leaves alone.
+    /// Whether two loads read the same place, which the region does not write.
     fn is_same_load(&self, a: Handle<Expression>, b: Handle<Expression>) -> bool {
         match (&self.function.expressions[a], &self.function.expressions[b]) {
             (
@@ -249,14 +249,14 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// A sum of values, each with its factor, modulo 2^32; `None` is the number one.
+/// A linear combination of values modulo 2^32; the term `None` is the constant one.
 struct Sum<'f, 'p, 'a> {
     entry: &'f Analysis<'p, 'a>,
     terms: Vec<(Option<Handle<Expression>>, u32)>,
 }
 
 impl Sum<'_, '_, '_> {
-    /// Adds a value times a factor; `None` where there are too many terms.
+    /// Adds a multiple of a value; `None` if there are too many terms.
     fn add(&mut self, value: Handle<Expression>, factor: u32, depth: u32) -> Option<()> {
         if !self.entry.has_budget() {
             return None;
@@ -315,7 +315,7 @@ struct Finder<'f, 'p, 'a> {
     region: usize,
     accesses: Vec<MemoryAccess>,
     seen: FastHashSet<Handle<Expression>>,
-    /// Whether no array in the loop's body is in the way.
+    /// Whether no array in the loop's body prevents the pragma.
     good: bool,
 }
 
@@ -369,7 +369,7 @@ impl Finder<'_, '_, '_> {
         }
     }
 
-    /// The indices of an access chain are values, too.
+    /// The indices of an access chain are evaluated as well.
     fn chain(&mut self, pointer: Handle<Expression>, looped: bool) {
         match self.entry.function.expressions[pointer] {
             Expression::Access { base, index } => {
@@ -381,7 +381,7 @@ impl Finder<'_, '_, '_> {
         }
     }
 
-    /// Whether the element of a value is looked up in memory of the loop's body.
+    /// Whether the element of an array value is read through memory in the loop's body.
     fn is_array_of_the_body(&self, mut base: Handle<Expression>) -> bool {
         let entry = self.entry;
         if entry.frame.is_pointer(base) || matches!(entry.frame.inner(base), TypeInner::Vector { .. }) {
@@ -397,7 +397,7 @@ impl Finder<'_, '_, '_> {
         !fixed && !entry.storage.once.contains(&base)
     }
 
-    /// Notes an access to memory; variables that are registers, and what nobody writes, are none.
+    /// Records an access to memory, unless it is a register or nothing writes the object.
     fn access(&mut self, access: MemoryAccess) {
         let entry = self.entry;
         match root(entry.function, access.pointer) {
@@ -417,7 +417,7 @@ impl Finder<'_, '_, '_> {
         }
     }
 
-    /// Whether it is known at run time only which element of an array a chain leads to.
+    /// Whether the element that a chain leads to is known only at run time.
     fn is_indexed(&self, pointer: Handle<Expression>) -> bool {
         self.entry.parts(pointer).iter().any(|part| matches!(part, Part::Index { .. }))
     }

@@ -1,7 +1,7 @@
-//! The schedule of an entry point: everything that is decided before it is printed, as plain data.
+//! The schedule of an entry point: every decision made before printing, as plain data.
 //!
-//! Analysis makes it, [`verify`](super::verify) checks it on its own, and `entry` and `lanes` print it without another
-//! thought.
+//! Analysis produces it, [`verify`](super::verify) checks it independently, and `entry` and `lane_loops` print it without
+//! further decisions.
 
 pub(crate) mod contiguous_loops;
 pub(crate) mod independence;
@@ -31,68 +31,68 @@ use crate::analysis::uniformity::Uniformity;
 use crate::print::c::invocation::hoisted_checks::HoistedChecks;
 use crate::program::{Checks, Program};
 
-/// How much is made of an entry point.
+/// How aggressively an entry point is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// What is the same for all items runs once, and rows of items run without checks where that is proven.
+    /// Uniform code runs once, and rows run without checks where that is proven safe.
     Full,
-    /// Every region is a loop with all its checks; nothing is hoisted.
+    /// Every region is one loop with all its checks; nothing is hoisted.
     Plain,
 }
 
-/// What is decided for the loop over the items of a region.
+/// The decisions for the loop over a row of a region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowSchedule {
-    /// What is decided before the loop, for a copy that relies on it.
+    /// The facts decided before the loop, for a copy that relies on them.
     pub(crate) row_facts: RowFacts,
-    /// Whether the loop that relies on nothing may be declared free of dependences.
+    /// Whether the loop that relies on no facts may be declared free of dependences.
     pub(crate) general_is_independent: bool,
-    /// Whether the copies that rely on the claims may.
+    /// Whether the copies that rely on the facts may be.
     pub(crate) fast_is_independent: bool,
-    /// Stores that go past the caches in a copy for launches of much memory.
+    /// Nontemporal stores in a copy for launches that use much memory.
     pub(crate) nontemporal_stores: Vec<NontemporalStore>,
 }
 
-/// What is printed, and why it may be.
+/// What is printed, with the justification.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    /// By expression: whether its value has a name. The others are printed where they are used.
+    /// By expression: whether its value has a name. All others are printed at their use.
     pub(crate) named: Vec<bool>,
-    /// What runs once, for every item, in which order.
+    /// What runs once and what runs per invocation, in order.
     pub(crate) steps: Steps,
-    /// Where variables and values live.
+    /// The storage of variables and values.
     pub(crate) storage: VariableStorage,
     /// By region.
     pub(crate) rows: Vec<RowSchedule>,
-    /// Accesses and shifts' right sides that conditions before them keep in range: only those go unchecked for where
-    /// they stand. What needs no condition is not among them.
+    /// Accesses and shift amounts that conditions before them keep in range, so that only their position makes
+    /// them safe unchecked. Those that need no condition are not included.
     pub(crate) placed: BTreeSet<Handle<Expression>>,
-    /// Loops whose range checks are made before them, by the condition at their head.
+    /// Loops whose range checks are hoisted, by the condition at their head.
     pub(crate) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
 }
 
-/// What decisions are made from.
+/// The inputs of the analyses.
 pub(crate) struct Analysis<'p, 'a> {
     pub(crate) module: &'a Module,
     pub(crate) function: &'a Function,
     pub(crate) frame: Frame<'a>,
     pub(crate) checks: Checks,
-    /// The tensors that are only written.
+    /// The tensors that are never read.
     pub(crate) only_written: BTreeSet<Handle<naga::GlobalVariable>>,
     pub(crate) uses: &'p Uses<'p>,
     pub(crate) once: &'p UniformCode<'p>,
     pub(crate) uniformity: &'p Uniformity,
     pub(crate) steps: &'p Steps,
     pub(crate) storage: &'p VariableStorage,
-    /// Steps of comparing accesses that are left: hostile code has ever more of them.
+    /// The remaining budget for comparing accesses, which hostile code would otherwise exhaust.
     pub(crate) patience: std::cell::Cell<u32>,
 }
 
-/// Steps of comparing accesses for a whole entry point; those of this repository take a few thousand.
+/// Budget for comparing accesses of an entry point; the kernels of this repository take a few thousand steps.
 const COMPARISON_BUDGET: u32 = 200_000;
 
 impl Schedule {
-    /// Makes the schedule of an entry point; `named` says which expressions have names.
+    /// Schedules an entry point; `named` returns whether an expression has a name.
     ///
     /// # Errors
     /// `Unsupported` for what the host cannot do.
@@ -165,8 +165,8 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// The accesses that go unchecked for where they stand, unless they are moved ahead of that. Without checks the caller
-/// vouches for all accesses that the program makes, and for none that it does not.
+/// The accesses that are unchecked because of their position, except those moved ahead of it. With checks turned
+/// off the caller guarantees all accesses that the program makes, but none that it does not make.
 fn placed(
     frame: Frame<'_>,
     checks: Checks,

@@ -1,9 +1,9 @@
-//! Cuts the body of an entry point into what runs once per work-group and what runs for each of its invocations.
+//! Splits the body of an entry point into code that runs once per work-group and code that runs per invocation.
 //!
-//! The result is a tree. Control flow in it is that of the whole group; its leaves are blocks that run *once* (values
-//! that are the same for all, and variables that only ever hold such) and *regions*, which run for every invocation.
-//! A barrier ends a region. So does control flow of the whole group, which stands outside where it has a barrier, and
-//! where that makes the loops over the invocations simple enough to be vectorised.
+//! The result is a tree of steps. Its inner nodes are uniform control flow; its leaves are blocks that run *once* (uniform
+//! values, and variables that only ever hold such) and *regions*, which run for every invocation. A barrier ends a region.
+//! So does uniform control flow that is moved outside the loops over the invocations, which happens if it contains a
+//! barrier, and where it makes those loops simple enough to vectorise.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ use crate::ir::operands::each_use;
 use crate::ir::operands::operands;
 use crate::program::Program;
 
-/// One step of a work-group.
+/// A step of a work-group.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Runs once.
     Once(Numbered),
-    /// Runs for every invocation: a place in [`Steps::regions`].
+    /// Runs for every invocation: an index into [`Steps::regions`].
     Lanes(usize),
-    /// Steps without barriers, which run for one row of invocations after the other.
+    /// Steps without barriers that run row by row.
     Rows(Rows),
     Barrier,
     If {
@@ -48,58 +48,58 @@ pub(crate) enum Step {
     Return,
 }
 
-/// Statements of the program, with their numbers in the order of the text; an `Emit` may be there in parts.
+/// Statements of the program with their numbers in the order of the text; an `Emit` may be split into parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbered {
     pub(crate) body: Block,
     pub(crate) numbers: Vec<u32>,
 }
 
-/// Steps that run for one row of invocations after the other.
+/// Steps that run row by row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) steps: Vec<Step>,
-    /// Invocations of a row.
+    /// Invocations per row.
     pub(crate) width: u32,
-    /// Variables of the group that the steps write: every row starts from what they were.
+    /// Group variables that the steps write: every row starts from their values before the first.
     pub(crate) written: BTreeSet<Handle<LocalVariable>>,
-    /// Variables of the invocations that the row carries through its loops.
+    /// Per-invocation variables that the row carries through its loops.
     pub(crate) carried: BTreeSet<Handle<LocalVariable>>,
 }
 
-/// A condition of the whole group.
+/// A uniform condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Computed where it is used.
+    /// Computed at its use.
     Once(Handle<Expression>),
-    /// Computed by the invocations of the region before, all of which agree.
+    /// Computed by the invocations of the preceding region, which all agree.
     Agreed(Handle<Expression>),
 }
 
-/// What runs for every invocation between two cuts.
+/// Code that runs for every invocation between two cuts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Region {
     pub(crate) body: Block,
     /// The numbers of its statements.
     pub(crate) numbers: Vec<u32>,
-    /// Values that it makes known to the group.
+    /// Uniform values that it computes for the group.
     pub(crate) agreed: Vec<Handle<Expression>>,
-    /// Whether it stands in a loop of the group.
+    /// Whether it is inside a uniform loop.
     pub(crate) repeats: bool,
-    /// Whether some invocations leave it for what comes after the next region.
+    /// How far some invocations jump ahead, past the following region.
     pub(crate) skips: Skip,
 }
 
-/// The whole body.
+/// The whole body as a tree of steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Steps {
     pub(crate) steps: Vec<Step>,
     pub(crate) regions: Vec<Region>,
-    /// What runs once ahead of a region in which invocations may jump over it.
+    /// Expressions evaluated once, ahead of a region in which invocations may jump over them.
     pub(crate) ahead: BTreeSet<Handle<Expression>>,
 }
 
-/// Cuts the body of a function.
+/// Splits the body of a function.
 ///
 /// # Errors
 /// `Unsupported` for a `continue` of some invocations that more than one region follows.
@@ -133,19 +133,19 @@ struct Cutter<'c> {
     uses: &'c Uses<'c>,
     regions: Vec<Region>,
     pending: Region,
-    /// Whether an invocation may jump out of the region so far, or return.
+    /// Whether an invocation may jump out of the pending region, or return.
     pending_jumps: bool,
     ahead: BTreeSet<Handle<Expression>>,
-    /// Statements so far.
+    /// Number of the next statement.
     number: u32,
-    /// Loops of the group around this place.
+    /// Number of enclosing uniform loops.
     loops: u32,
-    /// How far some invocations have skipped ahead in the regions before.
+    /// How far some invocations have jumped ahead in earlier regions.
     skip: Skip,
 }
 
 impl Cutter<'_> {
-    /// Ends the region.
+    /// Ends the pending region.
     fn flush(&mut self, steps: &mut Vec<Step>) {
         if self.pending.body.is_empty() && self.pending.agreed.is_empty() {
             return;
@@ -179,7 +179,7 @@ impl Cutter<'_> {
                 self.flush(steps);
                 steps.push(Step::Barrier);
             }
-            // Those that skip ahead take no part in control flow of the group.
+            // Invocations that have jumped ahead take no part in uniform control flow.
             Statement::If { .. }
             | Statement::Switch { .. }
             | Statement::Loop { .. }
@@ -196,14 +196,14 @@ impl Cutter<'_> {
         Ok(())
     }
 
-    /// A barrier.
+    /// Cuts at a barrier.
     fn cut(&mut self, span: Span, steps: &mut Vec<Step>) -> Result<()> {
         self.flush(steps);
         steps.push(Step::Barrier);
         self.refuse_skipped(span)
     }
 
-    /// After some invocations skipped ahead, what they skip must be of the same region.
+    /// Everything that invocations jump over must be in the same region.
     fn refuse_skipped(&self, span: Span) -> Result<()> {
         if self.skip != Skip::No {
             let what = "in host C, control flow of the work-group after some invocations skipped ahead";
@@ -212,7 +212,7 @@ impl Cutter<'_> {
         Ok(())
     }
 
-    /// Values that are named go to where they are computed; the others are printed where they are used.
+    /// Named values are evaluated where they are computed; all others are printed at their use.
     fn emit(&mut self, (range, number): (&Range<Expression>, u32), span: Span, steps: &mut Vec<Step>) {
         for handle in range.clone().filter(|&handle| self.uses.is_named(handle)) {
             let emit = Statement::Emit(Range::new_from_bounds(handle, handle));
@@ -234,13 +234,14 @@ impl Cutter<'_> {
     ) -> Result<()> {
         blocks::inner(statement).for_each(|block| blocks::each(block, &mut |_| self.number += 1));
         if self.once.runs_once(statement) {
-            // What the invocations have yet to do reads the variable as it was.
+            // The pending code of the invocations reads the variable's old value.
             if let Statement::Store { pointer, .. } = statement
                 && self.uses.reads(&self.pending, self.uses.root(*pointer))
             {
                 self.flush(steps);
             }
-            // A function may have a loop that ends only for what the conditions before it let through.
+            // A function may contain a loop that ends only for arguments that the conditions before it let
+            // through.
             if self.pending_jumps
                 && self.pending.skips == Skip::No
                 && matches!(statement, Statement::Call { .. })
@@ -261,7 +262,7 @@ impl Cutter<'_> {
         Ok(())
     }
 
-    /// Notes what is evaluated before the region so far, although that may jump over it.
+    /// Records expressions that are evaluated before the pending region although it may jump over them.
     fn note_ahead(&mut self, values: &[Handle<Expression>]) {
         let mut pending = if self.pending_jumps { values.to_vec() } else { Vec::new() };
         while let Some(value) = pending.pop() {
@@ -271,7 +272,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// A condition that the group computes, or that the invocations do just before.
+    /// A condition computed by the group, or by the invocations just before.
     fn condition(&mut self, condition: Handle<Expression>, steps: &mut Vec<Step>) -> Condition {
         if self.once.is_once(condition) {
             self.flush(steps);
@@ -282,7 +283,7 @@ impl Cutter<'_> {
         Condition::Agreed(condition)
     }
 
-    /// Control flow of the whole group.
+    /// Uniform control flow.
     fn control(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
         if !matches!(statement, Statement::Break | Statement::Continue | Statement::Return { .. }) {
             self.refuse_skipped(span)?;
@@ -333,7 +334,7 @@ impl Cutter<'_> {
     }
 }
 
-/// Adds a statement that runs once, to the block before it where there is one.
+/// Adds a statement that runs once, to the preceding block if there is one.
 fn once(steps: &mut Vec<Step>, (statement, number): (Statement, u32), span: Span) {
     if !matches!(steps.last(), Some(Step::Once(_))) {
         steps.push(Step::Once(Numbered::default()));
@@ -350,7 +351,7 @@ fn jumps(statement: &Statement) -> bool {
         || blocks::within(statement, &mut |inner| matches!(inner, Statement::Return { .. } | Statement::Kill))
 }
 
-/// Whether a statement has a barrier in it.
+/// Whether a statement contains a barrier.
 pub(crate) fn contains_barrier(statement: &Statement) -> bool {
     blocks::inner(statement).any(has_barrier)
 }

@@ -1,17 +1,17 @@
-//! What holds for a whole row of invocations, decided once before its loop.
+//! Facts about a whole row of invocations, decided once before its loop.
 //!
-//! In a row, invocations differ in x only. The analysis knows 32-bit integers that are *linear* there:
+//! In a row, invocations differ in x only. The analysis finds 32-bit integers that are *linear* in x:
 //! `e(x) = (e(0) + s * x) mod 2^32`, with a constant `s`. Two kinds of fact follow from `e(0)` alone, computed in 64
 //! bits, where nothing wraps (`|s| <= 2^31`, `x < 2^31`):
 //!
-//! - An access: if `0 <= e(0) + s * x < length` at the first and the last x of an interval, then it holds between them
-//!   too, as the left side is monotonous in x; and being less than 2^32 (for a signed index: less than 2^31) it *is*
-//!   `e(x)`. So the access needs no check there, and its address grows by `s` elements from one x to the next.
-//! - A comparison `a(x) < b(x)`: if neither side leaves the range of its type at the first and the last x, both are
-//!   what 64 bits say in between, and the comparison of two linear functions that holds at both ends holds between them.
+//! - An access: if `0 <= e(0) + s * x < length` at the first and the last x of an interval, then it holds in between, as
+//!   the middle is monotonic in x; and being less than 2^32 (for a signed index: less than 2^31) it *is* `e(x)`. So the
+//!   access needs no check there, and its address grows by `s` elements from one x to the next.
+//! - A comparison `a(x) < b(x)`: if neither side leaves the range of its type at the first and the last x, the 64-bit
+//!   values are exact in between, and a comparison of two linear functions that holds at both ends holds in between.
 //!
-//! A condition around everything that a region does is better than a fact: it shortens the loop. `e(x) < u` with slope
-//! one and an `e` that does not wrap in the row holds exactly for `x < u - e(0)`.
+//! A condition around the whole region is better than a fact: it shortens the loop. `e(x) < u` with slope one and an `e`
+//! that does not wrap in the row holds exactly for `x < u - e(0)`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,16 +29,16 @@ use crate::ir::operands::is_result;
 use crate::ir::operands::operands;
 use crate::ir::variables::Root;
 
-/// What is known in one copy of a region.
+/// The facts that one copy of a region's loop relies on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AssumedFacts {
     /// Conditions, with their value.
     pub(crate) conditions: FastHashMap<Handle<Expression>, &'static str>,
     /// Accesses that are in range, with their index in 64 bits.
     pub(crate) indices: FastHashMap<Handle<Expression>, String>,
-    /// Their index for the first of the row.
+    /// Their index at the first invocation of the row.
     pub(crate) firsts: FastHashMap<Handle<Expression>, String>,
-    /// Accesses that are to another place for now.
+    /// Accesses that are redirected in this copy.
     pub(crate) moved: FastHashMap<Handle<Expression>, String>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Comparison {
     pub(crate) op: Op,
     pub(crate) left: Linear,
     pub(crate) right: Linear,
-    /// What it is where the invocation goes on.
+    /// Its value for invocations that go on.
     pub(crate) expected: bool,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Linear {
     pub(crate) signed: bool,
 }
 
-/// What the row of invocations needs to know before its loop.
+/// The values that must be computed before the loop over the row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) values: BTreeSet<Handle<Expression>>,
@@ -70,15 +70,15 @@ pub(crate) struct Known {
     pub(crate) arguments: BTreeSet<u32>,
 }
 
-/// What can be decided for a row of a region.
+/// The facts about a row of a region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowFacts {
     pub(crate) known: Known,
-    /// Conditions around all that the region does: they bound x.
+    /// Conditions around the whole region: they bound x.
     pub(crate) bounds: Vec<Comparison>,
-    /// Whether those beyond the bounds return.
+    /// Whether invocations outside the bounds return.
     pub(crate) returns: bool,
-    /// Conditions that are to hold, or not to, for the whole row.
+    /// Conditions that must have their expected value for the whole row.
     pub(crate) facts: Vec<Comparison>,
     /// Accesses, by handle: the index.
     pub(crate) accesses: BTreeMap<Handle<Expression>, Linear>,
@@ -90,14 +90,14 @@ impl RowFacts {
     }
 }
 
-/// Operations of an index beyond which it is not looked through.
+/// Indices with more operations are not analysed.
 const DEEP: usize = 64;
 
-/// Accesses and facts of a region beyond which the others are left to be checked where they are.
+/// Maximum number of accesses and facts of a region; further ones are checked in place.
 const MANY: usize = 256;
 
 impl Analysis<'_, '_> {
-    /// What can be decided for a row of a region.
+    /// Finds the facts about a row of a region.
     pub(crate) fn row_facts(&self, region: usize) -> RowFacts {
         let mut finder = Finder { entry: self, region, row_facts: RowFacts::default() };
         let body = &self.steps.regions[region].body;
@@ -107,7 +107,7 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// The guard of a region, which bounds x: its statement is passed over when facts are looked for.
+/// The position of the statement that bounds x for the region; skipped when looking for facts.
 type Guard = Option<usize>;
 
 struct Finder<'f, 'p, 'a> {
@@ -117,7 +117,7 @@ struct Finder<'f, 'p, 'a> {
 }
 
 impl Finder<'_, '_, '_> {
-    /// Finds a condition around all that a region does: the first statement, if it returns, or the only one.
+    /// Finds a condition around the whole region: its first statement, if it returns, or its only one.
     fn guard(&mut self, body: &Block) -> Guard {
         let place = body.iter().position(|statement| !matches!(statement, Statement::Emit(_)))?;
         let Statement::If { condition, accept, reject } = &body[place] else { return None };
@@ -144,7 +144,7 @@ impl Finder<'_, '_, '_> {
         Some(place)
     }
 
-    /// Whether a region has one statement, and shows nothing to others but by it.
+    /// Whether a region has one statement and affects others only through it.
     fn is_alone(&self, body: &Block) -> bool {
         let storage = self.entry.storage;
         let region = &self.entry.steps.regions[self.region];
@@ -160,7 +160,7 @@ impl Finder<'_, '_, '_> {
             && storage.initialised[self.region].is_empty()
     }
 
-    /// The comparisons of linear integers that all have to come out as they should for the condition to be `expected`.
+    /// The comparisons of linear integers that must all hold for the condition to be `expected`.
     fn comparisons(&mut self, condition: Handle<Expression>, expected: bool, found: &mut Vec<Comparison>) {
         match self.entry.function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
@@ -188,7 +188,7 @@ impl Finder<'_, '_, '_> {
         }
     }
 
-    /// An integer that is linear along x and can be computed before the row.
+    /// A value as an integer that is linear in x and computable before the row.
     fn linear(&self, value: Handle<Expression>) -> Option<Linear> {
         let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.frame.inner(value) else {
             return None;
@@ -198,7 +198,7 @@ impl Finder<'_, '_, '_> {
             ScalarKind::Uint => false,
             _ => return None,
         };
-        // Nothing is known of what is never computed.
+        // The analysis says nothing about unreachable values.
         if !self.entry.uniformity.is_reached(value) {
             return None;
         }
@@ -210,7 +210,7 @@ impl Finder<'_, '_, '_> {
         self.is_known(value, &mut Known::default(), &mut 0).then_some(Linear { value, slope, signed })
     }
 
-    /// Notes what has to be known to compute a value.
+    /// Records what must be computed beforehand for a value.
     fn learn(&mut self, value: Handle<Expression>) {
         let mut known = std::mem::take(&mut self.row_facts.known);
         self.is_known(value, &mut known, &mut 0);
@@ -251,7 +251,7 @@ impl Finder<'_, '_, '_> {
         fine
     }
 
-    /// A variable that the region leaves alone, or memory that never changes, at a place that the group agrees on.
+    /// Whether a load reads a variable that the region does not write, or constant memory at a uniform place.
     fn is_known_load(
         &self,
         value: Handle<Expression>,
@@ -260,7 +260,7 @@ impl Finder<'_, '_, '_> {
     ) -> bool {
         let (entry, storage) = (self.entry, self.entry.storage);
         if entry.once.is_once(value) {
-            // Where nothing is checked, memory is read only if the program does.
+            // Without checks, memory is read only where the program reads it.
             let memory = match entry.uses.root(pointer) {
                 Root::Global(variable) => {
                     matches!(entry.module.global_variables[variable].space, AddressSpace::Storage { .. })
@@ -269,7 +269,7 @@ impl Finder<'_, '_, '_> {
             };
             let checked = !memory || entry.checks.are_made();
             let safe = checked && !range::is_proven_by_its_place(entry.frame, pointer);
-            // Printed where it is used, the load names what its index names.
+            // An unnamed load names the operands of its index where it is printed.
             return safe && !entry.uses.is_named(value) && operands_known(self, pointer, known);
         }
         match entry.function.expressions[pointer] {
@@ -286,7 +286,7 @@ impl Finder<'_, '_, '_> {
         }
     }
 
-    /// Finds facts and accesses in what is done for the whole row; `guard` is a statement that bounds the row.
+    /// Finds facts and accesses in code that the whole row executes; `guard` is the statement that bounds the row.
     fn block(&mut self, block: &Block, guard: Guard) {
         for (place, statement) in block.iter().enumerate() {
             match statement {
@@ -352,7 +352,7 @@ impl Finder<'_, '_, '_> {
     }
 }
 
-/// Whether all that a pointer's indices are made of can be computed before the row.
+/// Whether all operands of a pointer's indices can be computed before the row.
 fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Handle<Expression>, known: &mut Known) -> bool {
     let function = finder.entry.function;
     match function.expressions[pointer] {
@@ -367,14 +367,13 @@ fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Handle<Expression>, know
     }
 }
 
-/// Whether a statement leaves the region for the invocation.
+/// Whether a statement ends the region for the invocation.
 fn is_jump(statement: &Statement) -> bool {
     matches!(statement, Statement::Return { .. } | Statement::Continue | Statement::Break)
 }
 
 impl Comparison {
-    /// Whether it says from which x on, or up to which, the invocation goes on: one side grows by one, the other is the
-    /// same for the row; or neither depends on x.
+    /// Whether it bounds x: one side grows by one and the other is the same for the row, or neither depends on x.
     fn is_bound(&self) -> bool {
         let equal = match (self.op, self.expected) {
             (Op::Equal, false) | (Op::NotEqual, true) => self.left.slope == 0 && self.right.slope == 0,
@@ -383,13 +382,13 @@ impl Comparison {
         equal && matches!((self.left.slope, self.right.slope), (0 | 1, 0) | (0, 1))
     }
 
-    /// Whether it can be decided at the two ends of a row.
+    /// Whether checking it at both ends of a row suffices.
     fn is_fact(&self) -> bool {
         let along = self.left.slope == 0 && self.right.slope == 0;
         along || !matches!(self.op, Op::Equal | Op::NotEqual)
     }
 
-    /// The operator that holds where the invocation goes on.
+    /// The operator that holds for invocations that go on.
     pub(crate) fn holding(&self) -> Op {
         match (self.expected, self.op) {
             (true, op) => op,

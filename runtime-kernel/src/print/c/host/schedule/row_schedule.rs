@@ -1,8 +1,7 @@
-//! Which steps run for one row of invocations after the other.
+//! Which steps run row by row, and how wide a row is.
 //!
-//! Between barriers invocations do not wait for each other. So loops of the group without a barrier go inside the loops
-//! over the rows: what an invocation keeps from one iteration to the next then stays in vector registers, if a row
-//! is not too wide.
+//! Invocations do not wait for each other between barriers. So uniform loops without a barrier go inside the loops over the
+//! rows: loop-carried values of an invocation then stay in vector registers, provided that a row is not too wide.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +10,7 @@ use naga::{Expression, Function, Handle, LocalVariable, Statement};
 use super::regions::{Rows, Step};
 use super::variable_storage::{Storage, VariableStorage};
 
-/// Puts runs of steps that have no barrier, and in which the group does not return, into [`Step::Rows`].
+/// Puts runs of steps without barriers and uniform returns into [`Step::Rows`].
 pub(crate) fn rows(steps: Vec<Step>) -> Vec<Step> {
     let mut out = Vec::with_capacity(steps.len());
     let mut run: Vec<Step> = Vec::new();
@@ -44,7 +43,7 @@ pub(crate) fn rows(steps: Vec<Step>) -> Vec<Step> {
     out
 }
 
-/// Ends a run: what does nothing for the invocations at its end stays with the group.
+/// Ends a run: trailing steps that do nothing per invocation stay at group level.
 fn end(run: &mut Vec<Step>, out: &mut Vec<Step>) {
     let length = run.iter().rposition(has_lanes).map_or(0, |last| last + 1);
     let rest = run.split_off(length);
@@ -55,7 +54,7 @@ fn end(run: &mut Vec<Step>, out: &mut Vec<Step>) {
     out.extend(rest);
 }
 
-/// Decides what a row keeps, and how wide it is, for rows of `size` invocations.
+/// Decides which variables a row carries and how wide it is, for rows of `size` invocations.
 pub(crate) fn lay_out(steps: &mut [Step], function: &Function, storage: &VariableStorage, size: u32) {
     for step in steps {
         match step {
@@ -84,7 +83,8 @@ fn is_rowable(step: &Step) -> bool {
     inner(step, false).is_some_and(|all| all)
 }
 
-/// Whether a step has no barrier and no return in it, and no jump out of it; `None` if it has.
+/// Whether a step can be in a row: it has no barrier and no return, and does not jump out of itself. `None` for
+/// steps that never can.
 fn inner(step: &Step, in_loop: bool) -> Option<bool> {
     let all = |steps: &[Step], in_loop| steps.iter().all(|step| inner(step, in_loop) == Some(true));
     Some(match step {
@@ -92,7 +92,7 @@ fn inner(step: &Step, in_loop: bool) -> Option<bool> {
         Step::Barrier | Step::Return | Step::Rows(_) => return None,
         Step::Break | Step::Continue => in_loop,
         Step::If { accept, reject, .. } => all(accept, in_loop) && all(reject, in_loop),
-        // A `break` in it is its own; a `continue` is not, but stands in the loop around it.
+        // A `break` in it is its own; a `continue` belongs to the loop around it.
         Step::Switch { cases, .. } => {
             cases.iter().all(|(_, _, steps)| all(steps, true) && (in_loop || !steps.iter().any(continues)))
         }
@@ -115,7 +115,7 @@ fn has_lanes(step: &Step) -> bool {
     !found.is_empty()
 }
 
-/// The regions in steps.
+/// Collects the regions in steps.
 pub(crate) fn leaves(steps: &[Step], found: &mut Vec<usize>) {
     for step in steps {
         match step {
@@ -135,7 +135,7 @@ pub(crate) fn leaves(steps: &[Step], found: &mut Vec<usize>) {
     }
 }
 
-/// The variables of the group that steps write.
+/// The group variables that steps write.
 fn written(steps: &[Step], function: &Function) -> BTreeSet<Handle<LocalVariable>> {
     let mut found = BTreeSet::new();
     let mut pending: Vec<&Step> = steps.iter().collect();
@@ -162,7 +162,7 @@ fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<Loca
     }
 }
 
-/// The variables of the invocations that loops of the rows write.
+/// The per-invocation variables that uniform loops in the rows write.
 fn carried(steps: &[Step], storage: &VariableStorage) -> BTreeSet<Handle<LocalVariable>> {
     let mut looped = Vec::new();
     for step in steps {
@@ -174,8 +174,8 @@ fn carried(steps: &[Step], storage: &VariableStorage) -> BTreeSet<Handle<LocalVa
     written.filter(|&&variable| storage.variable(variable) == Storage::Lanes).copied().collect()
 }
 
-/// How wide the rows are: as wide as the group, unless a loop carries values from one iteration to the next; then as
-/// wide as lets these be held in some sixteen registers of sixteen numbers.
+/// The row width: the width of the group, unless a loop carries values between iterations; then narrow enough to
+/// keep these in about sixteen registers of sixteen numbers.
 const fn width(carried: usize, size: u32) -> u32 {
     let wanted = match carried {
         0 => return size,

@@ -1,4 +1,5 @@
-//! What runs once for a work-group: values that its invocations share, variables that hold such, control flow by them.
+//! Finds the code that runs once per work-group: uniform values, variables that only hold such, and control flow
+//! by them.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +13,25 @@ use crate::ir::operands::operands;
 use crate::ir::variables::{Root, is_read_only, root};
 use crate::print::c::invocation::hoisted_checks::HoistedChecks;
 
-/// Which parts of an entry point run once.
+/// The parts of an entry point that run once per work-group.
 pub(crate) struct UniformCode<'a> {
     module: &'a Module,
     function: &'a Function,
     uniformity: &'a Uniformity,
     pure_functions: Vec<bool>,
-    /// The loops that stay with the items, by the condition at their head.
+    /// Loops that stay per invocation, by the condition at their head.
     contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
-    /// Variables that only the group writes.
+    /// By variable: whether it belongs to the group, written by uniform code only.
     variables: Vec<bool>,
-    /// Expressions that can be computed once, wherever they are used.
+    /// By expression: whether it can be computed once, wherever it is used.
     values: Vec<bool>,
     /// Results of calls that run once.
     calls: FastHashSet<Handle<Expression>>,
 }
 
 impl<'a> UniformCode<'a> {
-    /// Starts from the hope that all variables belong to the group, and gives up those that an invocation writes.
+    /// Starts by assuming that all variables belong to the group, and removes those that an invocation writes
+    /// until nothing changes.
     pub(crate) fn new(
         module: &'a Module,
         function: &'a Function,
@@ -57,7 +59,7 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    /// The same with nothing that runs once.
+    /// The same with nothing running once.
     pub(crate) fn nothing(
         module: &'a Module,
         function: &'a Function,
@@ -84,7 +86,7 @@ impl<'a> UniformCode<'a> {
         self.variables[variable.index()]
     }
 
-    /// Whether a statement without a body runs once; it stands in control flow of the group.
+    /// Whether a statement without a block runs once, given that it is in uniform control flow.
     pub(crate) fn runs_once(&self, statement: &Statement) -> bool {
         match statement {
             Statement::Store { pointer, value } => match root(self.function, *pointer) {
@@ -99,7 +101,7 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    /// Finds the expressions that can be computed once, given the variables.
+    /// Finds the expressions that can be computed once, given the group's variables.
     fn evaluate(&mut self, calls: &[Call]) {
         self.calls.clear();
         for (handle, expression) in self.function.expressions.iter() {
@@ -125,7 +127,7 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    /// Whether memory is the group's own, or never written.
+    /// Whether memory belongs to the group or is never written.
     fn is_shared(&self, pointer: Handle<Expression>) -> bool {
         match root(self.function, pointer) {
             Root::Local(variable) => self.owns(variable),
@@ -134,8 +136,8 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    /// Collects the variables that an invocation writes; `group` says whether control flow is the group's here.
-    /// Gives back whether some invocations skip what follows.
+    /// Collects the variables that invocations write; `group` if control flow is uniform here. Returns whether
+    /// some invocations skip what follows.
     fn find_written(&self, block: &Block, mut group: bool, written: &mut Vec<Handle<LocalVariable>>) -> bool {
         let mut skipped = false;
         for statement in block {
@@ -163,7 +165,7 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    /// The variable that a pointer leads to; values are no pointers.
+    /// The local variable that a pointer leads into; `None` for values.
     fn local(&self, pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
         match root(self.function, pointer) {
             Root::Local(variable) => Some(variable),
@@ -171,7 +173,7 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    /// Whether a statement is control flow of the whole group, given that it stands in such.
+    /// Whether a statement becomes uniform control flow at group level, given that it is in such.
     pub(crate) fn is_cut(&self, statement: &Statement) -> bool {
         match statement {
             Statement::Break | Statement::Continue | Statement::Return { .. } => true,
@@ -210,14 +212,14 @@ impl<'a> UniformCode<'a> {
         uniform && conditions.into_iter().all(|condition| self.is_once(condition))
     }
 
-    /// Whether control flow without a barrier is worth a cut: it has loops of the group, or it leaves a loop or the
-    /// kernel for all, or it has nothing for the invocations to do.
+    /// Whether moving control flow without a barrier to group level pays off: it has uniform loops, leaves a loop
+    /// or the kernel for all invocations, or has no per-invocation work.
     fn is_worth_cutting(&self, bodies: &[&Block]) -> bool {
         bodies.iter().any(|body| self.leaves(body, false) || self.has_cut_loop(body))
             || bodies.iter().all(|body| self.is_all_once(body))
     }
 
-    /// Whether the whole group may `break`, `continue` or return here.
+    /// Whether a uniform `break`, `continue` or return occurs here.
     fn leaves(&self, block: &Block, in_switch: bool) -> bool {
         block.iter().any(|statement| match statement {
             Statement::Break => !in_switch,
@@ -257,7 +259,7 @@ fn has_barrier_in(body: &Block, continuing: &Block) -> bool {
     blocks::has_barrier(body) || blocks::has_barrier(continuing)
 }
 
-/// The conditions by which a loop is left or continued: those of all branches around its jumps.
+/// The conditions under which a loop is left or continued: those of all branches around its jumps.
 fn jump_conditions(
     block: &Block,
     path: &mut Vec<Handle<Expression>>,
@@ -279,7 +281,7 @@ fn jump_conditions(
     }
 }
 
-/// A result, the function, and its arguments; or a load that the group agrees on, and its pointer.
+/// A result with its function and arguments; or a uniform load with its pointer.
 type Call = (Handle<Expression>, Option<Handle<Function>>, Vec<Handle<Expression>>);
 
 fn collect_calls(block: &Block, calls: &mut Vec<Call>) {

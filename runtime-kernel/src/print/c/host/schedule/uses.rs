@@ -1,4 +1,4 @@
-//! What statements use: named values, and variables.
+//! The named values and variables that statements use.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(crate) struct Uses<'a> {
     named: Vec<bool>,
 }
 
-/// What a block needs and gives.
+/// The inputs and outputs of a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
     /// Named values that it reads.
@@ -31,7 +31,7 @@ pub(crate) struct Needs {
     pub(crate) arguments: FastHashSet<u32>,
     /// Whether an invocation may return in it.
     pub(crate) returns: bool,
-    /// Whether it has an atomic operation, or calls a function.
+    /// Whether it has an atomic operation or a call.
     pub(crate) atomics: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Uses<'a> {
         self.named
     }
 
-    /// Of a function of which no expression has a name.
+    /// For a function without named expressions.
     pub(crate) const fn unnamed(function: &'a Function) -> Self {
         Self { function, named: Vec::new() }
     }
@@ -84,7 +84,7 @@ impl<'a> Uses<'a> {
         needs
     }
 
-    /// What is evaluated to compute a named value.
+    /// The expressions evaluated to compute a named value.
     pub(crate) fn of_value(&self, value: Handle<Expression>) -> BTreeSet<Handle<Expression>> {
         let (mut found, mut pending) = (BTreeSet::new(), vec![value]);
         while let Some(next) = pending.pop() {
@@ -138,7 +138,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// A value, or a pointer to something that is read and written.
+    /// A value, or a pointer that is read and written through.
     fn written(&self, used: Handle<Expression>, needs: &mut Needs) {
         if let Root::Local(variable) = self.root(used)
             && is_pointer(self.function, used)
@@ -148,7 +148,7 @@ impl<'a> Uses<'a> {
         self.value(used, needs);
     }
 
-    /// An expression where it is used: by its name, or printed there.
+    /// An expression at its use: read by its name, or printed there.
     pub(crate) fn value(&self, value: Handle<Expression>, needs: &mut Needs) {
         if self.is_named(value) {
             needs.values.insert(value);
@@ -170,7 +170,7 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// Whether an expression is an access chain, not a value.
+/// Whether an expression is an access chain rather than a value.
 fn is_pointer(function: &Function, expression: Handle<Expression>) -> bool {
     match function.expressions[expression] {
         Expression::LocalVariable(_) | Expression::GlobalVariable(_) => true,

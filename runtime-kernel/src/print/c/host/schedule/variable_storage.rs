@@ -1,4 +1,4 @@
-//! Where values and variables live: once for the group, in one region's loop body, or per invocation.
+//! The storage of values and variables: per group, in one region's loop body, or per invocation.
 
 use std::collections::BTreeSet;
 
@@ -8,46 +8,46 @@ use super::regions::{Condition, Step, Steps};
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
 
-/// Where a variable lives.
+/// Where a variable is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// It is not used.
+    /// It is unused.
     Nowhere,
-    /// One for the group.
+    /// Once per group.
     Group,
     /// In the body of one region's loops.
     Body(usize),
-    /// An array over the invocations, of which a region copies what it uses.
+    /// In an array over the invocations, of which each region copies what it uses.
     Lanes,
-    /// The same, used in place: for what is large.
+    /// The same without copying: for large variables.
     LanesInPlace,
 }
 
-/// Where all values and variables of an entry point live.
+/// The storage of all values and variables of an entry point.
 #[derive(Clone, Debug)]
 pub(crate) struct VariableStorage {
     pub(crate) variables: Vec<Storage>,
-    /// Values that are computed once.
+    /// Values that are computed once per group.
     pub(crate) once: BTreeSet<Handle<Expression>>,
-    /// Values that are kept per invocation, from one region to another.
+    /// Values stored per invocation for other regions.
     pub(crate) kept: BTreeSet<Handle<Expression>>,
-    /// Values that invocations compute for the group.
+    /// Uniform values that invocations compute for the group.
     pub(crate) agreed: BTreeSet<Handle<Expression>>,
-    /// By region: what it uses.
+    /// By region: its inputs and outputs.
     pub(crate) needs: Vec<Needs>,
-    /// By region: values that it computes again, in order.
+    /// By region: values that it recomputes, in order.
     pub(crate) recomputed: Vec<BTreeSet<Handle<Expression>>>,
     /// By region: variables whose initial value it sets.
     pub(crate) initialised: Vec<BTreeSet<Handle<LocalVariable>>>,
     /// Variables whose initial values are set before all regions.
     pub(crate) early: BTreeSet<Handle<LocalVariable>>,
-    /// Whether regions ask which invocations have returned.
+    /// Whether regions must test which invocations have returned.
     pub(crate) masked: bool,
-    /// Arguments of the entry point that are used once.
+    /// Arguments of the entry point that are used at group level.
     pub(crate) arguments: BTreeSet<u32>,
 }
 
-/// Operations beyond which a value is kept rather than computed again.
+/// Values with more operations are stored rather than recomputed.
 const MAX_RECOMPUTED: usize = 24;
 
 impl VariableStorage {
@@ -82,7 +82,7 @@ impl VariableStorage {
         self.variables[variable.index()]
     }
 
-    /// What runs once: its values and arguments.
+    /// Records the values and arguments that are used at group level.
     fn of_group(&mut self, uses: &Uses<'_>, steps: &[Step]) {
         let mut needs = Needs::default();
         let mut condition = |condition: &Condition| {
@@ -154,7 +154,7 @@ impl VariableStorage {
             if alone {
                 continue;
             }
-            // Regions are numbered in the order of the text: the first user runs before the others.
+            // Regions are numbered in text order, so the first user runs before the others.
             if top.contains(&first) && self.variables[variable.index()] == Storage::Lanes {
                 self.initialised[first].insert(variable);
             } else {
@@ -163,7 +163,7 @@ impl VariableStorage {
         }
     }
 
-    /// Values that a region needs and another computes are computed again where that is cheap, or kept.
+    /// Values that one region computes and another needs are recomputed if that is cheap, otherwise stored.
     fn of_values(&mut self, uses: &Uses<'_>, once: &UniformCode<'_>, placed: &BTreeSet<Handle<Expression>>) {
         for region in 0..self.needs.len() {
             let needs = &self.needs[region];
@@ -175,7 +175,7 @@ impl VariableStorage {
                 .collect();
             for value in foreign {
                 let mut chain = BTreeSet::new();
-                // What is in range for where it stands is not computed again elsewhere.
+                // A value that is in range only because of its position is not recomputed elsewhere.
                 let stays = |value: &Handle<Expression>| uses.of_value(*value).is_disjoint(placed);
                 if is_cheap(uses, once, value, &mut chain, &mut 0) && chain.iter().all(stays) {
                     chain.retain(|value| {
@@ -187,7 +187,7 @@ impl VariableStorage {
                 }
             }
         }
-        // What is computed again uses arguments of its own.
+        // Recomputed values use arguments as well.
         for region in 0..self.needs.len() {
             let block: naga::Block = self.recomputed[region]
                 .iter()
@@ -200,13 +200,13 @@ impl VariableStorage {
     }
 }
 
-/// Whether invocations that have returned come to a region again: to another one, or to the same in a loop.
+/// Whether invocations that have returned reach a region again: another one, or the same in a loop.
 fn returned_invocations_reenter(steps: &Steps, needs: &[Needs]) -> bool {
     let recomputed = |region: usize| needs.len() > 1 || steps.regions[region].repeats;
     needs.iter().enumerate().any(|(region, needs)| needs.returns && recomputed(region))
 }
 
-/// The region that a step is.
+/// The region of a leaf step.
 fn lanes(step: &Step) -> Option<usize> {
     match step {
         Step::Lanes(region) => Some(*region),
@@ -214,8 +214,8 @@ fn lanes(step: &Step) -> Option<usize> {
     }
 }
 
-/// Whether a value follows from built-in values, constants and values of the group by a few cheap operations; `chain`
-/// collects the named values on the way.
+/// Whether a value follows by a few cheap operations from built-in values, constants and group values; `chain`
+/// collects the named values involved.
 pub(crate) fn is_cheap(
     uses: &Uses<'_>,
     once: &UniformCode<'_>,
@@ -279,7 +279,7 @@ fn indices(function: &Function, pointer: Handle<Expression>) -> impl Iterator<It
     chain.flatten()
 }
 
-/// Whether a block gives a variable a value before anything reads it.
+/// Whether a block assigns a variable before anything reads it.
 fn is_assigned_first(function: &Function, block: &naga::Block, variable: Handle<LocalVariable>) -> bool {
     for statement in block {
         match statement {
@@ -295,7 +295,7 @@ fn is_assigned_first(function: &Function, block: &naga::Block, variable: Handle<
                 }
             }
             Statement::Emit(range) => {
-                // An unnamed load is printed later, but it reads what is there now.
+                // An unnamed load is printed later, but reads the current value.
                 let read = range.clone().any(|handle| {
                     matches!(function.expressions[handle], Expression::Load { .. })
                         && uses_variable(function, handle, variable)
@@ -332,9 +332,9 @@ fn uses_variable(
     }
 }
 
-/// Whether a statement has to do with a variable.
+/// Whether a statement uses a variable.
 fn mentions(function: &Function, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
-    // Values that are named elsewhere are followed too: the check may only err towards keeping the variable.
+    // Operands of named values are followed too: this may only err towards storing the variable.
     let needs = Uses::unnamed(function).of_statement(statement);
     needs.reads.contains(&variable) || needs.writes.contains(&variable)
 }

@@ -1,4 +1,5 @@
-//! Items that have returned, or skipped ahead by `break` or `continue`, execute nothing of what they left.
+//! Verifies that invocations which have returned, or jumped ahead by `break` or `continue`, execute nothing of
+//! what they left.
 
 use naga::{Block, Statement};
 
@@ -25,7 +26,7 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     steps(on, &on.schedule.steps.steps, Skip::No, false).map(|_| ())
 }
 
-/// Walks over steps of which some items skip what `skip` says; gives how far some skip after them.
+/// Walks over steps that some invocations skip as far as `skip`; returns how far some skip afterwards.
 fn steps(
     on: &Evaluated<'_, '_>,
     all: &[Step],
@@ -74,7 +75,7 @@ fn steps(
                 steps(on, continuing, Skip::No, false)?;
             }
             Step::Barrier => nobody("a barrier")?,
-            // Whoever skipped ahead is there already.
+            // Invocations that jumped ahead have arrived.
             Step::Break if in_switch && skip == Skip::Break => {}
             Step::Continue if skip == Skip::Continue => {}
             Step::Break | Step::Continue | Step::Return => nobody("a jump of the group")?,
@@ -83,7 +84,7 @@ fn steps(
     Ok(skip)
 }
 
-/// How far items may skip ahead of a region's end.
+/// How far invocations may jump past the end of a region.
 fn skipped(block: &Block) -> Skip {
     let all = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(skipped).max().unwrap_or_default();
     let of = |statement: &Statement| match statement {

@@ -1,4 +1,4 @@
-//! What a schedule evaluates: expressions at their names, and where they are printed without one.
+//! The expressions that each piece of a schedule evaluates: at their names, or where they are printed unnamed.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::super::schedule::regions::{Condition, Step};
 use crate::analysis::proof::Frame;
 use crate::ir::operands::operands;
 
-/// A schedule and the function that it is for.
+/// A schedule and the function that it schedules.
 pub(super) struct Evaluated<'v, 'a> {
     pub(super) schedule: &'v Schedule,
     pub(super) module: &'a Module,
@@ -22,18 +22,18 @@ pub(super) struct Evaluated<'v, 'a> {
 /// What a piece of a schedule evaluates.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
-    /// Expressions that are evaluated there: definitions of names, and what is printed in place.
+    /// Expressions evaluated there: definitions of names, and expressions printed in place.
     pub(super) evaluated: BTreeSet<Handle<Expression>>,
-    /// Names that are read.
+    /// Names that it reads.
     pub(super) named: BTreeSet<Handle<Expression>>,
-    /// Names that are defined.
+    /// Names that it defines.
     pub(super) defined: BTreeSet<Handle<Expression>>,
-    /// Variables that are read or written, by whatever part.
+    /// Variables that it reads or writes, in whole or in part.
     pub(super) variables: BTreeSet<Handle<LocalVariable>>,
-    /// Variables that are written.
+    /// Variables that it writes.
     pub(super) written: BTreeSet<Handle<LocalVariable>>,
     pub(super) returns: bool,
-    /// Whether it calls a function or has an atomic operation.
+    /// Whether it has a call or an atomic operation.
     pub(super) calls: bool,
 }
 
@@ -55,14 +55,14 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         uses
     }
 
-    /// What a statement evaluates, with those within it.
+    /// What a statement evaluates, including statements inside it.
     pub(super) fn statement(&self, statement: &Statement) -> Uses {
         let mut uses = Uses::default();
         self.add(statement, &mut uses);
         uses
     }
 
-    /// What a condition evaluates where it is used.
+    /// What a condition evaluates at its use.
     pub(super) fn condition(&self, condition: Handle<Expression>) -> Uses {
         let mut uses = Uses::default();
         self.value(condition, &mut uses);
@@ -188,7 +188,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         if let Expression::LocalVariable(variable) = self.function.expressions[value] {
             uses.variables.insert(variable);
         }
-        // Whether an array is long says its type or the launch, not its memory.
+        // The length of an array comes from its type or the launch, not from its memory.
         if !matches!(self.function.expressions[value], Expression::ArrayLength(_)) {
             operands(&self.function.expressions[value]).for_each(|operand| self.value(operand, uses));
         }
@@ -205,8 +205,8 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         }
     }
 
-    /// Visits all steps, those of rows among the others; `depth` counts the branches and loops around, `looped` says
-    /// whether one of them is a loop.
+    /// Visits all steps, including those inside rows; `depth` counts the enclosing branches and loops, `looped` is
+    /// set inside a loop.
     pub(super) fn each<'s>(
         &self,
         steps: &'s [Step],
@@ -241,14 +241,14 @@ impl<'v, 'a> Evaluated<'v, 'a> {
     }
 }
 
-/// What stands around a step.
+/// The context of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Around {
     pub(super) depth: u32,
     pub(super) looped: bool,
 }
 
-/// The conditions by which a step chooses.
+/// The condition that selects a step's blocks.
 pub(super) fn conditions(step: &Step) -> Option<Condition> {
     match step {
         Step::If { condition, .. } | Step::Switch { selector: condition, .. } => Some(*condition),

@@ -1,6 +1,6 @@
-//! Range checks are made before a loop only if its counter grows by one up to the limit, and the indices with it.
+//! Verifies that range checks are hoisted only out of loops whose counter grows by one up to the limit, and whose indices grow with it.
 //!
-//! Indices are tried out, as for [`promise`](super::promise): computed from arbitrary numbers for what does not change in the loop.
+//! As in [`independence`](super::independence), indices are tested numerically: computed from arbitrary numbers for everything that the loop does not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -63,13 +63,13 @@ fn note_emitted(block: &Block, found: &mut BTreeSet<Handle<Expression>>) {
     });
 }
 
-/// A loop, what is computed in it, and what it uses.
+/// A loop, what it computes, and what it uses.
 struct Checked<'c, 'v, 'a> {
     on: &'c Evaluated<'v, 'a>,
     checks: &'c HoistedChecks,
     inside: BTreeSet<Handle<Expression>>,
     uses: Uses,
-    /// The first round, the next one and the eighth, from several numbers on.
+    /// Per trial: the first, second and eighth iteration, from different start values.
     trials: Vec<[Numbers; 3]>,
 }
 
@@ -110,7 +110,7 @@ impl Checked<'_, '_, '_> {
         })
     }
 
-    /// Whether a sum over packed bytes is all that a body assigns.
+    /// Whether a packed sum is all that the body assigns.
     fn is_all(&self, sum: &PackedSum, body: &Block) -> bool {
         let function = self.on.function;
         let mut stores = Vec::new();
@@ -146,12 +146,12 @@ impl Checked<'_, '_, '_> {
             && of(arg1, b)
     }
 
-    /// Whether a value is the counter's in this round.
+    /// Whether a value is the counter's in this iteration.
     fn is_counter(&self, value: Handle<Expression>) -> bool {
         self.inside.contains(&value) && loaded(self.on.function, value) == Some(self.checks.counter)
     }
 
-    /// What tells the memory that the loop leaves alone from other such memory; `None` for what it may change.
+    /// Identifies memory that the loop does not change; `None` for memory that it may change.
     fn memory(&self, pointer: Handle<Expression>) -> Option<(Handle<Expression>, Vec<u32>)> {
         let (mut steps, mut place) = (Vec::new(), pointer);
         while let Expression::AccessIndex { base, index } = self.on.function.expressions[place] {
@@ -168,7 +168,7 @@ impl Checked<'_, '_, '_> {
         fixed.then_some((place, steps))
     }
 
-    /// Whether the loop assigns its counter at the end of a round only, one more than it was.
+    /// Whether the loop assigns its counter only at the end of an iteration, incremented by one.
     fn counts(&self, body: &Block, continuing: &Block) -> bool {
         let own = |statement: &Statement| match statement {
             Statement::Store { pointer, value }
@@ -189,7 +189,7 @@ impl Checked<'_, '_, '_> {
             if self.is_counter(left) && constant(self.on.module, self.on.function, right) == Some(1))
     }
 
-    /// Whether a value can be computed before the loop, and grows by a step in each round.
+    /// Whether a value can be computed before the loop, and grows by `step` per iteration.
     fn grows(&self, value: Handle<Expression>, step: u32) -> bool {
         let word = matches!(
             self.on.frame.inner(value),
@@ -198,7 +198,7 @@ impl Checked<'_, '_, '_> {
         word && self.grown(value).is_some_and(|found| found.into_iter().all(|grown| grown == step))
     }
 
-    /// By how much a value grows in a round, in several trials; `None` if it cannot be computed before the loop.
+    /// The growth of a value per iteration, by trial; `None` if it cannot be computed before the loop.
     fn grown(&self, value: Handle<Expression>) -> Option<Vec<u32>> {
         let trial = |[now, next, eighth]: &[Numbers; 3]| {
             let (first, step) = (now.of(value)?, next.of(value)?.wrapping_sub(now.of(value)?));
@@ -208,18 +208,18 @@ impl Checked<'_, '_, '_> {
     }
 }
 
-/// Values of a round: what the loop leaves alone is arbitrary, and the same in all rounds of a trial.
+/// The values of one iteration: everything that the loop does not change is arbitrary but fixed within a trial.
 struct Numbers {
     trial: u64,
-    /// By what is computed in the loop: the number, unless that cannot be had before it.
+    /// By expression computed in the loop: its value, or `None` if it cannot be computed before the loop.
     inside: BTreeMap<Handle<Expression>, Option<u32>>,
 }
 
 impl Numbers {
-    /// The values of a round that has the counter at some number.
+    /// The values of an iteration with the given counter.
     fn new(checked: &Checked<'_, '_, '_>, trial: u64, counter: u32) -> Self {
         let mut numbers = Self { trial, inside: BTreeMap::new() };
-        // Operands stand before what is made of them.
+        // Operands precede their users.
         for &value in &checked.inside {
             let number =
                 if checked.is_counter(value) { Some(counter) } else { numbers.computed(checked, value) };
@@ -243,7 +243,7 @@ impl Numbers {
         let of = |value| constant(on.module, on.function, value).or_else(|| self.of(value));
         Some(match on.function.expressions[value] {
             Expression::Load { pointer } => self.any(checked.memory(pointer)?),
-            // Of a vector: its parts are as arbitrary as it is, and stay as they are.
+            // For a component, hash the vector: components are as arbitrary as the vector, and as constant.
             Expression::AccessIndex { base, index } if !on.frame.is_pointer(base) => {
                 of(base)?;
                 self.any((base, index))

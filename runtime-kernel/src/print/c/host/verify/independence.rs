@@ -1,7 +1,7 @@
-//! A loop is declared free of dependences only if any two accesses of an item are known not to meet, or are spelled the same.
+//! Verifies that a loop is declared free of dependences only if any two accesses of an invocation provably do not overlap, or are spelled the same.
 //!
-//! Indices are compared by trying them out: an index is computed from arbitrary numbers for what it depends on. Sums and
-//! products modulo 2^32 that differ by the same number in several trials differ by it always.
+//! Indices are compared numerically: each is computed from arbitrary numbers for what it depends on. Sums and products modulo
+//! 2^32 that differ by the same number in several trials always differ by it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -35,13 +35,13 @@ struct Region<'r, 'v, 'a> {
     on: &'r Evaluated<'v, 'a>,
     uses: Uses,
     row_facts: &'r RowFacts,
-    /// By value and trial: its number. By value: what it is made of, and its slope.
+    /// Memo tables. By value and trial: its number. By value: its identity hash, and its slope.
     numbers: RefCell<FastHashMap<(Handle<Expression>, u64), u32>>,
     identities: RefCell<FastHashMap<Handle<Expression>, u64>>,
     slopes: RefCell<FastHashMap<Handle<Expression>, Option<u32>>>,
 }
 
-/// An access to memory that more than one expression of the C text may reach.
+/// An access to memory that several expressions of the C text may reach.
 #[derive(Clone, Copy)]
 struct Access {
     pointer: Handle<Expression>,
@@ -89,7 +89,7 @@ impl Region<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether a value is looked up in memory that the body of the loop declares.
+    /// Whether a value is read through memory that the loop's body declares.
     fn is_own_array(&self, mut base: Handle<Expression>) -> bool {
         let on = self.on;
         if on.frame.is_pointer(base) {
@@ -111,7 +111,7 @@ impl Region<'_, '_, '_> {
             && !on.schedule.storage.once.contains(&base)
     }
 
-    /// Whether a pointer leads to memory that is neither a register nor read only by all.
+    /// Whether a pointer leads to memory other than registers and read-only memory.
     fn is_memory(&self, pointer: Handle<Expression>) -> bool {
         match object(self.on, pointer) {
             Object::Local(variable) => self.on.schedule.storage.variable(variable) == Storage::LanesInPlace,
@@ -148,7 +148,7 @@ impl Region<'_, '_, '_> {
             || self.are_side_by_side(object(self.on, a.pointer), all)
     }
 
-    /// Whether `b` stores what is computed from what `a` loads.
+    /// Whether `b` stores a value computed from what `a` loads.
     fn follows(&self, a: Access, b: Access) -> bool {
         let (Some(load), Some(stored)) = (a.load, b.stored) else { return false };
         let (mut seen, mut pending) = (BTreeSet::new(), vec![stored]);
@@ -163,7 +163,7 @@ impl Region<'_, '_, '_> {
         false
     }
 
-    /// Whether an object is only stored to, one number of an array at a time.
+    /// Whether all accesses to an object are stores of single array elements.
     fn are_side_by_side(&self, written: Object, all: &[Access]) -> bool {
         all.iter().filter(|access| object(self.on, access.pointer) == written).all(|access| {
             let element = matches!(self.on.frame.pointee(access.pointer), TypeInner::Scalar(_));
@@ -175,7 +175,7 @@ impl Region<'_, '_, '_> {
         })
     }
 
-    /// By how much a value grows from an item to the next in its row; `None` if that is not a constant, or not known.
+    /// The growth of a value per invocation of a row; `None` if it is not constant, or unknown.
     fn slope(&self, value: Handle<Expression>, depth: u32) -> Option<u32> {
         if let Some(&known) = self.slopes.borrow().get(&value) {
             return known;
@@ -231,13 +231,13 @@ impl Region<'_, '_, '_> {
         }
     }
 
-    /// The value of a constant of 32 bits.
+    /// The value of a 32-bit constant.
     fn word(&self, value: Handle<Expression>) -> Option<u32> {
         matches!(self.on.function.expressions[value], Expression::Literal(_) | Expression::Constant(_))
             .then(|| self.number(value, 0, 0))
     }
 
-    /// By how much one index is more than another, modulo 2^32, if that is always the same.
+    /// The difference of two indices modulo 2^32, if it is always the same.
     fn distance(&self, a: Handle<Expression>, b: Handle<Expression>) -> Option<u32> {
         let mut found = None;
         for trial in 0..TRIALS {
@@ -249,7 +249,7 @@ impl Region<'_, '_, '_> {
         found
     }
 
-    /// A number for a value, the same for what is certainly the same value.
+    /// A number for a value; provably equal values get equal numbers.
     fn number(&self, value: Handle<Expression>, trial: u64, depth: u32) -> u32 {
         if let Some(&known) = self.numbers.borrow().get(&(value, trial)) {
             return known;
@@ -292,7 +292,7 @@ impl Region<'_, '_, '_> {
         number
     }
 
-    /// A hash of what a value is made of: equal hashes are equal values.
+    /// A hash of the expression tree of a value: equal hashes mean equal values.
     fn identity(&self, value: Handle<Expression>, depth: u32) -> u64 {
         if let Some(&known) = self.identities.borrow().get(&value) {
             return known;
@@ -325,7 +325,7 @@ impl Region<'_, '_, '_> {
             return value.index().hash(hasher);
         }
         match *expression {
-            // Which operands there are is hashed below, not their handles.
+            // The operands' identities are hashed below, not their handles.
             Expression::Binary { op, .. } => format!("{op:?}").hash(hasher),
             Expression::AccessIndex { index, .. } => index.hash(hasher),
             Expression::As { kind, convert, .. } => format!("{kind:?}{convert:?}").hash(hasher),
@@ -348,7 +348,7 @@ impl Region<'_, '_, '_> {
                     };
                     match constant {
                         Some(number) => steps.push(Step::At(number)),
-                        // Any component: the vector.
+                        // Any component counts as the vector.
                         None if self.on.frame.is_vector_pointer(base) => steps.clear(),
                         None => steps.push(Step::By(pointer, index)),
                     }
@@ -385,7 +385,7 @@ enum Step {
     By(Handle<Expression>, Handle<Expression>),
 }
 
-/// What a pointer leads into. A variable may be named by several expressions.
+/// The object that a pointer leads into; several expressions may name one variable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Object {
     Local(Handle<LocalVariable>),
@@ -406,7 +406,7 @@ fn object(on: &Evaluated<'_, '_>, mut pointer: Handle<Expression>) -> Object {
     }
 }
 
-/// All stores of a block: pointers and values.
+/// All stores of a block, as pairs of pointer and value.
 fn stores(block: &Block) -> Vec<(Handle<Expression>, Handle<Expression>)> {
     let mut found = Vec::new();
     crate::ir::blocks::each(block, &mut |statement| {
@@ -417,7 +417,7 @@ fn stores(block: &Block) -> Vec<(Handle<Expression>, Handle<Expression>)> {
     found
 }
 
-/// The pointers of stores that stand in loops of a block.
+/// The pointers of stores inside loops of a block.
 fn looped_stores(block: &Block, looped: bool) -> Vec<Handle<Expression>> {
     let mut found = Vec::new();
     for statement in block {

@@ -1,19 +1,19 @@
-//! Checks a schedule against the function that it is a schedule of, without any of the analysis that made it.
+//! Verifies a schedule against its function, sharing nothing with the analysis that produced it.
 //!
 //! | file | what it proves |
 //! | --- | --- |
-//! | `order` | every statement is there once, in its place in control flow; what runs ahead of others may |
-//! | `values` | every value is defined before it is used, and kept where another region uses it |
-//! | `variables` | variables live where all their uses find them, with their initial value |
-//! | `shared` | what runs once is the same for all items, and touches nothing that they write |
-//! | `leaving` | items that have returned or skipped ahead execute nothing |
-//! | `promise` | no dependences are promised only where there are none |
-//! | `row_facts` | accesses that a row leaves unchecked are linear, and what is computed before a row is known there |
-//! | `hoisted` | accesses that are checked before a loop follow its counter |
+//! | `order` | every statement occurs once, at its place in control flow; those that run ahead of others may do so |
+//! | `values` | every value is defined before its use, and stored if another region uses it |
+//! | `variables` | variables are stored where all uses find them, with their initial value |
+//! | `uniform_code` | what runs once is uniform, and does not touch what invocations write |
+//! | `early_exit` | invocations that have returned or jumped ahead execute nothing |
+//! | `independence` | loops are declared free of dependences only if they are |
+//! | `row_facts` | accesses that a row leaves unchecked are linear, and their inputs are available before the row |
+//! | `hoisted_checks` | accesses whose checks are hoisted out of a loop follow its counter |
 //!
-//! That a condition which stands before an access proves it in range is the business of [`crate::analysis::proof`]; that the
-//! access stays behind the condition is checked here. So is not that a condition is uniform: `crate::analysis::uniformity`
-//! says that, and here only that it is evaluated where the schedule says.
+//! Two things are taken from the analyses: that a condition before an access proves it in range ([`crate::analysis::proof`]),
+//! and that a condition is uniform ([`crate::analysis::uniformity`]). Checked here is that the access stays behind that condition, and
+//! that the condition is evaluated where the schedule says.
 
 mod early_exit;
 mod evaluated;
@@ -33,30 +33,30 @@ use self::evaluated::Evaluated;
 use super::schedule::Schedule;
 use crate::analysis::proof::Frame;
 
-/// What a schedule breaks.
+/// The rule that a schedule breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     /// The statements of the program, each once, in the same control flow.
     Order,
-    /// Nothing runs ahead of what decides whether it runs, unless it can neither fail nor be noticed.
+    /// Nothing runs ahead of its condition, unless it can neither fail nor be observed.
     Ahead,
     /// Values are defined before they are used.
     Definition,
-    /// What another region uses is kept per item.
+    /// Values that another region uses are stored per invocation.
     Kept,
-    /// Variables live where all uses find them.
+    /// Variables are stored where all uses find them.
     Home,
-    /// What runs once is the same for all items.
+    /// What runs once is uniform.
     Shared,
-    /// Items that have returned or skipped ahead execute nothing.
+    /// Invocations that have returned or jumped ahead execute nothing.
     Leaving,
-    /// The promise that a loop has no dependences.
+    /// Loops declared free of dependences have none.
     Promise,
-    /// Accesses without checks are linear in the place of the item.
+    /// Unchecked accesses are linear in the position of the invocation.
     Claim,
 }
 
-/// Why a schedule is not printed.
+/// Why a schedule is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rejected {
     pub(super) rule: Rule,
@@ -76,7 +76,7 @@ fn ensure(holds: bool, rule: Rule, detail: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(Rejected { rule, detail: detail() }) }
 }
 
-/// Proves that a schedule does what the function does.
+/// Verifies a schedule.
 ///
 /// # Errors
 /// The first rule that it breaks.

@@ -1,8 +1,8 @@
-//! Every statement stands where the program has it, and what runs ahead of others may.
+//! Verifies that every statement is where the program has it, and that statements which run ahead of others may do so.
 //!
-//! The function's body and the tree of steps are walked side by side. Between two statements of control flow that both
-//! have lies a *slot*: a set of other statements, which must be the same on both sides. Those of the items keep their
-//! order, and those that run once keep theirs; one that runs once may go ahead of the items' if they cannot tell.
+//! The function's body and the tree of steps are walked in parallel. Between two control-flow statements that both have is
+//! a *slot*: a set of other statements, which must be the same on both sides. Per-invocation statements keep their order
+//! within it, and so do those that run once; one that runs once may go ahead of per-invocation ones if these cannot observe it.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use super::super::schedule::regions::{Condition, Step};
 use super::evaluated::{Evaluated, Uses};
 use super::{Rule, Verdict, ensure};
 
-/// Pairs of statements in one slot beyond which a schedule is not verified, and so not used where it has to be.
+/// Maximum number of pairs of statements in one slot; a schedule beyond it counts as not verified.
 const MOST_PAIRS: usize = 1 << 20;
 
-/// A statement that is no control flow of the group, or one name that an `Emit` defines.
+/// A statement other than uniform control flow, or one expression of an `Emit`.
 type Key = (u32, Option<Handle<Expression>>);
 
-/// Where the schedule has it.
+/// Its occurrence in the schedule.
 #[derive(Clone, Debug)]
 struct Leaf {
     key: Key,
@@ -28,7 +28,7 @@ struct Leaf {
 
 struct Walk<'w, 'v, 'a> {
     on: &'w Evaluated<'v, 'a>,
-    /// Numbers of the statements that the schedule has as leaves.
+    /// Numbers of the statements that are leaves of the schedule.
     leaves: BTreeSet<u32>,
     regions: BTreeSet<usize>,
 }
@@ -56,7 +56,7 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     walk.block(&numbered(&on.function.body, &mut 0), &steps)
 }
 
-/// The statements of a block with their numbers; those of inner blocks stand in their place.
+/// The statements of a block with their numbers; plain inner blocks are flattened.
 fn numbered<'b>(block: &'b Block, next: &mut u32) -> Vec<(u32, &'b Statement)> {
     let mut found = Vec::with_capacity(block.len());
     for statement in block {
@@ -73,7 +73,7 @@ fn numbered<'b>(block: &'b Block, next: &mut u32) -> Vec<(u32, &'b Statement)> {
     found
 }
 
-/// How many statements stand within one.
+/// The number of statements inside a statement.
 fn size(statement: &Statement) -> u32 {
     let all = |block: &Block| block.iter().map(|statement| 1 + size(statement)).sum::<u32>();
     match statement {
@@ -85,7 +85,7 @@ fn size(statement: &Statement) -> u32 {
     }
 }
 
-/// Steps without the rows around them.
+/// The steps without the rows around them.
 fn flattened(steps: &[Step]) -> Vec<&Step> {
     let mut found = Vec::with_capacity(steps.len());
     for step in steps {
@@ -132,7 +132,7 @@ impl Walk<'_, '_, '_> {
         })
     }
 
-    /// Compares what stands before the next control flow; gives the last region there.
+    /// Compares the slot before the next control flow; returns its last region.
     fn slot<'s>(
         &self,
         wanted: &mut Vec<Key>,
@@ -166,7 +166,7 @@ impl Walk<'_, '_, '_> {
         Ok(last)
     }
 
-    /// The statements of a leaf of the tree, with the keys of what they define.
+    /// The statements of a leaf, with the keys of what they define.
     fn leaves(&self, (body, numbers): (&Block, &[u32]), once: bool, found: &mut Vec<Leaf>) -> Verdict {
         ensure(body.len() == numbers.len(), Rule::Order, || "a statement without a number".to_owned())?;
         for (statement, &number) in body.iter().zip(numbers) {
@@ -182,7 +182,7 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// What runs once before items that come first in the program.
+    /// Checks the statements that run once before per-invocation ones that precede them in the program.
     fn ahead(&self, found: &[Leaf]) -> Verdict {
         let shared = found.iter().filter(|leaf| leaf.once).count();
         let small = shared * (found.len() - shared) <= MOST_PAIRS;
@@ -294,7 +294,7 @@ impl Walk<'_, '_, '_> {
     }
 }
 
-/// Whether an item may leave a statement other than by its end; `loops` of it are around.
+/// Whether an invocation may leave a statement by a jump out of it; `loops` of its loops are around.
 fn jumps(statement: &Statement, loops: u32) -> bool {
     let any = |block: &Block, loops| block.iter().any(|statement| jumps(statement, loops));
     match statement {
@@ -302,7 +302,7 @@ fn jumps(statement: &Statement, loops: u32) -> bool {
         Statement::Break | Statement::Continue => loops == 0,
         Statement::Block(block) => any(block, loops),
         Statement::If { accept, reject, .. } => any(accept, loops) || any(reject, loops),
-        // A `continue` leaves a switch; that it is taken for one that does not errs on the other side.
+        // A `continue` leaves a switch; treating it as one that does not is conservative.
         Statement::Switch { cases, .. } => {
             cases.iter().any(|case| any(&case.body, loops + 1) || (loops == 0 && continues(&case.body)))
         }
@@ -311,7 +311,7 @@ fn jumps(statement: &Statement, loops: u32) -> bool {
     }
 }
 
-/// Whether a block goes on with the next round of a loop around it.
+/// Whether a block has a `continue` for a loop around it.
 fn continues(block: &Block) -> bool {
     block.iter().any(|statement| match statement {
         Statement::Continue => true,

@@ -1,4 +1,5 @@
-//! What a row of items decides before its loop: it is known there, and what goes unchecked by it is as linear as it says.
+//! Verifies the facts that a row decides before its loop: their inputs are available there, and unchecked accesses
+//! are as linear as the schedule claims.
 
 use naga::{Expression, Handle};
 
@@ -35,7 +36,7 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     })
 }
 
-/// What is fetched for the first item of a row is there, and the region does not change it.
+/// Values fetched for the first invocation of a row are available, and the region does not change them.
 fn known(on: &Evaluated<'_, '_>, region: usize, row_facts: &RowFacts) -> Verdict {
     let (uses, storage) = (on.region(region), &on.schedule.storage);
     let kept = row_facts
@@ -52,7 +53,7 @@ fn known(on: &Evaluated<'_, '_>, region: usize, row_facts: &RowFacts) -> Verdict
     ensure(fixed, Rule::Claim, || format!("region {region} decides by a variable that it changes"))
 }
 
-/// Whether a value can be computed before a row, and grows along it as said.
+/// Whether a value can be computed before a row, and has the claimed slope.
 fn is_computable(on: &Evaluated<'_, '_>, region: usize, linear: Linear, row_facts: &RowFacts) -> Verdict {
     let here = |value: &Handle<Expression>| {
         on.schedule.storage.once.contains(value)
@@ -93,7 +94,8 @@ fn is_computable(on: &Evaluated<'_, '_>, region: usize, linear: Linear, row_fact
     slope(on, linear)
 }
 
-/// The slope of what is made of places alone is computed anew; of what variables hold, the analysis says it.
+/// The slope of values that depend on positions alone is recomputed; for loads of variables the analysis is
+/// trusted.
 fn slope(on: &Evaluated<'_, '_>, linear: Linear) -> Verdict {
     if on.frame.group_size.is_none_or(|size| size[0] <= 1) {
         return Ok(());
@@ -107,7 +109,7 @@ fn slope(on: &Evaluated<'_, '_>, linear: Linear) -> Verdict {
     })
 }
 
-/// A value of the item at `x` of the first row, in a group whose number is zero; `None` where it follows from more.
+/// A value at position `x` of the first row of group zero; `None` if it depends on anything else.
 fn value_at(on: &Evaluated<'_, '_>, value: Handle<Expression>, x: u32, depth: u32) -> Option<u32> {
     use naga::{BinaryOperator as Op, Binding, BuiltIn, Literal};
     let of = |value| value_at(on, value, x, depth + 1);

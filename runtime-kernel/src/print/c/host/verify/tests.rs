@@ -1,4 +1,4 @@
-//! Good schedules pass, and each broken one is rejected by the rule that it breaks.
+//! Correct schedules pass, and each broken one is rejected by the rule that it breaks.
 
 use naga::{Expression, Handle, Statement};
 use runtime_core::ErrorKind;
@@ -22,7 +22,7 @@ fn parsed(code: &str) -> Program {
     Program::parse(code, "broken.wgsl", &Specialisation::default()).expect(code)
 }
 
-/// Makes the schedule of every entry point of a program.
+/// Schedules every entry point of a program.
 fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, Frame<'_>)) {
     let program = prepare(program).expect("a program");
     let bounds = AllBounds::of(&program);
@@ -80,7 +80,7 @@ const SKIPS: &str =
 const GROUPED: &str =
     "var k = 1u; let a = x[k] + l; y[id.x] = 1u; k = 5u; workgroupBarrier(); y[id.x] += a + x[k];";
 
-/// The schedule of a kernel of one entry point.
+/// The schedule of a kernel with one entry point.
 fn schedule(code: &str, form: Form, visit: impl FnOnce(Schedule, Frame<'_>)) {
     let mut visit = Some(visit);
     each(&parsed(code), form, |_, schedule, frame| {
@@ -89,7 +89,7 @@ fn schedule(code: &str, form: Form, visit: impl FnOnce(Schedule, Frame<'_>)) {
     assert!(visit.is_none());
 }
 
-/// Breaks the schedule of a kernel, which is rejected and gives way to the plain one.
+/// Breaks the schedule of a kernel, and expects it to be rejected and replaced by the plain one.
 fn broken(body: &str, expected: Rule, break_it: impl Fn(&mut Schedule, Frame<'_>)) {
     let code = format!("{HEAD}{body} }}");
     let mut plain = None;
@@ -125,14 +125,14 @@ fn a_right_schedule_is_taken_and_two_wrong_ones_are_an_error() {
     });
 }
 
-/// Puts an access in front of the conditions around it.
+/// Moves an access ahead of the conditions around it.
 fn unchecked_ahead(schedule: &mut Schedule, frame: Frame<'_>) {
     let mut all = frame.function.expressions.iter();
     let access = all.find(|(_, expression)| matches!(expression, Expression::Access { .. }));
     schedule.placed.insert(access.expect("an access").0);
 }
 
-/// Changes the lists of steps, the outer one first, until one has been changed.
+/// Applies `change` to lists of steps, outer ones first, until one has changed.
 fn edit(steps: &mut Vec<Step>, change: &mut dyn FnMut(&mut Vec<Step>) -> bool) -> bool {
     change(steps)
         || steps.iter_mut().any(|step| match step {
@@ -163,7 +163,7 @@ fn items_that_have_returned_stay_away() {
     broken(SKIPS, Rule::Leaving, |schedule, _| {
         schedule.steps.regions.iter_mut().for_each(|region| region.skips = Skip::No);
     });
-    // The rest of a case, for those that have left it.
+    // The rest of a case, for invocations that have left it.
     broken(SKIPS, Rule::Leaving, |schedule, _| {
         let regions = &mut schedule.steps.regions;
         let at = regions.iter().position(|region| region.skips != Skip::No).expect("a region that skips");
@@ -196,7 +196,7 @@ fn items_that_have_returned_stay_away() {
 #[test]
 fn nothing_unchecked_goes_ahead_of_its_conditions() {
     broken(AHEAD, Rule::Ahead, unchecked_ahead);
-    // An assignment of the group in front of the items that read the old value.
+    // A group assignment ahead of invocations that read the old value.
     broken("var k = s.m; y[l] = k; k = s.k; y[l + 64u] = k;", Rule::Ahead, |schedule, _| {
         edited(schedule, |steps| {
             let store = |step: &Step| matches!(step, Step::Once(once) if once.body.iter().any(|s| matches!(s, Statement::Store { .. })));
@@ -253,7 +253,7 @@ fn statements_stay_where_they_are() {
 
 #[test]
 fn what_runs_once_is_the_groups() {
-    // A store of the items, done once.
+    // A per-invocation store, executed once.
     broken(ACROSS, Rule::Shared, |schedule, _| {
         let region = &mut schedule.steps.regions[1];
         let last = region.body.len() - 1;
@@ -295,7 +295,7 @@ fn values_and_variables_are_where_they_are_used() {
     broken(CARRIED, Rule::Home, |schedule, frame| {
         schedule.storage.variables[variable(frame, "sum")] = Storage::Nowhere;
     });
-    // One loop's region alone uses it, but the next round reads what the last one left.
+    // Only the region of one loop uses it, but the next iteration reads what the last one left.
     let rounds = "for (var j = 0u; j < s.k; j++) { var t: u32; t += l; y[id.x] += t; }";
     each(&parsed(&format!("{HEAD}{rounds} }}")), Form::Full, |_, schedule, frame| {
         assert_eq!(verify(&schedule, frame), Ok(()));
@@ -400,7 +400,7 @@ fn checks_before_a_loop_are_checked() {
         });
         schedule.hoisted.values_mut().for_each(|checks| checks.values.extend(read.map(|(value, _)| value)));
     });
-    // The loop of another region, or of no item at all.
+    // The loop of another region, or none that the invocations execute.
     broken(CARRIED, Rule::Claim, |schedule, frame| {
         let mut found = None;
         each(&parsed(&format!("{HEAD}{body} }}")), Form::Full, |_, other, _| {
@@ -434,7 +434,7 @@ fn sums_over_packed_bytes_are_all_that_a_loop_does() {
             change(checks.packed.as_mut().expect("a sum over packed bytes"), checks.counter);
         });
     }
-    // What else the loop does would not be done.
+    // Anything else that the loop does would be lost.
     for other in [
         "sum += dot4U8Packed(x[at + k], x[id.x * 3u + k]); last += x[at + k];",
         "sum += 1u + dot4U8Packed(x[at + k], x[id.x * 3u + k]);",
@@ -471,7 +471,7 @@ fn conditions_of_the_group_are_computed() {
 
 #[test]
 fn the_work_of_analysis_and_verifier_is_bounded() {
-    // Every sum is used twice by the next one; hundreds of accesses, by unlike indices.
+    // Every sum is used twice by the next one; hundreds of accesses with different indices.
     let mut body = "var q = l; let a0 = s.k + l;".to_owned();
     for step in 1..64 {
         body.push_str(&format!("let a{step} = a{} + a{};", step - 1, step - 1));

@@ -1,4 +1,4 @@
-//! What runs once is the same for all items of a group, and no item can tell.
+//! Verifies that code which runs once is uniform, and that no invocation can observe the difference.
 
 use naga::{AddressSpace, Binding, Block, BuiltIn, Expression, Function, Handle, Statement, StorageAccess};
 
@@ -39,7 +39,7 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step) -> Verdict {
     })
 }
 
-/// Whether all that is evaluated is the group's.
+/// Whether everything that is evaluated is uniform.
 fn are_shared(on: &Evaluated<'_, '_>, uses: &Uses) -> Verdict {
     uses.evaluated.iter().try_for_each(|&part| {
         ensure(is_shared(on, part), Rule::Shared, || {
@@ -65,7 +65,7 @@ fn is_shared(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
             }
         }
         Expression::Load { pointer } => {
-            // Of variables, their own expression speaks.
+            // Variables are judged by the expressions that name them.
             on.variable(pointer).is_some() || is_read_only(on, pointer)
         }
         Expression::AtomicResult { .. }
@@ -75,7 +75,7 @@ fn is_shared(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
     }
 }
 
-/// Whether a function computes its result from its arguments and from memory that never changes, and does nothing else.
+/// Whether a function computes its result from its arguments and constant memory, without side effects.
 fn is_pure(on: &Evaluated<'_, '_>, handle: Handle<Function>) -> bool {
     let function = &on.module.functions[handle];
     let memory = function.expressions.iter().all(|(_, expression)| match *expression {

@@ -1,4 +1,5 @@
-//! Every value is defined before it is used: once for the group, in the region, or in another one that keeps it.
+//! Verifies that every value is defined before its use: by the group, in the region, or in another region that
+//! stores it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use super::super::schedule::regions::{Condition, Step};
 use super::evaluated::{Evaluated, Uses, conditions};
 use super::{Rule, Verdict, ensure};
 
-/// Names that are defined so far. The order of the steps is the program's, in which definitions dominate their uses.
+/// Names defined so far. The steps are in program order, in which definitions dominate their uses.
 #[derive(Default)]
 struct Defined {
     once: BTreeSet<Handle<Expression>>,
@@ -17,7 +18,7 @@ struct Defined {
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     let (mut defined, mut verdict) = (Defined::default(), Ok(()));
-    // The end of a loop is computed after its body.
+    // The end condition of a loop is evaluated after its body.
     let mut ends = Vec::new();
     on.all(&mut |step, _| {
         if verdict.is_ok() {
@@ -51,7 +52,7 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut 
     }
 }
 
-/// What the group uses is computed by the group.
+/// What the group uses, the group computes.
 fn known(uses: &Uses, once: &BTreeSet<Handle<Expression>>) -> Verdict {
     let unknown = uses.named.iter().find(|value| !once.contains(value) && !uses.defined.contains(value));
     ensure(unknown.is_none(), Rule::Definition, || {
@@ -76,7 +77,7 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
         ensure(storage.kept.contains(&value), Rule::Kept, || {
             format!("region {region} uses {value:?}, which is gone")
         })?;
-        // What is read from where it is kept is what the printer was told of.
+        // Values read from storage must be those that the printer stores.
         let told = needs.values.contains(&value) && !needs.defined.contains(&value);
         ensure(told, Rule::Kept, || format!("region {region} does not fetch {value:?}"))?;
     }
@@ -91,7 +92,7 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
     Ok(())
 }
 
-/// What is computed again comes out the same, whenever that is.
+/// A recomputed value must have the same result whenever it is computed.
 fn repeated(
     on: &Evaluated<'_, '_>,
     value: Handle<Expression>,

@@ -1,4 +1,4 @@
-//! Variables live where all their uses find them, and have their initial value there.
+//! Verifies that variables are stored where all their uses find them, with their initial value.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::super::schedule::variable_storage::Storage;
 use super::evaluated::{Around, Evaluated, Uses, conditions};
 use super::{Rule, Verdict, ensure};
 
-/// What uses variables, in the order of the steps.
+/// The users of variables, in step order.
 struct Users {
     regions: Vec<(usize, Around, Uses)>,
     group: BTreeSet<Handle<LocalVariable>>,
@@ -65,12 +65,12 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
                 .collect();
             let once = match initialised[..] {
                 [] => storage.early.contains(&variable),
-                // The first of all that use it, which always runs.
+                // The first of all users, which always runs.
                 [(0, (_, around, _))] => around.depth == 0 && home == Storage::Lanes,
                 _ => false,
             };
             ensure(once, Rule::Home, || format!("{variable:?} has no initial value"))?;
-            // The regions copy it in and out by what the printer was told of them.
+            // Regions copy it in and out according to their recorded needs.
             in_regions.iter().try_for_each(|(region, _, uses)| {
                 let needs = &storage.needs[*region];
                 let told = needs.reads.contains(&variable) || needs.writes.contains(&variable);
@@ -81,7 +81,7 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
     }
 }
 
-/// Whether a block assigns a variable before it reads it, on all paths; `None` if it does neither.
+/// Whether a block assigns a variable before reading it, on all paths; `None` if it does neither.
 fn assigned_first(on: &Evaluated<'_, '_>, block: &Block, variable: Handle<LocalVariable>) -> Option<bool> {
     for statement in block {
         let uses = on.statement(statement);
