@@ -26,7 +26,8 @@
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! `docs/kernels.md` is the guide for kernel authors: argument convention, constants, element types, and what is checked.
+//! `docs/kernels.md` is the guide for kernel authors: argument convention, constants, element types, and what is
+//! checked.
 //!
 //! # The pipeline
 //!
@@ -53,9 +54,9 @@
 //! | `print` | writes code: C in three dialects, SPIR-V |
 //!
 //! A folder imports only from those above it in the table, with one exception: `check::barriers` inlines a kernel
-//! (`transform::inline`) whose functions cannot be judged on their own. [`Program`] is the hand-over point: a validated module without overrides,
-//! plus the interface of each entry point. No step panics, whatever the text: a panic in naga becomes an error
-//! (`parse::panic_guard`).
+//! (`transform::inline`) whose functions cannot be judged on their own. [`Program`] is the hand-over point: a
+//! validated module without overrides, plus the interface of each entry point. No step panics, whatever the text: a
+//! panic in naga becomes an error (`parse::panic_guard`).
 
 mod analysis;
 mod check;

@@ -1,7 +1,8 @@
 //! Rejects barriers in non-uniform control flow, which naga accepts.
 //!
-//! Every invocation of a work-group must reach a barrier, or none. So no condition that varies within the group may decide
-//! whether a barrier is reached: neither the branch or loop around it, nor one by which some invocations returned earlier.
+//! Every invocation of a work-group must reach a barrier, or none. So no condition that varies within the group may
+//! decide whether a barrier is reached: neither the branch or loop around it, nor one by which some invocations
+//! returned earlier.
 
 use naga::valid::ModuleInfo;
 use naga::{Block, Expression, Function, Handle, Module, Span, Statement};

@@ -1,7 +1,7 @@
 //! Allows f16 scalar arguments, which naga's validator rejects in immediates.
 //!
-//! During validation such a variable is declared private, an address space that allows every type. A private variable may be
-//! written, though, so that is checked here instead.
+//! During validation such a variable is declared private, an address space that allows every type. A private
+//! variable may be written, though, so that is checked here instead.
 
 use naga::valid::{GlobalUse, ModuleInfo, ValidationError, Validator};
 use naga::{AddressSpace, GlobalVariable, Handle, Module, Scalar, TypeInner, WithSpan};

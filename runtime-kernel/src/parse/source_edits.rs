@@ -21,7 +21,8 @@ const TYPES: [(&str, DType); 7] = [
 /// `code` with `element` as its element type; line numbers stay the same.
 ///
 /// # Errors
-/// `InvalidArgument` if WGSL has no such type, or the code no `alias T`; `CompileFailed` if that alias is not a plain type.
+/// `InvalidArgument` if WGSL has no such type, or the code no `alias T`; `CompileFailed` if that alias is not a
+/// plain type.
 pub(crate) fn with_element<'a>(code: &'a str, path: &str, element: Option<DType>) -> Result<Cow<'a, str>> {
     let Some(element) = element else { return Ok(Cow::Borrowed(code)) };
     let (name, _) = TYPES.into_iter().find(|(_, dtype)| *dtype == element).ok_or_else(|| {

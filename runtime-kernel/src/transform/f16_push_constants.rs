@@ -1,4 +1,5 @@
-//! Packs f16 immediates into halves of u32 words, for SPIR-V: naga cannot write them, and few drivers support 16-bit push constants.
+//! Packs f16 immediates into halves of u32 words, for SPIR-V: naga cannot write them, and few drivers support 16-bit
+//! push constants.
 //!
 //! The bytes stay where they are; only the way the kernel reads them changes.
 

@@ -1,13 +1,13 @@
 //! Works around deviations of naga's SPIR-V from WGSL, and around driver defects, by rewriting the module.
 //!
-//! - naga extends a 32-bit integer to a 64-bit one of the other signedness according to the result type, but WGSL extends
-//!   according to the operand type: each such conversion becomes two.
-//! - The high word of an extended `i32` is built from its sign, since Mesa 22 compares an extended integer with a constant
-//!   wrongly (`i64(x) < 9` never holds).
-//! - naga shifts by any number of bits. SPIR-V leaves shifts by the width or more undefined, and WGSL takes the amount
-//!   modulo the width.
-//! - naga's `RoundEven` of f64 is wrong in Mesa 22 on processors without AVX-512, where ties go toward zero: rounding is
-//!   built from `floor`.
+//! - naga extends a 32-bit integer to a 64-bit one of the other signedness according to the result type, but WGSL
+//!   extends according to the operand type: each such conversion becomes two.
+//! - The high word of an extended `i32` is built from its sign, since Mesa 22 compares an extended integer with a
+//!   constant wrongly (`i64(x) < 9` never holds).
+//! - naga shifts by any number of bits. SPIR-V leaves shifts by the width or more undefined, and WGSL takes the
+//!   amount modulo the width.
+//! - naga's `RoundEven` of f64 is wrong in Mesa 22 on processors without AVX-512, where ties go toward zero:
+//!   rounding is built from `floor`.
 //! - NVIDIA's driver (580.159, `sm_90`) fuses `min(a, min(b, -c))` of 32-bit integers, and likewise `max`, into one
 //!   instruction and loses the negation: both are built from comparisons.
 

@@ -1,8 +1,8 @@
 //! Bounds that conditions imply: within `if i < n { … }`, after `if i >= n { return; }` and in
 //! `for (var i = 0u; i < 16u; i++) { … }`, `i` is below the other side.
 //!
-//! A fact is about a value, not a variable: assignments are numbered, and each load records the number of the assignment
-//! that it reads.
+//! A fact is about a value, not a variable: assignments are numbered, and each load records the number of the
+//! assignment that it reads.
 
 use naga::valid::FunctionInfo;
 use naga::{

@@ -1,7 +1,8 @@
-//! Preconditions on a launch under which accesses are in range: if they hold, no access that depends on them is checked.
+//! Preconditions on a launch under which accesses are in range: if they hold, no access that depends on them is
+//! checked.
 //!
-//! Within `if row < m && column < k`, `a[row * k + column]` is below m · k. So if m · k is at most the length of `a`, which
-//! a single comparison of the launch's scalars decides, every such access is in range.
+//! Within `if row < m && column < k`, `a[row * k + column]` is below m · k. So if m · k is at most the length of
+//! `a`, which a single comparison of the launch's scalars decides, every such access is in range.
 
 use std::collections::BTreeSet;
 

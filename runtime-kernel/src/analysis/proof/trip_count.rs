@@ -1,7 +1,7 @@
 //! Trip counts of loops, and which loops to unroll.
 //!
-//! A loop is counted by running its counter, with the arithmetic of the code itself. So the count is right for any step and
-//! comparison, and also where numbers overflow.
+//! A loop is counted by running its counter, with the arithmetic of the code itself. So the count is right for any
+//! step and comparison, and also where numbers overflow.
 
 use naga::{
     BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module,

@@ -1,10 +1,10 @@
-//! Uniformity analysis: which values are equal in all invocations of a work-group, and which grow by a constant from one
-//! invocation to the next.
+//! Uniformity analysis: which values are equal in all invocations of a work-group, and which grow by a constant from
+//! one invocation to the next.
 //!
-//! An abstract interpretation of an entry point or function: it walks the body in order with the shape of every local
-//! variable, and repeats loops up to a fixed point. A shape describes only the invocations that *compute* the value: those
-//! that returned earlier do not count, so values computed after an early return may still be uniform. Whether *control
-//! flow* is uniform is decided by [`crate::check::barriers`].
+//! An abstract interpretation of an entry point or function: it walks the body in order with the shape of every
+//! local variable, and repeats loops up to a fixed point. A shape describes only the invocations that *compute* the
+//! value: those that returned earlier do not count, so values computed after an early return may still be uniform.
+//! Whether *control flow* is uniform is decided by [`crate::check::barriers`].
 
 mod flow;
 mod shape;

@@ -13,8 +13,9 @@
 //! | `function`, `entry` | functions; entry points of OpenCL C and CUDA C++ |
 //! | `host/` | entry points of host C |
 //!
-//! Types are printed under WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`). In all languages vectors are structures of
-//! scalars (members `x y z w`), so that a compiler sees scalars, and arrays are structures with a member `at`.
+//! Types are printed under WGSL's aliases (`u32`, `f32`, `vec3f`, `mat4x4f`). In all languages vectors are
+//! structures of scalars (members `x y z w`), so that a compiler sees scalars, and arrays are structures with a
+//! member `at`.
 
 mod dialect;
 mod entry;

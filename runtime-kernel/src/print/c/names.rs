@@ -1,9 +1,9 @@
 //! Identifiers: the program's own names, changed where they could mean something else.
 //!
-//! Macros ignore scopes, and no list of the macros of all compilers, versions and headers is complete. So a name of the
-//! program is kept only if it consists of lower-case letters and `_`, is at function scope, and is not a word of any of the
-//! languages ([`reserved`]). All other names, and all at file scope, end in `_w`, which nothing in compilers, their
-//! libraries or the generated text does. Names that the printer invents have other endings.
+//! Macros ignore scopes, and no list of the macros of all compilers, versions and headers is complete. So a name of
+//! the program is kept only if it consists of lower-case letters and `_`, is at function scope, and is not a word of
+//! any of the languages ([`reserved`]). All other names, and all at file scope, end in `_w`, which nothing in
+//! compilers, their libraries or the generated text does. Names that the printer invents have other endings.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
 //! Types, defined on first use.
 //!
-//! A vector is a structure aligned like its scalars, so that a tensor may begin at any element; explicit padding produces
-//! WGSL's offsets and strides. A vector of three has twelve bytes, as in WGSL: where it is an array element or a matrix
-//! column, a wrapper with a member `value` pads it to the stride.
+//! A vector is a structure aligned like its scalars, so that a tensor may begin at any element; explicit padding
+//! produces WGSL's offsets and strides. A vector of three has twelve bytes, as in WGSL: where it is an array element
+//! or a matrix column, a wrapper with a member `value` pads it to the stride.
 
 use std::fmt::Write as _;
 

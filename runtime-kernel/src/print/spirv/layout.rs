@@ -1,8 +1,8 @@
 //! Removes the layout that naga's writer gives to types that contain a `bool`.
 //!
-//! Booleans have no size in SPIR-V, and types that contain one never occur in host-visible memory. naga counts one byte for
-//! each: the array stride of an `array<bool, N>` is 1. NVIDIA's compiler honours that in work-group memory while storing
-//! four bytes per element, so that invocations overwrote the flags of their neighbours.
+//! Booleans have no size in SPIR-V, and types that contain one never occur in host-visible memory. naga counts one
+//! byte for each: the array stride of an `array<bool, N>` is 1. NVIDIA's compiler honours that in work-group memory
+//! while storing four bytes per element, so that invocations overwrote the flags of their neighbours.
 
 use super::{HEADER, instructions};
 

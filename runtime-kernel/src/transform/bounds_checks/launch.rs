@@ -1,7 +1,7 @@
 //! Evaluates launch preconditions in 32-bit arithmetic, since few devices need to support any other.
 //!
-//! A side of `left <= right` that does not fit 32 bits is replaced: on the left by the largest number, which makes the result
-//! false, on the right by a number below the true one. So the result is never wrongly true.
+//! A side of `left <= right` that does not fit 32 bits is replaced: on the left by the largest number, which makes
+//! the result false, on the right by a number below the true one. So the result is never wrongly true.
 
 use naga::{
     BinaryOperator, Binding, BuiltIn, Expression, FunctionArgument, Handle, Literal, Scalar, ScalarKind,

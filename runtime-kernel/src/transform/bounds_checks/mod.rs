@@ -76,8 +76,8 @@ pub(crate) fn with_checks(program: &Program, checks: Checks) -> Result<Module> {
     build(program, checks, None)
 }
 
-/// The program with bounds checks, and also with a check of each index that is proven in range. If such an index is out of
-/// range, its line number is stored in a tensor that precedes each entry point's own.
+/// The program with bounds checks, and also with a check of each index that is proven in range. If such an index is
+/// out of range, its line number is stored in a tensor that precedes each entry point's own.
 ///
 /// # Errors
 /// As [`with_checks`].

@@ -1,9 +1,9 @@
 //! Inlines calls into the bodies of entry points.
 //!
-//! Inlined are functions with barriers or private variables (the host writer splits a body at its barriers and stores
-//! private variables per invocation), and small ones that return only at their end. On the way private variables become
-//! local ones, and `a && b`, which the front end lowers to a branch, becomes an operation again if its right side may be
-//! evaluated speculatively.
+//! Inlined are functions with barriers or private variables (the host writer splits a body at its barriers and
+//! stores private variables per invocation), and small ones that return only at their end. On the way private
+//! variables become local ones, and `a && b`, which the front end lowers to a branch, becomes an operation again if
+//! its right side may be evaluated speculatively.
 
 mod body;
 mod control;
@@ -50,13 +50,13 @@ enum Inlining {
 /// The module with its entry points' calls inlined where that is required or cheap. Handles of types, constants,
 /// global variables and functions stay the same.
 ///
-/// With `unroll`, short loops of constant trip count are unrolled. Constants then replace variables of the program, and
-/// naga may reject the result, such as a division by zero in a branch that is never taken: the caller must then retry
-/// without it.
+/// With `unroll`, short loops of constant trip count are unrolled. Constants then replace variables of the program,
+/// and naga may reject the result, such as a division by zero in a branch that is never taken: the caller must then
+/// retry without it.
 ///
 /// # Errors
-/// `Unsupported` for expressions that kernels do not use; `CompileFailed` if required inlining makes an entry point too
-/// long.
+/// `Unsupported` for expressions that kernels do not use; `CompileFailed` if required inlining makes an entry point
+/// too long.
 pub(crate) fn inline(module: &Module, info: &ModuleInfo, unroll: bool) -> Result<Module> {
     let mut spent = 0;
     let mut types = module.types.clone();

@@ -1,7 +1,8 @@
 //! Runs random kernels by brute force: if one reads an element that nothing has written, the variable must be zeroed.
 //!
-//! Barriers are only where all invocations reach them. An invocation may read what it has written itself, and what any has
-//! written before a barrier. `ZEROING_ATTACK_SEED` and `ZEROING_ATTACK_CASES` select other kernels than the default.
+//! Barriers are only where all invocations reach them. An invocation may read what it has written itself, and what
+//! any has written before a barrier. `ZEROING_ATTACK_SEED` and `ZEROING_ATTACK_CASES` select other kernels than the
+//! default.
 
 use std::fmt::Write;
 

@@ -1,14 +1,17 @@
-//! Zero-initialises work-group memory as WGSL requires, but only variables that an entry point may read before it writes them.
+//! Zero-initialises work-group memory as WGSL requires, but only variables that an entry point may read before it
+//! writes them.
 //!
-//! The analysis runs an entry point for all invocations of a work-group at once. Values that depend on the invocation alone (its
-//! position in the group, counters of loops with constant bounds) are computed; everything else is unknown. For each element
-//! of an array it tracks whether the element is certainly written, and whether a barrier has made that visible to all:
+//! The analysis runs an entry point for all invocations of a work-group at once. Values that depend on the
+//! invocation alone (its position in the group, counters of loops with constant bounds) are computed; everything
+//! else is unknown. For each element of an array it tracks whether the element is certainly written, and whether a
+//! barrier has made that visible to all:
 //!
-//! - A store counts if its index is known for all invocations that execute it. After a branch on an unknown condition, what
-//!   both sides write counts; a loop with an unknown trip count contributes nothing, since it may not run.
-//! - Barriers are uniform (`crate::check::barriers`), so an invocation that passes one has executed every statement on the way.
-//!   Jumps on unknown conditions therefore do not matter, unless invocations that diverged reconverge before a barrier, which
-//!   happens after loops, switches and calls.
+//! - A store counts if its index is known for all invocations that execute it. After a branch on an unknown
+//!   condition, what both sides write counts; a loop with an unknown trip count contributes nothing, since it may
+//!   not run.
+//! - Barriers are uniform (`crate::check::barriers`), so an invocation that passes one has executed every statement
+//!   on the way. Jumps on unknown conditions therefore do not matter, unless invocations that diverged reconverge
+//!   before a barrier, which happens after loops, switches and calls.
 //! - A read is fine if the element is visible, or was written earlier by the same invocation.
 //!
 //! | file | what is there |
@@ -38,8 +41,8 @@ use crate::program::Program;
 
 /// The work-group variables that an entry point may read before they are written.
 ///
-/// C for the host zeroes them even if the author opts out: reading indeterminate memory would be undefined behaviour, so
-/// that a value might pass its check and then be used as another one.
+/// C for the host zeroes them even if the author opts out: reading indeterminate memory would be undefined
+/// behaviour, so that a value might pass its check and then be used as another one.
 pub(crate) fn must_zero(program: &Program, entry: usize) -> Vec<Handle<GlobalVariable>> {
     let info = program.info.get_entry_point(entry);
     let variables = program.module.global_variables.iter();

@@ -7,13 +7,13 @@
 //!               ─ row_facts (what a fast copy relies on) ─ independence (pragmas) ─ contiguous_loops (hoisted range checks)
 //! ```
 //!
-//! All decisions are in the [`Schedule`](schedule::Schedule), which is plain data: analysis fills it in, [`verify`] proves
-//! it correct without sharing any of that analysis, and printing decides nothing. In tests, fuzzing and debug builds, a
-//! schedule that fails verification is replaced by the plain form: all checks kept, every region one loop, nothing hoisted,
-//! and a comment with the reason.
+//! All decisions are in the [`Schedule`](schedule::Schedule), which is plain data: analysis fills it in, [`verify`]
+//! proves it correct without sharing any of that analysis, and printing decides nothing. In tests, fuzzing and debug
+//! builds, a schedule that fails verification is replaced by the plain form: all checks kept, every region one loop,
+//! nothing hoisted, and a comment with the reason.
 //!
-//! One thread runs a work-group, region after region, each for all invocations. So a barrier is merely the end of a region,
-//! workgroup memory is a local variable, and values that live across regions are stored in arrays.
+//! One thread runs a work-group, region after region, each for all invocations. So a barrier is merely the end of a
+//! region, workgroup memory is a local variable, and values that live across regions are stored in arrays.
 
 mod entry;
 mod environment;

@@ -1,8 +1,8 @@
 //! Nontemporal stores for whole rows of output.
 //!
-//! A store to memory that is not cached fetches the line first, only to overwrite it. If a launch's memory exceeds the
-//! caches, a row of a tensor that the kernel never reads is therefore written in parts to a small array, which a compiler
-//! keeps in registers, and from there by stores that bypass the caches.
+//! A store to memory that is not cached fetches the line first, only to overwrite it. If a launch's memory exceeds
+//! the caches, a row of a tensor that the kernel never reads is therefore written in parts to a small array, which a
+//! compiler keeps in registers, and from there by stores that bypass the caches.
 
 use std::collections::BTreeMap;
 

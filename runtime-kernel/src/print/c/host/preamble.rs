@@ -2,13 +2,13 @@
 
 /// `UNORDERED` declares that the iterations of a loop, which are invocations between barriers, may run in any order.
 ///
-/// GCC 12 and 13 lose the end of a loop that they split where an index reaches its bound: `split.wgsl` of the kernel fuzzer's
-/// cases ran three times instead of once.
+/// GCC 12 and 13 lose the end of a loop that they split where an index reaches its bound: `split.wgsl` of the kernel
+/// fuzzer's cases ran three times instead of once.
 ///
 /// The declarations let GCC call the vector variants of mathematical functions in glibc's libmvec where a loop is
-/// vectorised. Their error is below 4 ULP; over a seventh of all 32-bit floats, in blocks, it was 2.6 for `exp`, 1.0 for
-/// `exp2`, 1.8 for `log` and 0.9 for `log2`, all within WGSL's limits (3 ULP, plus an argument-dependent term for `exp` and
-/// `exp2`; the other functions have far wider limits).
+/// vectorised. Their error is below 4 ULP; over a seventh of all 32-bit floats, in blocks, it was 2.6 for `exp`, 1.0
+/// for `exp2`, 1.8 for `log` and 0.9 for `log2`, all within WGSL's limits (3 ULP, plus an argument-dependent term
+/// for `exp` and `exp2`; the other functions have far wider limits).
 pub(super) const PREAMBLE: &str = r#"#ifdef __clang__
 #define UNORDERED _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,8 +1,8 @@
 //! `assert_proofs`: run-time checks of accesses that were proven in range.
 //!
-//! The index of such an access goes through a function that reports if it is out of range. On the host it reports in the exported
-//! `const char *volatile runtime_kernel_failure`, which the backend reads after a launch; on CUDA through the driver's
-//! assertion, which ends the launch and prints the place.
+//! The index of such an access goes through a function that reports if it is out of range. On the host it reports in
+//! the exported `const char *volatile runtime_kernel_failure`, which the backend reads after a launch; on CUDA
+//! through the driver's assertion, which ends the launch and prints the place.
 
 use naga::Scalar;
 use runtime_core::Result;

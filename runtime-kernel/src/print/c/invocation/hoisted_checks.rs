@@ -12,8 +12,8 @@ use crate::print::c::form::level;
 
 /// Why a loop `for (; counter < limit; counter++)` needs no checks inside.
 ///
-/// The index of each access grows by one with the counter, so it is in range in all iterations if it is in the first and in
-/// the last. In 64 bits neither wraps.
+/// The index of each access grows by one with the counter, so it is in range in all iterations if it is in the first
+/// and in the last. In 64 bits neither wraps.
 #[derive(Clone, Debug)]
 pub(crate) struct HoistedChecks {
     pub(crate) counter: Handle<LocalVariable>,

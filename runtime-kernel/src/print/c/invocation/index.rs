@@ -1,7 +1,7 @@
 //! Index arithmetic in signed integers, where it is known not to wrap.
 //!
-//! An unsigned sum may wrap, so a compiler must recompute `tile[p * 64u + x + 16u]` for every `p`. A signed one may not: the
-//! address is then that of `x`, with `p` and the constant as the instruction's offset.
+//! An unsigned sum may wrap, so a compiler must recompute `tile[p * 64u + x + 16u]` for every `p`. A signed one may
+//! not: the address is then that of `x`, with `p` and the constant as the instruction's offset.
 
 use naga::{BinaryOperator, Expression, Handle, Literal, Scalar, TypeInner};
 use runtime_core::Result;

@@ -1,9 +1,9 @@
 //! Prints the statements and expressions of one invocation.
 //!
 //! A [`Printer`](statement::Printer) walks the statements of one function and appends to its `lines`. An
-//! [`Environment`](environment::Environment) determines how a name is spelled at the current place, how a named value is
-//! stored, and what a barrier or `return` becomes: [`Plain`](environment::Plain) for ordinary functions, and another for the
-//! host, where a variable may be an array over the invocations of a work-group.
+//! [`Environment`](environment::Environment) determines how a name is spelled at the current place, how a named
+//! value is stored, and what a barrier or `return` becomes: [`Plain`](environment::Plain) for ordinary functions,
+//! and another for the host, where a variable may be an array over the invocations of a work-group.
 //!
 //! ```text
 //! printer.block(&block)                 all statements of a block
@@ -13,9 +13,9 @@
 //! printer.place(pointer)                an access chain: its lvalue, and the conditions under which it is in range
 //! ```
 //!
-//! [`Plan`](plan::Plan) determines which expressions are named (`plan.value(handle)`): those used more than once, `let`s,
-//! results of calls, and loads that something with an effect separates from their use. An unnamed load is in the same block
-//! as its use with only `Emit`s in between, so a barrier never separates the two.
+//! [`Plan`](plan::Plan) determines which expressions are named (`plan.value(handle)`): those used more than once,
+//! `let`s, results of calls, and loads that something with an effect separates from their use. An unnamed load is in
+//! the same block as its use with only `Emit`s in between, so a barrier never separates the two.
 //!
 //! | file | what is there |
 //! | --- | --- |

@@ -1,7 +1,8 @@
 //! Which expressions of a function get a name, and which are printed where they are used.
 //!
-//! An expression is named if the program names it (`let`), or if it is printed more than once. A load is printed where
-//! its value is used only if nothing but `Emit`s stands between the two, so that no effect can change what it reads.
+//! An expression is named if the program names it (`let`), or if it is printed more than once. A load is printed
+//! where its value is used only if nothing but `Emit`s stands between the two, so that no effect can change what it
+//! reads.
 
 use naga::{
     AddressSpace, AtomicFunction, Block, Expression, FastHashMap, FastHashSet, GatherMode, Handle,

@@ -5,8 +5,8 @@
 //! if ((u64)scalars.n <= (u64)x_length) body(true); else body(false);
 //! ```
 //!
-//! Where `in_range` is true no check is left, and loads can be issued before earlier ones have arrived. OpenCL C has no
-//! nested functions, so the text contains the body twice.
+//! Where `in_range` is true no check is left, and loads can be issued before earlier ones have arrived. OpenCL C has
+//! no nested functions, so the text contains the body twice.
 
 use naga::{Function, Handle, Scalar, TypeInner};
 

@@ -1,8 +1,9 @@
 //! Per-invocation loops over contiguous integers, such as `sum += a[row * n + k] * b[row * n + k]`.
 //!
-//! Compilers vectorise such a sum along the loop if nothing in it is conditional, so its range checks are hoisted. The loop
-//! then stays inside the loop over the invocations even if it is uniform: as a group-level loop, each iteration would gather one number
-//! from each invocation's part of memory. Sums of floats must keep their order, and are left as they are.
+//! Compilers vectorise such a sum along the loop if nothing in it is conditional, so its range checks are hoisted.
+//! The loop then stays inside the loop over the invocations even if it is uniform: as a group-level loop, each
+//! iteration would gather one number from each invocation's part of memory. Sums of floats must keep their order,
+//! and are left as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,14 +1,15 @@
 //! Whether the loop over a row of invocations may be declared free of dependences.
 //!
-//! `#pragma GCC ivdep` and clang's `assume_safety` promise more than that iterations run in any order. GCC applies them to
-//! *every* pair of accesses whose addresses it cannot relate, also to two of the same iteration: it moves loads up and
-//! stores down across each other. Memory that is private to an iteration in the C text is also the same memory for all
-//! iterations. So the pragma is emitted only if, for each object that the region writes:
+//! `#pragma GCC ivdep` and clang's `assume_safety` promise more than that iterations run in any order. GCC applies
+//! them to *every* pair of accesses whose addresses it cannot relate, also to two of the same iteration: it moves
+//! loads up and stores down across each other. Memory that is private to an iteration in the C text is also the same
+//! memory for all iterations. So the pragma is emitted only if, for each object that the region writes:
 //!
 //! - it is not an array in the loop's body with an index known only at run time (with constant indices it becomes
 //!   registers), and
-//! - any two accesses of one invocation, one of them a write, are to the same place and spelled the same, or to provably
-//!   different places, or the second stores a value computed from what the first loaded: data flow keeps them in order.
+//! - any two accesses of one invocation, one of them a write, are to the same place and spelled the same, or to
+//!   provably different places, or the second stores a value computed from what the first loaded: data flow keeps
+//!   them in order.
 //!
 //! That invocations do not touch each other's elements between barriers is WGSL's rule against data races.
 

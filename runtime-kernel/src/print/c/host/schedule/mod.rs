@@ -1,7 +1,7 @@
 //! The schedule of an entry point: every decision made before printing, as plain data.
 //!
-//! Analysis produces it, [`verify`](super::verify) checks it independently, and `entry` and `lane_loops` print it without
-//! further decisions.
+//! Analysis produces it, [`verify`](super::verify) checks it independently, and `entry` and `lane_loops` print it
+//! without further decisions.
 
 pub(crate) mod contiguous_loops;
 pub(crate) mod independence;

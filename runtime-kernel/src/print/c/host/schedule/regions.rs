@@ -1,9 +1,9 @@
 //! Splits the body of an entry point into code that runs once per work-group and code that runs per invocation.
 //!
-//! The result is a tree of steps. Its inner nodes are uniform control flow; its leaves are blocks that run *once* (uniform
-//! values, and variables that only ever hold such) and *regions*, which run for every invocation. A barrier ends a region.
-//! So does uniform control flow that is moved outside the loops over the invocations, which happens if it contains a
-//! barrier, and where it makes those loops simple enough to vectorise.
+//! The result is a tree of steps. Its inner nodes are uniform control flow; its leaves are blocks that run *once*
+//! (uniform values, and variables that only ever hold such) and *regions*, which run for every invocation. A barrier
+//! ends a region. So does uniform control flow that is moved outside the loops over the invocations, which happens
+//! if it contains a barrier, and where it makes those loops simple enough to vectorise.
 
 use std::collections::BTreeSet;
 

@@ -4,14 +4,14 @@
 //! `e(x) = (e(0) + s * x) mod 2^32`, with a constant `s`. Two kinds of fact follow from `e(0)` alone, computed in 64
 //! bits, where nothing wraps (`|s| <= 2^31`, `x < 2^31`):
 //!
-//! - An access: if `0 <= e(0) + s * x < length` at the first and the last x of an interval, then it holds in between, as
-//!   the middle is monotonic in x; and being less than 2^32 (for a signed index: less than 2^31) it *is* `e(x)`. So the
-//!   access needs no check there, and its address grows by `s` elements from one x to the next.
+//! - An access: if `0 <= e(0) + s * x < length` at the first and the last x of an interval, then it holds in
+//!   between, as the middle is monotonic in x; and being less than 2^32 (for a signed index: less than 2^31) it *is*
+//!   `e(x)`. So the access needs no check there, and its address grows by `s` elements from one x to the next.
 //! - A comparison `a(x) < b(x)`: if neither side leaves the range of its type at the first and the last x, the 64-bit
 //!   values are exact in between, and a comparison of two linear functions that holds at both ends holds in between.
 //!
-//! A condition around the whole region is better than a fact: it shortens the loop. `e(x) < u` with slope one and an `e`
-//! that does not wrap in the row holds exactly for `x < u - e(0)`.
+//! A condition around the whole region is better than a fact: it shortens the loop. `e(x) < u` with slope one and an
+//! `e` that does not wrap in the row holds exactly for `x < u - e(0)`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,8 @@
 //! Which steps run row by row, and how wide a row is.
 //!
-//! Invocations do not wait for each other between barriers. So uniform loops without a barrier go inside the loops over the
-//! rows: loop-carried values of an invocation then stay in vector registers, provided that a row is not too wide.
+//! Invocations do not wait for each other between barriers. So uniform loops without a barrier go inside the loops
+//! over the rows: loop-carried values of an invocation then stay in vector registers, provided that a row is not too
+//! wide.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,8 @@
-//! Verifies that range checks are hoisted only out of loops whose counter grows by one up to the limit, and whose indices grow with it.
+//! Verifies that range checks are hoisted only out of loops whose counter grows by one up to the limit, and whose
+//! indices grow with it.
 //!
-//! As in [`independence`](super::independence), indices are tested numerically: computed from arbitrary numbers for everything that the loop does not change.
+//! As in [`independence`](super::independence), indices are tested numerically: computed from arbitrary numbers for
+//! everything that the loop does not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,8 @@
-//! Verifies that a loop is declared free of dependences only if any two accesses of an invocation provably do not overlap, or are spelled the same.
+//! Verifies that a loop is declared free of dependences only if any two accesses of an invocation provably do not
+//! overlap, or are spelled the same.
 //!
-//! Indices are compared numerically: each is computed from arbitrary numbers for what it depends on. Sums and products modulo
-//! 2^32 that differ by the same number in several trials always differ by it.
+//! Indices are compared numerically: each is computed from arbitrary numbers for what it depends on. Sums and
+//! products modulo 2^32 that differ by the same number in several trials always differ by it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -11,9 +11,9 @@
 //! | `row_facts` | accesses that a row leaves unchecked are linear, and their inputs are available before the row |
 //! | `hoisted_checks` | accesses whose checks are hoisted out of a loop follow its counter |
 //!
-//! Two things are taken from the analyses: that a condition before an access proves it in range ([`crate::analysis::proof`]),
-//! and that a condition is uniform ([`crate::analysis::uniformity`]). Checked here is that the access stays behind that condition, and
-//! that the condition is evaluated where the schedule says.
+//! Two things are taken from the analyses: that a condition before an access proves it in range
+//! ([`crate::analysis::proof`]), and that a condition is uniform ([`crate::analysis::uniformity`]). Checked here is
+//! that the access stays behind that condition, and that the condition is evaluated where the schedule says.
 
 mod early_exit;
 mod evaluated;

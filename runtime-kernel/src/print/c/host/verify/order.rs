@@ -1,8 +1,10 @@
-//! Verifies that every statement is where the program has it, and that statements which run ahead of others may do so.
+//! Verifies that every statement is where the program has it, and that statements which run ahead of others may do
+//! so.
 //!
-//! The function's body and the tree of steps are walked in parallel. Between two control-flow statements that both have is
-//! a *slot*: a set of other statements, which must be the same on both sides. Per-invocation statements keep their order
-//! within it, and so do those that run once; one that runs once may go ahead of per-invocation ones if these cannot observe it.
+//! The function's body and the tree of steps are walked in parallel. Between two control-flow statements that both
+//! have is a *slot*: a set of other statements, which must be the same on both sides. Per-invocation statements keep
+//! their order within it, and so do those that run once; one that runs once may go ahead of per-invocation ones if
+//! these cannot observe it.
 
 use std::collections::BTreeSet;
 
