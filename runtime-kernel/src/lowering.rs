@@ -49,7 +49,7 @@ unsafe impl Lowering for Wgsl {
 
     fn options(&self) -> Vec<OptionSpec> {
         vec![
-            OptionSpec::module("constant", "", "Value of an override constant, NAME=VALUE; a list."),
+            OptionSpec::module("constant", "", "Value of an override constant, NAME=VALUE; may be repeated."),
             OptionSpec::module(
                 "element",
                 "",
@@ -58,25 +58,25 @@ unsafe impl Lowering for Wgsl {
             OptionSpec::module(
                 "unchecked",
                 false,
-                "Leave out bounds checks: out of range, anything may happen.",
+                "Omit bounds checks: an access out of range may do anything.",
             ),
             OptionSpec::module(
-                "bodies",
+                "variants",
                 "auto",
-                "Bodies of an entry point: 2 adds one without checks, for launches that keep in range by their sizes; \
-                 auto is 2 for GPUs. C for the host decides by itself.",
+                "Variants of an entry point: 2 adds one without checks, for launches whose sizes keep all accesses in range; \
+                 auto is 2 on GPUs. C for the host decides for itself.",
             )
             .choices(&["auto", "1", "2"]),
             OptionSpec::module(
                 "zero_workgroup_memory",
                 true,
-                "Fill work-group memory with zeros where the kernel may read it before it writes it; false leaves in it \
-                 whatever was there, but for the host.",
+                "Zero work-group memory that the kernel may read before it writes it; false leaves it uninitialised, \
+                 except on the host.",
             ),
             OptionSpec::module(
                 "assert_proofs",
                 false,
-                "Check also what was proven in range, and fail the launch that disproves it; slow, for tests.",
+                "Also check accesses that were proven in range, and fail launches that disprove a proof; slow, for tests.",
             ),
         ]
     }
@@ -121,8 +121,8 @@ fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
         Writer::C(Dialect::OpenCl) => kind != Some("gpu"),
         _ => kind == Some("cpu"),
     };
-    let bodies = options.value("bodies").map(ToString::to_string);
-    match bodies.as_deref() {
+    let variants = options.value("variants").map(ToString::to_string);
+    match variants.as_deref() {
         _ if options.flag("unchecked") => Checks::Unchecked,
         Some("1") => Checks::BoundedOnce,
         Some("2") => Checks::Bounded,
@@ -265,7 +265,7 @@ fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Resul
         (Feature::Subgroups, has_subgroups),
     ] {
         if program.features().contains(&feature) && !has {
-            let message = format!("the kernel uses {feature}, which {} cannot do", device.name);
+            let message = format!("the kernel uses {feature}, which {} does not support", device.name);
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
     }
@@ -276,7 +276,7 @@ fn check_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
     let (limits, size, name) = (&device.limits, interface.group_size, &interface.name);
     let too_large = |what: String, limit: String, given: String| {
         Err(Error::invalid(format!(
-            "entry point \"{name}\" has {what} {given}, the limit of {} is {limit}",
+            "entry point \"{name}\" has {what} {given}, but the limit of {} is {limit}",
             device.name
         )))
     };
@@ -444,7 +444,7 @@ mod tests {
         let (invalid, unsupported) = (ErrorKind::InvalidArgument, ErrorKind::Unsupported);
         let good = device(&["c"]);
         let f16 = Options::new().with("element", "f16");
-        refused(&good, &f16, unsupported, "the kernel uses f16, which Test Device cannot do");
+        refused(&good, &f16, unsupported, "the kernel uses f16, which Test Device does not support");
         let large = |value| Options::new().with("constant", value);
         refused(
             &good,

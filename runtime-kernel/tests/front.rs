@@ -116,12 +116,12 @@ fn every_rule_of_the_convention_names_itself_and_the_line() {
         (
             "var<immediate> n: u32;",
             "let a = n;",
-            "k.wgsl:1: \"n\" is no struct; the var<immediate> is a struct of scalars",
+            "k.wgsl:1: \"n\" is not a struct; the var<immediate> must be a struct of scalars",
         ),
         (
             "struct S { v: vec2<f32> }\nvar<immediate> s: S;",
             "let a = s.v;",
-            "k.wgsl:2: \"s\" has a member \"v\" that is no scalar",
+            "k.wgsl:2: \"s\" has a member \"v\" that is not a scalar",
         ),
         (
             "struct S { a: u32, @align(16) b: u32 }\nvar<immediate> s: S;",
@@ -244,11 +244,11 @@ fn wrong_constants_are_refused_with_the_reason() {
     };
     for (name, value, expected) in [
         ("LENGHT", "1", "no override \"LENGHT\"; did you mean \"LENGTH\"?"),
-        ("LENGTH", "-1", "constant \"LENGTH\": \"-1\" is no value of type u32"),
-        ("LENGTH", "1.5", "is no value of type u32"),
-        ("SCALE", "1e60", "is no value of type f32"),
-        ("SCALE", "nan", "is no value of type f32"),
-        ("FLAG", "1", "is no value of type bool"),
+        ("LENGTH", "-1", "constant \"LENGTH\": \"-1\" is not a value of type u32"),
+        ("LENGTH", "1.5", "is not a value of type u32"),
+        ("SCALE", "1e60", "is not a value of type f32"),
+        ("SCALE", "nan", "is not a value of type f32"),
+        ("FLAG", "1", "is not a value of type bool"),
         (
             "SCALE",
             "2",

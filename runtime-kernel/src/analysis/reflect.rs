@@ -13,12 +13,12 @@ use crate::interface::{self, Interface, Tensor};
 use crate::parse::diagnostics::failed;
 use crate::program::Program;
 
-const ARGUMENTS: &str = "a portable kernel takes its tensors from storage buffers of group 0 and its scalars from one \
+const ARGUMENTS: &str = "a portable kernel takes its tensors from storage buffers in group 0 and its scalars from one \
                          var<immediate> struct";
 const BINDINGS: &str =
-    "the storage buffers that an entry point uses have the bindings 0, 1, 2, … of group 0 without gaps";
-const SCALARS: &str = "the var<immediate> is a struct of scalars (i32, u32, f32, i64, u64, f64), each right behind the one \
-                       before";
+    "the storage buffers that an entry point uses must have the bindings 0, 1, 2, … in group 0, without gaps";
+const SCALARS: &str =
+    "the var<immediate> must be a struct of scalars (i32, u32, f32, i64, u64, f64) without gaps";
 
 /// Derives the interfaces of all entry points.
 ///
@@ -128,7 +128,7 @@ impl Reflect<'_> {
         variable: &GlobalVariable,
     ) -> Result<Vec<interface::Scalar>> {
         let TypeInner::Struct { members, .. } = &self.program.module.types[variable.ty].inner else {
-            return Err(self.broken(handle, "is no struct", SCALARS));
+            return Err(self.broken(handle, "is not a struct", SCALARS));
         };
         let mut end = 0u32;
         let mut list = Vec::with_capacity(members.len());
@@ -151,7 +151,7 @@ impl Reflect<'_> {
             _ => None,
         };
         let dtype = dtype.ok_or_else(|| {
-            self.broken(handle, &format!("has a member \"{name}\" that is no scalar"), SCALARS)
+            self.broken(handle, &format!("has a member \"{name}\" that is not a scalar"), SCALARS)
         })?;
         Ok(interface::Scalar { name, dtype, offset_bytes: member.offset })
     }

@@ -24,9 +24,8 @@ pub(crate) fn check(tokens: &[Token<'_>], code: &str, path: &str) -> Result<()> 
         let max = if declaration.is_constant { MAX_VALUES } else { MAX_MEMBERS };
         if declaration.size > max {
             let (name, place) = (declaration.name, place(code, path, declaration.span));
-            let text = "words of text with those of the declarations that it names";
             return Err(failed(format!(
-                "{place}: \"{name}\" has {} {text}, of at most {max}",
+                "{place}: \"{name}\" expands to {} words with the declarations that it names, more than {max}",
                 declaration.size
             )));
         }
@@ -39,7 +38,7 @@ pub(crate) fn check(tokens: &[Token<'_>], code: &str, path: &str) -> Result<()> 
         copies = copies.saturating_add(graph.constant(token.text));
         if copies > MAX_COPIES {
             let (name, place) = (token.text, place(code, path, token.span()));
-            return Err(failed(format!("{place}: \"{name}\" is too large a constant to be used so often")));
+            return Err(failed(format!("{place}: \"{name}\" is too large a constant to be used this often")));
         }
     }
     Ok(())
@@ -171,7 +170,7 @@ mod tests {
         assert!(checked(&doubled(10)).is_ok());
         let error = checked(&doubled(30)).unwrap_err();
         assert!(error.to_string().starts_with("a.wgsl:"), "{error}");
-        assert!(error.to_string().contains("of at most 10000"), "{error}");
+        assert!(error.to_string().contains("more than 10000"), "{error}");
         assert!(checked("struct A { b: B } struct B { a: A, b: A } struct").is_ok(), "a cycle is naga's");
         let long = format!("struct L {{ {} }}", (0..3000).map(|n| format!("m{n}: u32,")).collect::<String>());
         assert!(checked(&long).is_ok());
@@ -183,7 +182,7 @@ mod tests {
         let doubled = |times| format!("const c0 = 1;\n{}", (0..times).map(double).collect::<String>());
         assert!(checked(&doubled(12)).is_ok());
         let error = checked(&doubled(30)).unwrap_err().to_string();
-        assert!(error.starts_with("a.wgsl:") && error.contains("of at most 200000"), "{error}");
+        assert!(error.starts_with("a.wgsl:") && error.contains("more than 200000"), "{error}");
         let hidden = "fn f() { const c29 = 1; const c30 = 1; }";
         assert!(checked(&format!("{}{hidden}", doubled(30))).is_err());
         let table = format!("const t = array({});\n", "1u, ".repeat(10_000));

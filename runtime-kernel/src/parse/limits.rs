@@ -35,7 +35,7 @@ pub(crate) enum Depth {
 /// `CompileFailed` for a text that is larger or nested deeper than any realistic one.
 pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'a>>)> {
     if code.len() > MAX_BYTES {
-        return Err(failed(format!("the text has {} bytes, more than {MAX_BYTES}", code.len())));
+        return Err(failed(format!("too long: {} bytes of text, more than {MAX_BYTES}", code.len())));
     }
     let mut counter = NestingCounter { open: vec![0], ..NestingCounter::default() };
     let mut all = Vec::new();
@@ -76,13 +76,13 @@ impl NestingCounter {
     fn exceeded(&self) -> Option<String> {
         let own = if self.is_function { self.tokens } else { self.outside + self.tokens };
         if self.levels > MAX_LEVELS {
-            Some(format!("nested too deep: more than {MAX_LEVELS} operators and brackets within each other"))
+            Some(format!("nested too deep: more than {MAX_LEVELS} nested operators and brackets"))
         } else if self.open.len() > MAX_BRACKETS + 1 {
-            Some(format!("nested too deep: more than {MAX_BRACKETS} brackets within each other"))
+            Some(format!("nested too deep: more than {MAX_BRACKETS} nested brackets"))
         } else if self.declarations > MAX_DECLARATIONS {
             Some(format!("too long: more than {MAX_DECLARATIONS} declarations"))
         } else if self.function_squares + own * own > MAX_TOKENS * MAX_TOKENS {
-            Some(format!("too long: functions of {own} words and symbols, of at most {MAX_TOKENS}"))
+            Some(format!("too long: a function of {own} words and symbols, more than {MAX_TOKENS}"))
         } else {
             None
         }

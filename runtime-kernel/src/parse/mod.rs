@@ -50,7 +50,10 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Strin
 pub(crate) fn diagnostic(text: &str) -> Error {
     // naga's message has no location.
     if text.contains("Parser recursion limit exceeded") {
-        return failed("nested too deep: the parser takes 200 brackets, statements and dereferences within each other; split it".to_owned());
+        return failed(
+            "nested too deep: more than 200 nested brackets, statements and dereferences; split it"
+                .to_owned(),
+        );
     }
     failed(text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned())
 }

@@ -32,7 +32,7 @@ pub(crate) fn run<T: Send>(what: &str, depth: Depth, step: impl FnOnce() -> Resu
             match thread.spawn_scoped(scope, || catch_panic(what, step)) {
                 Ok(thread) => thread.join().unwrap_or_else(|payload| Err(panic_error(what, &*payload))),
                 Err(error) => {
-                    let message = format!("no thread for a deeply nested kernel: {error}");
+                    let message = format!("cannot start a thread for a deeply nested kernel: {error}");
                     Err(Error::new(ErrorKind::OutOfResources, message))
                 }
             }

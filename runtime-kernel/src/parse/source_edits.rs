@@ -31,8 +31,8 @@ pub(crate) fn with_element<'a>(code: &'a str, path: &str, element: Option<DType>
     })?;
     let old = alias(code).ok_or_else(|| {
         Error::invalid(format!(
-            "element type {element} was asked for, but the kernel has no line `alias T = f32;` that it could \
-             replace; write T where the element type stands"
+            "element type {element} was requested, but the kernel has no line `alias T = f32;` to replace; add it, \
+             and write T for the element type"
         ))
     })?;
     if !TYPES.iter().any(|(name, _)| *name == old.text) {

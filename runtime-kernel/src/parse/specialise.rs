@@ -245,7 +245,7 @@ fn checked_value(module: &Module, name: &str, value: &str) -> Result<(String, St
     };
     let number = number.ok_or_else(|| {
         Error::invalid(format!(
-            "constant \"{name}\": \"{value}\" is no value of type {}",
+            "constant \"{name}\": \"{value}\" is not a value of type {}",
             type_name(module, constant)
         ))
     })?;

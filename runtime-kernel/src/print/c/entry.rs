@@ -140,12 +140,12 @@ impl Printer<'_, '_, Plain> {
                             Some(Binding::BuiltIn(built_in)) => {
                                 values.push(self.writer.built_in(built_in, group_size, span)?);
                             }
-                            _ => return Err(self.writer.unsupported("such an argument", span)),
+                            _ => return Err(self.writer.unsupported("this kind of argument", span)),
                         }
                     }
                     self.writer.composed(argument.ty, values)?
                 }
-                _ => return Err(self.writer.unsupported("such an argument", span)),
+                _ => return Err(self.writer.unsupported("this kind of argument", span)),
             };
             let type_name = self.writer.type_name(argument.ty)?;
             self.lines.line(&format!("const {type_name} {} = {value};", self.plan.argument(index)));
@@ -219,7 +219,7 @@ impl Writer<'_> {
             BuiltIn::SubgroupId => "get_sub_group_id()".to_owned(),
             BuiltIn::SubgroupInvocationId if cuda => format!("({linear}) % 32u"),
             BuiltIn::SubgroupInvocationId => "get_sub_group_local_id()".to_owned(),
-            _ => return Err(self.unsupported("such a built-in value", span)),
+            _ => return Err(self.unsupported("this built-in value", span)),
         })
     }
 }

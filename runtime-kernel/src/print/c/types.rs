@@ -94,7 +94,7 @@ impl Writer<'_> {
                 let base = self.type_name(base)?;
                 Ok(format!("{}{base} *", self.dialect.space(space)))
             }
-            _ => Err(self.unsupported("a type that compute kernels do not have", span)),
+            _ => Err(self.unsupported("a type outside compute kernels", span)),
         }
     }
 

@@ -20,7 +20,7 @@ impl Writer<'_> {
         if let TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) = *ty.inner_with(&self.module().types) {
             return match Literal::zero(scalar) {
                 Some(zero) => self.literal(zero),
-                None => Err(self.unsupported("such a zero", span)),
+                None => Err(self.unsupported("this zero value", span)),
             };
         }
         let name = self.resolved_name(ty, span)?;
@@ -92,7 +92,9 @@ impl Writer<'_> {
                 }
                 self.composed(*ty, values)
             }
-            _ => Err(self.unsupported("such a constant", module.global_expressions.get_span(expression))),
+            _ => {
+                Err(self.unsupported("this kind of constant", module.global_expressions.get_span(expression)))
+            }
         }
     }
 

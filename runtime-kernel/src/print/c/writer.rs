@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         if self.first(name) {
             match (scalar.kind, scalar.width) {
                 (ScalarKind::Sint | ScalarKind::Uint, 1 | 2) => {
-                    return Err(self.unsupported("an integer of 16 bits", Span::UNDEFINED));
+                    return Err(self.unsupported("a 16-bit integer", Span::UNDEFINED));
                 }
                 (ScalarKind::Float, 2) => self.extension("cl_khr_fp16"),
                 (ScalarKind::Float, 8) => self.extension("cl_khr_fp64"),

@@ -76,8 +76,8 @@ pub(crate) fn inline(module: &Module, info: &ModuleInfo, unroll: bool) -> Result
 
 fn too_long(point: &EntryPoint) -> Error {
     failed(format!(
-        "entry point \"{}\" has more than {MAX_SIZE} statements and expressions with the functions that must be inlined, \
-         which are those with barriers or private variables; call them less often, or from a loop",
+        "entry point \"{}\" has more than {MAX_SIZE} statements and expressions after inlining the functions \
+         that use barriers or private variables; call these less often, or from a loop",
         point.name
     ))
 }

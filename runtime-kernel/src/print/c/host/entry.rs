@@ -123,7 +123,7 @@ pub(super) fn verified(
     let Err(why) = verify(&schedule, frame) else { return Ok((schedule, None)) };
     let plain = plain()?;
     verify(&plain, frame).map_err(|why| {
-        Error::new(ErrorKind::Internal, format!("the schedule of an entry point is wrong: {why}"))
+        Error::new(ErrorKind::Internal, format!("the plain schedule of an entry point is invalid: {why}"))
     })?;
     Ok((plain, Some(why)))
 }
@@ -300,7 +300,7 @@ impl Entry<'_, '_, '_> {
             ErrorKind::Unsupported,
             format!(
                 "entry point \"{name}\" needs {bytes} bytes of stack for work-group memory, variables, and values that \
-                 its items keep across barriers; the host has {}: use smaller arrays or a smaller work-group",
+                 live across barriers, but the host has {}; use smaller arrays or a smaller work-group",
                 stack_usage::LIMIT
             ),
         ))
@@ -396,7 +396,7 @@ impl Entry<'_, '_, '_> {
                 }
                 format!("{{{}}}", parts.join(", "))
             }
-            _ => return Err(self.unexpected("an argument without a built-in value")),
+            _ => return Err(self.unsupported("an argument without a built-in value")),
         };
         self.line(&format!("const {type_name} {name} = {value};"));
         Ok(())
@@ -410,7 +410,7 @@ impl Entry<'_, '_, '_> {
     ) -> Result<String> {
         use naga::BuiltIn as B;
         let naga::Binding::BuiltIn(built_in) = binding else {
-            return Err(self.unexpected("an argument without a built-in value"));
+            return Err(self.unsupported("an argument without a built-in value"));
         };
         let [sx, sy, sz] = self.size;
         let values = match built_in {
@@ -425,13 +425,13 @@ impl Entry<'_, '_, '_> {
                     "((unsigned int)({z}) * {sy}u + (unsigned int)({y})) * {sx}u + (unsigned int)({x})"
                 ));
             }
-            _ => return Err(self.unexpected("subgroups")),
+            _ => return Err(self.unsupported("subgroups")),
         };
         let type_name = self.printer.writer.type_name(ty)?;
         Ok(format!("({type_name}){{{}}}", values.join(", ")))
     }
 
-    fn unexpected(&self, what: &str) -> Error {
+    fn unsupported(&self, what: &str) -> Error {
         self.printer.writer.unsupported(what, Span::UNDEFINED)
     }
 

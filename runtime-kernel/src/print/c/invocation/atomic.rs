@@ -52,10 +52,10 @@ impl<E: Environment> Printer<'_, '_, E> {
     ) -> Result<()> {
         let place = self.place(pointer)?;
         let Some(Shape { scalar, .. }) = Shape::of(self.frame.pointee(pointer)) else {
-            return Err(self.writer.unsupported("such an atomic", span));
+            return Err(self.writer.unsupported("this atomic operation", span));
         };
         if scalar.kind == ScalarKind::Float {
-            return Err(self.writer.unsupported("an atomic on floating-point numbers", span));
+            return Err(self.writer.unsupported("a floating-point atomic operation", span));
         }
         let space = self.frame.inner(pointer).pointer_space();
         let alone = space == Some(AddressSpace::WorkGroup);
@@ -95,7 +95,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let mut text = self.writer.dialect.construct(&type_name);
         text.truncate(text.len() - 1);
         let Some(ty) = self.frame.info[result].ty.handle() else {
-            return Err(self.unexpected("such an exchange", result));
+            return Err(self.unsupported("this compare-exchange", result));
         };
         text.push_str(&self.writer.composed(ty, vec![name.clone(), format!("{name} == {compare}")])?);
         self.define(result, &text)

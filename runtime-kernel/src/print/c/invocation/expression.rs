@@ -73,14 +73,14 @@ impl<E: Environment> Printer<'_, '_, E> {
             Expression::Relational { fun, argument } => self.put_relational(out, fun, argument, at_least),
             Expression::Splat { size, value } => {
                 let Some(shape) = Shape::of(self.frame.inner(value)) else {
-                    return Err(self.unexpected("such a vector", expression));
+                    return Err(self.unsupported("this vector", expression));
                 };
                 let form = self.writer.splat(size, shape.scalar)?;
                 self.put_form(out, &form, &[value], at_least)
             }
             Expression::Swizzle { size, vector, pattern } => {
                 let TypeInner::Vector { size: of, scalar } = *self.frame.inner(vector) else {
-                    return Err(self.unexpected("such a swizzle", expression));
+                    return Err(self.unsupported("this swizzle", expression));
                 };
                 let form = self.writer.swizzle((of, scalar), &pattern[..size as usize])?;
                 self.put_form(out, &form, &[vector], at_least)
@@ -123,9 +123,9 @@ impl<E: Environment> Printer<'_, '_, E> {
                 Some(variable) => {
                     Ok((self.environment.length(self.writer, variable).into_owned(), level::PRIMARY))
                 }
-                None => Err(self.unexpected("the length of such an array", expression)),
+                None => Err(self.unsupported("the length of this array", expression)),
             },
-            _ => Err(self.unexpected("such an expression", expression)),
+            _ => Err(self.unsupported("this kind of expression", expression)),
         }
     }
 
@@ -136,7 +136,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.addressing = outer;
         let place = place?;
         if place.component.is_some() || !place.conditions.is_empty() {
-            return Err(self.unexpected("a pointer to a component, as an argument", pointer));
+            return Err(self.unsupported("a pointer to a component, as an argument", pointer));
         }
         Ok((place.address(), level::UNARY))
     }
@@ -180,7 +180,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     ) -> Result<()> {
         if let Some(Shape { size: Some(size), .. }) = Shape::of(self.frame.inner(condition)) {
             let Some(shape) = Shape::of(self.frame.inner(accept)) else {
-                return Err(self.unexpected("such a selection", condition));
+                return Err(self.unsupported("this selection", condition));
             };
             let shape = Shape { size: Some(size), ..shape };
             let form = self.writer.choice(shape)?;
@@ -208,7 +208,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             RelationalFunction::All => "all",
             RelationalFunction::Any => "any",
             RelationalFunction::IsNan | RelationalFunction::IsInf => {
-                return Err(self.unexpected("isNan or isInf", argument));
+                return Err(self.unsupported("isNan or isInf", argument));
             }
         };
         let form = match Shape::of(self.frame.inner(argument)) {
@@ -221,7 +221,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// A composite; vectors inside a vector constructor are expanded into components.
     fn compose(&mut self, expression: Handle<Expression>) -> Result<String> {
         let Expression::Compose { ty, ref components } = self.frame.function.expressions[expression] else {
-            return Err(self.unexpected("such an expression", expression));
+            return Err(self.unsupported("this kind of expression", expression));
         };
         let vector = matches!(self.frame.module.types[ty].inner, TypeInner::Vector { .. });
         let mut values = Vec::with_capacity(components.len());
@@ -285,8 +285,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.frame.function.expressions.get_span(expression)
     }
 
-    /// The error for an unexpected expression.
-    pub(crate) fn unexpected(&self, what: &str, expression: Handle<Expression>) -> Error {
+    /// The error for an expression that this language cannot express.
+    pub(crate) fn unsupported(&self, what: &str, expression: Handle<Expression>) -> Error {
         self.writer.unsupported(what, self.span(expression))
     }
 }

@@ -121,7 +121,7 @@ impl Writer<'_> {
             _ => {}
         }
         let (Some(left), Some(right)) = (Shape::of(left), Shape::of(right)) else {
-            return Err(self.unsupported("such an operator", naga::Span::UNDEFINED));
+            return Err(self.unsupported("this operator", naga::Span::UNDEFINED));
         };
         let known = if left.size.is_some() { Right::default() } else { known };
         let form = self.binary_with(operator, left.scalar, known)?;
@@ -132,7 +132,7 @@ impl Writer<'_> {
     /// A prefix operator.
     pub(crate) fn unary(&mut self, operator: UnaryOperator, operand: &TypeInner) -> Result<Form> {
         let Some(shape) = Shape::of(operand) else {
-            return Err(self.unsupported("such an operator", naga::Span::UNDEFINED));
+            return Err(self.unsupported("this operator", naga::Span::UNDEFINED));
         };
         let (name, form) = match operator {
             UnaryOperator::Negate if shape.scalar.kind == ScalarKind::Float => {

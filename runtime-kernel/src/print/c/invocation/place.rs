@@ -99,7 +99,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 let text = self.environment.argument(&self.plan, index);
                 super::environment::VariableRef { text, pointer: true }
             }
-            _ => return Err(self.unexpected("such a pointer", pointer)),
+            _ => return Err(self.unsupported("this kind of pointer", pointer)),
         };
         let (text, pointer) = (home.text.into_owned(), home.pointer);
         Ok(Place { text, pointer, conditions: Vec::new(), component: None })
@@ -115,7 +115,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let pointee = self.frame.pointee(base);
         if let TypeInner::Struct { .. } = pointee {
             let TypeInner::Pointer { base: structure, .. } = *self.frame.inner(base) else {
-                return Err(self.unexpected("such a pointer", base));
+                return Err(self.unsupported("this kind of pointer", base));
             };
             place.member(self.writer.names.member(structure, known));
             return Ok(place);
@@ -188,7 +188,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         match limit {
             Limit::Constant(length) => Ok(format!("{length}u")),
             Limit::Runtime(Some(variable)) => Ok(self.environment.length(self.writer, variable).into_owned()),
-            Limit::Runtime(None) => Err(self.unexpected("a pointer to a runtime-sized array", base)),
+            Limit::Runtime(None) => Err(self.unsupported("a pointer to a runtime-sized array", base)),
         }
     }
 
@@ -244,7 +244,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                     place.member("value");
                 }
             }
-            _ => return Err(self.writer.unsupported("such an index", Span::UNDEFINED)),
+            _ => return Err(self.writer.unsupported("this kind of index", Span::UNDEFINED)),
         }
         Ok(())
     }
@@ -383,7 +383,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     fn structure_of(&self, expression: Handle<Expression>) -> Result<Handle<Type>> {
         let handle = self.frame.info[expression].ty.handle();
-        handle.ok_or_else(|| self.unexpected("a structure without a type", expression))
+        handle.ok_or_else(|| self.unsupported("a structure without a type", expression))
     }
 
     /// The value of a place that holds an atomic.

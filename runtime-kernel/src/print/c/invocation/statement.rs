@@ -142,7 +142,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             Statement::SubgroupBallot { .. }
             | Statement::SubgroupGather { .. }
             | Statement::SubgroupCollectiveOperation { .. } => self.subgroup(statement, span),
-            _ => Err(self.writer.unsupported("such a statement", span)),
+            _ => Err(self.writer.unsupported("this kind of statement", span)),
         }
     }
 

@@ -46,14 +46,14 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
             Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
                 let Some(shape) = Shape::of(self.frame.inner(argument)) else {
-                    return Err(self.writer.unsupported("such a subgroup operation", span));
+                    return Err(self.writer.unsupported("this subgroup operation", span));
                 };
                 let form = self.writer.collective(op, collective_op, shape, span)?;
                 let argument = self.value(argument)?;
                 self.define(result, &form.join(&[argument]))
             }
             Statement::SubgroupGather { mode, argument, result } => self.gather(mode, argument, result),
-            _ => Err(self.writer.unsupported("such a statement", span)),
+            _ => Err(self.writer.unsupported("this kind of statement", span)),
         }
     }
 
@@ -64,7 +64,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         result: Handle<Expression>,
     ) -> Result<()> {
         let Some(shape) = Shape::of(self.frame.inner(argument)) else {
-            return Err(self.unexpected("such a subgroup operation", argument));
+            return Err(self.unsupported("this subgroup operation", argument));
         };
         let mut operands = vec![self.value(argument)?];
         let (name, index) = match mode {
@@ -174,7 +174,7 @@ impl Writer<'_> {
             SubgroupOperation::Min | SubgroupOperation::Max => {
                 Form::Call(self.integer(word(operation), scalar)?)
             }
-            _ => return Err(self.unsupported("such a subgroup operation", span)),
+            _ => return Err(self.unsupported("this subgroup operation", span)),
         };
         let shuffle = self.shuffle(scalar)?;
         let combined = |other: &str| form.join(&["b".to_owned(), other.to_owned()]);

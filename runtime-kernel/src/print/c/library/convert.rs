@@ -117,7 +117,7 @@ impl Writer<'_> {
                 format!("f16{{{:#06x}}}", value.to_bits())
             }
             Literal::F16(value) => return Ok((format!("(f16){:?}f", value.to_f32()), level::UNARY)),
-            _ => return Err(self.unsupported("such a literal", Span::UNDEFINED)),
+            _ => return Err(self.unsupported("this kind of literal", Span::UNDEFINED)),
         };
         // A sign binds like a prefix operator, and must not be adjacent to another one.
         let level = if text.starts_with('-') { level::MULTIPLY } else { level::PRIMARY };
@@ -130,7 +130,7 @@ impl Writer<'_> {
         match Literal::new(value, scalar) {
             Some(literal) => self.literal(literal),
             None if scalar == Scalar::BOOL => self.literal(Literal::Bool(value != 0)),
-            None => Err(self.unsupported("such a literal", Span::UNDEFINED)),
+            None => Err(self.unsupported("this kind of literal", Span::UNDEFINED)),
         }
     }
 }

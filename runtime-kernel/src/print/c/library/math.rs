@@ -90,7 +90,7 @@ impl Writer<'_> {
         if let (Some(matrix), F::Determinant) = (Matrix::of(operands[0]), function) {
             return self.determinant(matrix);
         }
-        let Some(&first) = shapes.first() else { return Err(self.unexpected(function, span)) };
+        let Some(&first) = shapes.first() else { return Err(self.unsupported_function(function, span)) };
         match (function, result) {
             (F::Modf, TypeResolution::Handle(result)) => self.parted("modf", first, *result),
             (F::Frexp, TypeResolution::Handle(result)) => self.parted("frexp", first, *result),
@@ -98,7 +98,7 @@ impl Writer<'_> {
         }
     }
 
-    fn unexpected(&self, function: MathFunction, span: Span) -> runtime_core::Error {
+    fn unsupported_function(&self, function: MathFunction, span: Span) -> runtime_core::Error {
         self.unsupported(&format!("the function {function:?}"), span)
     }
 
@@ -120,7 +120,7 @@ impl Writer<'_> {
             return match function {
                 F::Length => self.float("abs", first.scalar).map(Form::Call),
                 F::Distance => self.distance_of_scalars(first.scalar),
-                _ => Err(self.unexpected(function, span)),
+                _ => Err(self.unsupported_function(function, span)),
             };
         };
         let name = match function {
@@ -132,7 +132,7 @@ impl Writer<'_> {
             F::FaceForward => "faceForward",
             F::Reflect => "reflect",
             F::Refract => "refract",
-            _ => return Err(self.unexpected(function, span)),
+            _ => return Err(self.unsupported_function(function, span)),
         };
         self.geometric(name, size, first.scalar)
     }
@@ -160,7 +160,7 @@ impl Writer<'_> {
             }
             return self.converted_matrix(matrix, Scalar { kind, width });
         }
-        let Some(shape) = Shape::of(from) else { return Err(self.unsupported("such a conversion", span)) };
+        let Some(shape) = Shape::of(from) else { return Err(self.unsupported("this conversion", span)) };
         let width = convert.unwrap_or(shape.scalar.width);
         let to = Scalar { kind, width };
         let (form, word) = match convert {

@@ -64,7 +64,7 @@ impl Writer<'_> {
             (None, Some(b)) if matches!(left, TypeInner::Scalar(_)) => self.scaled(b, true),
             (Some(a), None) => self.matrix_by_vector(a),
             (None, Some(b)) => self.vector_by_matrix(b),
-            (None, None) => Err(self.unsupported("such a product", Span::UNDEFINED)),
+            (None, None) => Err(self.unsupported("this product", Span::UNDEFINED)),
         }
     }
 

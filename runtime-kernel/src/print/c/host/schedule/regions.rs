@@ -206,7 +206,7 @@ impl Cutter<'_> {
     /// Everything that invocations jump over must be in the same region.
     fn refuse_skipped(&self, span: Span) -> Result<()> {
         if self.skip != Skip::No {
-            let what = "in host C, control flow of the work-group after some invocations skipped ahead";
+            let what = "in host C, uniform control flow after some invocations have jumped ahead";
             return Err(self.program.unsupported(what, span));
         }
         Ok(())
