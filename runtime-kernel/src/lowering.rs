@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_format_of_the_device_that_there_is_a_writer_for_is_made() {
+    fn the_first_format_of_the_device_with_a_writer_is_chosen() {
         let target = |formats: &[&str]| wgsl().target(&device(formats));
         assert_eq!(target(&["cubin", "opencl-c", "spirv-shader"]), Some(CodeFormat::OPENCL_C));
         assert_eq!(target(&["ptx"]), None);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn subgroups_take_a_later_version_of_opencl_c() {
+    fn subgroups_select_a_later_version_of_opencl_c() {
         let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
             @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
                 y[i] = subgroupAdd(i);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_may_flush_subnormal_numbers() {
+    fn gpus_flush_subnormal_numbers() {
         let flushes = |kind: &str| {
             let mut device = device(&["opencl-c"]);
             device.properties.push("type", kind);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_can_be_told_to_leave_memory_as_it_is() {
+    fn zeroing_of_workgroup_memory_can_be_turned_off() {
         let code = "var<workgroup> w: u32; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
             @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = w; }";
         let zeroes = |options: &Options| {
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_lacks_is_said() {
+    fn missing_device_features_are_errors() {
         let refused = |device: &DeviceInfo, options: &Options, kind, expected: &str| {
             let error = lower(device, options).unwrap_err();
             assert!(
@@ -450,13 +450,13 @@ mod tests {
             &good,
             &large("N=1025"),
             invalid,
-            "work-groups of [1025, 2, 1], the limit of Test Device is [1024",
+            "work-groups of [1025, 2, 1], but the limit of Test Device is [1024",
         );
         refused(
             &good,
             &large("N=1000"),
             invalid,
-            "work-groups of 2000 items, the limit of Test Device is 1024 items",
+            "work-groups of 2000 items, but the limit of Test Device is 1024 items",
         );
         let mut small = device(&["c"]);
         small.limits.shared_bytes = 15;
@@ -464,7 +464,7 @@ mod tests {
             &small,
             &Options::new(),
             invalid,
-            "workgroup memory of 16 bytes, the limit of Test Device is 15 bytes",
+            "workgroup memory of 16 bytes, but the limit of Test Device is 15 bytes",
         );
     }
 }

@@ -49,7 +49,7 @@ fn the_interface_is_read_from_the_text() {
 }
 
 #[test]
-fn each_entry_point_has_what_it_uses() {
+fn each_entry_point_lists_only_what_it_uses() {
     let program = parse(
         "struct S { n: u32 } var<immediate> s: S;
          @group(0) @binding(0) var<storage, read_write> counts: array<atomic<u32>>;
@@ -82,7 +82,7 @@ fn each_entry_point_has_what_it_uses() {
 }
 
 #[test]
-fn diagnostics_of_the_parser_and_the_validator_keep_their_source_lines() {
+fn naga_diagnostics_keep_their_source_lines() {
     let text = refused("fn f() {\n    let a = b;\n}");
     assert!(text.contains("no definition in scope for identifier: `b`"), "{text}");
     assert!(text.contains("k.wgsl:2:13") && text.contains("let a = b;"), "{text}");
@@ -91,7 +91,7 @@ fn diagnostics_of_the_parser_and_the_validator_keep_their_source_lines() {
 }
 
 #[test]
-fn every_rule_of_the_convention_names_itself_and_the_line() {
+fn errors_of_the_convention_name_the_rule_and_the_line() {
     let cases = [
         (
             "@group(0) @binding(0) var<uniform> u: vec4<f32>;",
@@ -209,7 +209,7 @@ fn an_expression_of_a_vector_of_overrides_is_written() {
 }
 
 #[test]
-fn a_constant_that_is_picked_out_of_others_is_written() {
+fn a_constant_selected_from_others_is_written() {
     // As above, though no override is in it: what a `let` names becomes constant where an override is replaced.
     for body in [
         "let v = vec3<i32>(9, 4, 0); y[i] = select(array<i32, 2>()[i], v.z, false);",
@@ -231,7 +231,7 @@ fn a_constant_that_is_picked_out_of_others_is_written() {
 }
 
 #[test]
-fn wrong_constants_are_refused_with_the_reason() {
+fn invalid_constants_are_rejected_with_the_reason() {
     let of = |name: &str, value: &str| {
         let code = kernel(
             "override LENGTH: u32; override SCALE: f32 = 1.0; override FLAG: bool = true;
@@ -270,7 +270,7 @@ fn wrong_constants_are_refused_with_the_reason() {
 }
 
 #[test]
-fn an_element_type_reaches_the_interface_and_the_features() {
+fn the_element_type_affects_interface_and_features() {
     let code = kernel(
         "alias T = f32;\n@group(0) @binding(0) var<storage, read_write> y: array<vec4<T>>;",
         "y[0] = vec4(T(1));",
@@ -307,7 +307,7 @@ fn scalars_may_be_f16() {
 }
 
 #[test]
-fn subgroups_and_wide_atomics_are_seen() {
+fn subgroups_and_64_bit_atomics_are_detected() {
     let of = |declarations, body| parse(&kernel(declarations, body)).unwrap().features().to_vec();
     assert_eq!(of("enable f16, subgroups;", "subgroupBarrier();"), [Feature::Subgroups]);
     assert_eq!(of("enable subgroups;", "_ = subgroupAdd(1);"), [Feature::Subgroups]);
@@ -316,7 +316,7 @@ fn subgroups_and_wide_atomics_are_seen() {
 }
 
 #[test]
-fn hostile_nesting_is_an_error_and_no_overflow() {
+fn hostile_nesting_is_an_error_not_an_overflow() {
     let body = |text: String| kernel("", &text);
     let nested = [
         body(format!("let a = {}1{};", "(".repeat(900), ")".repeat(900))),
@@ -341,7 +341,7 @@ fn hostile_nesting_is_an_error_and_no_overflow() {
 }
 
 #[test]
-fn all_that_is_nested_as_deep_as_is_promised_is_lowered() {
+fn nesting_up_to_the_documented_depth_is_lowered() {
     let around = |open: &str, close: &str, count: usize, middle: &str| {
         kernel(
             "@group(0) @binding(0) var<storage, read_write> y: array<u32>;",
@@ -365,14 +365,14 @@ fn all_that_is_nested_as_deep_as_is_promised_is_lowered() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_the_text() {
+fn a_byte_order_mark_is_ignored() {
     assert_eq!(parse(&format!("\u{feff}{SAXPY}")).unwrap().interfaces().len(), 1);
     assert!(refused(&format!("\u{feff}\nx{SAXPY}")).contains("k.wgsl:2"));
 }
 
 /// Texts of a few lines that double again and again.
 #[test]
-fn no_text_takes_more_than_seconds() {
+fn no_text_takes_longer_than_seconds() {
     let y = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;\n";
     let lower = |code: &str| {
         let program = parse(code)?;

@@ -162,7 +162,7 @@ fn text(cases: &[Case]) -> String {
 }
 
 #[test]
-fn every_invocation_does_what_it_would_alone() {
+fn every_invocation_has_the_result_of_running_alone() {
     let runtime = Runtime::builder()
         .lower_with(runtime_kernel::wgsl())
         .discover(false)
@@ -203,7 +203,7 @@ fn host() -> std::sync::Arc<dyn runtime_core::CommonRuntime> {
 
 /// With a range the host would run the work of the groups once per piece of it, on several threads.
 #[test]
-fn portable_code_takes_no_range() {
+fn portable_code_rejects_a_host_range() {
     let device = host();
     let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
     let y = Tensor::from_slice(&*device, &[64], &[0_u32; 64]).expect("y");
@@ -221,7 +221,7 @@ fn portable_code_takes_no_range() {
 }
 
 #[test]
-fn a_thread_with_a_small_stack_may_call_a_kernel_with_much_memory() {
+fn a_kernel_with_much_memory_runs_from_a_thread_with_a_small_stack() {
     let device = host();
     let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
@@ -240,7 +240,7 @@ fn a_thread_with_a_small_stack_may_call_a_kernel_with_much_memory() {
 }
 
 #[test]
-fn what_no_stack_has_room_for_is_refused() {
+fn a_kernel_too_large_for_any_stack_is_rejected() {
     let device = host();
     let entry = |body: &str| {
         format!(

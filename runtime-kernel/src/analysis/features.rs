@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn values_without_a_variable_count() {
+    fn values_without_a_variable_need_features_too() {
         assert_eq!(of("y[0] = 1u;"), []);
         assert_eq!(of("if f16(y[0]) != 0h { y[1] = 1u; }"), [Feature::F16]);
         assert_eq!(of("if i64(y[0]) != 0 { y[1] = 1u; }"), [Feature::I64]);

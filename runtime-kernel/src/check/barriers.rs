@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn other_control_flow_may_not() {
+    fn divergent_control_flow_must_not_have_barriers() {
         for body in [
             "if (l.x > 3u) {\nworkgroupBarrier(); }",
             "if (l.x > 3u) { return; }\nworkgroupBarrier();",
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn barriers_of_functions_are_found_where_they_are() {
+    fn barriers_in_functions_are_reported_at_their_own_line() {
         let error = check("b[0] = late(l.x);").expect_err("late");
         assert!(error.contains("k.wgsl:7: a barrier"), "{error}");
         let error = check("if (l.x == 1u) { b[0] = sync(1u); }").expect_err("sync");

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_come_to_all_statements_in_order() {
+    fn walks_visit_all_statements_in_order() {
         let all = block(vec![looped(vec![switch(vec![Statement::Break])]), Statement::Continue]);
         let mut names = Vec::new();
         each(&all, &mut |statement| {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_lead_out_of_what_they_belong_to() {
+    fn jumps_leave_their_own_loop_or_switch() {
         assert_eq!(Skip::of(&switch(vec![Statement::Break])), Skip::No);
         assert_eq!(Skip::of(&switch(vec![Statement::Break, Statement::Continue])), Skip::Continue);
         assert_eq!(Skip::of(&Statement::Block(block(vec![Statement::Break, Statement::Kill]))), Skip::Break);

@@ -33,7 +33,7 @@ pub(crate) fn with_functions(
 pub(crate) trait Change {
     /// Appends the replacement of an expression of the source, and returns the expression that holds its value;
     /// `None` if it stays as it is.
-    fn instead(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>>;
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>>;
 }
 
 /// A function being rebuilt.
@@ -55,7 +55,7 @@ impl<'a> Rebuild<'a> {
         for (old, expression) in source.expressions.iter() {
             new.span = source.expressions.get_span(old);
             let before = new.expressions.len();
-            let value = match change.instead(&mut new, old) {
+            let value = match change.replacement(&mut new, old) {
                 Some(value) => value,
                 None => new.copy(expression)?,
             };

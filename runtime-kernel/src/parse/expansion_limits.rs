@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn structures_of_structures_are_counted() {
+    fn nested_structures_are_counted() {
         assert!(checked(&doubled(10)).is_ok());
         let error = checked(&doubled(30)).unwrap_err();
         assert!(error.to_string().starts_with("a.wgsl:"), "{error}");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_of_constants_are_counted_and_their_uses() {
+    fn constants_of_constants_and_their_uses_are_counted() {
         let double = |n: usize| format!("const c{} = array(c{n}, c{n});\n", n + 1);
         let doubled = |times| format!("const c0 = 1;\n{}", (0..times).map(double).collect::<String>());
         assert!(checked(&doubled(12)).is_ok());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_takes_no_stack() {
+    fn a_long_chain_needs_no_stack() {
         let chain = |n: usize| format!("struct S{n} {{ a: S{} }}\n", n + 1);
         assert!(checked(&(0..3000).map(chain).collect::<String>()).is_ok());
     }

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_counts_and_what_follows_does_not() {
+    fn nesting_counts_and_sequence_does_not() {
         assert_eq!(
             of(&"fn f() { let a = (1 + 2) * 3; if a > 2 { return; } }\n".repeat(400)),
             Some(Depth::Shallow)
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn long_functions_count_more_than_many() {
+    fn one_long_function_counts_more_than_many_short_ones() {
         let function = |statements: usize| format!("fn f() {{ {} }}\n", "x = x + 1;".repeat(statements));
         assert!(of(&function(20_000)).is_some());
         assert_eq!(of(&function(25_001)), None);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_has_the_place() {
+    fn the_message_has_the_location() {
         let error = check(&format!("\n\n{}", "(".repeat(2000)), "a.wgsl").unwrap_err();
         assert!(error.to_string().starts_with("a.wgsl:3: nested too deep"), "{error}");
     }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_step_has_room() {
+    fn a_deep_step_gets_a_large_stack() {
         fn descend(levels: usize) -> usize {
             let room = std::hint::black_box([levels; 1000]);
             if levels == 0 { 0 } else { 1 + descend(levels - 1) + room[7] - levels }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alias_is_replaced_where_it_stands() {
+    fn the_alias_is_replaced_in_place() {
         let code = "// alias T = f32;\nalias /* T = i32 */ T = f32; // T\nvar<private> x: T;";
         let halved = "enable f16; // alias T = f32;\nalias /* T = i32 */ T = f16; // T\nvar<private> x: T;";
         assert_eq!(replaced(code, DType::F16).unwrap(), halved);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_said() {
+    fn an_element_type_that_cannot_be_set_is_an_error() {
         let error = replaced("alias U = f32;", DType::F16).unwrap_err();
         assert!(error.message().contains("no line `alias T = f32;`"), "{error}");
         let error = replaced("alias T = f32;", DType::BF16).unwrap_err();

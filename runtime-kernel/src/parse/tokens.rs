@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_are_no_tokens() {
+    fn comments_are_not_tokens() {
         let words = |code| tokens(code).map(|token| token.text).collect::<Vec<_>>().join(" ");
         assert_eq!(words("alias T // f32\n = /* a /* b */ c */ f32;"), "alias T = f32 ;");
         assert_eq!(words("a/b*c/ /**/1.5e3+é"), "a / b * c / 1.5e3 + é");

@@ -75,7 +75,7 @@ fn places(module: &Module, members: &[StructMember], word: Handle<Type>) -> (Vec
 }
 
 impl Change for Packed {
-    fn instead(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
         match new.source.expressions[old] {
             Expression::AccessIndex { base, index } if self.is_variable(new, base) => {
                 let (Place::Whole(index) | Place::Half { word: index, .. }) = self.places[index as usize];

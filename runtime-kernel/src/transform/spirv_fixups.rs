@@ -182,7 +182,7 @@ fn convert(
 }
 
 impl Change for Fixups<'_> {
-    fn instead(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
         let expression = &new.source.expressions[old];
         if let (Some((from, own)), &Expression::As { kind, .. }) = (self.widened(expression), expression) {
             if own == ScalarKind::Sint {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_bits_is_taken_modulo_the_width() {
+    fn shift_amounts_are_taken_modulo_the_width() {
         assert!(masks("x[0] = x[1] << x[2];"));
         assert!(masks("y[0] = y[1] >> x[2];"));
         assert!(masks("y[0] = (vec2(y[1]) >> vec2(x[2], 1u)).x;"));

@@ -11,7 +11,7 @@ use naga::{
 };
 
 pub(crate) use super::facts::{Bounds, Fact, Scope};
-use super::{Frame, range};
+use super::{FunctionContext, range};
 use crate::ir::variables::{Root, assigned, loaded, root};
 use crate::program::Program;
 
@@ -30,12 +30,12 @@ impl AllBounds {
         let entries = module.entry_points.iter().enumerate();
         Self {
             functions: functions
-                .map(|(handle, function)| Walk::whole(module, function, &info[handle], None))
+                .map(|(handle, function)| Walk::analyse(module, function, &info[handle], None))
                 .collect(),
             entries: entries
                 .map(|(index, point)| {
                     let info = info.get_entry_point(index);
-                    Walk::whole(module, &point.function, info, Some(point.workgroup_size))
+                    Walk::analyse(module, &point.function, info, Some(point.workgroup_size))
                 })
                 .collect(),
         }
@@ -74,7 +74,7 @@ struct Walk<'f> {
 }
 
 impl<'f> Walk<'f> {
-    fn whole(
+    fn analyse(
         module: &'f Module,
         function: &'f Function,
         info: &'f FunctionInfo,
@@ -124,11 +124,11 @@ impl<'f> Walk<'f> {
                 Statement::Switch { cases, .. } => self.switch(cases, scope),
                 Statement::Loop { body, continuing, .. } => {
                     let changed = self.changed(&[body, continuing]);
-                    self.spoil(&changed);
+                    self.invalidate(&changed);
                     self.block(body, scope);
-                    self.spoil(&changed);
+                    self.invalidate(&changed);
                     self.block(continuing, scope);
-                    self.spoil(&changed);
+                    self.invalidate(&changed);
                 }
                 _ => {}
             }
@@ -154,7 +154,7 @@ impl<'f> Walk<'f> {
         found
     }
 
-    fn spoil(&mut self, variables: &[Handle<LocalVariable>]) {
+    fn invalidate(&mut self, variables: &[Handle<LocalVariable>]) {
         variables.iter().for_each(|&variable| self.assign(variable));
     }
 
@@ -162,10 +162,10 @@ impl<'f> Walk<'f> {
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
         let changed = self.changed(&bodies);
         for body in bodies {
-            self.spoil(&changed);
+            self.invalidate(&changed);
             self.block(body, scope);
         }
-        self.spoil(&changed);
+        self.invalidate(&changed);
     }
 
     /// Returns the facts that hold after a branch.
@@ -281,8 +281,8 @@ impl<'f> Walk<'f> {
             let stores = self.stores.iter().filter(|(stored, _)| *stored == variable);
             let Some(values) = stores.map(|(_, value)| *value).collect::<Option<Vec<_>>>() else { continue };
             let upper = |bounds: &Bounds, value| {
-                let frame = Frame { module, function, info, group_size, bounds };
-                range::upper(frame, bounds.scope(value), value, 0)
+                let context = FunctionContext { module, function, info, group_size, bounds };
+                range::upper(context, bounds.scope(value), value, 0)
             };
             let (own, other): (Vec<_>, Vec<_>) =
                 values.into_iter().partition(|&value| range::reads(function, value, variable, 0));

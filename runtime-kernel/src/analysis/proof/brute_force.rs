@@ -6,9 +6,9 @@ use std::fmt::Write;
 use naga::Expression;
 
 use super::launch_precondition;
-use super::polynomial::Atom;
+use super::polynomial::LaunchParameter;
 use super::range::{Element, Limit, limit, root};
-use super::{Frame, bounds::AllBounds};
+use super::{FunctionContext, bounds::AllBounds};
 use crate::{Program, Specialisation};
 
 /// Invocations per work-group.
@@ -396,14 +396,14 @@ fn attack(cases: &[Case], random: &mut Random, proven: &mut Proven) {
     let program = program(cases);
     let bounds = AllBounds::of(&program);
     for (number, case) in cases.iter().enumerate() {
-        let frame = Frame {
+        let context = FunctionContext {
             module: &program.module,
             function: &program.module.entry_points[number].function,
             info: program.info.get_entry_point(number),
             group_size: Some([ITEMS, 1, 1]),
             bounds: bounds.entry(number),
         };
-        let (always, precondition) = provable(frame);
+        let (always, precondition) = provable(context);
         proven.always += u32::from(always);
         proven.conditional += u32::from(precondition.is_some());
         if !always && precondition.is_none() {
@@ -412,11 +412,11 @@ fn attack(cases: &[Case], random: &mut Random, proven: &mut Proven) {
         for _ in 0..400 {
             let values = values(random);
             let holds = precondition.as_ref().is_some_and(|precondition| {
-                precondition.evaluated(|atom| match atom {
-                    Atom::Scalar(_, 0) => values.n,
-                    Atom::Scalar(..) => values.m,
-                    Atom::Length(_) => values.length,
-                    Atom::Groups(_) => values.groups,
+                precondition.evaluated(|parameter| match parameter {
+                    LaunchParameter::Scalar(_, 0) => values.n,
+                    LaunchParameter::Scalar(..) => values.m,
+                    LaunchParameter::Length(_) => values.length,
+                    LaunchParameter::Groups(_) => values.groups,
                 }) <= 0
             });
             for (index, at) in case.indices(&values) {
@@ -428,23 +428,23 @@ fn attack(cases: &[Case], random: &mut Random, proven: &mut Proven) {
 }
 
 /// What is proven about the access of a kernel: whether it is in range, and if not, for which launches.
-fn provable(frame: Frame<'_>) -> (bool, Option<super::polynomial::Polynomial>) {
+fn provable(context: FunctionContext<'_>) -> (bool, Option<super::polynomial::Polynomial>) {
     let mut found = None;
-    for (handle, expression) in frame.function.expressions.iter() {
+    for (handle, expression) in context.function.expressions.iter() {
         let Expression::Access { base, .. } = *expression else { continue };
-        let variable =
-            root(frame, base).and_then(|variable| frame.module.global_variables[variable].name.as_deref());
+        let variable = root(context, base)
+            .and_then(|variable| context.module.global_variables[variable].name.as_deref());
         if variable.is_some_and(|name| name == "y" || name.starts_with("tile")) {
-            found = Element::of(frame.function, handle);
+            found = Element::of(context.function, handle);
         }
     }
     let element = found.unwrap();
-    let needed: Option<Limit> = limit(frame, element);
-    (needed.is_none(), needed.and_then(|limit| launch_precondition::of(frame, element, limit)))
+    let needed: Option<Limit> = limit(context, element);
+    (needed.is_none(), needed.and_then(|limit| launch_precondition::of(context, element, limit)))
 }
 
 #[test]
-fn what_is_proven_in_range_is_in_range() {
+fn proven_accesses_are_in_range() {
     let asked = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = asked("PROOF_ATTACK_SEED").unwrap_or(20_261_122);
     let cases = usize::try_from(asked("PROOF_ATTACK_CASES").unwrap_or(4_000)).unwrap();

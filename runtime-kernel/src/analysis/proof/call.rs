@@ -7,7 +7,7 @@ use super::constant::literal;
 use super::range::of_binary;
 
 /// Longer chains of operators are not analysed.
-const DEPTH: u32 = 8;
+const MAX_DEPTH: u32 = 8;
 
 /// The greatest result, in u32 arithmetic, of a call whose arguments are at most `arguments`.
 pub(super) fn greatest(
@@ -19,7 +19,7 @@ pub(super) fn greatest(
     let Some(Statement::Return { value: Some(value) }) = function.body.last() else { return None };
     let before = function.body.iter().rev().skip(1);
     let is_alone = before.into_iter().all(|statement| matches!(statement, Statement::Emit(_)));
-    if is_alone { upper(module, function, *value, arguments, DEPTH) } else { None }
+    if is_alone { upper(module, function, *value, arguments, MAX_DEPTH) } else { None }
 }
 
 fn upper(

@@ -69,9 +69,9 @@ fn compare<T: Ord>(op: Op, a: &T, b: &T) -> Option<bool> {
 
 /// The variables, integers and booleans, whose value is known at a program point.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known(Vec<Option<Literal>>);
+pub(crate) struct KnownValues(Vec<Option<Literal>>);
 
-impl Known {
+impl KnownValues {
     /// The known values at the start of a function.
     pub(crate) fn at_start(module: &Module, function: &Function) -> Self {
         let mut known = Self::default();
@@ -135,7 +135,7 @@ mod tests {
     use crate::{Program, Specialisation};
 
     /// The variables of a kernel that are known at its start, by name.
-    fn known(variables: &str) -> (Known, Vec<(String, Handle<LocalVariable>)>) {
+    fn known(variables: &str) -> (KnownValues, Vec<(String, Handle<LocalVariable>)>) {
         let code = format!(
             "const SEVEN = 7u;
              @group(0) @binding(0) var<storage, read_write> y: array<u32>;
@@ -144,11 +144,11 @@ mod tests {
         let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
         let function = &program.module.entry_points[0].function;
         let names = function.local_variables.iter().map(|(at, local)| (local.name.clone().unwrap(), at));
-        (Known::at_start(&program.module, function), names.collect())
+        (KnownValues::at_start(&program.module, function), names.collect())
     }
 
     #[test]
-    fn variables_of_integers_and_flags_have_a_value_at_the_start() {
+    fn integer_and_boolean_variables_have_a_known_initial_value() {
         let (known, names) = known(
             "var a: u32; var b = SEVEN; var c = i32(); var d: bool; var e = 3i; var f = 1f; var g = vec2u(); var h = y[0];",
         );
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn where_paths_meet_only_what_both_know_is_known() {
+    fn a_join_keeps_values_known_on_both_paths() {
         let (mut here, names) = known("var a = 1u; var b = 2u; var c = 3u;");
         let [a, b, c] = [0, 1, 2].map(|at: usize| names[at].1);
         let mut there = here.clone();
@@ -177,7 +177,7 @@ mod tests {
         // Setting one variable does not affect the others.
         here.set(a, Some(Literal::U32(9)));
         assert_eq!(here.value(c), Some(Literal::U32(3)));
-        let mut empty = Known::default();
+        let mut empty = KnownValues::default();
         empty.set(c, None);
         empty.intersect(&here);
         here.intersect(&empty);

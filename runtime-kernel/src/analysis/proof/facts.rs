@@ -31,7 +31,7 @@ pub(crate) struct Bounds {
 }
 
 /// Expressions nested deeper are not compared.
-const DEPTH: u32 = 6;
+const MAX_DEPTH: u32 = 6;
 
 impl Bounds {
     pub(super) fn new(function: &Function) -> Self {
@@ -90,7 +90,7 @@ impl Bounds {
         scope: Scope,
         value: Handle<Expression>,
     ) -> impl Iterator<Item = Fact> + 'a {
-        self.facts_in(scope).filter(move |fact| self.same(module, function, (fact.value, value), DEPTH))
+        self.facts_in(scope).filter(move |fact| self.same(module, function, (fact.value, value), MAX_DEPTH))
     }
 
     /// All facts that hold at a program point.
@@ -106,7 +106,7 @@ impl Bounds {
         a: Handle<Expression>,
         b: Handle<Expression>,
     ) -> bool {
-        self.same(module, function, (a, b), DEPTH)
+        self.same(module, function, (a, b), MAX_DEPTH)
     }
 
     /// The same, up to a nesting depth.

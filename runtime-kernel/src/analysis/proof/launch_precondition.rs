@@ -10,9 +10,9 @@ use naga::{
     AddressSpace, BinaryOperator, BuiltIn, Expression, Handle, MathFunction, Scalar, ScalarKind, TypeInner,
 };
 
-use super::Frame;
+use super::FunctionContext;
 use super::bounds::Scope;
-use super::polynomial::{Atom, Polynomial};
+use super::polynomial::{LaunchParameter, Polynomial};
 use super::range::{self, Element, Limit};
 
 /// Polynomials that must be at most zero.
@@ -31,21 +31,21 @@ pub(crate) fn add(preconditions: &mut Preconditions, precondition: Polynomial) -
 }
 
 /// Longer sums are not analysed.
-const TERMS: usize = 8;
+const MAX_TERMS: usize = 8;
 
 /// Longer chains of operators are not analysed.
-const DEPTH: u32 = 10;
+const MAX_DEPTH: u32 = 10;
 
 /// What must be at most zero for an element to be in range; `None` if the launch parameters alone do not decide
 /// it.
-pub(crate) fn of(frame: Frame<'_>, element: Element, limit: Limit) -> Option<Polynomial> {
+pub(crate) fn of(context: FunctionContext<'_>, element: Element, limit: Limit) -> Option<Polynomial> {
     let length = match limit {
         Limit::Constant(length) => Polynomial::constant(length.into()),
-        Limit::Runtime(variable) => Polynomial::atom(Atom::Length(variable?)),
+        Limit::Runtime(variable) => Polynomial::parameter(LaunchParameter::Length(variable?)),
     };
-    let scope = frame.bounds.scope(element.access);
+    let scope = context.bounds.scope(element.access);
     let greatest = match element.index {
-        Some(index) => bound(frame, scope, index, 0)?,
+        Some(index) => bound(context, scope, index, 0)?,
         None => Polynomial::constant(element.known.into()),
     };
     let over = greatest.plus(&Polynomial::constant(1))?.minus(&length)?;
@@ -55,111 +55,123 @@ pub(crate) fn of(frame: Frame<'_>, element: Element, limit: Limit) -> Option<Pol
 }
 
 /// An upper bound of an unsigned value, which may wrap on the way.
-fn bound(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32) -> Option<Polynomial> {
-    if depth > DEPTH || *frame.inner(value) != TypeInner::Scalar(Scalar::U32) {
-        return None;
-    }
-    let from_facts = range::facts(frame, scope, value).find_map(|fact| {
-        let bound = bound(frame, scope, fact.bound, depth + 4)?;
-        bound.minus(&Polynomial::constant(fact.strict.into()))
-    });
-    from_facts
-        .or_else(|| structural_bound(frame, scope, value, depth))
-        .or_else(|| range::upper(frame, scope, value, 0).map(Polynomial::constant))
-}
-
-/// The bound that follows from the expression's own form.
-fn structural_bound(
-    frame: Frame<'_>,
+fn bound(
+    context: FunctionContext<'_>,
     scope: Scope,
     value: Handle<Expression>,
     depth: u32,
 ) -> Option<Polynomial> {
-    let bound = |value| bound(frame, scope, value, depth + 1);
-    match frame.function.expressions[value] {
+    if depth > MAX_DEPTH || *context.inner(value) != TypeInner::Scalar(Scalar::U32) {
+        return None;
+    }
+    let from_facts = range::facts(context, scope, value).find_map(|fact| {
+        let bound = bound(context, scope, fact.bound, depth + 4)?;
+        bound.minus(&Polynomial::constant(fact.strict.into()))
+    });
+    from_facts
+        .or_else(|| structural_bound(context, scope, value, depth))
+        .or_else(|| range::upper(context, scope, value, 0).map(Polynomial::constant))
+}
+
+/// The bound that follows from the expression's own form.
+fn structural_bound(
+    context: FunctionContext<'_>,
+    scope: Scope,
+    value: Handle<Expression>,
+    depth: u32,
+) -> Option<Polynomial> {
+    let bound = |value| bound(context, scope, value, depth + 1);
+    match context.function.expressions[value] {
         Expression::Binary { op, left, right } => match op {
             BinaryOperator::Add => {
-                of_sum(frame, scope, value, depth).or_else(|| bound(left)?.plus(&bound(right)?))
+                of_sum(context, scope, value, depth).or_else(|| bound(left)?.plus(&bound(right)?))
             }
             BinaryOperator::Multiply => bound(left)?.times(&bound(right)?),
             BinaryOperator::ShiftLeft => {
-                let bits = range::constant_of(frame, right).filter(|bits| *bits < 32)?;
+                let bits = range::constant_of(context, right).filter(|bits| *bits < 32)?;
                 bound(left)?.times(&Polynomial::constant(1 << bits))
             }
             _ => None,
         },
         Expression::Math { fun: MathFunction::Min, arg, arg1: Some(other), .. } => {
-            range::upper(frame, scope, value, 0)
+            range::upper(context, scope, value, 0)
                 .map(Polynomial::constant)
                 .or_else(|| bound(arg))
                 .or_else(|| bound(other))
         }
-        Expression::Load { pointer } => Some(Polynomial::atom(scalar(frame, pointer)?)),
-        Expression::As { expr, kind: ScalarKind::Uint, .. } => match frame.function.expressions[expr] {
-            Expression::Load { pointer } if *frame.inner(expr) == TypeInner::Scalar(Scalar::I32) => {
-                Some(Polynomial::atom(scalar(frame, pointer)?))
+        Expression::Load { pointer } => Some(Polynomial::parameter(scalar(context, pointer)?)),
+        Expression::As { expr, kind: ScalarKind::Uint, .. } => match context.function.expressions[expr] {
+            Expression::Load { pointer } if *context.inner(expr) == TypeInner::Scalar(Scalar::I32) => {
+                Some(Polynomial::parameter(scalar(context, pointer)?))
             }
             _ => None,
         },
-        Expression::ArrayLength(array) => Some(Polynomial::atom(Atom::Length(range::root(frame, array)?))),
-        Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(frame, value),
+        Expression::ArrayLength(array) => {
+            Some(Polynomial::parameter(LaunchParameter::Length(range::root(context, array)?)))
+        }
+        Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(context, value),
         _ => None,
     }
 }
 
 /// An upper bound of a sum when a condition bounds part of it: within `if start + lane < n`, `first + start +
 /// lane` is below `first + n`, in any order of the terms. The sum may wrap, as the part may.
-fn of_sum(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, depth: u32) -> Option<Polynomial> {
-    let source = (frame.module, frame.function);
+fn of_sum(
+    context: FunctionContext<'_>,
+    scope: Scope,
+    value: Handle<Expression>,
+    depth: u32,
+) -> Option<Polynomial> {
+    let source = (context.module, context.function);
     let mut all = Vec::new();
-    terms(frame, value, &mut all);
-    frame.bounds.facts_in(scope).find_map(|fact| {
+    terms(context, value, &mut all);
+    context.bounds.facts_in(scope).find_map(|fact| {
         let (mut part, mut rest) = (Vec::new(), all.clone());
-        terms(frame, fact.value, &mut part);
+        terms(context, fact.value, &mut part);
         if part.len() < 2 || part.len() >= rest.len() {
             return None;
         }
         for term in part {
-            rest.swap_remove(rest.iter().position(|&other| frame.bounds.are_same(source, other, term))?);
+            rest.swap_remove(rest.iter().position(|&other| context.bounds.are_same(source, other, term))?);
         }
-        let limit = bound(frame, scope, fact.bound, depth + 4)?;
+        let limit = bound(context, scope, fact.bound, depth + 4)?;
         let limit = limit.minus(&Polynomial::constant(fact.strict.into()))?;
-        rest.into_iter().try_fold(limit, |sum, term| sum.plus(&bound(frame, scope, term, depth + 1)?))
+        rest.into_iter().try_fold(limit, |sum, term| sum.plus(&bound(context, scope, term, depth + 1)?))
     })
 }
 
 /// Collects the terms of a sum.
-fn terms(frame: Frame<'_>, value: Handle<Expression>, found: &mut Vec<Handle<Expression>>) {
-    match frame.function.expressions[value] {
-        Expression::Binary { op: BinaryOperator::Add, left, right } if found.len() < TERMS => {
-            terms(frame, left, found);
-            terms(frame, right, found);
+fn terms(context: FunctionContext<'_>, value: Handle<Expression>, found: &mut Vec<Handle<Expression>>) {
+    match context.function.expressions[value] {
+        Expression::Binary { op: BinaryOperator::Add, left, right } if found.len() < MAX_TERMS => {
+            terms(context, left, found);
+            terms(context, right, found);
         }
         _ => found.push(value),
     }
 }
 
 /// The scalar argument that a pointer leads to.
-fn scalar(frame: Frame<'_>, pointer: Handle<Expression>) -> Option<Atom> {
-    let Expression::AccessIndex { base, index } = frame.function.expressions[pointer] else { return None };
-    match frame.function.expressions[base] {
+fn scalar(context: FunctionContext<'_>, pointer: Handle<Expression>) -> Option<LaunchParameter> {
+    let Expression::AccessIndex { base, index } = context.function.expressions[pointer] else { return None };
+    match context.function.expressions[base] {
         Expression::GlobalVariable(variable)
-            if frame.module.global_variables[variable].space == AddressSpace::Immediate =>
+            if context.module.global_variables[variable].space == AddressSpace::Immediate =>
         {
-            Some(Atom::Scalar(variable, index))
+            Some(LaunchParameter::Scalar(variable, index))
         }
         _ => None,
     }
 }
 
 /// The greatest id of a work-group, or of an invocation in the whole grid.
-fn of_built_in(frame: Frame<'_>, value: Handle<Expression>) -> Option<Polynomial> {
-    let (built_in, Some(axis)) = range::built_in(frame, value)? else { return None };
-    let groups = Polynomial::atom(Atom::Groups(axis));
+fn of_built_in(context: FunctionContext<'_>, value: Handle<Expression>) -> Option<Polynomial> {
+    let (built_in, Some(axis)) = range::built_in(context, value)? else { return None };
+    let groups = Polynomial::parameter(LaunchParameter::Groups(axis));
     let count = match built_in {
         BuiltIn::WorkGroupId => groups,
         BuiltIn::GlobalInvocationId => {
-            groups.times(&Polynomial::constant((*frame.group_size?.get(axis as usize)?).into()))?
+            groups.times(&Polynomial::constant((*context.group_size?.get(axis as usize)?).into()))?
         }
         BuiltIn::NumWorkGroups => return Some(groups),
         _ => return None,
@@ -172,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_conditions_are_looked_at_and_no_more() {
+    fn the_number_of_preconditions_is_limited() {
         let mut preconditions = Preconditions::new();
         let conditions = |from: u64| (from..).map(Polynomial::constant);
         assert!(conditions(0).take(MAX_CONDITIONS).all(|condition| add(&mut preconditions, condition)));

@@ -26,7 +26,7 @@ use self::bounds::Bounds;
 
 /// A function under analysis, with its types and facts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct FunctionContext<'a> {
     pub(crate) module: &'a Module,
     pub(crate) function: &'a Function,
     pub(crate) info: &'a FunctionInfo,
@@ -36,7 +36,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) bounds: &'a Bounds,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> FunctionContext<'a> {
     /// The type of an expression.
     pub(crate) fn inner(&self, expression: Handle<Expression>) -> &'a TypeInner {
         self.info[expression].ty.inner_with(&self.module.types)
@@ -83,7 +83,7 @@ mod tests {
     use crate::{Program, Specialisation};
 
     #[test]
-    fn a_large_module_has_no_second_bodies() {
+    fn a_large_module_has_no_unchecked_variants() {
         let statements = |count: usize| {
             let code = "y[0] = y[1] + 1u; ".repeat(count);
             format!(

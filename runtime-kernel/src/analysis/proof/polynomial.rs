@@ -6,7 +6,7 @@ use naga::{GlobalVariable, Handle};
 
 /// A number from 0 to 2³² − 1 that is fixed for a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Atom {
+pub(crate) enum LaunchParameter {
     /// A member of the struct of scalars, as an unsigned number.
     Scalar(Handle<GlobalVariable>, u32),
     /// The number of elements of a buffer's runtime-sized array.
@@ -17,7 +17,7 @@ pub(crate) enum Atom {
 
 /// A polynomial over such numbers: products with their coefficients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Polynomial(BTreeMap<Vec<Atom>, i128>);
+pub(crate) struct Polynomial(BTreeMap<Vec<LaunchParameter>, i128>);
 
 /// Maximum number of products.
 const MAX_PRODUCTS: usize = 8;
@@ -30,11 +30,11 @@ impl Polynomial {
         Self::of(Vec::new(), value.into())
     }
 
-    pub(crate) fn atom(atom: Atom) -> Self {
-        Self::of(vec![atom], 1)
+    pub(crate) fn parameter(parameter: LaunchParameter) -> Self {
+        Self::of(vec![parameter], 1)
     }
 
-    fn of(product: Vec<Atom>, factor: i128) -> Self {
+    fn of(product: Vec<LaunchParameter>, factor: i128) -> Self {
         Self(if factor == 0 { BTreeMap::new() } else { BTreeMap::from([(product, factor)]) })
     }
 
@@ -73,9 +73,9 @@ impl Polynomial {
 
     /// Its value for given numbers.
     #[cfg(test)]
-    pub(super) fn evaluated(&self, atom: impl Fn(Atom) -> u32) -> i128 {
-        let product = |(product, factor): (&Vec<Atom>, &i128)| {
-            product.iter().map(|&each| i128::from(atom(each))).product::<i128>() * factor
+    pub(super) fn evaluated(&self, parameter: impl Fn(LaunchParameter) -> u32) -> i128 {
+        let product = |(product, factor): (&Vec<LaunchParameter>, &i128)| {
+            product.iter().map(|&each| i128::from(parameter(each))).product::<i128>() * factor
         };
         self.0.iter().map(product).sum()
     }
@@ -91,7 +91,7 @@ impl Polynomial {
 
     /// The sides of `left <= right`, which is equivalent to the polynomial being at most zero: sums of products
     /// with their coefficients. A coefficient beyond 32 bits becomes the largest 32-bit number.
-    pub(crate) fn sides(&self) -> [Vec<(u32, Vec<Atom>)>; 2] {
+    pub(crate) fn sides(&self) -> [Vec<(u32, Vec<LaunchParameter>)>; 2] {
         let mut sides = [Vec::new(), Vec::new()];
         for (product, factor) in &self.0 {
             let number = u32::try_from(factor.unsigned_abs()).unwrap_or(u32::MAX);
@@ -101,8 +101,8 @@ impl Polynomial {
     }
 
     /// The text of `left <= right`, which is equivalent to the polynomial being at most zero, in 64 bits; `None`
-    /// if a side can overflow. `atom` prints a number.
-    pub(crate) fn at_most_zero(&self, atom: impl Fn(Atom) -> String) -> Option<String> {
+    /// if a side can overflow. `parameter` prints a number.
+    pub(crate) fn at_most_zero(&self, parameter: impl Fn(LaunchParameter) -> String) -> Option<String> {
         let (mut sides, mut most) = ([String::new(), String::new()], [0u128; 2]);
         for (product, factor) in &self.0 {
             let side = usize::from(*factor < 0);
@@ -113,7 +113,7 @@ impl Polynomial {
             most[side] = most[side].checked_add(largest)?;
             let number =
                 (factor.unsigned_abs() != 1 || product.is_empty()).then(|| factor.unsigned_abs().to_string());
-            let factors = number.into_iter().chain(product.iter().map(|&factor| atom(factor)));
+            let factors = number.into_iter().chain(product.iter().map(|&factor| parameter(factor)));
             let text = factors.collect::<Vec<_>>().join(" * ");
             let sign = if sides[side].is_empty() { "" } else { " + " };
             sides[side].extend([sign, "(u64)", &text]);
@@ -129,15 +129,15 @@ mod tests {
     use super::*;
 
     fn text(polynomial: &Polynomial) -> Option<String> {
-        polynomial.at_most_zero(|atom| match atom {
-            Atom::Groups(axis) => ["x", "y", "z"][axis as usize].to_owned(),
+        polynomial.at_most_zero(|parameter| match parameter {
+            LaunchParameter::Groups(axis) => ["x", "y", "z"][axis as usize].to_owned(),
             _ => "n".to_owned(),
         })
     }
 
     #[test]
-    fn terms_meet_and_go_to_their_side() {
-        let [x, y, z] = [0, 1, 2].map(|axis| Polynomial::atom(Atom::Groups(axis)));
+    fn terms_are_combined_and_put_on_the_right_side() {
+        let [x, y, z] = [0, 1, 2].map(|axis| Polynomial::parameter(LaunchParameter::Groups(axis)));
         let one = Polynomial::constant(1);
         let less = |p: &Polynomial| p.clone().minus(&one).unwrap();
         // (x − 1) · y + (y − 1) < z
@@ -151,17 +151,17 @@ mod tests {
     }
 
     #[test]
-    fn what_may_overflow_is_not_said() {
-        let x = Polynomial::atom(Atom::Groups(0));
+    fn comparisons_that_may_overflow_are_rejected() {
+        let x = Polynomial::parameter(LaunchParameter::Groups(0));
         let square = x.times(&x).unwrap();
         assert!(text(&square).is_some());
         assert_eq!(text(&square.times(&x).unwrap()), None);
         assert_eq!(text(&square.times(&Polynomial::constant(2)).unwrap()), None);
     }
     #[test]
-    fn what_is_long_or_large_is_given_up() {
-        let atom = |axis| Polynomial::atom(Atom::Groups(axis));
-        let sum = |count| (1..count).try_fold(atom(0), |sum, axis| sum.plus(&atom(axis)));
+    fn polynomials_beyond_the_limits_are_rejected() {
+        let parameter = |axis| Polynomial::parameter(LaunchParameter::Groups(axis));
+        let sum = |count| (1..count).try_fold(parameter(0), |sum, axis| sum.plus(&parameter(axis)));
         assert!(sum(8).is_some() && sum(9).is_none());
         let largest = Polynomial::constant(u64::MAX);
         assert_eq!(largest.clone().plus(&Polynomial::default()), Some(largest.clone()));

@@ -8,7 +8,7 @@ use naga::{
 
 use super::bounds::{Fact, Scope};
 use super::constant::literal;
-use super::{Frame, call};
+use super::{FunctionContext, call};
 use crate::ir::operands::operands;
 use crate::ir::variables::loaded;
 
@@ -43,22 +43,22 @@ pub(crate) enum Limit {
 }
 
 /// Longer chains of operators are not analysed.
-const DEPTH: u32 = 16;
+const MAX_DEPTH: u32 = 16;
 
 /// The limit that an element's index must be checked against; `None` if it is proven in range.
-pub(crate) fn limit(frame: Frame<'_>, element: Element) -> Option<Limit> {
-    limit_in(frame, frame.bounds.scope(element.access), element)
+pub(crate) fn limit(context: FunctionContext<'_>, element: Element) -> Option<Limit> {
+    limit_in(context, context.bounds.scope(element.access), element)
 }
 
 /// The same without relying on any condition before the element.
-pub(crate) fn limit_anywhere(frame: Frame<'_>, element: Element) -> Option<Limit> {
-    limit_in(frame, Scope::default(), element)
+pub(crate) fn limit_anywhere(context: FunctionContext<'_>, element: Element) -> Option<Limit> {
+    limit_in(context, Scope::default(), element)
 }
 
 /// Whether the conditions around an access are what keeps it in range, so that it must not be moved out of them.
-pub(crate) fn is_proven_by_its_place(frame: Frame<'_>, mut pointer: Handle<Expression>) -> bool {
-    while let Some(element) = Element::of(frame.function, pointer) {
-        if limit(frame, element).is_none() && limit_in(frame, Scope::default(), element).is_some() {
+pub(crate) fn is_proven_by_its_place(context: FunctionContext<'_>, mut pointer: Handle<Expression>) -> bool {
+    while let Some(element) = Element::of(context.function, pointer) {
+        if limit(context, element).is_none() && limit_in(context, Scope::default(), element).is_some() {
             return true;
         }
         pointer = element.base;
@@ -67,31 +67,31 @@ pub(crate) fn is_proven_by_its_place(frame: Frame<'_>, mut pointer: Handle<Expre
 }
 
 /// The limit of an index into `base`; `None` if it cannot be indexed.
-pub(crate) fn length(frame: Frame<'_>, base: Handle<Expression>) -> Option<Limit> {
-    Some(match *frame.pointee(base) {
+pub(crate) fn length(context: FunctionContext<'_>, base: Handle<Expression>) -> Option<Limit> {
+    Some(match *context.pointee(base) {
         TypeInner::Vector { size, .. } => Limit::Constant(size as u32),
         TypeInner::ValuePointer { size: Some(size), .. } => Limit::Constant(size as u32),
         TypeInner::Matrix { columns, .. } => Limit::Constant(columns as u32),
-        TypeInner::Array { size, .. } => match size.resolve(frame.module.to_ctx()) {
+        TypeInner::Array { size, .. } => match size.resolve(context.module.to_ctx()) {
             Ok(IndexableLength::Known(length)) => Limit::Constant(length),
-            _ => Limit::Runtime(root(frame, base)),
+            _ => Limit::Runtime(root(context, base)),
         },
         _ => return None,
     })
 }
 
-fn limit_in(frame: Frame<'_>, scope: Scope, element: Element) -> Option<Limit> {
-    let length = length(frame, element.base)?;
+fn limit_in(context: FunctionContext<'_>, scope: Scope, element: Element) -> Option<Limit> {
+    let length = length(context, element.base)?;
     let certain = match length {
         Limit::Constant(length) => {
             let greatest = match element.index {
-                Some(index) => upper(frame, scope, index, 0),
+                Some(index) => upper(context, scope, index, 0),
                 None => Some(u64::from(element.known)),
             };
             greatest.is_some_and(|greatest| greatest < u64::from(length))
         }
         Limit::Runtime(Some(variable)) => element.index.is_some_and(|index| {
-            facts(frame, scope, index).any(|fact| fact.strict && is_length(frame, fact.bound, variable))
+            facts(context, scope, index).any(|fact| fact.strict && is_length(context, fact.bound, variable))
         }),
         Limit::Runtime(None) => false,
     };
@@ -100,25 +100,32 @@ fn limit_in(frame: Frame<'_>, scope: Scope, element: Element) -> Option<Limit> {
 
 /// The facts about a value that hold at a program point.
 pub(crate) fn facts(
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
     scope: Scope,
     value: Handle<Expression>,
 ) -> impl Iterator<Item = Fact> + '_ {
-    frame.bounds.facts_of((frame.module, frame.function), scope, value)
+    context.bounds.facts_of((context.module, context.function), scope, value)
 }
 
 /// Whether an expression is the `arrayLength` of a storage buffer.
-fn is_length(frame: Frame<'_>, expression: Handle<Expression>, variable: Handle<GlobalVariable>) -> bool {
-    match frame.function.expressions[expression] {
-        Expression::ArrayLength(array) => root(frame, array) == Some(variable),
+fn is_length(
+    context: FunctionContext<'_>,
+    expression: Handle<Expression>,
+    variable: Handle<GlobalVariable>,
+) -> bool {
+    match context.function.expressions[expression] {
+        Expression::ArrayLength(array) => root(context, array) == Some(variable),
         _ => false,
     }
 }
 
 /// The global variable that an access chain starts from.
-pub(crate) fn root(frame: Frame<'_>, mut pointer: Handle<Expression>) -> Option<Handle<GlobalVariable>> {
+pub(crate) fn root(
+    context: FunctionContext<'_>,
+    mut pointer: Handle<Expression>,
+) -> Option<Handle<GlobalVariable>> {
     loop {
-        match frame.function.expressions[pointer] {
+        match context.function.expressions[pointer] {
             Expression::GlobalVariable(variable) => return Some(variable),
             Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => pointer = base,
             _ => return None,
@@ -135,51 +142,51 @@ pub(super) fn reads(
 ) -> bool {
     match function.expressions[value] {
         Expression::LocalVariable(found) => found == variable,
-        _ if depth > DEPTH => true,
+        _ if depth > MAX_DEPTH => true,
         ref other => operands(other).any(|operand| reads(function, operand, variable, depth + 1)),
     }
 }
 
 /// The upper bound of an integer at a program point. A bound implies that the integer is not negative.
 pub(crate) fn upper(
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
     scope: Scope,
     expression: Handle<Expression>,
     depth: u32,
 ) -> Option<u64> {
-    if depth > DEPTH {
+    if depth > MAX_DEPTH {
         return None;
     }
-    let from_facts = facts(frame, scope, expression).filter_map(|fact| {
-        let bound = upper(frame, scope, fact.bound, depth + 4)?;
+    let from_facts = facts(context, scope, expression).filter_map(|fact| {
+        let bound = upper(context, scope, fact.bound, depth + 4)?;
         // If it says that something is below zero, control never gets there.
         Some(bound.saturating_sub(fact.strict.into()))
     });
-    from_facts.chain(structural_bound(frame, scope, expression, depth)).min()
+    from_facts.chain(structural_bound(context, scope, expression, depth)).min()
 }
 
 /// The upper bound that follows from an expression's own form.
 fn structural_bound(
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
     scope: Scope,
     expression: Handle<Expression>,
     depth: u32,
 ) -> Option<u64> {
-    let upper = |expression| upper(frame, scope, expression, depth + 1);
-    match frame.function.expressions[expression] {
+    let upper = |expression| upper(context, scope, expression, depth + 1);
+    match context.function.expressions[expression] {
         Expression::Literal(_) | Expression::Constant(_) => {
-            of_literal(literal(frame.module, &frame.function.expressions, expression)?)
+            of_literal(literal(context.module, &context.function.expressions, expression)?)
         }
         Expression::ZeroValue(_) => Some(0),
         Expression::Binary { op: BinaryOperator::Subtract, left, right } => {
-            if !is_at_least(frame, scope, left, right) {
+            if !is_at_least(context, scope, left, right) {
                 return None;
             }
-            Some(upper(left)?.saturating_sub(constant_of(frame, right).unwrap_or(0)))
+            Some(upper(left)?.saturating_sub(constant_of(context, right).unwrap_or(0)))
         }
         Expression::Binary { op, left, right } => {
             use BinaryOperator as Op;
-            let constant = constant_of(frame, right);
+            let constant = constant_of(context, right);
             // If one side is unbounded the other is not visited: values that are used twice would otherwise take
             // exponential time.
             let a = match op {
@@ -187,10 +194,12 @@ fn structural_bound(
                 _ => return None,
             };
             let b = if op == Op::And || a.is_some() { upper(right) } else { None };
-            of_binary(frame.inner(left), op, (a, b), constant)
+            of_binary(context.inner(left), op, (a, b), constant)
         }
         Expression::Select { accept, reject, .. } => Some(upper(accept)?.max(upper(reject)?)),
-        Expression::Math { fun: MathFunction::Min, arg, arg1: Some(arg1), .. } if is_unsigned(frame, arg) => {
+        Expression::Math { fun: MathFunction::Min, arg, arg1: Some(arg1), .. }
+            if is_unsigned(context, arg) =>
+        {
             match (upper(arg), upper(arg1)) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
@@ -198,47 +207,54 @@ fn structural_bound(
         }
         // If `low` is above `high`, WGSL returns `high`, but GPUs may return either.
         Expression::Math { fun: MathFunction::Clamp, arg, arg1: Some(low), arg2: Some(high), .. }
-            if is_unsigned(frame, arg) =>
+            if is_unsigned(context, arg) =>
         {
             Some(upper(low)?.max(upper(high)?))
         }
-        Expression::As { expr, kind: ScalarKind::Uint | ScalarKind::Sint, .. } => match *frame.inner(expr) {
-            TypeInner::Scalar(Scalar { kind: ScalarKind::Bool, .. }) => Some(1),
-            TypeInner::Scalar(Scalar { kind: ScalarKind::Uint | ScalarKind::Sint, .. }) => {
-                upper(expr).filter(|greatest| i32::try_from(*greatest).is_ok())
+        Expression::As { expr, kind: ScalarKind::Uint | ScalarKind::Sint, .. } => {
+            match *context.inner(expr) {
+                TypeInner::Scalar(Scalar { kind: ScalarKind::Bool, .. }) => Some(1),
+                TypeInner::Scalar(Scalar { kind: ScalarKind::Uint | ScalarKind::Sint, .. }) => {
+                    upper(expr).filter(|greatest| i32::try_from(*greatest).is_ok())
+                }
+                _ => None,
             }
-            _ => None,
-        },
-        Expression::Load { .. } => frame.bounds.ceiling(loaded(frame.function, expression)?),
-        Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(frame, expression),
+        }
+        Expression::Load { .. } => context.bounds.ceiling(loaded(context.function, expression)?),
+        Expression::AccessIndex { .. } | Expression::FunctionArgument(_) => of_built_in(context, expression),
         Expression::CallResult(function) => {
-            let arguments = frame.bounds.arguments_of(expression)?;
+            let arguments = context.bounds.arguments_of(expression)?;
             let arguments: Vec<_> = arguments.iter().map(|&argument| upper(argument)).collect();
-            call::greatest(frame.module, function, &arguments)
+            call::greatest(context.module, function, &arguments)
         }
         _ => None,
     }
 }
 
 /// Whether conditions imply that an unsigned value is at least `least`, so that the difference is not negative.
-fn is_at_least(frame: Frame<'_>, scope: Scope, value: Handle<Expression>, least: Handle<Expression>) -> bool {
-    let source = (frame.module, frame.function);
-    let constant = constant_of(frame, least);
-    is_unsigned(frame, value)
-        && frame.bounds.facts_in(scope).any(|fact| {
+fn is_at_least(
+    context: FunctionContext<'_>,
+    scope: Scope,
+    value: Handle<Expression>,
+    least: Handle<Expression>,
+) -> bool {
+    let source = (context.module, context.function);
+    let constant = constant_of(context, least);
+    is_unsigned(context, value)
+        && context.bounds.facts_in(scope).any(|fact| {
             // The fact's bound must be the value, and its lower side must be `least` or known to be at least that.
-            let known = || constant_of(frame, fact.value).map(|below| below + u64::from(fact.strict));
-            frame.bounds.are_same(source, fact.bound, value)
-                && (frame.bounds.are_same(source, fact.value, least)
+            let known = || constant_of(context, fact.value).map(|below| below + u64::from(fact.strict));
+            context.bounds.are_same(source, fact.bound, value)
+                && (context.bounds.are_same(source, fact.value, least)
                     || constant.is_some_and(|least| known().is_some_and(|known| known >= least)))
         })
 }
 
 /// The value of a constant.
-pub(crate) fn constant_of(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> {
-    match frame.function.expressions[expression] {
+pub(crate) fn constant_of(context: FunctionContext<'_>, expression: Handle<Expression>) -> Option<u64> {
+    match context.function.expressions[expression] {
         Expression::Literal(_) | Expression::Constant(_) => {
-            structural_bound(frame, Scope::default(), expression, 0)
+            structural_bound(context, Scope::default(), expression, 0)
         }
         _ => None,
     }
@@ -253,8 +269,8 @@ fn of_literal(literal: Literal) -> Option<u64> {
     }
 }
 
-fn is_unsigned(frame: Frame<'_>, expression: Handle<Expression>) -> bool {
-    matches!(frame.inner(expression), TypeInner::Scalar(Scalar { kind: ScalarKind::Uint, .. }))
+fn is_unsigned(context: FunctionContext<'_>, expression: Handle<Expression>) -> bool {
+    matches!(context.inner(expression), TypeInner::Scalar(Scalar { kind: ScalarKind::Uint, .. }))
 }
 
 pub(super) fn of_binary(
@@ -289,9 +305,9 @@ pub(super) fn of_binary(
 }
 
 /// The upper bound of an invocation's local id or index.
-fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> {
-    let size = frame.group_size?;
-    match built_in(frame, expression)? {
+fn of_built_in(context: FunctionContext<'_>, expression: Handle<Expression>) -> Option<u64> {
+    let size = context.group_size?;
+    match built_in(context, expression)? {
         (BuiltIn::LocalInvocationId, Some(axis)) => {
             Some(u64::from(*size.get(axis as usize)?).saturating_sub(1))
         }
@@ -303,8 +319,11 @@ fn of_built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<u64> 
 }
 
 /// The built-in value that an expression denotes, with the component if it is one.
-pub(crate) fn built_in(frame: Frame<'_>, expression: Handle<Expression>) -> Option<(BuiltIn, Option<u32>)> {
-    built_in_of((frame.module, frame.function), expression)
+pub(crate) fn built_in(
+    context: FunctionContext<'_>,
+    expression: Handle<Expression>,
+) -> Option<(BuiltIn, Option<u32>)> {
+    built_in_of((context.module, context.function), expression)
 }
 
 /// The same, for an entry point without any further context.
@@ -313,17 +332,20 @@ pub(crate) fn built_in_of(
     expression: Handle<Expression>,
 ) -> Option<(BuiltIn, Option<u32>)> {
     let (value, component) = match source.1.expressions[expression] {
-        Expression::AccessIndex { base, index } => match whole(source, base) {
+        Expression::AccessIndex { base, index } => match built_in_value(source, base) {
             Some(built_in) => return Some((built_in, Some(index))),
             None => (expression, None),
         },
         _ => (expression, None),
     };
-    Some((whole(source, value)?, component))
+    Some((built_in_value(source, value)?, component))
 }
 
 /// The built-in value of an argument, or of a member of a struct argument.
-fn whole((module, function): (&Module, &Function), expression: Handle<Expression>) -> Option<BuiltIn> {
+fn built_in_value(
+    (module, function): (&Module, &Function),
+    expression: Handle<Expression>,
+) -> Option<BuiltIn> {
     let argument = |index: u32| &function.arguments[index as usize];
     let binding = match function.expressions[expression] {
         Expression::FunctionArgument(index) => &argument(index).binding,

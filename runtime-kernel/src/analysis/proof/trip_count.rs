@@ -8,7 +8,7 @@ use naga::{
     Statement,
 };
 
-use super::constant::{Known, fold, literal};
+use super::constant::{KnownValues, fold, literal};
 use crate::ir::blocks;
 use crate::ir::variables::{assigned, loaded};
 
@@ -23,7 +23,7 @@ const MAX_SIZE: u64 = 8000;
 const CALL: u64 = 12;
 
 /// Expressions nested deeper are not evaluated.
-const DEPTH: u32 = 8;
+const MAX_DEPTH: u32 = 8;
 
 /// A loop of the form `for (…; condition; counter = next) { … }`.
 pub(crate) struct CountedLoop {
@@ -61,8 +61,8 @@ impl CountedLoop {
         let mut counter = start;
         for trips in 0..=max {
             let variable = |variable| if variable == self.counter { Some(counter) } else { known(variable) };
-            match self.value(source, &variable, self.condition, DEPTH)? {
-                Literal::Bool(true) => counter = self.value(source, &variable, self.next, DEPTH)?,
+            match self.value(source, &variable, self.condition, MAX_DEPTH)? {
+                Literal::Bool(true) => counter = self.value(source, &variable, self.next, MAX_DEPTH)?,
                 Literal::Bool(false) => return Some(trips),
                 _ => return None,
             }
@@ -157,7 +157,7 @@ pub(crate) fn unrolled_loops(
     (module, function): (&Module, &Function),
     wanted: &dyn Fn(&Block) -> bool,
 ) -> FastHashMap<Handle<Expression>, u32> {
-    let known = Known::at_start(module, function);
+    let known = KnownValues::at_start(module, function);
     let mut walk = Walk { module, function, wanted, known, found: FastHashMap::default() };
     walk.block(&function.body);
     walk.found
@@ -167,7 +167,7 @@ struct Walk<'a> {
     module: &'a Module,
     function: &'a Function,
     wanted: &'a dyn Fn(&Block) -> bool,
-    known: Known,
+    known: KnownValues,
     found: FastHashMap<Handle<Expression>, u32>,
 }
 
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_and_comparison_is_counted() {
+    fn loops_with_any_step_and_comparison_are_counted() {
         for (code, expected) in [
             ("for (var i = 0u; i < 16u; i++) { a += i; }", 16),
             ("for (var i = 3; i < 16; i += 5) { a += 1u; }", 3),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_is_not_known_is_the_worst() {
+    fn an_unknown_start_counts_as_the_worst_one() {
         assert_eq!(trips("for (var i = lane; i < 256u; i += 64u) { a += i; }"), Some(4));
         assert_eq!(trips("for (var i = lane; i <= 256u; i += 64u) { a += i; }"), Some(5));
         for code in [
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_overflow_as_they_do_in_the_code() {
+    fn counters_wrap_as_in_the_code() {
         assert_eq!(trips("for (var i = 4294967290u; i > 8u; i++) { a += i; }"), Some(6));
         assert_eq!(trips("for (var i = 2147483646; i > 0; i++) { a += 1u; }"), Some(2));
         assert_eq!(trips("for (var i = 1u; i != 0u; i *= 256u) { a += i; }"), Some(4));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_about_the_counter_is_not_counted() {
+    fn loops_not_governed_by_their_counter_are_not_counted() {
         for code in [
             "for (var i = 0u; i < 17u; i++) { a += i; }",
             "for (var i = -1000000; i < 16; i++) { a += 1u; }",
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_within_each_other_are_as_large_as_all_that_is_written_out() {
+    fn nested_loops_count_with_their_unrolled_size() {
         let nest = |depth: usize| {
             let begins = ["i", "j", "k", "l"]
                 .map(|name| format!("for (var {name} = 1u; {name} < 40000u; {name} *= 2u) {{"));

@@ -262,51 +262,53 @@ impl Walk<'_, '_> {
     }
 
     fn expression(&self, handle: Handle<Expression>, state: &[Shape]) -> Shape {
-        let it = &*self.analysis;
-        let is_word = it.is_word(handle);
-        match it.function.expressions[handle] {
+        let analysis = &*self.analysis;
+        let is_word = analysis.is_word(handle);
+        match analysis.function.expressions[handle] {
             Expression::Load { pointer } => self.load(pointer, state),
-            Expression::Access { base, index } => it.shape(base).with(it.shape(index)),
-            Expression::AccessIndex { base, index } => match it.shape(base) {
-                Shape::Varying => part(it, base, index as usize),
+            Expression::Access { base, index } => analysis.shape(base).with(analysis.shape(index)),
+            Expression::AccessIndex { base, index } => match analysis.shape(base) {
+                Shape::Varying => part(analysis, base, index as usize),
                 shape => shape,
             },
             Expression::Binary { op, left, right } if is_word => {
-                it.binary(op, (left, it.shape(left)), (right, it.shape(right)))
+                analysis.binary(op, (left, analysis.shape(left)), (right, analysis.shape(right)))
             }
             Expression::Unary { op: naga::UnaryOperator::Negate, expr } if is_word => {
-                it.shape(expr).times(u32::MAX)
+                analysis.shape(expr).times(u32::MAX)
             }
-            Expression::As { expr, convert: Some(4) | None, .. } if is_word && it.is_word(expr) => {
-                it.shape(expr)
+            Expression::As { expr, convert: Some(4) | None, .. } if is_word && analysis.is_word(expr) => {
+                analysis.shape(expr)
             }
             Expression::Select { condition, accept, reject } => {
-                it.shape(accept).join(it.shape(reject)).chosen_by(it.shape(condition))
+                analysis.shape(accept).join(analysis.shape(reject)).chosen_by(analysis.shape(condition))
             }
-            ref other => operands(other).map(|operand| it.shape(operand)).fold(Shape::Uniform, Shape::with),
+            ref other => {
+                operands(other).map(|operand| analysis.shape(operand)).fold(Shape::Uniform, Shape::with)
+            }
         }
     }
 
     fn load(&self, pointer: Handle<Expression>, state: &[Shape]) -> Shape {
-        let it = &*self.analysis;
-        let place = it.shape(pointer);
-        match root(it.function, pointer) {
-            Root::Local(variable) => match it.function.expressions[pointer] {
+        let analysis = &*self.analysis;
+        let place = analysis.shape(pointer);
+        match root(analysis.function, pointer) {
+            Root::Local(variable) => match analysis.function.expressions[pointer] {
                 Expression::LocalVariable(_) => state[variable.index()],
                 _ => state[variable.index()].with(place),
             },
-            Root::Global(variable) if is_read_only(it.module.global_variables[variable].space) => place,
+            Root::Global(variable) if is_read_only(analysis.module.global_variables[variable].space) => place,
             _ => Shape::Varying,
         }
     }
 }
 
 /// A component of a vector, or a member of a struct of built-in values.
-fn part(it: &Analysis<'_>, base: Handle<Expression>, index: usize) -> Shape {
-    match it.types[base].ty.inner_with(&it.module.types) {
-        naga::TypeInner::Vector { .. } => it.component(base, index, 8),
-        naga::TypeInner::Struct { .. } => match it.function.expressions[base] {
-            Expression::FunctionArgument(argument) => it.argument(argument as usize, Some(index)),
+fn part(analysis: &Analysis<'_>, base: Handle<Expression>, index: usize) -> Shape {
+    match analysis.types[base].ty.inner_with(&analysis.module.types) {
+        naga::TypeInner::Vector { .. } => analysis.component(base, index, 8),
+        naga::TypeInner::Struct { .. } => match analysis.function.expressions[base] {
+            Expression::FunctionArgument(argument) => analysis.argument(argument as usize, Some(index)),
             _ => Shape::Varying,
         },
         _ => Shape::Varying,

@@ -7,7 +7,7 @@ use super::invocation::environment::Plain;
 use super::invocation::statement::Printer;
 use super::lines::Lines;
 use super::writer::Writer;
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::program::Dialect;
 
 impl Writer<'_> {
@@ -17,14 +17,14 @@ impl Writer<'_> {
         let entry = &module.entry_points[index];
         let info = program.info.get_entry_point(index);
         let group_size = program.interfaces[index].group_size;
-        let frame = Frame {
+        let context = FunctionContext {
             module,
             function: &entry.function,
             info,
             group_size: Some(group_size),
             bounds: self.bounds.entry(index),
         };
-        let mut printer = Printer::new(self, frame, Plain { entry: true });
+        let mut printer = Printer::new(self, context, Plain { entry: true });
         let scalars = printer.scalar_names(index);
         let parameters = printer.parameters(index, &scalars)?;
         printer.lengths(index)?;
@@ -85,7 +85,7 @@ impl Printer<'_, '_, Plain> {
         }
         if let Some(immediate) = interface.immediate
             && let TypeInner::Struct { members, .. } =
-                &self.frame.module.types[self.frame.module.global_variables[immediate].ty].inner
+                &self.context.module.types[self.context.module.global_variables[immediate].ty].inner
         {
             for (member, name) in members.iter().zip(scalars) {
                 parameters.push(format!("{} {name}", self.writer.type_name(member.ty)?));
@@ -100,7 +100,7 @@ impl Printer<'_, '_, Plain> {
     /// The lengths of runtime-sized arrays.
     fn lengths(&mut self, index: usize) -> Result<()> {
         for tensor in &self.writer.program.interfaces[index].tensors {
-            if self.writer.takes_length(self.frame.info, tensor.variable) {
+            if self.writer.takes_length(self.context.info, tensor.variable) {
                 let size = self.writer.names.size(tensor.variable).to_owned();
                 if let Some(text) = self.writer.length_of(tensor.variable, &size)? {
                     self.lines.line(&text);
@@ -113,7 +113,7 @@ impl Printer<'_, '_, Plain> {
     /// The structure of the scalars.
     fn immediate(&mut self, index: usize, scalars: &[String]) -> Result<()> {
         let Some(variable) = self.writer.program.interfaces[index].immediate else { return Ok(()) };
-        let ty = self.frame.module.global_variables[variable].ty;
+        let ty = self.context.module.global_variables[variable].ty;
         let type_name = self.writer.type_name(ty)?;
         let value = self.writer.composed(ty, scalars.to_vec())?;
         self.lines.line(&format!("const {type_name} {} = {value};", self.writer.names.global(variable)));
@@ -131,7 +131,7 @@ impl Printer<'_, '_, Plain> {
             }
             let argument = &entry.function.arguments[index as usize];
             let span = self.span(handle);
-            let value = match (&argument.binding, &self.frame.module.types[argument.ty].inner) {
+            let value = match (&argument.binding, &self.context.module.types[argument.ty].inner) {
                 (Some(Binding::BuiltIn(built_in)), _) => self.writer.built_in(*built_in, group_size, span)?,
                 (_, TypeInner::Struct { members, .. }) => {
                     let mut values = Vec::with_capacity(members.len());
@@ -155,8 +155,8 @@ impl Printer<'_, '_, Plain> {
 
     /// Declares workgroup and private variables.
     fn variables(&mut self) -> Result<()> {
-        for variable in self.writer.used_by(self.frame.info) {
-            let GlobalVariable { space, ty, init, .. } = self.frame.module.global_variables[variable];
+        for variable in self.writer.used_by(self.context.info) {
+            let GlobalVariable { space, ty, init, .. } = self.context.module.global_variables[variable];
             let type_name = self.writer.type_name(ty)?;
             let name = self.writer.names.global(variable).to_owned();
             match space {

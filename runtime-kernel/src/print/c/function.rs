@@ -10,7 +10,7 @@ use super::invocation::environment::{Environment, Plain};
 use super::invocation::statement::Printer;
 use super::invocation::unchecked_variant::UncheckedVariant;
 use super::writer::Writer;
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::ir::blocks;
 use crate::program::Dialect;
 
@@ -84,8 +84,14 @@ impl<'a> Writer<'a> {
             None => "void".to_owned(),
         };
         let globals = self.parameters(info)?;
-        let frame = Frame { module, function, info, group_size: None, bounds: self.bounds.function(handle) };
-        let mut printer = Printer::new(self, frame, Plain { entry: false });
+        let context = FunctionContext {
+            module,
+            function,
+            info,
+            group_size: None,
+            bounds: self.bounds.function(handle),
+        };
+        let mut printer = Printer::new(self, context, Plain { entry: false });
         let mut parameters = Vec::new();
         for (index, argument) in (0..).zip(&function.arguments) {
             let type_name = printer.writer.type_name(argument.ty)?;
@@ -148,7 +154,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let info = &program.info[function];
         for variable in self.writer.used_by(info) {
             let home = self.environment.global(self.writer, variable);
-            let immediate = self.frame.module.global_variables[variable].space == AddressSpace::Immediate;
+            let immediate = self.context.module.global_variables[variable].space == AddressSpace::Immediate;
             arguments.push(match (immediate, home.pointer) {
                 (true, true) => format!("*{}", home.text),
                 (false, false) => format!("&{}", home.text),
@@ -164,7 +170,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// Declares the local variables with their initial values.
     pub(crate) fn locals(&mut self) -> Result<()> {
-        for (handle, variable) in self.frame.function.local_variables.iter() {
+        for (handle, variable) in self.context.function.local_variables.iter() {
             if self.plan.is_flag(handle) {
                 continue;
             }
@@ -172,7 +178,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             let value = match variable.init {
                 Some(init) => self.value(init)?,
                 None => {
-                    let span = self.frame.function.local_variables.get_span(handle);
+                    let span = self.context.function.local_variables.get_span(handle);
                     self.writer.zero(&naga::proc::TypeResolution::Handle(variable.ty), span)?.0
                 }
             };

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_unless_they_could_mean_something_else() {
+    fn names_are_kept_unless_they_could_mean_something_else() {
         let (file, mut names) = (Names::default(), LocalNames::default());
         for (wanted, given) in [
             ("length", "length"),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_file_scope_are_none_of_a_library() {
+    fn names_at_file_scope_do_not_clash_with_libraries() {
         let mut names = Names::default();
         for (wanted, given) in [
             ("main", "main_w"),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn many_of_one_name_take_no_time_each() {
+    fn many_duplicates_of_a_name_take_linear_time() {
         let (file, mut names) = (Names::default(), LocalNames::default());
         for number in 0..200_000 {
             let name = names.named(&file, "FLT_MAX");

@@ -38,7 +38,7 @@ fn an_entry_point_called_main_has_a_symbol_that_c_takes() {
 }
 
 #[test]
-fn a_negative_index_that_passes_for_a_large_one_does_not_count_backwards() {
+fn a_negative_index_that_passes_its_check_does_not_index_backwards() {
     let text = entry("let at = i32(x[i]); y[at] = x[at];", Checks::BoundedOnce);
     assert!(
         text.contains("if ((u32)at < y_length) y[(u32)at] = (u32)at < x_length ? x[(u32)at] : 0u;"),
@@ -74,7 +74,7 @@ fn conditions_around_an_access_prove_it_in_range() {
 }
 
 #[test]
-fn values_that_were_compared_are_known() {
+fn comparisons_bound_values() {
     let proven = |body: &str| {
         let text = entry(body, Checks::BoundedOnce);
         assert!(!text.contains("64u ?"), "{body}: {text}");
@@ -121,7 +121,7 @@ fn values_that_were_compared_are_known() {
 }
 
 #[test]
-fn what_may_wrap_proves_nothing() {
+fn values_that_may_wrap_prove_nothing() {
     let checked = |index: &str| {
         let text = entry(&format!("let a = x[i]; let b = x[0]; y[i] = tile[{index}];"), Checks::BoundedOnce);
         assert!(text.contains("64u ?"), "{index}: {text}");
@@ -187,7 +187,7 @@ fn only_functions_with_work_group_memory_must_be_inlined() {
 
 /// NVIDIA's OpenCL compiler mishandles a literal argument that the function indexes.
 #[test]
-fn literals_get_a_name_before_an_opencl_function_takes_them() {
+fn literal_arguments_are_named_in_opencl_c() {
     let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
         fn element(values: array<u32, 3>, at: u32) -> u32 { return values[at]; }
         @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) i: u32) {
@@ -209,7 +209,7 @@ fn literals_get_a_name_before_an_opencl_function_takes_them() {
 
 /// If a module already has both variants, each names the arguments that it uses.
 #[test]
-fn an_argument_of_two_bodies_is_declared_once() {
+fn an_argument_of_both_variants_is_declared_once() {
     let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;
         @group(0) @binding(0) var<storage, read_write> y: array<u32>;
         @compute @workgroup_size(64) fn go(@builtin(global_invocation_id) id: vec3u) {
@@ -256,7 +256,7 @@ fn a_row_of_packed_bytes_is_summed_as_bytes() {
 
 /// Accesses that are proven in range by the conditions before them.
 #[test]
-fn asserted_proofs_leave_no_access_alone() {
+fn asserted_proofs_leave_no_access_unchecked() {
     let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;
 @group(0) @binding(0) var<storage, read_write> y: array<u32>;
 var<workgroup> tile: array<u32, 64>;
@@ -301,7 +301,7 @@ fn a_dot_product_of_bytes_is_one_instruction_on_cuda() {
 }
 
 #[test]
-fn every_function_of_floats_has_a_form_for_f16() {
+fn every_float_function_has_an_f16_form() {
     let one = "abs acos asin atan ceil cos cosh exp exp2 floor fract inverseSqrt log log2 round saturate sign sin sinh sqrt \
                tan tanh trunc degrees radians";
     let two = "atan2 max min pow step";
@@ -321,13 +321,13 @@ fn every_function_of_floats_has_a_form_for_f16() {
 }
 
 #[test]
-fn an_array_that_is_as_long_as_was_asked_is_not_checked_again() {
+fn an_index_compared_with_the_array_length_is_not_checked_again() {
     let text = entry("if i < arrayLength(&x) { y[i] = x[i]; }", Checks::BoundedOnce);
     assert!(text.contains("if (i < y_length) y[i] = x[i];"), "{text}");
 }
 
 #[test]
-fn gpus_have_a_second_body_for_launches_that_keep_in_range() {
+fn gpus_have_an_unchecked_variant_for_launches_in_range() {
     let code = "struct Scalars { m: u32, k: u32 } var<immediate> s: Scalars;
         @group(0) @binding(0) var<storage, read> x: array<u32>;
         @group(0) @binding(1) var<storage, read_write> y: array<u32>;
@@ -392,7 +392,7 @@ fn a_product_that_may_wrap_stays_unsigned() {
 }
 
 #[test]
-fn a_load_stays_behind_the_condition_that_proves_it() {
+fn a_load_stays_behind_the_condition_that_proves_it_in_range() {
     let code = "struct P { k: u32 }\nvar<immediate> p: P;\n\
                 @group(0) @binding(0) var<storage, read> x: array<u32>;\n\
                 @group(0) @binding(1) var<storage, read_write> y: array<u32>;\n\
@@ -420,7 +420,7 @@ fn loops_keep_their_shape() {
 }
 
 #[test]
-fn the_library_has_what_is_used_and_nothing_else() {
+fn only_library_functions_in_use_are_printed() {
     let text =
         written(&kernel("y[i] = u32(i32(i) / -3 + i32(x[i]) % i32(i));"), Dialect::OpenCl, Checks::Unchecked);
     let text = text.unwrap().text;
@@ -430,7 +430,7 @@ fn the_library_has_what_is_used_and_nothing_else() {
 }
 
 #[test]
-fn what_a_language_lacks_is_an_error_that_names_its_line() {
+fn an_unsupported_construct_is_an_error_with_its_line() {
     let code = format!("enable subgroups;\n{}", kernel("y[i] = x[i];\ny[i] += subgroupAdd(i);"));
     let error = written(&code, Dialect::Host, Checks::Bounded).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -439,7 +439,7 @@ fn what_a_language_lacks_is_an_error_that_names_its_line() {
 }
 
 #[test]
-fn labels_of_two_bodies_differ() {
+fn labels_of_the_two_variants_differ() {
     let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;
         @group(0) @binding(0) var<storage, read_write> y: array<u32>;
         @compute @workgroup_size(64) fn go(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -458,7 +458,7 @@ fn labels_of_two_bodies_differ() {
 }
 
 #[test]
-fn a_condition_on_a_part_of_a_sum_is_a_promise_for_the_sum() {
+fn a_condition_on_part_of_a_sum_gives_a_launch_precondition_for_the_sum() {
     let code = "struct Scalars { rows: u32, columns: u32 } var<immediate> s: Scalars;
         @group(0) @binding(0) var<storage, read_write> y: array<u32>;
         @compute @workgroup_size(64) fn go(@builtin(local_invocation_index) lane: u32) {
@@ -475,7 +475,7 @@ fn a_condition_on_a_part_of_a_sum_is_a_promise_for_the_sum() {
 }
 
 #[test]
-fn a_function_of_one_expression_is_looked_into() {
+fn a_function_of_one_expression_is_analysed() {
     let checked = |body: &str| {
         let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
             var<workgroup> tile: array<u32, 66>;
@@ -495,7 +495,7 @@ fn a_function_of_one_expression_is_looked_into() {
 
 /// Each value is used twice by the next: visiting both uses would take exponential time.
 #[test]
-fn a_chain_of_values_that_are_used_twice_is_written() {
+fn a_chain_of_values_used_twice_takes_linear_time() {
     let chain: String =
         (0..40).map(|i| format!("let a{} = (a{i} + a{i}) + (a{i} * a{i});\n", i + 1)).collect();
     let uses: String = (5..35).map(|i| format!("if a{i} < x[0] {{ y[a{i}] = 1u; }}\n")).collect();
@@ -505,7 +505,7 @@ fn a_chain_of_values_that_are_used_twice_is_written() {
 
 /// NVIDIA's OpenCL compiler moves a literal to constant memory, and reads elsewhere if an index is not constant.
 #[test]
-fn no_literal_is_indexed_in_open_cl_c() {
+fn indexed_literals_are_named_in_opencl_c() {
     let body = "y[i] = array<u32, 2>(1, i)[x[0]] + array<array<u32, 2>, 2>(array<u32, 2>(3, i), array<u32, 2>(5, 6))[1][x[1]]
         + u32(mat2x2<f32>(1, 2, 3, 4)[x[2]][x[3]]) + array<u32, 4>()[x[0]];";
     let program = Program::parse(&kernel(body), "", &Specialisation::default()).unwrap();
@@ -519,7 +519,7 @@ fn no_literal_is_indexed_in_open_cl_c() {
 
 /// NVIDIA's compilers lose the negation in `min` of three 32-bit integers.
 #[test]
-fn minima_and_negations_of_integers_are_hidden_from_nvidia() {
+fn integer_minima_of_negations_are_disguised_for_nvidia() {
     let body = "let n = i32(x[i]); y[i] = u32(clamp(-n, min(n, 7i), 9i)) + min(x[i], 7u);";
     for (dialect, hidden) in [(Dialect::OpenCl, 3), (Dialect::Cuda, 3), (Dialect::Host, 0)] {
         let text = written(&kernel(body), dialect, Checks::BoundedOnce).unwrap().text;

@@ -12,7 +12,7 @@ use super::writer::Writer;
 use crate::program::Dialect;
 
 /// Maximum number of values in a constant.
-const MOST_PARTS: u32 = 1 << 20;
+const MAX_PARTS: u32 = 1 << 20;
 
 impl Writer<'_> {
     /// The zero value of a type, with its precedence.
@@ -33,10 +33,10 @@ impl Writer<'_> {
         let name = self.names.constant(constant).to_owned();
         if self.first(&name) {
             let scalar = matches!(self.module().types[ty].inner, TypeInner::Scalar(_));
-            let mut parts = MOST_PARTS;
+            let mut parts = MAX_PARTS;
             if !self.is_within(init, &mut parts) {
                 let span = self.module().constants.get_span(constant);
-                return Err(self.unsupported(&format!("a constant of more than {MOST_PARTS} values"), span));
+                return Err(self.unsupported(&format!("a constant of more than {MAX_PARTS} values"), span));
             }
             let type_name = self.type_name(ty)?;
             let value = self.initialiser(init)?;

@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_a_bool_has_no_layout() {
+    fn types_with_a_bool_have_no_layout() {
         for declared in ["array<bool, 33>", "array<vec2<bool>, 3>", "array<array<bool, 2>, 3>", "S", "T"] {
             assert_eq!(laid_out(declared), 0, "{declared}");
         }
     }
 
     #[test]
-    fn other_types_keep_theirs_and_broken_code_ends() {
+    fn other_types_keep_their_layout_and_malformed_code_terminates() {
         let mut words =
             vec![0, 0, 0, 0, 0, 4 << 16 | DECORATE, 7, ARRAY_STRIDE, 4, 4 << 16 | TYPE_ARRAY, 7, 2, 3];
         let before = words.clone();

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_of_few_rounds_are_marked() {
+    fn short_loops_are_marked() {
         assert_eq!(marks("for (var i = 0u; i < 16u; i++) { a += y[a]; }"), [true]);
         assert_eq!(marks("for (var i = 0; i < 16; i++) { a += y[a]; }"), [true]);
         assert_eq!(marks("for (var i = -1000000; i < 16; i++) { a += y[a]; }"), [false]);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_within_each_other_are_as_large_as_all_that_is_written_out() {
+    fn nested_loops_count_with_their_unrolled_size() {
         let nest = |names: &[&str]| {
             let begin = |name: &&str| format!("for (var {name} = 0u; {name} < 16u; {name}++) {{ ");
             let begins: String = names.iter().map(begin).collect();

@@ -33,7 +33,7 @@ const VERSION: (u8, u8) = (1, 3);
 
 /// Writes a program; bounds checks are part of the module (`bounds_checks`).
 pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
-    refuse_wide_mathematics(program)?;
+    reject_f64_mathematics(program)?;
     let copied = pointer_arguments::by_value(program, Parts::All)?;
     let program = copied.as_ref().unwrap_or(program);
     let fixed_up = fixed_up(program)?;
@@ -75,7 +75,7 @@ fn fixed_up(program: &Program) -> Result<Option<Program>> {
 }
 
 /// Rejects functions for which naga emits GLSL instructions that do not exist for f64.
-fn refuse_wide_mathematics(program: &Program) -> Result<()> {
+fn reject_f64_mathematics(program: &Program) -> Result<()> {
     let module = &program.module;
     let functions = module.functions.iter().map(|(handle, function)| (function, &program.info[handle]));
     let entries = module.entry_points.iter().enumerate();
@@ -84,7 +84,7 @@ fn refuse_wide_mathematics(program: &Program) -> Result<()> {
         for (handle, expression) in function.expressions.iter() {
             let Expression::Math { fun, arg, .. } = *expression else { continue };
             let scalar = info[arg].ty.inner_with(&module.types).scalar();
-            if scalar == Some(Scalar::F64) && is_narrow(fun) {
+            if scalar == Some(Scalar::F64) && lacks_f64_form(fun) {
                 let name = format!("{fun:?}").to_lowercase();
                 return Err(program.unsupported(
                     format!("`{name}` of f64 in SPIR-V"),
@@ -96,7 +96,7 @@ fn refuse_wide_mathematics(program: &Program) -> Result<()> {
     Ok(())
 }
 
-const fn is_narrow(function: MathFunction) -> bool {
+const fn lacks_f64_form(function: MathFunction) -> bool {
     use MathFunction as F;
     matches!(
         function,

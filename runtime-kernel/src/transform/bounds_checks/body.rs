@@ -34,7 +34,7 @@ pub(super) struct Body<'b, 'p> {
 
 impl<'b, 'p> Body<'b, 'p> {
     pub(super) fn new(checker: &'b mut BoundsChecker, source: &'b Source<'p>) -> Self {
-        let out = without_body(source.frame.function);
+        let out = without_body(source.context.function);
         Self {
             checker,
             source,
@@ -58,7 +58,7 @@ impl<'b, 'p> Body<'b, 'p> {
     pub(super) fn copy_body(&mut self, unchecked: bool) -> Result<Block> {
         self.unchecked = unchecked;
         self.flush();
-        let function = self.source.frame.function;
+        let function = self.source.context.function;
         let expressions = &function.expressions;
         self.map.clear();
         self.map.resize(expressions.len(), None);
@@ -74,7 +74,7 @@ impl<'b, 'p> Body<'b, 'p> {
 
     /// Copies the variables, which both variants in an entry point share: only one of them runs.
     fn locals(&mut self) -> Result<()> {
-        let function = self.source.frame.function;
+        let function = self.source.context.function;
         if self.locals.is_empty() {
             for (_, local) in function.local_variables.iter() {
                 let init = local.init.map(|init| self.value(init)).transpose()?;
@@ -149,7 +149,7 @@ impl<'b, 'p> Body<'b, 'p> {
 
     /// An expression of the source with new operands.
     fn renewed(&mut self, old: Handle<Expression>) -> Result<Expression> {
-        let mut expression = self.source.frame.function.expressions[old].clone();
+        let mut expression = self.source.context.function.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.value(operand))?;
         Ok(expression)
     }
@@ -219,7 +219,7 @@ impl<'b, 'p> Body<'b, 'p> {
         }
         let mut given = None;
         if let Some(result) = result_of(&mut statement) {
-            let mut expression = self.source.frame.function.expressions[*result].clone();
+            let mut expression = self.source.context.function.expressions[*result].clone();
             if let Expression::CallResult(function) = &mut expression {
                 *function = self.variant(*function);
             }
@@ -238,13 +238,13 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     fn emit(&mut self, old: Handle<Expression>) -> Result<()> {
-        if self.source.frame.function.expressions[old].needs_pre_emit() {
+        if self.source.context.function.expressions[old].needs_pre_emit() {
             return Ok(());
         }
-        let frame = self.source.frame;
-        let condition = match frame.function.expressions[old] {
+        let context = self.source.context;
+        let condition = match context.function.expressions[old] {
             Expression::Load { pointer } => self.condition(pointer)?,
-            Expression::Access { .. } if !frame.is_pointer(old) => self.index_condition(old)?,
+            Expression::Access { .. } if !context.is_pointer(old) => self.index_condition(old)?,
             _ => None,
         };
         let new = match condition {
@@ -262,15 +262,17 @@ impl<'b, 'p> Body<'b, 'p> {
     /// clamped to the last element: NVIDIA's Vulkan driver (580.159) computes the address in more bits than the
     /// index has, so an index that wraps around would pass its check and address something else.
     fn within(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
-        let frame = self.source.frame;
-        let Expression::Access { base, index } = frame.function.expressions[access] else { return Ok(None) };
+        let context = self.source.context;
+        let Expression::Access { base, index } = context.function.expressions[access] else {
+            return Ok(None);
+        };
         let own = [AddressSpace::Function, AddressSpace::Private];
         let (Some(Check { limit: Limit::Constant(length), .. }), Some(scalar)) =
-            (self.check(access), frame.inner(index).scalar())
+            (self.check(access), context.inner(index).scalar())
         else {
             return Ok(None);
         };
-        if !frame.inner(access).pointer_space().is_some_and(|space| own.contains(&space)) {
+        if !context.inner(access).pointer_space().is_some_and(|space| own.contains(&space)) {
             return Ok(None);
         }
         let last = length.saturating_sub(1);
@@ -327,7 +329,7 @@ impl<'b, 'p> Body<'b, 'p> {
     /// The condition that all elements of an access chain are in range.
     fn condition(&mut self, mut pointer: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
         let mut all = None;
-        while let Some(element) = Element::of(self.source.frame.function, pointer) {
+        while let Some(element) = Element::of(self.source.context.function, pointer) {
             if let Some(one) = self.index_condition(pointer)? {
                 all = Some(match all {
                     Some(all) => self.binary(BinaryOperator::LogicalAnd, one, all),
@@ -347,7 +349,7 @@ impl<'b, 'p> Body<'b, 'p> {
     /// An index as an unsigned number of the same width.
     fn unsigned(&mut self, index: Handle<Expression>) -> Result<Handle<Expression>> {
         let expr = self.value(index)?;
-        Ok(match self.source.frame.inner(index).scalar_kind() {
+        Ok(match self.source.context.inner(index).scalar_kind() {
             Some(ScalarKind::Sint) => {
                 self.append(Expression::As { expr, kind: ScalarKind::Uint, convert: None })
             }
@@ -358,8 +360,8 @@ impl<'b, 'p> Body<'b, 'p> {
     /// The condition that one element is in range.
     fn index_condition(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
         let check = self.check(access);
-        let frame = self.source.frame;
-        let Some(element) = Element::of(frame.function, access) else { return Ok(None) };
+        let context = self.source.context;
+        let Some(element) = Element::of(context.function, access) else { return Ok(None) };
         let proven = if check.is_none() { self.proven(element) } else { None };
         let Some(limit) = check.map(|check| check.limit).or(proven.map(|(_, limit)| limit)) else {
             return Ok(None);
@@ -377,13 +379,13 @@ impl<'b, 'p> Body<'b, 'p> {
         };
         // WGSL has no 64-bit indices, but naga accepts them, and compares numbers of different widths without an
         // error.
-        let wide = |index| frame.inner(index).scalar().is_some_and(|scalar| scalar.width == 8);
+        let wide = |index| context.inner(index).scalar().is_some_and(|scalar| scalar.width == 8);
         if element.index.is_some_and(wide) {
             limit = self.append(Expression::As { expr: limit, kind: ScalarKind::Uint, convert: Some(8) });
         }
         let condition = self.binary(BinaryOperator::Less, index, limit);
         if let Some((report, _)) = proven {
-            let line = self.source.program.line(frame.function.expressions.get_span(access));
+            let line = self.source.program.line(context.function.expressions.get_span(access));
             let reject = self.nested(|body| {
                 body.report(report, line.unwrap_or(u32::MAX));
                 Ok(())
@@ -396,7 +398,7 @@ impl<'b, 'p> Body<'b, 'p> {
     /// With reports enabled: the report variable, and the limit of a proven element's index.
     fn proven(&self, element: Element) -> Option<(Handle<GlobalVariable>, Limit)> {
         let report = self.checker.report.filter(|_| element.index.is_some())?;
-        Some((report, range::length(self.source.frame, element.base)?))
+        Some((report, range::length(self.source.context, element.base)?))
     }
 
     /// Stores a line number in the report; the greatest one wins.
@@ -429,7 +431,7 @@ impl<'b, 'p> Body<'b, 'p> {
         like: Handle<Expression>,
         write: impl FnOnce(&mut Self) -> Result<Handle<Expression>>,
     ) -> Result<Handle<Expression>> {
-        let ty = match &self.source.frame.info[like].ty {
+        let ty = match &self.source.context.info[like].ty {
             TypeResolution::Handle(ty) => *ty,
             TypeResolution::Value(inner) => self.type_of(inner.clone()),
         };

@@ -10,7 +10,7 @@ use naga::{
 
 use super::body::Body;
 use crate::analysis::proof::launch_precondition::Preconditions;
-use crate::analysis::proof::polynomial::Atom;
+use crate::analysis::proof::polynomial::LaunchParameter;
 
 /// If the product of two numbers, computed in f32, is below this, it fits into 32 bits: 2³² − 2¹⁹. Three roundings
 /// change it by less than one part in 2²².
@@ -43,16 +43,16 @@ impl Body<'_, '_> {
     }
 
     /// A sum of products; a product of two numbers that does not fit is replaced by `too_large`.
-    fn sum(&mut self, products: &[(u32, Vec<Atom>)], too_large: u32) -> Handle<Expression> {
+    fn sum(&mut self, products: &[(u32, Vec<LaunchParameter>)], too_large: u32) -> Handle<Expression> {
         let mut sum = None;
-        for (factor, atoms) in products {
+        for (factor, parameters) in products {
             let mut product = None;
-            for &atom in atoms {
-                let atom = self.atom(atom);
+            for &parameter in parameters {
+                let parameter = self.parameter(parameter);
                 product = Some(match product {
-                    Some(product) => self.times(product, atom, too_large),
-                    None if *factor == 1 => atom,
-                    None => self.times_constant(atom, *factor),
+                    Some(product) => self.times(product, parameter, too_large),
+                    None if *factor == 1 => parameter,
+                    None => self.times_constant(parameter, *factor),
                 });
             }
             let product = product.unwrap_or_else(|| self.number(*factor));
@@ -95,10 +95,10 @@ impl Body<'_, '_> {
     }
 
     /// A launch parameter as an unsigned number.
-    fn atom(&mut self, atom: Atom) -> Handle<Expression> {
-        let module = self.source.frame.module;
-        match atom {
-            Atom::Length(variable) => {
+    fn parameter(&mut self, parameter: LaunchParameter) -> Handle<Expression> {
+        let module = self.source.context.module;
+        match parameter {
+            LaunchParameter::Length(variable) => {
                 let base = self.constant(Expression::GlobalVariable(variable));
                 let array = match &module.types[module.global_variables[variable].ty].inner {
                     TypeInner::Struct { members, .. } => {
@@ -109,7 +109,7 @@ impl Body<'_, '_> {
                 };
                 self.append(Expression::ArrayLength(array))
             }
-            Atom::Scalar(variable, index) => {
+            LaunchParameter::Scalar(variable, index) => {
                 let ty = module.global_variables[variable].ty;
                 let signed = match &module.types[ty].inner {
                     TypeInner::Struct { members, .. } => {
@@ -125,7 +125,7 @@ impl Body<'_, '_> {
                     false => expr,
                 }
             }
-            Atom::Groups(axis) => {
+            LaunchParameter::Groups(axis) => {
                 let base = self.groups();
                 self.append(Expression::AccessIndex { base, index: axis })
             }
@@ -136,7 +136,7 @@ impl Body<'_, '_> {
     fn groups(&mut self) -> Handle<Expression> {
         let is_groups =
             |binding: &Option<Binding>| matches!(binding, Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)));
-        let types = &self.source.frame.module.types;
+        let types = &self.source.context.module.types;
         let found =
             (0..).zip(&self.out.arguments).find_map(|(argument, declared)| match &types[declared.ty].inner {
                 _ if is_groups(&declared.binding) => Some((argument, None)),

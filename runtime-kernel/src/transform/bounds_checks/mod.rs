@@ -23,7 +23,7 @@ use self::body::Body;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::analysis::proof::launch_precondition::{self, Preconditions};
 use crate::analysis::proof::range::{self, Element, Limit};
-use crate::analysis::proof::{Frame, allows_unchecked_variants};
+use crate::analysis::proof::{FunctionContext, allows_unchecked_variants};
 use crate::interface::Tensor;
 use crate::ir::rebuild::with_functions;
 use crate::program::{Checks, Program};
@@ -40,7 +40,7 @@ struct Check {
 /// A function whose accesses have been analysed.
 struct Source<'p> {
     program: &'p Program,
-    frame: Frame<'p>,
+    context: FunctionContext<'p>,
     /// By expression.
     checks: Vec<Option<Check>>,
     /// The preconditions behind all covered checks, including those of called functions.
@@ -130,40 +130,41 @@ fn build(program: &Program, checks: Checks, report: Option<Handle<GlobalVariable
     };
     for (handle, function) in module.functions.iter() {
         let info = &program.info[handle];
-        let frame = Frame { module, function, info, group_size: None, bounds: bounds.function(handle) };
-        checker.function(program, frame)?;
+        let context =
+            FunctionContext { module, function, info, group_size: None, bounds: bounds.function(handle) };
+        checker.function(program, context)?;
     }
     let mut entry_points = module.entry_points.clone();
     for (index, entry) in entry_points.iter_mut().enumerate() {
-        let frame = Frame {
+        let context = FunctionContext {
             module,
             function: &module.entry_points[index].function,
             info: program.info.get_entry_point(index),
             group_size: Some(program.interfaces[index].group_size),
             bounds: bounds.entry(index),
         };
-        entry.function = checker.entry(program, frame)?;
+        entry.function = checker.entry(program, context)?;
     }
     Ok(with_functions(module, checker.types, checker.functions, entry_points))
 }
 
 impl BoundsChecker {
     /// Finds the accesses of a function that must be checked.
-    fn source<'p>(&self, program: &'p Program, frame: Frame<'p>) -> Source<'p> {
-        let expressions = &frame.function.expressions;
+    fn source<'p>(&self, program: &'p Program, context: FunctionContext<'p>) -> Source<'p> {
+        let expressions = &context.function.expressions;
         let mut source = Source {
             program,
-            frame,
+            context,
             checks: vec![None; expressions.len()],
             preconditions: Preconditions::new(),
         };
         for (handle, expression) in expressions.iter() {
             if let Expression::Access { .. } | Expression::AccessIndex { .. } = expression
-                && let Some(element) = Element::of(frame.function, handle)
-                && let Some(limit) = range::limit(frame, element)
+                && let Some(element) = Element::of(context.function, handle)
+                && let Some(limit) = range::limit(context, element)
             {
                 let precondition = if self.unchecked_variants {
-                    launch_precondition::of(frame, element, limit)
+                    launch_precondition::of(context, element, limit)
                 } else {
                     None
                 };
@@ -174,15 +175,15 @@ impl BoundsChecker {
             }
         }
         let mut called = vec![false; self.preconditions.len()];
-        note_calls(&frame.function.body, &mut called);
+        note_calls(&context.function.body, &mut called);
         for (preconditions, _) in self.preconditions.iter().zip(called).filter(|(_, called)| *called) {
             source.preconditions.extend(preconditions.iter().cloned());
         }
         source
     }
 
-    fn function(&mut self, program: &Program, frame: Frame<'_>) -> Result<()> {
-        let source = self.source(program, frame);
+    fn function(&mut self, program: &Program, context: FunctionContext<'_>) -> Result<()> {
+        let source = self.source(program, context);
         let span = Span::UNDEFINED;
         let variant = |checker: &mut Self, unchecked| {
             let mut body = Body::new(checker, &source);
@@ -197,8 +198,8 @@ impl BoundsChecker {
         Ok(())
     }
 
-    fn entry(&mut self, program: &Program, frame: Frame<'_>) -> Result<Function> {
-        let source = self.source(program, frame);
+    fn entry(&mut self, program: &Program, context: FunctionContext<'_>) -> Result<Function> {
+        let source = self.source(program, context);
         let mut body = Body::new(self, &source);
         let block = match source.preconditions.is_empty() {
             true => body.copy_body(false)?,

@@ -10,12 +10,12 @@ use crate::test_programs::programs;
 
 /// How each indexed access of a function is treated, in the order of the text: `c` checked, `o` unchecked under a
 /// launch precondition, `p` proven in range.
-fn outcomes(program: &Program, frame: Frame<'_>, checker: &BoundsChecker) -> String {
-    let source = checker.source(program, frame);
-    let expressions = &frame.function.expressions;
+fn outcomes(program: &Program, context: FunctionContext<'_>, checker: &BoundsChecker) -> String {
+    let source = checker.source(program, context);
+    let expressions = &context.function.expressions;
     let accesses = expressions.iter().filter_map(|(handle, expression)| {
         let Expression::Access { base, .. } = *expression else { return None };
-        range::length(frame, base)?;
+        range::length(context, base)?;
         let outcome = match source.checks[handle.index()] {
             None => 'p',
             Some(Check { covered: true, .. }) => 'o',
@@ -41,14 +41,14 @@ fn outcomes_of(program: &Program) -> Vec<(String, String)> {
     };
     let functions = module.functions.iter().map(|(handle, function)| {
         let (info, bounds) = (&program.info[handle], bounds.function(handle));
-        let frame = Frame { module, function, info, group_size: None, bounds };
-        (function.name.clone().unwrap_or_default(), outcomes(program, frame, &checker))
+        let context = FunctionContext { module, function, info, group_size: None, bounds };
+        (function.name.clone().unwrap_or_default(), outcomes(program, context, &checker))
     });
     let entries = module.entry_points.iter().enumerate().map(|(index, entry)| {
         let (function, info) = (&entry.function, program.info.get_entry_point(index));
         let group_size = Some(program.interfaces[index].group_size);
-        let frame = Frame { module, function, info, group_size, bounds: bounds.entry(index) };
-        (entry.name.clone(), outcomes(program, frame, &checker))
+        let context = FunctionContext { module, function, info, group_size, bounds: bounds.entry(index) };
+        (entry.name.clone(), outcomes(program, context, &checker))
     });
     functions.chain(entries).filter(|(_, outcomes)| !outcomes.is_empty()).collect()
 }
@@ -92,7 +92,7 @@ fn proofs(due: &str) -> String {
     lines.collect()
 }
 
-fn is_as_it_was(file: &str, made: impl Fn(&str) -> String) {
+fn matches_golden_file(file: &str, made: impl Fn(&str) -> String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
     let due = std::fs::read_to_string(&path).unwrap_or_default();
     let is = made(&due);
@@ -106,13 +106,13 @@ fn is_as_it_was(file: &str, made: impl Fn(&str) -> String) {
 /// A check that disappears must be proven unnecessary, and a new one costs time: after any change to the proofs,
 /// review each difference.
 #[test]
-fn what_is_checked_is_what_the_tables_say() {
-    is_as_it_was("accesses.txt", |_| accesses());
-    is_as_it_was("proofs.txt", proofs);
+fn checked_accesses_match_the_tables() {
+    matches_golden_file("accesses.txt", |_| accesses());
+    matches_golden_file("proofs.txt", proofs);
 }
 
 #[test]
-fn what_is_made_is_valid() {
+fn checked_modules_are_valid() {
     for (_, program) in programs() {
         for checks in [Checks::Bounded, Checks::BoundedOnce] {
             let module = with_checks(&program, checks).unwrap();
@@ -180,7 +180,7 @@ fn guarded_text(checks: Checks) -> String {
 }
 
 #[test]
-fn a_launch_that_keeps_to_its_provisos_runs_a_body_without_checks() {
+fn a_launch_that_satisfies_its_preconditions_runs_the_unchecked_variant() {
     let whole = guarded_text(Checks::Bounded);
     let (accepted, rejected) = whole.split_once("    } else {\n        own.at").unwrap();
     let (condition, accepted) = accepted.split_once("{\n        own.at").unwrap();
@@ -204,7 +204,7 @@ fn a_launch_that_keeps_to_its_provisos_runs_a_body_without_checks() {
 
 /// An index that wraps around passes its check, and a driver may compute its address in more bits.
 #[test]
-fn an_index_of_a_variable_of_the_invocation_is_within_it_wherever_it_is_checked() {
+fn checked_indices_into_private_variables_are_also_clamped() {
     let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
         var<private> p: array<u32, 5>;
         @compute @workgroup_size(1) fn main(@builtin(workgroup_id) g: vec3u) {
@@ -219,14 +219,14 @@ fn an_index_of_a_variable_of_the_invocation_is_within_it_wherever_it_is_checked(
 }
 
 #[test]
-fn a_program_that_is_checked_once_has_one_body() {
+fn a_program_with_bounded_once_has_one_variant() {
     let once = guarded_text(Checks::BoundedOnce);
     assert_eq!(once.matches("switch (s.m)").count(), 1, "{once}");
     assert!(!once.contains("4294967295u"), "{once}");
 }
 
 #[test]
-fn what_is_proven_is_reported_by_its_line_in_a_tensor_in_front() {
+fn failed_proofs_report_their_line_in_a_leading_tensor() {
     let program = with_reports(&launched(), Checks::BoundedOnce).unwrap();
     let text = text(&program);
     for line in [9, 11] {

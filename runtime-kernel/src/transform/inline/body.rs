@@ -8,7 +8,7 @@ use naga::{
 use runtime_core::Result;
 
 use super::{Inlining, LARGE, MAX_SIZE, return_elimination, scalar_replacement};
-use crate::analysis::proof::constant::{Known, fold};
+use crate::analysis::proof::constant::{KnownValues, fold};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
 use crate::ir::variables::{Root, loaded, root};
 
@@ -22,7 +22,7 @@ pub(super) fn rebuild(
     let function = &module.entry_points[entry].function;
     let out = without_body(function);
     let (privates, logical_operations, known) =
-        (FastHashMap::default(), FastHashMap::default(), Known::default());
+        (FastHashMap::default(), FastHashMap::default(), KnownValues::default());
     let counters = Vec::new();
     let mut rebuild = Rebuild {
         module,
@@ -112,7 +112,7 @@ pub(super) struct Rebuild<'m> {
     /// The variables of `&&` and `||` that have become operations.
     pub(super) logical_operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
     /// Variables with a known value at this point.
-    pub(super) known: Known,
+    pub(super) known: KnownValues,
     /// Whether loops are unrolled.
     pub(super) unroll: bool,
     /// The counters of loops being unrolled.

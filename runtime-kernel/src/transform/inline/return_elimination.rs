@@ -20,12 +20,12 @@ pub(super) fn strip_trailing(block: &mut Block) {
 }
 
 /// Maximum nesting of branches that early returns may cause.
-const DEPTH: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// The body with everything after an early return moved into the other branch, so that it returns only at its end;
 /// `None` if a loop or a switch returns, or if the result would be nested too deep.
 pub(super) fn structured(body: Block) -> Option<Block> {
-    structured_within(body, DEPTH)
+    structured_within(body, MAX_DEPTH)
 }
 
 fn structured_within(body: Block, depth: u32) -> Option<Block> {

@@ -10,7 +10,7 @@ use crate::ir::operands::each_use;
 use crate::ir::operands::operands;
 
 /// Maximum number of elements of such an array.
-const ELEMENTS: u32 = 64;
+const MAX_ELEMENTS: u32 = 64;
 
 /// Replaces private arrays that are accessed only element by element, with constant indices, by a variable per
 /// element.
@@ -42,7 +42,11 @@ impl Array {
         }
         let simple = matches!(types[element].inner, TypeInner::Scalar(_) | TypeInner::Vector { .. });
         let count = lengths.iter().try_fold(1u32, |count, &length| count.checked_mul(length))?;
-        (simple && !lengths.is_empty() && count <= ELEMENTS).then_some(Self { variable, lengths, element })
+        (simple && !lengths.is_empty() && count <= MAX_ELEMENTS).then_some(Self {
+            variable,
+            lengths,
+            element,
+        })
     }
 
     /// The constant indices of an access chain into the array.

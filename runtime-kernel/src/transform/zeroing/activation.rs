@@ -97,25 +97,25 @@ impl<'a> Scope<'a> {
     }
 
     /// The values of an expression in these activations, if they depend on the invocations alone.
-    pub(super) fn value(&self, who: &Activations, expression: Handle<Expression>) -> Option<Column> {
+    pub(super) fn value(&self, active: &Activations, expression: Handle<Expression>) -> Option<Column> {
         if !self.spend(EVALUATION) {
             return None;
         }
-        let found = self.evaluate(who, expression)?;
+        let found = self.evaluate(active, expression)?;
         self.spend(found.stored()).then_some(found)
     }
 
-    fn evaluate(&self, who: &Activations, expression: Handle<Expression>) -> Option<Column> {
-        let value = |expression| self.value(who, expression);
+    fn evaluate(&self, active: &Activations, expression: Handle<Expression>) -> Option<Column> {
+        let value = |expression| self.value(active, expression);
         match self.function.expressions[expression] {
             Expression::FunctionArgument(index) if self.depth > 0 => {
-                who.known(Name::Argument(self.depth, index))
+                active.known(Name::Argument(self.depth, index))
             }
             Expression::FunctionArgument(_) | Expression::AccessIndex { .. } => {
-                self.built_in(who, expression)
+                self.built_in(active, expression)
             }
             Expression::Load { .. } if self.loads.contains(&expression) => {
-                who.known(Name::Local(self.depth, loaded(self.function, expression)?))
+                active.known(Name::Local(self.depth, loaded(self.function, expression)?))
             }
             Expression::Load { .. } => value(*self.read.get(&expression)?),
             Expression::Unary { op, expr } => match (op, value(expr)?) {
@@ -135,13 +135,13 @@ impl<'a> Scope<'a> {
                 MathFunction::Max => value(arg)?.extreme(&value(other)?, true),
                 _ => None,
             },
-            Expression::CallResult(_) => self.called(who, expression),
+            Expression::CallResult(_) => self.called(active, expression),
             _ => literal(self.module, &self.function.expressions, expression).map(Column::Same),
         }
     }
 
     /// The result of a function that only computes it from its arguments.
-    fn called(&self, who: &Activations, result: Handle<Expression>) -> Option<Column> {
+    fn called(&self, active: &Activations, result: Handle<Expression>) -> Option<Column> {
         let (function, arguments) = *self.calls.get(&result)?;
         let function = &self.module.functions[function];
         let Some(Statement::Return { value: Some(value) }) = function.body.last() else { return None };
@@ -161,28 +161,28 @@ impl<'a> Scope<'a> {
             read: FastHashMap::default(),
             budget: self.budget,
         };
-        scope.value(&self.entered(who, arguments), *value)
+        scope.value(&self.entered(active, arguments), *value)
     }
 
     /// The activations inside a call with these arguments.
-    pub(super) fn entered(&self, who: &Activations, arguments: &[Handle<Expression>]) -> Activations {
-        let mut inner = who.clone();
+    pub(super) fn entered(&self, active: &Activations, arguments: &[Handle<Expression>]) -> Activations {
+        let mut inner = active.clone();
         for (index, argument) in (0..).zip(arguments) {
             let name = Name::Argument(self.depth + 1, index);
             // Drop the arguments of an earlier call at this depth.
             inner.known.retain(|(known, _)| *known != name);
-            if let Some(value) = self.value(who, *argument) {
+            if let Some(value) = self.value(active, *argument) {
                 inner.know(name, value);
             }
         }
         inner
     }
 
-    fn built_in(&self, who: &Activations, expression: Handle<Expression>) -> Option<Column> {
+    fn built_in(&self, active: &Activations, expression: Handle<Expression>) -> Option<Column> {
         if self.depth > 0 {
             return None;
         }
-        let items = Column::Each(Kind::U32, Rc::clone(&who.items));
+        let items = Column::Each(Kind::U32, Rc::clone(&active.items));
         let [x, y, _] = self.group_size;
         let part = |op, value: &Column, size| Column::operate(op, value, &Column::number(size));
         match built_in_of((self.module, self.function), expression)? {

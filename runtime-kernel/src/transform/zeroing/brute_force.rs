@@ -241,9 +241,9 @@ struct Run {
 
 impl Run {
     /// Runs steps for the active invocations; returns what becomes of each.
-    fn steps(&mut self, steps: &[Step], who: &mut [Goes], counters: &mut [Vec<u32>]) {
+    fn steps(&mut self, steps: &[Step], active: &mut [Goes], counters: &mut [Vec<u32>]) {
         for step in steps {
-            let there: Vec<usize> = (0..who.len()).filter(|&item| who[item] == Goes::On).collect();
+            let there: Vec<usize> = (0..active.len()).filter(|&item| active[item] == Goes::On).collect();
             if there.is_empty() {
                 return;
             }
@@ -270,18 +270,18 @@ impl Run {
                 Step::Break(pair) => {
                     for item in there {
                         let (a, b) = less(self, pair, item, counters);
-                        who[item] = if a < b { Goes::Break } else { Goes::On };
+                        active[item] = if a < b { Goes::Break } else { Goes::On };
                     }
                 }
                 Step::Return(pair) => {
                     for item in there {
                         let (a, b) = less(self, pair, item, counters);
-                        who[item] = if a == b { Goes::Return } else { Goes::On };
+                        active[item] = if a == b { Goes::Return } else { Goes::On };
                     }
                 }
                 Step::If(pair, accept, reject) => {
                     for (block, wanted) in [(accept, true), (reject, false)] {
-                        let mut inner = vec![Goes::Return; who.len()];
+                        let mut inner = vec![Goes::Return; active.len()];
                         let mut those = Vec::new();
                         for &item in &there {
                             let (a, b) = less(self, pair, item, counters);
@@ -291,10 +291,10 @@ impl Run {
                             }
                         }
                         self.steps(block, &mut inner, counters);
-                        those.into_iter().for_each(|item| who[item] = inner[item]);
+                        those.into_iter().for_each(|item| active[item] = inner[item]);
                     }
                 }
-                Step::For(header, body) => self.rounds(header, body, who, counters),
+                Step::For(header, body) => self.rounds(header, body, active, counters),
             }
         }
     }
@@ -303,11 +303,11 @@ impl Run {
         &mut self,
         [from, below, by]: &[Number; 3],
         body: &[Step],
-        who: &mut [Goes],
+        active: &mut [Goes],
         counters: &mut [Vec<u32>],
     ) {
-        let there: Vec<usize> = (0..who.len()).filter(|&item| who[item] == Goes::On).collect();
-        let mut inner = vec![Goes::Return; who.len()];
+        let there: Vec<usize> = (0..active.len()).filter(|&item| active[item] == Goes::On).collect();
+        let mut inner = vec![Goes::Return; active.len()];
         for &item in &there {
             inner[item] = Goes::On;
             let start = from.value(self, word(item), &counters[item]);
@@ -332,7 +332,7 @@ impl Run {
         }
         for item in there {
             counters[item].pop();
-            who[item] = if inner[item] == Goes::Return { Goes::Return } else { Goes::On };
+            active[item] = if inner[item] == Goes::Return { Goes::Return } else { Goes::On };
         }
     }
 }
@@ -369,7 +369,7 @@ fn must_be_zeroed(steps: &[Step]) -> (String, bool) {
 }
 
 #[test]
-fn no_random_kernel_reads_what_is_neither_written_nor_zeroed() {
+fn no_random_kernel_reads_memory_that_is_neither_written_nor_zeroed() {
     let asked = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
     let mut random = Random(asked("ZEROING_ATTACK_SEED").unwrap_or(0x5eed_2e40));
     let cases = asked("ZEROING_ATTACK_CASES").unwrap_or(1500);

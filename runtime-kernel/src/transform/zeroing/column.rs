@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_on_many_values_give_what_those_on_single_ones_do() {
+    fn operations_on_columns_equal_operations_on_single_values() {
         for kind in [Kind::Bool, Kind::U32, Kind::I32] {
             let edges: Rc<[u32]> =
                 EDGES.iter().map(|edge| if kind == Kind::Bool { edge & 1 } else { *edge }).collect();

@@ -10,7 +10,7 @@ use crate::ir::blocks::{self, Skip};
 use crate::ir::variables::{assigned, loaded};
 
 /// Maximum number of activations of a loop.
-const MOST: usize = 1 << 13;
+const MAX_ACTIVATIONS: usize = 1 << 13;
 
 /// A loop in its block.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ impl Loop<'_> {
     pub(super) fn rounds(
         self,
         scope: &mut Scope<'_>,
-        who: &Activations,
+        active: &Activations,
         next: &mut u32,
     ) -> Option<Option<Activations>> {
         let (exit, condition) = loop_head(self.body)?;
@@ -41,10 +41,10 @@ impl Loop<'_> {
         self.note_loads(scope, counter);
         let name = Name::Local(scope.depth, counter);
         let mut current = match start {
-            Start::Stored(value) => scope.value(who, value)?,
+            Start::Stored(value) => scope.value(active, value)?,
             Start::Initial(value) => Column::Same(value),
         };
-        let (mut rounds, mut count, mut round) = (Vec::new(), 0, who.clone());
+        let (mut rounds, mut count, mut round) = (Vec::new(), 0, active.clone());
         loop {
             round.know(name, current);
             match scope.value(&round, condition)? {
@@ -57,7 +57,7 @@ impl Loop<'_> {
                 _ => return None,
             }
             count += round.len();
-            if count > MOST || !scope.spend(round.len()) {
+            if count > MAX_ACTIVATIONS || !scope.spend(round.len()) {
                 return None;
             }
             current = scope.value(&round, step)?;

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_both_sides_write_is_written() {
+    fn a_meet_keeps_what_both_sides_write() {
         let mut a = Memory::new(4);
         a.write(0..2, FIRST);
         a.publish();

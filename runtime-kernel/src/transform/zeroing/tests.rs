@@ -35,7 +35,7 @@ fn found(body: &str) -> Vec<String> {
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn what_is_written_before_it_is_read_needs_no_zeros() {
+fn memory_written_before_it_is_read_is_not_zeroed() {
     for body in [
         "tile[l] = 1u; workgroupBarrier(); y[l] = tile[63u - l];",
         "tile[l] = 1u; y[l] = tile[l];",
@@ -138,7 +138,7 @@ const READ_FIRST: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_may_be_read_first_is_zeroed() {
+fn memory_that_may_be_read_first_is_zeroed() {
     for (body, expected) in READ_FIRST {
         assert_eq!(found(body), [*expected], "{body}");
     }
@@ -163,7 +163,7 @@ fn the_kernels_of_the_repository_write_their_memory_first() {
 }
 
 #[test]
-fn what_fills_memory_is_valid() {
+fn zeroing_code_is_valid() {
     let code = "
         struct Inner { a: atomic<u32>, v: vec3<f32>, list: array<atomic<i32>, 3> }
         struct Outer { head: u32, rows: array<array<Inner, 2>, 40>, tail: mat2x2<f32> }

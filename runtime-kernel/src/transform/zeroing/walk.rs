@@ -18,15 +18,15 @@ use crate::ir::variables::{Root, assigned_by, root};
 use crate::program::Program;
 
 /// Variables with more elements are not analysed.
-const ELEMENTS: usize = 1 << 14;
+const MAX_ELEMENTS: usize = 1 << 14;
 /// Entry points with larger work-groups are not analysed.
-const ITEMS: u32 = 1 << 11;
+const MAX_INVOCATIONS: u32 = 1 << 11;
 /// Budget of evaluated values, about half a millisecond; what is left when it is exhausted is not analysed.
 const BUDGET: u32 = 1 << 19;
 /// No element of a variable: a read returns zero, and a write is skipped.
 const OUTSIDE: u32 = u32::MAX;
 /// Maximum call depth.
-const DEPTH: u32 = 8;
+const MAX_CALL_DEPTH: u32 = 8;
 
 /// The variables among `used` that an entry point may read before it writes them.
 pub(super) fn read_first(
@@ -38,7 +38,9 @@ pub(super) fn read_first(
     let point = &module.entry_points[entry];
     let group_size = point.workgroup_size;
     let items = group_size.iter().try_fold(1u32, |items, &extent| items.checked_mul(extent));
-    let Some(items) = items.filter(|items| *items > 0 && *items <= ITEMS) else { return used.to_vec() };
+    let Some(items) = items.filter(|items| *items > 0 && *items <= MAX_INVOCATIONS) else {
+        return used.to_vec();
+    };
     let tracked: Vec<_> = used
         .iter()
         .map(|&variable| {
@@ -48,7 +50,7 @@ pub(super) fn read_first(
         .collect();
     let memory = |tracked: &Tracked| {
         let all = tracked.lengths.iter().try_fold(1usize, |all, length| all.checked_mul(*length));
-        all.filter(|all| *all > 0 && *all <= ELEMENTS).map(Memory::new)
+        all.filter(|all| *all > 0 && *all <= MAX_ELEMENTS).map(Memory::new)
     };
     let mut state: State = tracked.iter().map(memory).collect();
     let budget = Cell::new(BUDGET);
@@ -62,9 +64,9 @@ pub(super) fn read_first(
         next: FIRST + items,
         budget: &budget,
     };
-    let who = Activations::of_items(items);
+    let active = Activations::of_items(items);
     let mut scope = Scope::new((module, &point.function), 0, group_size, &budget);
-    walk.block(&mut scope, &point.function.body, &who, &mut state);
+    walk.block(&mut scope, &point.function.body, &active, &mut state);
     let exhausted = budget.get() == 0;
     let all = tracked.iter().zip(&walk.found);
     all.filter(|(_, found)| exhausted || **found).map(|(tracked, _)| tracked.variable).collect()
@@ -115,16 +117,16 @@ enum Places {
 }
 
 impl<'a> Walk<'a> {
-    fn block(&mut self, scope: &mut Scope<'a>, block: &'a Block, who: &Activations, state: &mut State) {
+    fn block(&mut self, scope: &mut Scope<'a>, block: &'a Block, active: &Activations, state: &mut State) {
         for (place, statement) in block.iter().enumerate() {
             if state.iter().zip(&self.found).all(|(memory, found)| *found || is_whole(memory)) {
                 return;
             }
             if let Statement::Loop { body, continuing, break_if } = statement {
                 let parts = Loop { before: &block[..place], body, continuing, break_if: *break_if };
-                self.looping(scope, parts, who, state);
+                self.loop_statement(scope, parts, active, state);
             } else {
-                self.statement(scope, statement, who, state);
+                self.statement(scope, statement, active, state);
             }
         }
     }
@@ -133,7 +135,7 @@ impl<'a> Walk<'a> {
         &mut self,
         scope: &mut Scope<'a>,
         statement: &'a Statement,
-        who: &Activations,
+        active: &Activations,
         state: &mut State,
     ) {
         match statement {
@@ -141,7 +143,7 @@ impl<'a> Walk<'a> {
                 for handle in range.clone() {
                     scope.emit(handle);
                     if let Expression::Load { pointer } = scope.function.expressions[handle] {
-                        self.read(scope, pointer, who, state);
+                        self.read(scope, pointer, active, state);
                     }
                 }
             }
@@ -152,17 +154,17 @@ impl<'a> Walk<'a> {
                 if let Expression::LocalVariable(variable) = scope.function.expressions[*pointer] {
                     scope.current.insert(variable, *value);
                 }
-                self.write(scope, *pointer, who, state);
+                self.write(scope, *pointer, active, state);
             }
-            Statement::Atomic { pointer, .. } => self.read(scope, *pointer, who, state),
+            Statement::Atomic { pointer, .. } => self.read(scope, *pointer, active, state),
             Statement::WorkGroupUniformLoad { pointer, .. } => {
                 publish(state);
-                self.read(scope, *pointer, who, state);
+                self.read(scope, *pointer, active, state);
             }
             Statement::ControlBarrier(barrier) if barrier.contains(Barrier::WORK_GROUP) => publish(state),
-            Statement::Block(inner) => self.block(scope, inner, who, state),
+            Statement::Block(inner) => self.block(scope, inner, active, state),
             Statement::If { condition, accept, reject } => {
-                self.branch(scope, *condition, [accept, reject], who, state);
+                self.branch(scope, *condition, [accept, reject], active, state);
             }
             // Invocations that diverge here reconverge after it.
             Statement::Switch { cases, .. } => {
@@ -170,12 +172,12 @@ impl<'a> Walk<'a> {
                 for block in &blocks {
                     scope.forget(&blocks);
                     let mut inner = self.copy(scope, state);
-                    self.block(scope, block, who, &mut inner);
+                    self.block(scope, block, active, &mut inner);
                 }
                 scope.forget(&blocks);
             }
             Statement::Call { function, arguments, .. } => {
-                self.call(scope, *function, arguments, who, state);
+                self.call(scope, *function, arguments, active, state);
                 assigned_by(scope.function, statement, &mut |variable| {
                     scope.current.remove(&variable);
                 });
@@ -198,18 +200,18 @@ impl<'a> Walk<'a> {
         scope: &mut Scope<'a>,
         condition: Handle<Expression>,
         [accept, reject]: [&'a Block; 2],
-        who: &Activations,
+        active: &Activations,
         state: &mut State,
     ) {
         if accept.iter().chain(reject.iter()).all(is_jump) {
             return;
         }
         let before = scope.current.clone();
-        let sides = match scope.value(who, condition) {
-            Some(Column::Same(Literal::Bool(true))) => Some([Some(who.clone()), None]),
-            Some(Column::Same(Literal::Bool(false))) => Some([None, Some(who.clone())]),
+        let sides = match scope.value(active, condition) {
+            Some(Column::Same(Literal::Bool(true))) => Some([Some(active.clone()), None]),
+            Some(Column::Same(Literal::Bool(false))) => Some([None, Some(active.clone())]),
             Some(Column::Each(Kind::Bool, truths)) => {
-                Some([true, false].map(|wanted| who.keep(&truths, wanted)))
+                Some([true, false].map(|wanted| active.keep(&truths, wanted)))
             }
             _ => None,
         };
@@ -225,9 +227,9 @@ impl<'a> Walk<'a> {
             return;
         }
         let mut other = self.copy(scope, state);
-        self.block(scope, accept, who, state);
+        self.block(scope, accept, active, state);
         scope.current.clone_from(&before);
-        self.block(scope, reject, who, &mut other);
+        self.block(scope, reject, active, &mut other);
         scope.current = before;
         scope.forget(&[accept, reject]);
         for (mine, theirs) in state.iter_mut().zip(&other) {
@@ -237,9 +239,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn looping(&mut self, scope: &mut Scope<'a>, parts: Loop<'a>, who: &Activations, state: &mut State) {
+    fn loop_statement(
+        &mut self,
+        scope: &mut Scope<'a>,
+        parts: Loop<'a>,
+        active: &Activations,
+        state: &mut State,
+    ) {
         let blocks = [parts.body, parts.continuing];
-        let rounds = parts.rounds(scope, who, &mut self.next);
+        let rounds = parts.rounds(scope, active, &mut self.next);
         scope.forget(&blocks);
         if let Some(rounds) = rounds {
             if let Some(rounds) = rounds {
@@ -248,12 +256,12 @@ impl<'a> Walk<'a> {
             }
         } else {
             let mut first = self.copy(scope, state);
-            self.block(scope, parts.body, who, &mut first);
+            self.block(scope, parts.body, active, &mut first);
             if Skip::of_block(parts.body) == Skip::Continue {
                 first = self.copy(scope, state);
                 scope.forget(&[parts.body]);
             }
-            self.block(scope, parts.continuing, who, &mut first);
+            self.block(scope, parts.continuing, active, &mut first);
         }
         scope.forget(&blocks);
     }
@@ -263,7 +271,7 @@ impl<'a> Walk<'a> {
         scope: &mut Scope<'a>,
         called: Handle<Function>,
         arguments: &'a [Handle<Expression>],
-        who: &Activations,
+        active: &Activations,
         state: &mut State,
     ) {
         let info: &FunctionInfo = &self.info[called];
@@ -271,18 +279,18 @@ impl<'a> Walk<'a> {
         for (number, tracked) in self.tracked.iter().enumerate() {
             let mut passed = arguments.iter().map(|&argument| root(scope.function, argument));
             let is_passed = passed.any(|root| root == Root::Global(tracked.variable));
-            let is_used = !info[tracked.variable].is_empty() && scope.depth >= DEPTH;
+            let is_used = !info[tracked.variable].is_empty() && scope.depth >= MAX_CALL_DEPTH;
             self.found[number] |= (is_passed || is_used) && !is_whole(&state[number]);
         }
         // Most functions do not use the variables; missing a barrier in one of those only loses precision.
         let matters = self.tracked.iter().any(|tracked| !info[tracked.variable].is_empty());
-        if scope.depth >= DEPTH || !matters {
+        if scope.depth >= MAX_CALL_DEPTH || !matters {
             return;
         }
         let before = returns_early(&function.body).then(|| self.copy(scope, state));
-        let who = scope.entered(who, arguments);
+        let active = scope.entered(active, arguments);
         let mut inner = Scope::new((self.module, function), scope.depth + 1, self.group_size, self.budget);
-        self.block(&mut inner, &function.body, &who, state);
+        self.block(&mut inner, &function.body, &active, state);
         if let Some(before) = before {
             *state = before;
         }
@@ -311,7 +319,7 @@ impl<'a> Walk<'a> {
     fn elements(
         &self,
         scope: &Scope<'a>,
-        who: &Activations,
+        active: &Activations,
         (number, accesses): (usize, &[Handle<Expression>]),
     ) -> Option<Elements> {
         let lengths = &self.tracked[number].lengths;
@@ -320,7 +328,7 @@ impl<'a> Walk<'a> {
         for (&access, &length) in accesses.iter().zip(lengths) {
             let index = match scope.function.expressions[access] {
                 Expression::AccessIndex { index, .. } => Column::number(index),
-                Expression::Access { index, .. } => scope.value(who, index)?,
+                Expression::Access { index, .. } => scope.value(active, index)?,
                 _ => return None,
             };
             if index.kind() == Some(Kind::Bool) {
@@ -336,23 +344,29 @@ impl<'a> Walk<'a> {
         scope.spend(work).then_some(Elements { places, count })
     }
 
-    fn read(&mut self, scope: &Scope<'a>, pointer: Handle<Expression>, who: &Activations, state: &mut State) {
+    fn read(
+        &mut self,
+        scope: &Scope<'a>,
+        pointer: Handle<Expression>,
+        active: &Activations,
+        state: &mut State,
+    ) {
         let Some((number, accesses)) = self.chain(scope.function, pointer) else { return };
         let Some(memory) = state[number].as_ref().filter(|memory| !memory.is_whole()) else { return };
         if self.found[number] {
             return;
         }
-        let Some(elements) = self.elements(scope, who, (number, &accesses)) else {
+        let Some(elements) = self.elements(scope, active, (number, &accesses)) else {
             self.found[number] = true;
             return;
         };
         let fine = match elements.places {
             Places::Same(OUTSIDE) => true,
-            Places::Same(place) => match who.ids[..] {
+            Places::Same(place) => match active.ids[..] {
                 [id] => memory.may_read(elements.from(place), id),
                 _ => memory.is_visible(elements.from(place)),
             },
-            Places::Each(ref places) => memory.may_each_read(places, elements.count, &who.ids),
+            Places::Each(ref places) => memory.may_each_read(places, elements.count, &active.ids),
         };
         self.found[number] = !fine;
     }
@@ -361,7 +375,7 @@ impl<'a> Walk<'a> {
         &mut self,
         scope: &Scope<'a>,
         pointer: Handle<Expression>,
-        who: &Activations,
+        active: &Activations,
         state: &mut State,
     ) {
         let Some((number, accesses)) = self.chain(scope.function, pointer) else { return };
@@ -370,15 +384,15 @@ impl<'a> Walk<'a> {
         if is_part || self.found[number] {
             return;
         }
-        let Some(elements) = self.elements(scope, who, (number, &accesses)) else { return };
+        let Some(elements) = self.elements(scope, active, (number, &accesses)) else { return };
         match elements.places {
             // All write the same element: attribute it to the last.
             Places::Same(place) => {
-                if let Some(&id) = who.ids.last().filter(|_| place != OUTSIDE) {
+                if let Some(&id) = active.ids.last().filter(|_| place != OUTSIDE) {
                     memory.write(elements.from(place), id);
                 }
             }
-            Places::Each(ref places) => memory.write_each(places, elements.count, &who.ids),
+            Places::Each(ref places) => memory.write_each(places, elements.count, &active.ids),
         }
     }
 }

@@ -6,14 +6,14 @@ use naga::{
 };
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::environment::{Kept, Lanes, Part};
+use super::environment::{HostEnvironment, LaneArrays, Part};
 use super::preamble::PREAMBLE;
 use super::schedule::regions::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
 use super::schedule::{Form, Schedule};
 use super::stack_usage;
 use super::verify::{Rejected, verify};
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::print::c::REJECTED;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::invocation::statement::{Printer, case_label};
@@ -24,7 +24,7 @@ use crate::transform::zeroing::must_zero;
 
 /// The printer of one entry point.
 pub(super) struct Entry<'w, 'a, 'p> {
-    pub(super) printer: Printer<'w, 'a, Lanes>,
+    pub(super) printer: Printer<'w, 'a, HostEnvironment>,
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
     pub(super) size: [u32; 3],
@@ -32,11 +32,11 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) steps: &'p Steps,
     pub(super) schedule: &'p Schedule,
     /// By variable: its arrays over the invocations.
-    pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, Kept>,
+    pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
     /// Names of the uniform values that invocations compute for the group.
     pub(super) agreed: FastHashMap<Handle<Expression>, String>,
     /// By variable carried through the loops of the current row: its arrays.
-    pub(super) carried: FastHashMap<Handle<naga::LocalVariable>, Kept>,
+    pub(super) carried: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
     /// Width of the rows being printed, in invocations.
     pub(super) width: u32,
     /// The label at the end of a row.
@@ -59,7 +59,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
     let module = &program.module;
     let point = &module.entry_points[index];
     let function = &point.function;
-    let frame = Frame {
+    let context = FunctionContext {
         module,
         function,
         info: program.info.get_entry_point(index),
@@ -67,8 +67,8 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
         bounds: writer.bounds.entry(index),
     };
     let checks = writer.checks;
-    let printer = Printer::new(writer, frame, Lanes::default());
-    let (schedule, rejected) = scheduled(program, index, &printer.plan, frame, checks)?;
+    let printer = Printer::new(writer, context, HostEnvironment::default());
+    let (schedule, rejected) = scheduled(program, index, &printer.plan, context, checks)?;
     let mut entry = Entry {
         printer,
         module,
@@ -99,16 +99,16 @@ fn scheduled(
     program: &Program,
     index: usize,
     plan: &Plan,
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
     checks: Checks,
 ) -> Result<(Schedule, Option<Rejected>)> {
     let named = |value| plan.value(value).is_some();
-    let make = |form| Schedule::of(program, index, frame, checks, &named, form);
+    let make = |form| Schedule::of(program, index, context, checks, &named, form);
     let schedule = make(Form::Full)?;
     if !cfg!(any(test, fuzzing, debug_assertions)) {
         return Ok((schedule, None));
     }
-    verified(schedule, || make(Form::Plain), frame).map_err(|error| error.with_note(program.path()))
+    verified(schedule, || make(Form::Plain), context).map_err(|error| error.with_note(program.path()))
 }
 
 /// The schedule if it verifies, otherwise the plain one with the reason.
@@ -118,11 +118,11 @@ fn scheduled(
 pub(super) fn verified(
     schedule: Schedule,
     plain: impl FnOnce() -> Result<Schedule>,
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
 ) -> Result<(Schedule, Option<Rejected>)> {
-    let Err(why) = verify(&schedule, frame) else { return Ok((schedule, None)) };
+    let Err(why) = verify(&schedule, context) else { return Ok((schedule, None)) };
     let plain = plain()?;
-    verify(&plain, frame).map_err(|why| {
+    verify(&plain, context).map_err(|why| {
         Error::new(ErrorKind::Internal, format!("the plain schedule of an entry point is invalid: {why}"))
     })?;
     Ok((plain, Some(why)))
@@ -157,7 +157,7 @@ impl Entry<'_, '_, '_> {
         }
         self.line(&format!("{symbol}_range({arguments}groups_, begin_, end_);"));
         self.close("}");
-        self.fits(index)?;
+        self.check_stack(index)?;
         let text = std::mem::take(&mut self.printer.lines).into_text();
         self.printer.writer.functions.push_str(&text);
         Ok(symbol)
@@ -177,7 +177,7 @@ impl Entry<'_, '_, '_> {
 
     /// The module variables that the entry point uses.
     fn globals(&self) -> Vec<Handle<GlobalVariable>> {
-        let info = self.printer.frame.info;
+        let info = self.printer.context.info;
         let used = self.module.global_variables.iter().filter(|(variable, _)| !info[*variable].is_empty());
         used.map(|(variable, _)| variable).collect()
     }
@@ -261,7 +261,7 @@ impl Entry<'_, '_, '_> {
             }
             self.variables.insert(variable, kept);
         }
-        let info = self.printer.frame.info;
+        let info = self.printer.context.info;
         for &value in &self.storage.kept {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             let name = self.printer.plan.value(value).unwrap_or("value").to_owned();
@@ -280,16 +280,16 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    fn kept(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<Kept> {
+    fn kept(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<LaneArrays> {
         let items: u64 = self.size.iter().map(|&size| u64::from(size)).product();
         self.bytes = self.bytes.saturating_add(items.saturating_mul(stack_usage::size(self.module, inner)));
         let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
-        Kept::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
+        LaneArrays::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
     }
 
     /// Fails if a worker's stack is too small.
-    fn fits(&self, index: usize) -> Result<()> {
-        let own = stack_usage::of_function(self.module, self.function, self.printer.frame.info);
+    fn check_stack(&self, index: usize) -> Result<()> {
+        let own = stack_usage::of_function(self.module, self.function, self.printer.context.info);
         let callees = stack_usage::of_callees(self.module, &self.printer.writer.program.info);
         let bytes = self.bytes.saturating_add(own).saturating_add(callees);
         if bytes <= stack_usage::LIMIT {
@@ -331,7 +331,7 @@ impl Entry<'_, '_, '_> {
     /// Declares the values that the group computes once, and sets the initial values that must precede all
     /// regions.
     fn declare(&mut self) -> Result<()> {
-        let info = self.printer.frame.info;
+        let info = self.printer.context.info;
         for &value in &self.storage.once {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             if let Some(name) = self.printer.plan.value(value) {
@@ -480,7 +480,7 @@ impl Entry<'_, '_, '_> {
     fn once(&mut self, statement: &Statement, span: Span) -> Result<()> {
         match statement {
             Statement::WorkGroupUniformLoad { pointer, result } => {
-                let info = self.printer.frame.info;
+                let info = self.printer.context.info;
                 let value = self.printer.load(*pointer, &info[*result].ty)?.0;
                 self.printer.define(*result, &value)
             }

@@ -29,7 +29,7 @@ pub(super) enum Part {
 
 /// The arrays over the invocations that hold a value: one for the whole value, or one per vector component.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct LaneArrays {
     pub(super) type_name: String,
     pub(super) element: &'static str,
     /// Array names, with the component that each holds.
@@ -38,14 +38,14 @@ pub(super) struct Kept {
 
 /// The spelling of names.
 #[derive(Debug, Default)]
-pub(super) struct Lanes {
+pub(super) struct HostEnvironment {
     pub(super) part: Part,
     /// The index of the current invocation in the arrays.
     pub(super) lane: String,
     /// Values that are computed once per group.
     pub(super) once: BTreeSet<Handle<Expression>>,
     /// Values stored per invocation, with their arrays.
-    pub(super) kept: FastHashMap<Handle<Expression>, Kept>,
+    pub(super) kept: FastHashMap<Handle<Expression>, LaneArrays>,
     /// Large variables that are used in place in their arrays.
     pub(super) in_place: FastHashMap<Handle<LocalVariable>, String>,
     /// Expressions that the conditions before them keep in range, so that they need no check.
@@ -56,13 +56,13 @@ pub(super) struct Lanes {
     pub(super) assumed: AssumedFacts,
 }
 
-impl Lanes {
+impl HostEnvironment {
     fn shared(&self, expression: Handle<Expression>) -> bool {
         self.once.contains(&expression)
     }
 }
 
-impl Kept {
+impl LaneArrays {
     /// The expression that reads one invocation's value.
     pub(super) fn read(&self, lane: &str) -> String {
         match &self.arrays[..] {
@@ -118,7 +118,7 @@ impl Kept {
     }
 }
 
-impl Environment for Lanes {
+impl Environment for HostEnvironment {
     fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> environment::VariableRef<'a> {
         let text = match self.in_place.get(&variable) {
             Some(array) => Cow::Owned(format!("{array}[{}]", self.lane)),

@@ -9,7 +9,7 @@ use naga::{
 use runtime_core::Result;
 
 use super::entry::Entry;
-use super::environment::{Kept, Part};
+use super::environment::{LaneArrays, Part};
 use super::schedule::regions::{Rows, Step};
 use super::schedule::row_facts::{AssumedFacts, Comparison, Linear, RowFacts};
 use super::schedule::row_schedule::leaves;
@@ -94,7 +94,7 @@ impl Entry<'_, '_, '_> {
             let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
             let name = format!("{}_row", plan.local(variable));
             let kept =
-                Kept::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
+                LaneArrays::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
             self.line(&kept.declare(width));
             for ((to, _), (from, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
                 copies.push(format!("{to}[x_] = {from}[row_ + x_];"));
@@ -362,16 +362,16 @@ impl Entry<'_, '_, '_> {
 
     /// The length of the array that an access indexes.
     fn length(&self, access: Handle<Expression>) -> Result<String> {
-        let frame = self.printer.frame;
+        let context = self.printer.context;
         let Expression::Access { base, .. } = self.function.expressions[access] else {
             return Ok("0".to_owned());
         };
-        if let TypeInner::Array { size, .. } = *frame.pointee(base)
+        if let TypeInner::Array { size, .. } = *context.pointee(base)
             && let Ok(IndexableLength::Known(length)) = size.resolve(self.module.to_ctx())
         {
             return Ok(length.to_string());
         }
-        Ok(match range::root(frame, base) {
+        Ok(match range::root(context, base) {
             Some(variable) => format!("(long long){}", self.printer.writer.names.length(variable)),
             None => "0".to_owned(),
         })

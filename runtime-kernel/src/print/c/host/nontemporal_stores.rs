@@ -60,7 +60,7 @@ const LINE_BYTES: u32 = 64;
 const PART: u32 = 64;
 
 /// Entry points with more expressions get no such copy.
-const LARGE: usize = 1000;
+const MAX_EXPRESSIONS: usize = 1000;
 
 /// A store by every invocation of a row, to consecutive elements.
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +139,7 @@ impl Analysis<'_, '_> {
         let scan = Scan { known, width, row_facts };
         let mut found = Found::new();
         let straight = region.skips == Skip::No
-            && self.function.expressions.len() <= LARGE
+            && self.function.expressions.len() <= MAX_EXPRESSIONS
             && self.scan(&region.body, true, &scan, &mut found);
         if straight { found.into_values().flatten().collect() } else { Vec::new() }
     }

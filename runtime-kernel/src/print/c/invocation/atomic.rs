@@ -51,13 +51,13 @@ impl<E: Environment> Printer<'_, '_, E> {
         span: Span,
     ) -> Result<()> {
         let place = self.place(pointer)?;
-        let Some(Shape { scalar, .. }) = Shape::of(self.frame.pointee(pointer)) else {
+        let Some(Shape { scalar, .. }) = Shape::of(self.context.pointee(pointer)) else {
             return Err(self.writer.unsupported("this atomic operation", span));
         };
         if scalar.kind == ScalarKind::Float {
             return Err(self.writer.unsupported("a floating-point atomic operation", span));
         }
-        let space = self.frame.inner(pointer).pointer_space();
+        let space = self.context.inner(pointer).pointer_space();
         let alone = space == Some(AddressSpace::WorkGroup);
         let operation = self.writer.atomic_form(function, scalar, alone)?;
         let mut operands = Vec::new();
@@ -91,10 +91,10 @@ impl<E: Environment> Printer<'_, '_, E> {
     ) -> Result<()> {
         let name = self.plan.fresh(&self.writer.names, "old");
         self.lines.line(&format!("const {} {name} = {old};", scalar_name(scalar)));
-        let type_name = self.writer.resolved_name(&self.frame.info[result].ty, self.span(result))?;
+        let type_name = self.writer.resolved_name(&self.context.info[result].ty, self.span(result))?;
         let mut text = self.writer.dialect.construct(&type_name);
         text.truncate(text.len() - 1);
-        let Some(ty) = self.frame.info[result].ty.handle() else {
+        let Some(ty) = self.context.info[result].ty.handle() else {
             return Err(self.unsupported("this compare-exchange", result));
         };
         text.push_str(&self.writer.composed(ty, vec![name.clone(), format!("{name} == {compare}")])?);

@@ -45,26 +45,26 @@ impl<E: Environment> Printer<'_, '_, E> {
         expression: Handle<Expression>,
         at_least: u8,
     ) -> Result<()> {
-        let (function, span) = (self.frame.function, self.span(expression));
+        let (function, span) = (self.context.function, self.span(expression));
         match function.expressions[expression] {
             Expression::Unary { op, expr } => {
-                let form = self.writer.unary(op, self.frame.inner(expr))?;
+                let form = self.writer.unary(op, self.context.inner(expr))?;
                 self.put_form(out, &form, &[expr], at_least)
             }
             Expression::Binary { op, left, right } => {
                 let known = self.known(op, right);
-                let (left_type, right_type) = (self.frame.inner(left), self.frame.inner(right));
+                let (left_type, right_type) = (self.context.inner(left), self.context.inner(right));
                 let form = self.writer.operator(op, left_type, right_type, known)?;
                 self.put_form(out, &form, &[left, right], at_least)
             }
             Expression::Math { fun, arg, arg1, arg2, arg3 } => {
                 let operands: Vec<_> = [Some(arg), arg1, arg2, arg3].into_iter().flatten().collect();
-                let types: Vec<_> = operands.iter().map(|operand| self.frame.inner(*operand)).collect();
-                let form = self.writer.math(fun, &types, &self.frame.info[expression].ty, span)?;
+                let types: Vec<_> = operands.iter().map(|operand| self.context.inner(*operand)).collect();
+                let form = self.writer.math(fun, &types, &self.context.info[expression].ty, span)?;
                 self.put_form(out, &form, &operands, at_least)
             }
             Expression::As { expr, kind, convert } => {
-                let form = self.writer.cast(self.frame.inner(expr), kind, convert, span)?;
+                let form = self.writer.cast(self.context.inner(expr), kind, convert, span)?;
                 self.put_form(out, &form, &[expr], at_least)
             }
             Expression::Select { condition, accept, reject } => {
@@ -72,14 +72,14 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
             Expression::Relational { fun, argument } => self.put_relational(out, fun, argument, at_least),
             Expression::Splat { size, value } => {
-                let Some(shape) = Shape::of(self.frame.inner(value)) else {
+                let Some(shape) = Shape::of(self.context.inner(value)) else {
                     return Err(self.unsupported("this vector", expression));
                 };
                 let form = self.writer.splat(size, shape.scalar)?;
                 self.put_form(out, &form, &[value], at_least)
             }
             Expression::Swizzle { size, vector, pattern } => {
-                let TypeInner::Vector { size: of, scalar } = *self.frame.inner(vector) else {
+                let TypeInner::Vector { size: of, scalar } = *self.context.inner(vector) else {
                     return Err(self.unsupported("this swizzle", expression));
                 };
                 let form = self.writer.swizzle((of, scalar), &pattern[..size as usize])?;
@@ -95,13 +95,13 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// Expressions other than operations on operands, with their precedence.
     fn simple(&mut self, expression: Handle<Expression>) -> Result<(String, u8)> {
-        let resolution = &self.frame.info[expression].ty;
-        if !self.frame.is_pointer(expression)
-            && let Some(element) = Element::of(self.frame.function, expression)
+        let resolution = &self.context.info[expression].ty;
+        if !self.context.is_pointer(expression)
+            && let Some(element) = Element::of(self.context.function, expression)
         {
             return self.element_of_value(element, resolution);
         }
-        match self.frame.function.expressions[expression] {
+        match self.context.function.expressions[expression] {
             Expression::Literal(literal) => self.writer.literal(literal),
             Expression::Constant(constant) => Ok((self.writer.constant(constant)?, level::PRIMARY)),
             Expression::ZeroValue(_) => self.writer.zero(resolution, self.span(expression)),
@@ -113,13 +113,13 @@ impl<E: Environment> Printer<'_, '_, E> {
             Expression::FunctionArgument(index) => {
                 Ok((self.environment.argument(&self.plan, index).into_owned(), level::PRIMARY))
             }
-            Expression::Load { pointer } => match self.frame.function.expressions[pointer] {
+            Expression::Load { pointer } => match self.context.function.expressions[pointer] {
                 Expression::LocalVariable(variable) if self.flags.contains_key(&variable) => {
                     Ok(self.flags[&variable].clone())
                 }
                 _ => self.load(pointer, resolution),
             },
-            Expression::ArrayLength(array) => match range::root(self.frame, array) {
+            Expression::ArrayLength(array) => match range::root(self.context, array) {
                 Some(variable) => {
                     Ok((self.environment.length(self.writer, variable).into_owned(), level::PRIMARY))
                 }
@@ -178,8 +178,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         [condition, accept, reject]: [Handle<Expression>; 3],
         at_least: u8,
     ) -> Result<()> {
-        if let Some(Shape { size: Some(size), .. }) = Shape::of(self.frame.inner(condition)) {
-            let Some(shape) = Shape::of(self.frame.inner(accept)) else {
+        if let Some(Shape { size: Some(size), .. }) = Shape::of(self.context.inner(condition)) {
+            let Some(shape) = Shape::of(self.context.inner(accept)) else {
                 return Err(self.unsupported("this selection", condition));
             };
             let shape = Shape { size: Some(size), ..shape };
@@ -211,7 +211,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 return Err(self.unsupported("isNan or isInf", argument));
             }
         };
-        let form = match Shape::of(self.frame.inner(argument)) {
+        let form = match Shape::of(self.context.inner(argument)) {
             Some(Shape { size: Some(size), .. }) => self.writer.folded(word, size)?,
             _ => Form::Same,
         };
@@ -220,13 +220,13 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// A composite; vectors inside a vector constructor are expanded into components.
     fn compose(&mut self, expression: Handle<Expression>) -> Result<String> {
-        let Expression::Compose { ty, ref components } = self.frame.function.expressions[expression] else {
+        let Expression::Compose { ty, ref components } = self.context.function.expressions[expression] else {
             return Err(self.unsupported("this kind of expression", expression));
         };
-        let vector = matches!(self.frame.module.types[ty].inner, TypeInner::Vector { .. });
+        let vector = matches!(self.context.module.types[ty].inner, TypeInner::Vector { .. });
         let mut values = Vec::with_capacity(components.len());
         for component in components {
-            match *self.frame.inner(*component) {
+            match *self.context.inner(*component) {
                 TypeInner::Vector { size, .. } if vector => {
                     let part = self.operand(*component, level::PRIMARY)?;
                     values.extend(COMPONENTS[..size as usize].iter().map(|name| format!("{part}.{name}")));
@@ -258,8 +258,8 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
             BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight => {
                 let ahead = self.environment.is_ahead(right);
-                let scope = if ahead { Scope::default() } else { self.frame.bounds.scope(right) };
-                let bits = range::upper(self.frame, scope, right, 0);
+                let scope = if ahead { Scope::default() } else { self.context.bounds.scope(right) };
+                let bits = range::upper(self.context, scope, right, 0);
                 Right { divides: false, shifts: bits.is_some_and(|bits| bits < 32) }
             }
             _ => Right::default(),
@@ -267,8 +267,8 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     fn literal_behind(&self, expression: Handle<Expression>) -> Option<Literal> {
-        let module = self.frame.module;
-        match self.frame.function.expressions[expression] {
+        let module = self.context.module;
+        match self.context.function.expressions[expression] {
             Expression::Literal(literal) => Some(literal),
             Expression::Constant(constant) => {
                 match module.global_expressions[module.constants[constant].init] {
@@ -282,7 +282,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The source location of an expression.
     pub(crate) fn span(&self, expression: Handle<Expression>) -> Span {
-        self.frame.function.expressions.get_span(expression)
+        self.context.function.expressions.get_span(expression)
     }
 
     /// The error for an expression that this language cannot express.

@@ -56,12 +56,12 @@ impl<E: Environment> Printer<'_, '_, E> {
             let text =
                 format!("const long long {first} = (long long){};", self.operand(index, level::UNARY)?);
             self.lines.line(&text);
-            let Expression::Access { base, .. } = self.frame.function.expressions[access] else { continue };
-            let Some(length) = range::length(self.frame, base) else { continue };
+            let Expression::Access { base, .. } = self.context.function.expressions[access] else { continue };
+            let Some(length) = range::length(self.context, base) else { continue };
             let length = self.limit_text(length, base)?;
             let last = format!("{first} + rounds_");
             conditions.push(format!("{last} <= (long long){length}"));
-            if self.frame.inner(index).scalar_kind() == Some(ScalarKind::Sint) {
+            if self.context.inner(index).scalar_kind() == Some(ScalarKind::Sint) {
                 conditions.push(format!("{first} >= 0 && {last} <= 2147483648LL"));
             }
             firsts.push((access, first));

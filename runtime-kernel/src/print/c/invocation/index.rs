@@ -20,7 +20,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         access: Handle<Expression>,
         index: Handle<Expression>,
     ) -> Result<String> {
-        let scope = self.frame.bounds.scope(access);
+        let scope = self.context.bounds.scope(access);
         // The host's loops over invocations have their own indices.
         if self.writer.dialect != Dialect::Host && self.is_small_sum(scope, index) {
             self.writer.scalar(Scalar::I32)?;
@@ -31,11 +31,11 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// Whether a value is a sum or product that is printed in place, and no part of it wraps.
     fn is_small_sum(&self, scope: Scope, value: Handle<Expression>) -> bool {
-        let Expression::Binary { op, left, right } = self.frame.function.expressions[value] else {
+        let Expression::Binary { op, left, right } = self.context.function.expressions[value] else {
             return false;
         };
         let upper =
-            |part| range::upper(self.frame, scope, part, 0).filter(|&most| i32::try_from(most).is_ok());
+            |part| range::upper(self.context, scope, part, 0).filter(|&most| i32::try_from(most).is_ok());
         let (Some(left), Some(right)) = (upper(left), upper(right)) else { return false };
         let is_small = match op {
             // If both parts are this small an unsigned sum cannot wrap, so its bound is that of the exact sum.
@@ -49,11 +49,11 @@ impl<E: Environment> Printer<'_, '_, E> {
         is_small
             && self.plan.value(value).is_none()
             && self.environment.known(value).is_none()
-            && *self.frame.inner(value) == TypeInner::Scalar(Scalar::U32)
+            && *self.context.inner(value) == TypeInner::Scalar(Scalar::U32)
     }
 
     fn signed(&mut self, scope: Scope, value: Handle<Expression>, at_least: u8) -> Result<String> {
-        match self.frame.function.expressions[value] {
+        match self.context.function.expressions[value] {
             Expression::Literal(Literal::U32(number)) => Ok(number.to_string()),
             Expression::Binary { op, left, right } if self.is_small_sum(scope, value) => {
                 let (sign, own) = match op {

@@ -3,7 +3,7 @@
 use naga::{Block, Expression, FastHashSet, Handle, Literal, LocalVariable, Statement, UnaryOperator};
 
 use super::plan::Plan;
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::ir::blocks;
 use crate::ir::variables::loaded;
 
@@ -20,21 +20,21 @@ pub(crate) struct Logical {
 impl Logical {
     /// The logical operator that a branch computes, if its right side needs no statement.
     pub(crate) fn of(
-        frame: Frame<'_>,
+        context: FunctionContext<'_>,
         plan: &Plan,
         condition: Handle<Expression>,
         [accept, reject]: [&Block; 2],
     ) -> Option<Self> {
-        let (variable, accepted) = lone_store(frame, plan, accept)?;
-        let (other, rejected) = lone_store(frame, plan, reject)?;
-        let (and, left_negated, right) = match (truth(frame, accepted), truth(frame, rejected)) {
+        let (variable, accepted) = lone_store(context, plan, accept)?;
+        let (other, rejected) = lone_store(context, plan, reject)?;
+        let (and, left_negated, right) = match (truth(context, accepted), truth(context, rejected)) {
             (_, Some(false)) => (true, false, accepted),
             (_, Some(true)) => (false, true, accepted),
             (Some(true), _) => (false, false, rejected),
             (Some(false), _) => (true, true, rejected),
             _ => return None,
         };
-        let (left, left_negated) = match frame.function.expressions[condition] {
+        let (left, left_negated) = match context.function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } if plan.value(condition).is_none() => {
                 (expr, !left_negated)
             }
@@ -46,13 +46,13 @@ impl Logical {
 
 /// The variable and value of the only assignment in a block.
 fn lone_store(
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
     plan: &Plan,
     block: &Block,
 ) -> Option<(Handle<LocalVariable>, Handle<Expression>)> {
     let start = unnamed_emits(plan, block, 0)?;
     match block[start..] {
-        [Statement::Store { pointer, value }] => match frame.function.expressions[pointer] {
+        [Statement::Store { pointer, value }] => match context.function.expressions[pointer] {
             Expression::LocalVariable(variable) => Some((variable, value)),
             _ => None,
         },
@@ -60,8 +60,8 @@ fn lone_store(
     }
 }
 
-fn truth(frame: Frame<'_>, value: Handle<Expression>) -> Option<bool> {
-    match frame.function.expressions[value] {
+fn truth(context: FunctionContext<'_>, value: Handle<Expression>) -> Option<bool> {
+    match context.function.expressions[value] {
         Expression::Literal(Literal::Bool(truth)) => Some(truth),
         _ => None,
     }
@@ -80,20 +80,20 @@ pub(crate) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<
 }
 
 /// Unnamed variables that only pass a logical operator's value to the next statement.
-pub(crate) fn flags(frame: Frame<'_>, plan: &Plan) -> FastHashSet<Handle<LocalVariable>> {
-    let mut loads = vec![0; frame.function.local_variables.len()];
-    for (handle, _) in frame.function.expressions.iter() {
-        if let Some(variable) = loaded(frame.function, handle) {
+pub(crate) fn flags(context: FunctionContext<'_>, plan: &Plan) -> FastHashSet<Handle<LocalVariable>> {
+    let mut loads = vec![0; context.function.local_variables.len()];
+    for (handle, _) in context.function.expressions.iter() {
+        if let Some(variable) = loaded(context.function, handle) {
             loads[variable.index()] += 1;
         }
     }
     let mut found = FastHashSet::default();
-    search(frame, plan, &frame.function.body, &loads, &mut found);
+    search(context, plan, &context.function.body, &loads, &mut found);
     found
 }
 
 fn search(
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
     plan: &Plan,
     block: &Block,
     loads: &[u32],
@@ -101,22 +101,26 @@ fn search(
 ) {
     for (index, statement) in block.iter().enumerate() {
         if let Statement::If { condition, accept, reject } = statement
-            && let Some(Logical { variable, .. }) = Logical::of(frame, plan, *condition, [accept, reject])
-            && frame.function.local_variables[variable].name.is_none()
+            && let Some(Logical { variable, .. }) = Logical::of(context, plan, *condition, [accept, reject])
+            && context.function.local_variables[variable].name.is_none()
             && loads[variable.index()] == 1
-            && is_read_by(frame, block.get(index + 1), variable)
+            && is_read_by(context, block.get(index + 1), variable)
         {
             found.insert(variable);
         }
-        blocks::inner(statement).for_each(|block| search(frame, plan, block, loads, found));
+        blocks::inner(statement).for_each(|block| search(context, plan, block, loads, found));
     }
 }
 
 /// Whether the next statement reads the variable.
-fn is_read_by(frame: Frame<'_>, next: Option<&Statement>, variable: Handle<LocalVariable>) -> bool {
+fn is_read_by(
+    context: FunctionContext<'_>,
+    next: Option<&Statement>,
+    variable: Handle<LocalVariable>,
+) -> bool {
     match next {
         Some(Statement::Emit(range)) => {
-            range.clone().any(|expression| loaded(frame.function, expression) == Some(variable))
+            range.clone().any(|expression| loaded(context.function, expression) == Some(variable))
         }
         _ => false,
     }

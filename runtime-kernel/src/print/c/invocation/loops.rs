@@ -153,7 +153,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 let place = self.environment.value(expression, name).into_owned();
                 // If the environment stores the value elsewhere, its storage exists already.
                 if place == name {
-                    let ty = &self.frame.info[expression].ty;
+                    let ty = &self.context.info[expression].ty;
                     let type_name = self.writer.resolved_name(ty, self.span(expression))?;
                     self.lines.line(&format!("{type_name} {name};"));
                     self.plan.hoist(expression);
@@ -168,7 +168,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     fn condition_of(&self, body: &Block) -> Option<(Handle<Expression>, usize)> {
         let mut start = unnamed_emits(&self.plan, body, 0)?;
         while let Some(Statement::If { condition, accept, reject }) = body.get(start)
-            && let Some(logical) = Logical::of(self.frame, &self.plan, *condition, [accept, reject])
+            && let Some(logical) = Logical::of(self.context, &self.plan, *condition, [accept, reject])
             && self.plan.is_flag(logical.variable)
         {
             start = unnamed_emits(&self.plan, body, start + 1)?;
@@ -187,7 +187,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     fn update_of(&mut self, continuing: &Block) -> Result<Option<String>> {
         let Some(start) = unnamed_emits(&self.plan, continuing, 0) else { return Ok(None) };
         let [Statement::Store { pointer, value }] = continuing[start..] else { return Ok(None) };
-        if !matches!(self.frame.function.expressions[pointer], Expression::LocalVariable(_))
+        if !matches!(self.context.function.expressions[pointer], Expression::LocalVariable(_))
             || self.mentions_named(value)
         {
             return Ok(None);
@@ -202,16 +202,18 @@ impl<E: Environment> Printer<'_, '_, E> {
         if self.plan.value(expression).is_some() {
             return true;
         }
-        match self.frame.function.expressions[expression] {
+        match self.context.function.expressions[expression] {
             Expression::Literal(_)
             | Expression::Constant(_)
             | Expression::ZeroValue(_)
             | Expression::FunctionArgument(_)
             | Expression::ArrayLength(_) => false,
-            Expression::Load { .. } => loaded(self.frame.function, expression).is_none(),
+            Expression::Load { .. } => loaded(self.context.function, expression).is_none(),
             Expression::Binary { left, right, .. } => self.mentions_named(left) || self.mentions_named(right),
             Expression::Unary { expr, .. } | Expression::As { expr, .. } => self.mentions_named(expr),
-            Expression::AccessIndex { base, .. } => self.frame.is_pointer(base) || self.mentions_named(base),
+            Expression::AccessIndex { base, .. } => {
+                self.context.is_pointer(base) || self.mentions_named(base)
+            }
             _ => true,
         }
     }

@@ -89,10 +89,10 @@ enum Checked {
 impl<E: Environment> Printer<'_, '_, E> {
     /// The place that a pointer points to.
     pub(crate) fn place(&mut self, pointer: Handle<Expression>) -> Result<Place> {
-        if let Some(element) = Element::of(self.frame.function, pointer) {
+        if let Some(element) = Element::of(self.context.function, pointer) {
             return self.accessed(element);
         }
-        let home = match self.frame.function.expressions[pointer] {
+        let home = match self.context.function.expressions[pointer] {
             Expression::LocalVariable(variable) => self.environment.local(&self.plan, variable),
             Expression::GlobalVariable(variable) => self.environment.global(self.writer, variable),
             Expression::FunctionArgument(index) => {
@@ -112,9 +112,9 @@ impl<E: Environment> Printer<'_, '_, E> {
             return Ok(Place { text, pointer: false, conditions: Vec::new(), component: None });
         }
         let mut place = self.place(base)?;
-        let pointee = self.frame.pointee(base);
+        let pointee = self.context.pointee(base);
         if let TypeInner::Struct { .. } = pointee {
-            let TypeInner::Pointer { base: structure, .. } = *self.frame.inner(base) else {
+            let TypeInner::Pointer { base: structure, .. } = *self.context.inner(base) else {
                 return Err(self.unsupported("this kind of pointer", base));
             };
             place.member(self.writer.names.member(structure, known));
@@ -155,7 +155,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The value of a constant index.
     fn constant_index(&self, index: Handle<Expression>) -> Option<u64> {
-        range::constant_of(self.frame, index)
+        range::constant_of(self.context, index)
     }
 
     /// Adds the condition that an index is in range.
@@ -166,11 +166,11 @@ impl<E: Environment> Printer<'_, '_, E> {
             return Ok(Checked::AsItIs);
         }
         let limit = if ahead { range::limit_anywhere } else { range::limit };
-        let Some(limit) = limit(self.frame, element) else { return Ok(Checked::AsItIs) };
+        let Some(limit) = limit(self.context, element) else { return Ok(Checked::AsItIs) };
         let runtime = matches!(limit, Limit::Runtime(_));
         let promise = self.unchecked_flag(element, limit);
         let limit = self.limit_text(limit, base)?;
-        let narrow = index.is_some_and(|index| *self.frame.inner(index) == TypeInner::Scalar(Scalar::I32));
+        let narrow = index.is_some_and(|index| *self.context.inner(index) == TypeInner::Scalar(Scalar::I32));
         let index = match index {
             None => format!("{known}u"),
             Some(index) => self.unsigned(index)?,
@@ -195,7 +195,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The index of an unchecked access; with `assert_proofs`, wrapped in the reporting function.
     fn asserted(&mut self, element: Element, index: String) -> Result<String> {
         let asserts = self.writer.program.asserts && self.writer.checks.are_made() && element.index.is_some();
-        let Some(limit) = range::length(self.frame, element.base).filter(|_| asserts) else {
+        let Some(limit) = range::length(self.context, element.base).filter(|_| asserts) else {
             return Ok(index);
         };
         let limit = self.limit_text(limit, element.base)?;
@@ -206,7 +206,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// An index as an unsigned number of its own width, so that one comparison also rejects negative numbers.
     fn unsigned(&mut self, index: Handle<Expression>) -> Result<String> {
-        match *self.frame.inner(index) {
+        match *self.context.inner(index) {
             TypeInner::Scalar(signed @ Scalar { kind: ScalarKind::Sint, .. }) => {
                 let cast = self.writer.scalar(unsigned(signed))?;
                 Ok(format!("({cast}){}", self.operand(index, level::UNARY)?))
@@ -218,7 +218,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The index of a vector component, for functions that take a `u32`: a 64-bit index out of range becomes
     /// `size`.
     fn component_index(&mut self, index: Handle<Expression>, size: VectorSize) -> Result<String> {
-        if self.frame.inner(index).scalar().is_none_or(|scalar| scalar.width <= 4) {
+        if self.context.inner(index).scalar().is_none_or(|scalar| scalar.width <= 4) {
             return self.operand(index, level::ADD);
         }
         self.writer.scalar(Scalar::U32)?;
@@ -261,7 +261,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 let form = self.writer.component(component.size, component.scalar)?;
                 (form.join(&[place.lvalue(), component.index.clone()]), level::PRIMARY)
             }
-            None if matches!(self.frame.pointee(pointer), TypeInner::Atomic(_)) => {
+            None if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) => {
                 self.atomic_load(&place, pointer)?
             }
             None => (place.lvalue(), place.level()),
@@ -286,7 +286,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             Some(condition) => format!("if ({condition}) "),
             None => String::new(),
         };
-        if matches!(self.frame.pointee(pointer), TypeInner::Atomic(_)) {
+        if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) {
             text.push_str(&self.atomic_store(&place, pointer, &value)?);
         } else {
             text.extend([&place.lvalue(), " = ", &value, ";"]);
@@ -305,7 +305,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     ) -> Result<()> {
         let value = self.operand(value, level::ANY)?;
         let condition = place.condition();
-        let space = self.frame.inner(pointer).pointer_space();
+        let space = self.context.inner(pointer).pointer_space();
         if matches!(space, Some(AddressSpace::Function | AddressSpace::Private)) {
             let form = self.writer.replacement(component.size, component.scalar)?;
             let vector = place.lvalue();
@@ -340,10 +340,10 @@ impl<E: Environment> Printer<'_, '_, E> {
         result: &TypeResolution,
     ) -> Result<(String, u8)> {
         let Element { base, index, known, .. } = element;
-        if let Expression::ZeroValue(_) = self.frame.function.expressions[base] {
+        if let Expression::ZeroValue(_) = self.context.function.expressions[base] {
             return self.writer.zero(result, self.span(base));
         }
-        let inner = self.frame.inner(base);
+        let inner = self.context.inner(base);
         if let (Some(Shape { scalar, size: Some(size) }), Some(index)) = (Shape::of(inner), index) {
             let Some(known) = self.constant_index(index).filter(|known| *known < size as u64) else {
                 let form = self.writer.component(size, scalar)?;
@@ -382,7 +382,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     fn structure_of(&self, expression: Handle<Expression>) -> Result<Handle<Type>> {
-        let handle = self.frame.info[expression].ty.handle();
+        let handle = self.context.info[expression].ty.handle();
         handle.ok_or_else(|| self.unsupported("a structure without a type", expression))
     }
 
@@ -405,9 +405,9 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// A pointer whose accesses the compiler must not merge or omit.
     fn volatile(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<String> {
-        let space = self.frame.inner(pointer).pointer_space();
+        let space = self.context.inner(pointer).pointer_space();
         let space = space.map_or("", |space| self.writer.dialect.space(space));
-        let scalar = Shape::of(self.frame.pointee(pointer)).map_or(Scalar::U32, |shape| shape.scalar);
+        let scalar = Shape::of(self.context.pointee(pointer)).map_or(Scalar::U32, |shape| shape.scalar);
         Ok(format!("(volatile {space}{} *){}", self.writer.scalar(scalar)?, place.address()))
     }
 }

@@ -11,7 +11,7 @@ use naga::{
 
 use super::logical;
 use crate::analysis::proof::range::{self, Element};
-use crate::analysis::proof::{Frame, trip_count};
+use crate::analysis::proof::{FunctionContext, trip_count};
 use crate::ir::blocks;
 use crate::ir::blocks::has_barrier;
 use crate::ir::operands::is_result;
@@ -37,9 +37,9 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Plans the names of a function.
-    pub(crate) fn new(writer: &Writer<'_>, frame: Frame<'_>) -> Self {
+    pub(crate) fn new(writer: &Writer<'_>, context: FunctionContext<'_>) -> Self {
         let (names, checks) = (&writer.names, writer.checks);
-        let function = frame.function;
+        let function = context.function;
         let mut plan = Self::default();
         let arguments =
             function.arguments.iter().map(|argument| argument.name.as_deref().unwrap_or("argument"));
@@ -47,7 +47,7 @@ impl Plan {
         let locals =
             function.local_variables.iter().map(|(_, local)| local.name.as_deref().unwrap_or("flag"));
         plan.locals = locals.map(|name| plan.names.named(names, name)).collect();
-        let mut uses = Uses::new(frame, checks, writer.dialect);
+        let mut uses = Uses::new(context, checks, writer.dialect);
         uses.block(&function.body);
         let named = uses.decide();
         let mut number = 0;
@@ -64,9 +64,9 @@ impl Plan {
         }
         // For host C, `inline` has already restored the operators where possible.
         if writer.dialect != Dialect::Host {
-            plan.flags = logical::flags(frame, &plan);
+            plan.flags = logical::flags(context, &plan);
             let wants = |body: &Block| wants_unrolling(body, checks);
-            plan.unrolled = trip_count::unrolled_loops((frame.module, function), &wants);
+            plan.unrolled = trip_count::unrolled_loops((context.module, function), &wants);
         }
         plan
     }
@@ -159,7 +159,7 @@ struct Emitted {
 
 /// How often and where expressions are printed.
 struct Uses<'a> {
-    frame: Frame<'a>,
+    context: FunctionContext<'a>,
     checks: Checks,
     dialect: Dialect,
     counts: Vec<u32>,
@@ -172,10 +172,10 @@ struct Uses<'a> {
 const REPEATED: u32 = 4;
 
 impl<'a> Uses<'a> {
-    fn new(frame: Frame<'a>, checks: Checks, dialect: Dialect) -> Self {
-        let length = frame.function.expressions.len();
+    fn new(context: FunctionContext<'a>, checks: Checks, dialect: Dialect) -> Self {
+        let length = context.function.expressions.len();
         Self {
-            frame,
+            context,
             checks,
             dialect,
             counts: vec![0; length],
@@ -262,11 +262,11 @@ impl<'a> Uses<'a> {
     fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>, site: Site) {
         self.count(pointer, site, 1);
         let mut times = 1;
-        if let Expression::Access { base, index } = self.frame.function.expressions[pointer]
-            && self.frame.is_vector_pointer(base)
+        if let Expression::Access { base, index } = self.context.function.expressions[pointer]
+            && self.context.is_vector_pointer(base)
         {
             self.count(index, site, REPEATED);
-            let space = self.frame.inner(base).pointer_space();
+            let space = self.context.inner(base).pointer_space();
             if !matches!(space, Some(AddressSpace::Function | AddressSpace::Private)) {
                 times = REPEATED;
             }
@@ -296,7 +296,7 @@ impl<'a> Uses<'a> {
 
     /// Visits users before their operands: operands precede users in the arena.
     fn decide(&mut self) -> Vec<bool> {
-        let expressions = &self.frame.function.expressions;
+        let expressions = &self.context.function.expressions;
         let mut named = vec![false; expressions.len()];
         for (handle, expression) in expressions.iter().rev() {
             let index = handle.index();
@@ -317,17 +317,17 @@ impl<'a> Uses<'a> {
 
     fn is_named(&self, handle: Handle<Expression>, expression: &Expression) -> bool {
         let Some(emitted) = self.emitted[handle.index()] else { return false };
-        if self.frame.is_pointer(handle) {
+        if self.context.is_pointer(handle) {
             return false;
         }
-        if self.frame.function.named_expressions.contains_key(&handle) {
+        if self.context.function.named_expressions.contains_key(&handle) {
             return true;
         }
         let count = self.counts[handle.index()];
         match expression {
             Expression::Load { pointer } => {
                 let variable =
-                    matches!(self.frame.function.expressions[*pointer], Expression::LocalVariable(_));
+                    matches!(self.context.function.expressions[*pointer], Expression::LocalVariable(_));
                 let here = match self.sites[handle.index()] {
                     Site::At(block, statement) => block == emitted.block && statement <= emitted.effect,
                     _ => false,
@@ -345,11 +345,11 @@ impl<'a> Uses<'a> {
         handle: Handle<Expression>,
         mut each: impl FnMut(&mut Self, Handle<Expression>, u32),
     ) {
-        let expression = &self.frame.function.expressions[handle];
+        let expression = &self.context.function.expressions[handle];
         match *expression {
             Expression::Compose { ref components, .. } => {
                 for component in components {
-                    let times = match self.frame.inner(*component) {
+                    let times = match self.context.inner(*component) {
                         TypeInner::Vector { .. } if self.is_flattened(expression) => REPEATED,
                         _ => 1,
                     };
@@ -359,10 +359,10 @@ impl<'a> Uses<'a> {
             Expression::Access { base, index } => {
                 let element = Element { access: handle, base, index: Some(index), known: 0 };
                 let checked = self.checks.are_made()
-                    && !self.frame.is_vector_pointer(base)
-                    && range::limit(self.frame, element).is_some();
+                    && !self.context.is_vector_pointer(base)
+                    && range::limit(self.context, element).is_some();
                 // A 64-bit component index is compared before it is narrowed.
-                let wide = self.frame.inner(index).scalar().is_some_and(|scalar| scalar.width > 4);
+                let wide = self.context.inner(index).scalar().is_some_and(|scalar| scalar.width > 4);
                 each(self, base, self.times_of_base(base));
                 each(self, index, if checked || wide { 2 } else { 1 });
             }
@@ -376,7 +376,7 @@ impl<'a> Uses<'a> {
     /// moves array and matrix literals to constant memory, and reads another address, or an illegal one, if an
     /// index is not constant.
     fn times_of_base(&self, base: Handle<Expression>) -> u32 {
-        let expression = &self.frame.function.expressions[base];
+        let expression = &self.context.function.expressions[base];
         let is_literal = matches!(expression, Expression::Compose { .. }) && !self.is_flattened(expression);
         if is_literal && self.dialect == Dialect::OpenCl { REPEATED } else { 1 }
     }
@@ -385,7 +385,7 @@ impl<'a> Uses<'a> {
     fn is_flattened(&self, expression: &Expression) -> bool {
         match expression {
             Expression::Compose { ty, .. } => {
-                matches!(self.frame.module.types[*ty].inner, TypeInner::Vector { .. })
+                matches!(self.context.module.types[*ty].inner, TypeInner::Vector { .. })
             }
             _ => false,
         }

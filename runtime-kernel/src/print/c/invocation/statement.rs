@@ -10,7 +10,7 @@ use super::environment::Environment;
 use super::logical::Logical;
 use super::plan::Plan;
 use super::unchecked_variant::UncheckedVariant;
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::print::c::form::level;
 use crate::print::c::lines::Lines;
@@ -21,7 +21,7 @@ use crate::program::Dialect;
 #[derive(Debug)]
 pub(crate) struct Printer<'w, 'a, E> {
     pub(crate) writer: &'w mut Writer<'a>,
-    pub(crate) frame: Frame<'a>,
+    pub(crate) context: FunctionContext<'a>,
     pub(crate) plan: Plan,
     pub(crate) environment: E,
     pub(crate) lines: Lines,
@@ -41,8 +41,8 @@ pub(crate) struct Printer<'w, 'a, E> {
 
 impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     /// A printer that has not printed anything yet.
-    pub(crate) fn new(writer: &'w mut Writer<'a>, frame: Frame<'a>, environment: E) -> Self {
-        let mut plan = Plan::new(writer, frame);
+    pub(crate) fn new(writer: &'w mut Writer<'a>, context: FunctionContext<'a>, environment: E) -> Self {
+        let mut plan = Plan::new(writer, context);
         let (lines, labels) = (Lines::at(1), Vec::new());
         let unchecked_variant = writer.unchecked_variants.then(|| UncheckedVariant {
             flag: plan.fresh(&writer.names, "in_range"),
@@ -50,7 +50,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         });
         Self {
             writer,
-            frame,
+            context,
             plan,
             environment,
             lines,
@@ -134,7 +134,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             }
             Statement::WorkGroupUniformLoad { pointer, result } => {
                 self.barrier(Barrier::WORK_GROUP, span)?;
-                let value = self.load(*pointer, &self.frame.info[*result].ty)?.0;
+                let value = self.load(*pointer, &self.context.info[*result].ty)?.0;
                 self.define(*result, &value)?;
                 self.barrier(Barrier::WORK_GROUP, span)
             }
@@ -158,7 +158,8 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
 
     /// Stores the value of a named expression.
     pub(crate) fn define(&mut self, expression: Handle<Expression>, value: &str) -> Result<()> {
-        let type_name = self.writer.resolved_name(&self.frame.info[expression].ty, self.span(expression))?;
+        let type_name =
+            self.writer.resolved_name(&self.context.info[expression].ty, self.span(expression))?;
         let Some(name) = self.plan.value(expression) else {
             self.lines.line(&format!("{value};"));
             return Ok(());
@@ -218,7 +219,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
 
     /// Prints `a && b` and `a || b`, or keeps it for its only reader; returns whether the branch is one of them.
     pub(crate) fn logical(&mut self, condition: Handle<Expression>, branches: [&Block; 2]) -> Result<bool> {
-        let Some(logical) = Logical::of(self.frame, &self.plan, condition, branches) else {
+        let Some(logical) = Logical::of(self.context, &self.plan, condition, branches) else {
             return Ok(false);
         };
         let (sign, own) = if logical.and { ("&&", level::AND) } else { ("||", level::OR) };
@@ -241,10 +242,10 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
 
     /// The kept logical operator for this place, if its precedence is `own`.
     fn flag(&self, expression: Handle<Expression>, own: u8) -> Result<Option<String>> {
-        let Expression::Load { pointer } = self.frame.function.expressions[expression] else {
+        let Expression::Load { pointer } = self.context.function.expressions[expression] else {
             return Ok(None);
         };
-        let Expression::LocalVariable(variable) = self.frame.function.expressions[pointer] else {
+        let Expression::LocalVariable(variable) = self.context.function.expressions[pointer] else {
             return Ok(None);
         };
         let kept = self.flags.get(&variable).filter(|(_, level)| *level == own);
@@ -300,7 +301,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         if self.writer.dialect != Dialect::OpenCl || !value.contains('{') {
             return Ok(value);
         }
-        let type_name = self.writer.resolved_name(&self.frame.info[argument].ty, self.span(argument))?;
+        let type_name = self.writer.resolved_name(&self.context.info[argument].ty, self.span(argument))?;
         let name = self.plan.fresh(&self.writer.names, "literal");
         self.lines.line(&self.environment.define(argument, &type_name, &name, &value));
         Ok(name)

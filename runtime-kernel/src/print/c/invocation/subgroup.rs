@@ -45,7 +45,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 self.define(result, &form.join(&[predicate]))
             }
             Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
-                let Some(shape) = Shape::of(self.frame.inner(argument)) else {
+                let Some(shape) = Shape::of(self.context.inner(argument)) else {
                     return Err(self.writer.unsupported("this subgroup operation", span));
                 };
                 let form = self.writer.collective(op, collective_op, shape, span)?;
@@ -63,7 +63,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         argument: Handle<Expression>,
         result: Handle<Expression>,
     ) -> Result<()> {
-        let Some(shape) = Shape::of(self.frame.inner(argument)) else {
+        let Some(shape) = Shape::of(self.context.inner(argument)) else {
             return Err(self.unsupported("this subgroup operation", argument));
         };
         let mut operands = vec![self.value(argument)?];

@@ -13,7 +13,7 @@ use naga::{Function, Handle, Scalar, TypeInner};
 use super::environment::{Environment, Plain};
 use super::statement::Printer;
 use crate::analysis::proof::launch_precondition::{self, Preconditions};
-use crate::analysis::proof::polynomial::Atom;
+use crate::analysis::proof::polynomial::LaunchParameter;
 use crate::analysis::proof::range::{Element, Limit};
 use crate::program::Dialect;
 
@@ -30,7 +30,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The flag that makes an element's check unnecessary, if a launch precondition can imply that it is in range.
     pub(crate) fn unchecked_flag(&mut self, element: Element, limit: Limit) -> Option<String> {
         let unchecked_variant = self.unchecked_variant.as_mut()?;
-        let precondition = launch_precondition::of(self.frame, element, limit)?;
+        let precondition = launch_precondition::of(self.context, element, limit)?;
         launch_precondition::add(&mut unchecked_variant.preconditions, precondition)
             .then(|| unchecked_variant.flag.clone())
     }
@@ -54,8 +54,9 @@ impl Printer<'_, '_, Plain> {
         if preconditions.is_empty() {
             return body;
         }
-        let conditions =
-            preconditions.iter().filter_map(|precondition| precondition.at_most_zero(|atom| self.atom(atom)));
+        let conditions = preconditions
+            .iter()
+            .filter_map(|precondition| precondition.at_most_zero(|parameter| self.parameter(parameter)));
         let conditions = conditions.collect::<Vec<_>>().join("\n        && ");
         let body = body.trim_end().replace('\n', "\n    ");
         if self.writer.dialect == Dialect::OpenCl {
@@ -85,15 +86,15 @@ impl Printer<'_, '_, Plain> {
     }
 
     /// A launch parameter as an unsigned number.
-    fn atom(&self, atom: Atom) -> String {
-        let (module, names) = (self.frame.module, &self.writer.names);
-        match atom {
-            Atom::Length(variable) => names.length(variable).to_owned(),
-            Atom::Groups(axis) if self.writer.dialect == Dialect::OpenCl => {
+    fn parameter(&self, parameter: LaunchParameter) -> String {
+        let (module, names) = (self.context.module, &self.writer.names);
+        match parameter {
+            LaunchParameter::Length(variable) => names.length(variable).to_owned(),
+            LaunchParameter::Groups(axis) if self.writer.dialect == Dialect::OpenCl => {
                 format!("(u32)get_num_groups({})", axis % 3)
             }
-            Atom::Groups(axis) => format!("gridDim.{}", ["x", "y", "z"][axis as usize % 3]),
-            Atom::Scalar(variable, index) => {
+            LaunchParameter::Groups(axis) => format!("gridDim.{}", ["x", "y", "z"][axis as usize % 3]),
+            LaunchParameter::Scalar(variable, index) => {
                 let ty = module.global_variables[variable].ty;
                 let member = match &module.types[ty].inner {
                     TypeInner::Struct { members, .. } => &module.types[members[index as usize].ty].inner,

@@ -12,7 +12,7 @@ use naga::{
     LocalVariable, MathFunction, Module, Scalar, ScalarKind, Statement, TypeInner,
 };
 
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::trip_count::{loop_head, loop_step};
 use crate::analysis::uniformity::{Shape, Uniformity, constant};
 use crate::ir::blocks;
@@ -22,14 +22,14 @@ use crate::print::c::invocation::hoisted_checks::{HoistedChecks, PackedSum};
 
 /// The loops of a function that qualify, by the condition at their head.
 pub(crate) fn contiguous_loops(
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
     uniformity: &Uniformity,
     named: &dyn Fn(Handle<Expression>) -> bool,
 ) -> BTreeMap<Handle<Expression>, HoistedChecks> {
     let mut found = BTreeMap::new();
-    blocks::each(&frame.function.body, &mut |statement| {
+    blocks::each(&context.function.body, &mut |statement| {
         if let Statement::Loop { body, continuing, break_if: None } = statement
-            && let Some((condition, finder)) = Finder::of(frame, body, continuing)
+            && let Some((condition, finder)) = Finder::of(context, body, continuing)
             && let Some(checks) = finder.checks(condition, uniformity, named)
         {
             found.insert(condition, checks);
@@ -42,7 +42,7 @@ pub(crate) fn contiguous_loops(
 struct Finder<'a> {
     module: &'a Module,
     function: &'a Function,
-    frame: Frame<'a>,
+    context: FunctionContext<'a>,
     counter: Handle<LocalVariable>,
     /// Expressions evaluated in an iteration.
     inside: BTreeSet<Handle<Expression>>,
@@ -55,8 +55,12 @@ struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    fn of(frame: Frame<'a>, body: &Block, continuing: &Block) -> Option<(Handle<Expression>, Self)> {
-        let (module, function) = (frame.module, frame.function);
+    fn of(
+        context: FunctionContext<'a>,
+        body: &Block,
+        continuing: &Block,
+    ) -> Option<(Handle<Expression>, Self)> {
+        let (module, function) = (context.module, context.function);
         let (exit, condition) = loop_head(body)?;
         let mut loads = Vec::new();
         let (counter, next) = loop_step(function, continuing, &mut loads)?;
@@ -66,7 +70,7 @@ impl<'a> Finder<'a> {
             && constant(module, function, right) == Some(1);
         let assigned = FastHashSet::from_iter([counter]);
         let (inside, sums, slopes) = (BTreeSet::new(), Vec::new(), FastHashMap::default());
-        let mut finder = Self { module, function, frame, counter, inside, assigned, sums, slopes };
+        let mut finder = Self { module, function, context, counter, inside, assigned, sums, slopes };
         let straight = counts && finder.block(&body[..exit]) && finder.block(&body[exit + 1..]);
         for value in finder.inside.clone() {
             // Operands precede their users.
@@ -113,7 +117,7 @@ impl<'a> Finder<'a> {
     }
 
     fn is_integer(&self, value: Handle<Expression>) -> bool {
-        let inner = self.frame.inner(value);
+        let inner = self.context.inner(value);
         matches!(inner, TypeInner::Scalar(Scalar { kind: ScalarKind::Sint | ScalarKind::Uint, width: 4 }))
     }
 
@@ -194,7 +198,7 @@ impl<'a> Finder<'a> {
                         matches!(self.module.global_variables[variable].space, AddressSpace::Storage { .. });
                     match self.slope(index)? {
                         0 => {}
-                        1 if storage && matches!(self.frame.pointee(base), TypeInner::Array { .. }) => {
+                        1 if storage && matches!(self.context.pointee(base), TypeInner::Array { .. }) => {
                             accesses.insert(pointer, index);
                         }
                         _ => return None,
@@ -220,7 +224,7 @@ impl<'a> Finder<'a> {
                 Expression::LocalVariable(variable) => (!self.assigned.contains(&variable)).then_some(0),
                 _ => self.is_fixed(pointer).then_some(0),
             },
-            Expression::AccessIndex { base, .. } if !self.frame.is_pointer(base) => {
+            Expression::AccessIndex { base, .. } if !self.context.is_pointer(base) => {
                 self.slope(base).filter(|slope| *slope == 0)
             }
             Expression::As { expr, kind: ScalarKind::Sint | ScalarKind::Uint, convert: Some(4) | None } => {

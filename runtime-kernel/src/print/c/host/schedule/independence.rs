@@ -26,7 +26,7 @@ use crate::ir::operands::operands;
 use crate::ir::variables::{Root, root};
 
 /// Accesses are compared in pairs; regions with more than this are not analysed.
-const MANY: usize = 512;
+const MAX_ACCESSES: usize = 512;
 
 /// A load or store of one invocation.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl Analysis<'_, '_> {
         // A call may access any memory.
         !self.storage.needs[index].atomics
             && finder.good
-            && finder.accesses.len() <= MANY
+            && finder.accesses.len() <= MAX_ACCESSES
             && self.are_independent(&finder.accesses, row_facts)
     }
 
@@ -112,14 +112,14 @@ impl Analysis<'_, '_> {
     fn is_stored_in_place(&self, access: &MemoryAccess, accesses: &[MemoryAccess]) -> bool {
         let object = root(self.function, access.pointer);
         let mut others = accesses.iter().filter(|other| root(self.function, other.pointer) == object);
-        others.all(|other| other.value.is_some() && !other.looped && self.is_beside(other.pointer))
+        others.all(|other| other.value.is_some() && !other.looped && self.is_consecutive(other.pointer))
     }
 
     /// Whether a pointer leads to a scalar array element, and to consecutive elements in consecutive invocations.
-    fn is_beside(&self, pointer: Handle<Expression>) -> bool {
+    fn is_consecutive(&self, pointer: Handle<Expression>) -> bool {
         let Expression::Access { base, index } = self.function.expressions[pointer] else { return false };
-        let scalar = matches!(self.frame.pointee(pointer), TypeInner::Scalar(_));
-        let array = matches!(self.frame.pointee(base), TypeInner::Array { .. });
+        let scalar = matches!(self.context.pointee(pointer), TypeInner::Scalar(_));
+        let array = matches!(self.context.pointee(base), TypeInner::Array { .. });
         scalar && array && self.uniformity.shape(index) == Shape::Linear(1)
     }
 
@@ -172,12 +172,12 @@ impl Analysis<'_, '_> {
     fn parts(&self, mut pointer: Handle<Expression>) -> Vec<Part> {
         let mut parts = Vec::new();
         loop {
-            let frame = self.frame;
+            let context = self.context;
             pointer = match self.function.expressions[pointer] {
                 Expression::Access { base, index } => {
-                    match crate::analysis::proof::range::constant_of(frame, index) {
+                    match crate::analysis::proof::range::constant_of(context, index) {
                         Some(known) => parts.push(Part::Known(u32::try_from(known).unwrap_or(u32::MAX))),
-                        None if frame.is_vector_pointer(base) => parts.clear(),
+                        None if context.is_vector_pointer(base) => parts.clear(),
                         None => parts.push(Part::Index { access: pointer, index }),
                     }
                     base
@@ -267,7 +267,7 @@ impl Sum<'_, '_, '_> {
         if let Some(word) = word {
             return self.term(None, factor.wrapping_mul(word));
         }
-        let is_word = self.entry.frame.inner(value).scalar().is_some_and(|scalar| {
+        let is_word = self.entry.context.inner(value).scalar().is_some_and(|scalar| {
             scalar.width == 4 && matches!(scalar.kind, ScalarKind::Sint | ScalarKind::Uint)
         });
         match function.expressions[value] {
@@ -337,7 +337,7 @@ impl Finder<'_, '_, '_> {
                 Statement::Call { arguments, .. } => {
                     for &argument in arguments {
                         self.value(argument, looped);
-                        self.good &= !self.entry.frame.is_pointer(argument);
+                        self.good &= !self.entry.context.is_pointer(argument);
                     }
                 }
                 Statement::Atomic { .. } => self.good = false,
@@ -385,7 +385,7 @@ impl Finder<'_, '_, '_> {
     /// Whether the element of an array value is read through memory in the loop's body.
     fn is_array_of_the_body(&self, mut base: Handle<Expression>) -> bool {
         let entry = self.entry;
-        if entry.frame.is_pointer(base) || matches!(entry.frame.inner(base), TypeInner::Vector { .. }) {
+        if entry.context.is_pointer(base) || matches!(entry.context.inner(base), TypeInner::Vector { .. }) {
             return false;
         }
         while let Expression::Access { base: outer, .. } | Expression::AccessIndex { base: outer, .. } =

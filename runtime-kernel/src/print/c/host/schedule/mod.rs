@@ -18,13 +18,13 @@ use naga::{BinaryOperator, Expression, Function, Handle, Module};
 use runtime_core::Result;
 
 use self::contiguous_loops::contiguous_loops;
-use self::regions::{Step, Steps, cut};
+use self::regions::{Step, Steps, split_into_regions};
 use self::row_facts::RowFacts;
 use self::uniform_code::UniformCode;
 use self::uses::Uses;
 use self::variable_storage::VariableStorage;
 use super::nontemporal_stores::NontemporalStore;
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::bounds::Scope;
 use crate::analysis::proof::range::{self, Element};
 use crate::analysis::uniformity::Uniformity;
@@ -75,7 +75,7 @@ pub(crate) struct Schedule {
 pub(crate) struct Analysis<'p, 'a> {
     pub(crate) module: &'a Module,
     pub(crate) function: &'a Function,
-    pub(crate) frame: Frame<'a>,
+    pub(crate) context: FunctionContext<'a>,
     pub(crate) checks: Checks,
     /// The tensors that are never read.
     pub(crate) only_written: BTreeSet<Handle<naga::GlobalVariable>>,
@@ -99,29 +99,29 @@ impl Schedule {
     pub(crate) fn of(
         program: &Program,
         index: usize,
-        frame: Frame<'_>,
+        context: FunctionContext<'_>,
         checks: Checks,
         named: &dyn Fn(Handle<Expression>) -> bool,
         form: Form,
     ) -> Result<Self> {
-        let (module, function) = (frame.module, frame.function);
+        let (module, function) = (context.module, context.function);
         let uniformity = Uniformity::of(module, &program.info, index);
         let uses = Uses::new(function, named);
         let hoisted = match form {
-            Form::Full => contiguous_loops(frame, &uniformity, named),
+            Form::Full => contiguous_loops(context, &uniformity, named),
             Form::Plain => BTreeMap::new(),
         };
         let once = match form {
             Form::Full => UniformCode::new(module, function, &uniformity, &hoisted),
             Form::Plain => UniformCode::nothing(module, function, &uniformity, &hoisted),
         };
-        let mut steps = cut(program, function, &once, &uses)?;
+        let mut steps = split_into_regions(program, function, &once, &uses)?;
         let placed = match form {
-            Form::Full => placed(frame, checks, &steps.ahead),
+            Form::Full => placed(context, checks, &steps.ahead),
             Form::Plain => BTreeSet::new(),
         };
         let storage = VariableStorage::new(module, function, &once, &uses, &steps, &placed);
-        let width = frame.group_size.map_or(1, |size| size[0]);
+        let width = context.group_size.map_or(1, |size| size[0]);
         row_schedule::lay_out(&mut steps.steps, function, &storage, width);
         let tensors = &program.interfaces[index].tensors;
         let only_written = tensors.iter().filter(|tensor| tensor.access == runtime_core::Access::Write);
@@ -129,7 +129,7 @@ impl Schedule {
         let analysis = Analysis {
             module,
             function,
-            frame,
+            context,
             checks,
             only_written,
             uses: &uses,
@@ -168,25 +168,25 @@ impl Analysis<'_, '_> {
 /// The accesses that are unchecked because of their position, except those moved ahead of it. With checks turned
 /// off the caller guarantees all accesses that the program makes, but none that it does not make.
 fn placed(
-    frame: Frame<'_>,
+    context: FunctionContext<'_>,
     checks: Checks,
     ahead: &BTreeSet<Handle<Expression>>,
 ) -> BTreeSet<Handle<Expression>> {
     let mut found = BTreeSet::new();
-    for (handle, expression) in frame.function.expressions.iter() {
+    for (handle, expression) in context.function.expressions.iter() {
         match *expression {
             Expression::Binary {
                 op: BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, right, ..
             } => {
-                let fits = |scope| range::upper(frame, scope, right, 0).is_some_and(|bits| bits < 32);
-                if fits(frame.bounds.scope(right)) && !fits(Scope::default()) {
+                let fits = |scope| range::upper(context, scope, right, 0).is_some_and(|bits| bits < 32);
+                if fits(context.bounds.scope(right)) && !fits(Scope::default()) {
                     found.insert(right);
                 }
             }
             _ => {
-                if let Some(element) = Element::of(frame.function, handle)
-                    && (checks == Checks::Unchecked || range::limit(frame, element).is_none())
-                    && range::limit_anywhere(frame, element).is_some()
+                if let Some(element) = Element::of(context.function, handle)
+                    && (checks == Checks::Unchecked || range::limit(context, element).is_none())
+                    && range::limit_anywhere(context, element).is_some()
                 {
                     found.insert(handle);
                 }

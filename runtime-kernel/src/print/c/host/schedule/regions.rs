@@ -103,13 +103,13 @@ pub(crate) struct Steps {
 ///
 /// # Errors
 /// `Unsupported` for a `continue` of some invocations that more than one region follows.
-pub(crate) fn cut(
+pub(crate) fn split_into_regions(
     program: &Program,
     function: &Function,
     once: &UniformCode<'_>,
     uses: &Uses<'_>,
 ) -> Result<Steps> {
-    let mut cutter = Cutter {
+    let mut builder = RegionBuilder {
         program,
         once,
         uses,
@@ -122,12 +122,12 @@ pub(crate) fn cut(
         skip: Skip::No,
     };
     let mut steps = Vec::new();
-    cutter.block(&function.body, &mut steps)?;
-    cutter.flush(&mut steps);
-    Ok(Steps { steps: rows(steps), regions: cutter.regions, ahead: cutter.ahead })
+    builder.block(&function.body, &mut steps)?;
+    builder.flush(&mut steps);
+    Ok(Steps { steps: rows(steps), regions: builder.regions, ahead: builder.ahead })
 }
 
-struct Cutter<'c> {
+struct RegionBuilder<'c> {
     program: &'c Program,
     once: &'c UniformCode<'c>,
     uses: &'c Uses<'c>,
@@ -144,7 +144,7 @@ struct Cutter<'c> {
     skip: Skip,
 }
 
-impl Cutter<'_> {
+impl RegionBuilder<'_> {
     /// Ends the pending region.
     fn flush(&mut self, steps: &mut Vec<Step>) {
         if self.pending.body.is_empty() && self.pending.agreed.is_empty() {
@@ -190,7 +190,7 @@ impl Cutter<'_> {
             {
                 self.simple((statement, number), span, steps)?;
             }
-            cut if self.once.is_cut(cut) => self.control((cut, span), steps)?,
+            cut if self.once.is_group_level(cut) => self.control((cut, span), steps)?,
             simple => self.simple((simple, number), span, steps)?,
         }
         Ok(())
@@ -200,11 +200,11 @@ impl Cutter<'_> {
     fn cut(&mut self, span: Span, steps: &mut Vec<Step>) -> Result<()> {
         self.flush(steps);
         steps.push(Step::Barrier);
-        self.refuse_skipped(span)
+        self.reject_jump_ahead(span)
     }
 
     /// Everything that invocations jump over must be in the same region.
-    fn refuse_skipped(&self, span: Span) -> Result<()> {
+    fn reject_jump_ahead(&self, span: Span) -> Result<()> {
         if self.skip != Skip::No {
             let what = "in host C, uniform control flow after some invocations have jumped ahead";
             return Err(self.program.unsupported(what, span));
@@ -253,7 +253,7 @@ impl Cutter<'_> {
             self.note_ahead(&used);
             once(steps, (statement.clone(), number), span);
         } else {
-            self.refuse_skipped(span)?;
+            self.reject_jump_ahead(span)?;
             self.pending.skips = self.pending.skips.max(Skip::of(statement));
             self.pending_jumps |= jumps(statement);
             self.pending.body.push(statement.clone(), span);
@@ -286,7 +286,7 @@ impl Cutter<'_> {
     /// Uniform control flow.
     fn control(&mut self, (statement, span): (&Statement, Span), steps: &mut Vec<Step>) -> Result<()> {
         if !matches!(statement, Statement::Break | Statement::Continue | Statement::Return { .. }) {
-            self.refuse_skipped(span)?;
+            self.reject_jump_ahead(span)?;
         }
         let step = match statement {
             Statement::If { condition, accept, reject } => {

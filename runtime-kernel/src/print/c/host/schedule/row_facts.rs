@@ -63,7 +63,7 @@ pub(crate) struct Linear {
 
 /// The values that must be computed before the loop over the row.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct RowInputs {
     pub(crate) values: BTreeSet<Handle<Expression>>,
     pub(crate) kept: BTreeSet<Handle<Expression>>,
     pub(crate) variables: BTreeSet<Handle<LocalVariable>>,
@@ -73,7 +73,7 @@ pub(crate) struct Known {
 /// The facts about a row of a region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowFacts {
-    pub(crate) known: Known,
+    pub(crate) known: RowInputs,
     /// Conditions around the whole region: they bound x.
     pub(crate) bounds: Vec<Comparison>,
     /// Whether invocations outside the bounds return.
@@ -91,10 +91,10 @@ impl RowFacts {
 }
 
 /// Indices with more operations are not analysed.
-const DEEP: usize = 64;
+const MAX_INDEX_OPERATIONS: usize = 64;
 
 /// Maximum number of accesses and facts of a region; further ones are checked in place.
-const MANY: usize = 256;
+const MAX_FACTS: usize = 256;
 
 impl Analysis<'_, '_> {
     /// Finds the facts about a row of a region.
@@ -125,7 +125,7 @@ impl Finder<'_, '_, '_> {
         let (goes_on, returns) = match (&accept[..], &reject[..]) {
             (_, []) if returning(accept) => (false, true),
             ([], _) if returning(reject) => (true, true),
-            (_, []) if self.is_alone(body) => (true, false),
+            (_, []) if self.is_only_effect(body) => (true, false),
             _ => return None,
         };
         let mut bounds = Vec::new();
@@ -136,8 +136,8 @@ impl Finder<'_, '_, '_> {
         }
         for bound in &bounds {
             let (left, right) = (bound.left.value, bound.right.value);
-            self.learn(left);
-            self.learn(right);
+            self.require(left);
+            self.require(right);
         }
         self.row_facts.bounds = bounds;
         self.row_facts.returns = returns;
@@ -145,7 +145,7 @@ impl Finder<'_, '_, '_> {
     }
 
     /// Whether a region has one statement and affects others only through it.
-    fn is_alone(&self, body: &Block) -> bool {
+    fn is_only_effect(&self, body: &Block) -> bool {
         let storage = self.entry.storage;
         let region = &self.entry.steps.regions[self.region];
         let statements = body.iter().filter(|statement| !matches!(statement, Statement::Emit(_))).count();
@@ -190,7 +190,7 @@ impl Finder<'_, '_, '_> {
 
     /// A value as an integer that is linear in x and computable before the row.
     fn linear(&self, value: Handle<Expression>) -> Option<Linear> {
-        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.frame.inner(value) else {
+        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.context.inner(value) else {
             return None;
         };
         let signed = match kind {
@@ -207,21 +207,21 @@ impl Finder<'_, '_, '_> {
             Shape::Linear(slope) => slope.cast_signed(),
             Shape::Varying => return None,
         };
-        self.is_known(value, &mut Known::default(), &mut 0).then_some(Linear { value, slope, signed })
+        self.is_known(value, &mut RowInputs::default(), &mut 0).then_some(Linear { value, slope, signed })
     }
 
     /// Records what must be computed beforehand for a value.
-    fn learn(&mut self, value: Handle<Expression>) {
+    fn require(&mut self, value: Handle<Expression>) {
         let mut known = std::mem::take(&mut self.row_facts.known);
         self.is_known(value, &mut known, &mut 0);
         self.row_facts.known = known;
     }
 
     /// Whether a value can be computed before the row, for its first invocation.
-    fn is_known(&self, value: Handle<Expression>, known: &mut Known, count: &mut usize) -> bool {
+    fn is_known(&self, value: Handle<Expression>, known: &mut RowInputs, count: &mut usize) -> bool {
         let (entry, storage) = (self.entry, self.entry.storage);
         *count += 1;
-        if *count > DEEP {
+        if *count > MAX_INDEX_OPERATIONS {
             return false;
         }
         if entry.uses.is_named(value) {
@@ -256,7 +256,7 @@ impl Finder<'_, '_, '_> {
         &self,
         value: Handle<Expression>,
         pointer: Handle<Expression>,
-        known: &mut Known,
+        known: &mut RowInputs,
     ) -> bool {
         let (entry, storage) = (self.entry, self.entry.storage);
         if entry.once.is_once(value) {
@@ -268,7 +268,7 @@ impl Finder<'_, '_, '_> {
                 _ => false,
             };
             let checked = !memory || entry.checks.are_made();
-            let safe = checked && !range::is_proven_by_its_place(entry.frame, pointer);
+            let safe = checked && !range::is_proven_by_its_place(entry.context, pointer);
             // An unnamed load names the operands of its index where it is printed.
             return safe && !entry.uses.is_named(value) && operands_known(self, pointer, known);
         }
@@ -307,12 +307,12 @@ impl Finder<'_, '_, '_> {
                     let mut facts = Vec::new();
                     self.comparisons(*condition, !leaves, &mut facts);
                     facts.retain(Comparison::is_fact);
-                    if facts.is_empty() || self.row_facts.facts.len() > MANY {
+                    if facts.is_empty() || self.row_facts.facts.len() > MAX_FACTS {
                         continue;
                     }
                     for fact in &facts {
-                        self.learn(fact.left.value);
-                        self.learn(fact.right.value);
+                        self.require(fact.left.value);
+                        self.require(fact.right.value);
                     }
                     self.row_facts.facts.extend(facts);
                     self.block(if leaves { reject } else { accept }, None);
@@ -338,12 +338,12 @@ impl Finder<'_, '_, '_> {
 
     fn operands(&mut self, value: Handle<Expression>) {
         if let Expression::Access { base, index } = self.entry.function.expressions[value]
-            && self.entry.frame.is_pointer(base)
-            && matches!(self.entry.frame.pointee(base), TypeInner::Array { .. })
-            && self.row_facts.accesses.len() < MANY
+            && self.entry.context.is_pointer(base)
+            && matches!(self.entry.context.pointee(base), TypeInner::Array { .. })
+            && self.row_facts.accesses.len() < MAX_FACTS
             && let Some(linear) = self.linear(index)
         {
-            self.learn(index);
+            self.require(index);
             self.row_facts.accesses.insert(value, linear);
         }
         for operand in operands(&self.entry.function.expressions[value]) {
@@ -353,7 +353,7 @@ impl Finder<'_, '_, '_> {
 }
 
 /// Whether all operands of a pointer's indices can be computed before the row.
-fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Handle<Expression>, known: &mut Known) -> bool {
+fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Handle<Expression>, known: &mut RowInputs) -> bool {
     let function = finder.entry.function;
     match function.expressions[pointer] {
         Expression::Access { base, index } => {

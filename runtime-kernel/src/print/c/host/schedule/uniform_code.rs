@@ -141,7 +141,7 @@ impl<'a> UniformCode<'a> {
     fn find_written(&self, block: &Block, mut group: bool, written: &mut Vec<Handle<LocalVariable>>) -> bool {
         let mut skipped = false;
         for statement in block {
-            let inner = group && (self.is_cut(statement) || matches!(statement, Statement::Block(_)));
+            let inner = group && (self.is_group_level(statement) || matches!(statement, Statement::Block(_)));
             self.find_written_by(statement, group, written);
             let within = blocks::inner(statement);
             let skips = within.fold(false, |skips, block| self.find_written(block, inner, written) | skips)
@@ -174,7 +174,7 @@ impl<'a> UniformCode<'a> {
     }
 
     /// Whether a statement becomes uniform control flow at group level, given that it is in such.
-    pub(crate) fn is_cut(&self, statement: &Statement) -> bool {
+    pub(crate) fn is_group_level(&self, statement: &Statement) -> bool {
         match statement {
             Statement::Break | Statement::Continue | Statement::Return { .. } => true,
             Statement::If { condition, accept, reject } => {
@@ -182,21 +182,28 @@ impl<'a> UniformCode<'a> {
                     && (contains_barrier(statement)
                         || self.leaves(accept, false)
                         || self.leaves(reject, false)
-                        || (self.is_once(*condition) && self.is_worth_cutting(&[accept, reject])))
+                        || (self.is_once(*condition) && self.pays_off_at_group_level(&[accept, reject])))
             }
             Statement::Switch { selector, cases } => {
                 let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
                 let parted = bodies.iter().any(|body| self.uniformity.exits(body).breaks != Shape::Uniform);
                 self.uniformity.is_uniform(*selector)
                     && (contains_barrier(statement)
-                        || (!parted && self.is_once(*selector) && self.is_worth_cutting(&bodies)))
+                        || (!parted && self.is_once(*selector) && self.pays_off_at_group_level(&bodies)))
             }
-            Statement::Loop { body, continuing, break_if } => self.is_cut_loop(body, continuing, *break_if),
+            Statement::Loop { body, continuing, break_if } => {
+                self.is_group_level_loop(body, continuing, *break_if)
+            }
             _ => false,
         }
     }
 
-    fn is_cut_loop(&self, body: &Block, continuing: &Block, break_if: Option<Handle<Expression>>) -> bool {
+    fn is_group_level_loop(
+        &self,
+        body: &Block,
+        continuing: &Block,
+        break_if: Option<Handle<Expression>>,
+    ) -> bool {
         if has_barrier_in(body, continuing) {
             return true;
         }
@@ -214,8 +221,8 @@ impl<'a> UniformCode<'a> {
 
     /// Whether moving control flow without a barrier to group level pays off: it has uniform loops, leaves a loop
     /// or the kernel for all invocations, or has no per-invocation work.
-    fn is_worth_cutting(&self, bodies: &[&Block]) -> bool {
-        bodies.iter().any(|body| self.leaves(body, false) || self.has_cut_loop(body))
+    fn pays_off_at_group_level(&self, bodies: &[&Block]) -> bool {
+        bodies.iter().any(|body| self.leaves(body, false) || self.has_group_level_loop(body))
             || bodies.iter().all(|body| self.is_all_once(body))
     }
 
@@ -233,12 +240,14 @@ impl<'a> UniformCode<'a> {
         })
     }
 
-    fn has_cut_loop(&self, block: &Block) -> bool {
+    fn has_group_level_loop(&self, block: &Block) -> bool {
         block.iter().any(|statement| match statement {
-            Statement::Loop { body, continuing, break_if } => self.is_cut_loop(body, continuing, *break_if),
+            Statement::Loop { body, continuing, break_if } => {
+                self.is_group_level_loop(body, continuing, *break_if)
+            }
             other => {
                 blocks::control(other).is_none_or(|condition| self.is_once(condition))
-                    && blocks::inner(other).any(|block| self.has_cut_loop(block))
+                    && blocks::inner(other).any(|block| self.has_group_level_loop(block))
             }
         })
     }

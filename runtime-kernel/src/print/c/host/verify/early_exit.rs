@@ -15,9 +15,9 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
         let Step::Lanes(region) = step else { return };
         let returns = on.region(*region).returns;
         let comes_back = around.looped || regions.len() > 1;
-        let told = storage.needs[*region].returns == returns;
+        let recorded = storage.needs[*region].returns == returns;
         if verdict.is_ok() {
-            verdict = ensure(told && (storage.masked || !returns || !comes_back), Rule::Leaving, || {
+            verdict = ensure(recorded && (storage.masked || !returns || !comes_back), Rule::Leaving, || {
                 format!("items that returned from region {region} come back")
             });
         }

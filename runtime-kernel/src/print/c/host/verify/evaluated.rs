@@ -8,7 +8,7 @@ use naga::{
 
 use super::super::schedule::Schedule;
 use super::super::schedule::regions::{Condition, Step};
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::ir::operands::operands;
 
 /// A schedule and the function that it schedules.
@@ -16,7 +16,7 @@ pub(super) struct Evaluated<'v, 'a> {
     pub(super) schedule: &'v Schedule,
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
-    pub(super) frame: Frame<'a>,
+    pub(super) context: FunctionContext<'a>,
 }
 
 /// What a piece of a schedule evaluates.
@@ -38,8 +38,8 @@ pub(super) struct Uses {
 }
 
 impl<'v, 'a> Evaluated<'v, 'a> {
-    pub(super) const fn new(schedule: &'v Schedule, frame: Frame<'a>) -> Self {
-        Self { schedule, module: frame.module, function: frame.function, frame }
+    pub(super) const fn new(schedule: &'v Schedule, context: FunctionContext<'a>) -> Self {
+        Self { schedule, module: context.module, function: context.function, context }
     }
 
     pub(super) fn is_named(&self, value: Handle<Expression>) -> bool {
@@ -126,7 +126,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
             S::Call { arguments, result, .. } => {
                 for &argument in arguments {
                     self.value(argument, uses);
-                    if self.frame.is_pointer(argument) {
+                    if self.context.is_pointer(argument) {
                         uses.written.extend(self.variable(argument));
                     }
                 }

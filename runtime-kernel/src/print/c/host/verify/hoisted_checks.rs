@@ -133,7 +133,7 @@ impl Checked<'_, '_, '_> {
             return false;
         };
         let of = |value: Handle<Expression>, access: Handle<Expression>| {
-            let word = *self.on.frame.inner(value) == TypeInner::Scalar(Scalar::U32);
+            let word = *self.on.context.inner(value) == TypeInner::Scalar(Scalar::U32);
             word && self.inside.contains(&value)
                 && self.checks.accesses.contains_key(&access)
                 && matches!(function.expressions[value], Expression::Load { pointer } if pointer == access)
@@ -194,7 +194,7 @@ impl Checked<'_, '_, '_> {
     /// Whether a value can be computed before the loop, and grows by `step` per iteration.
     fn grows(&self, value: Handle<Expression>, step: u32) -> bool {
         let word = matches!(
-            self.on.frame.inner(value),
+            self.on.context.inner(value),
             TypeInner::Scalar(Scalar { kind: ScalarKind::Sint | ScalarKind::Uint, width: 4 })
         );
         word && self.grown(value).is_some_and(|found| found.into_iter().all(|grown| grown == step))
@@ -246,7 +246,7 @@ impl Numbers {
         Some(match on.function.expressions[value] {
             Expression::Load { pointer } => self.any(checked.memory(pointer)?),
             // For a component, hash the vector: components are as arbitrary as the vector, and as constant.
-            Expression::AccessIndex { base, index } if !on.frame.is_pointer(base) => {
+            Expression::AccessIndex { base, index } if !on.context.is_pointer(base) => {
                 of(base)?;
                 self.any((base, index))
             }

@@ -93,14 +93,14 @@ impl Region<'_, '_, '_> {
     /// Whether a value is read through memory that the loop's body declares.
     fn is_own_array(&self, mut base: Handle<Expression>) -> bool {
         let on = self.on;
-        if on.frame.is_pointer(base) {
+        if on.context.is_pointer(base) {
             let Some(variable) = on.variable(base) else { return false };
             let constant = self.path(base).iter().all(|step| matches!(step, Step::At(_)));
-            let vector = matches!(on.frame.pointee(base), TypeInner::Vector { .. });
+            let vector = matches!(on.context.pointee(base), TypeInner::Vector { .. });
             let body = matches!(on.schedule.storage.variable(variable), Storage::Body(_));
             return body && self.uses.written.contains(&variable) && !(constant && vector);
         }
-        if matches!(on.frame.inner(base), TypeInner::Vector { .. }) {
+        if matches!(on.context.inner(base), TypeInner::Vector { .. }) {
             return false;
         }
         while let Expression::Access { base: outer, .. } | Expression::AccessIndex { base: outer, .. } =
@@ -167,7 +167,7 @@ impl Region<'_, '_, '_> {
     /// Whether all accesses to an object are stores of single array elements.
     fn are_side_by_side(&self, written: Object, all: &[Access]) -> bool {
         all.iter().filter(|access| object(self.on, access.pointer) == written).all(|access| {
-            let element = matches!(self.on.frame.pointee(access.pointer), TypeInner::Scalar(_));
+            let element = matches!(self.on.context.pointee(access.pointer), TypeInner::Scalar(_));
             let index = match self.on.function.expressions[access.pointer] {
                 Expression::Access { index, .. } => self.slope(index, 0),
                 _ => None,
@@ -263,7 +263,7 @@ impl Region<'_, '_, '_> {
     fn compute(&self, value: Handle<Expression>, trial: u64, depth: u32) -> u32 {
         let on = self.on;
         let of = |value| self.number(value, trial, depth + 1);
-        let word = matches!(on.frame.inner(value), TypeInner::Scalar(scalar)
+        let word = matches!(on.context.inner(value), TypeInner::Scalar(scalar)
             if scalar.width == 4 && matches!(scalar.kind, naga::ScalarKind::Sint | naga::ScalarKind::Uint));
         if depth < 32 && word {
             match on.function.expressions[value] {
@@ -350,7 +350,7 @@ impl Region<'_, '_, '_> {
                     match constant {
                         Some(number) => steps.push(Step::At(number)),
                         // Any component counts as the vector.
-                        None if self.on.frame.is_vector_pointer(base) => steps.clear(),
+                        None if self.on.context.is_vector_pointer(base) => steps.clear(),
                         None => steps.push(Step::By(pointer, index)),
                     }
                     base

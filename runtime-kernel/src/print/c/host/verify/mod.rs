@@ -31,7 +31,7 @@ use std::fmt;
 
 use self::evaluated::Evaluated;
 use super::schedule::Schedule;
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 
 /// The rule that a schedule breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +80,8 @@ fn ensure(holds: bool, rule: Rule, detail: impl FnOnce() -> String) -> Verdict {
 ///
 /// # Errors
 /// The first rule that it breaks.
-pub(super) fn verify(schedule: &Schedule, frame: Frame<'_>) -> Verdict {
-    let walk = Evaluated::new(schedule, frame);
+pub(super) fn verify(schedule: &Schedule, context: FunctionContext<'_>) -> Verdict {
+    let walk = Evaluated::new(schedule, context);
     order::verify(&walk)?;
     uniform_code::verify(&walk)?;
     values::verify(&walk)?;

@@ -15,7 +15,7 @@ use super::evaluated::{Evaluated, Uses};
 use super::{Rule, Verdict, ensure};
 
 /// Maximum number of pairs of statements in one slot; a schedule beyond it counts as not verified.
-const MOST_PAIRS: usize = 1 << 20;
+const MAX_PAIRS: usize = 1 << 20;
 
 /// A statement other than uniform control flow, or one expression of an `Emit`.
 type Key = (u32, Option<Handle<Expression>>);
@@ -187,7 +187,7 @@ impl Walk<'_, '_, '_> {
     /// Checks the statements that run once before per-invocation ones that precede them in the program.
     fn ahead(&self, found: &[Leaf]) -> Verdict {
         let shared = found.iter().filter(|leaf| leaf.once).count();
-        let small = shared * (found.len() - shared) <= MOST_PAIRS;
+        let small = shared * (found.len() - shared) <= MAX_PAIRS;
         ensure(small, Rule::Ahead, || "too many statements to compare".to_owned())?;
         for (place, shared) in found.iter().enumerate().filter(|(_, leaf)| leaf.once) {
             let passed = found[place..].iter().filter(|leaf| !leaf.once && leaf.key < shared.key);

@@ -97,7 +97,7 @@ fn is_computable(on: &Evaluated<'_, '_>, region: usize, linear: Linear, row_fact
 /// The slope of values that depend on positions alone is recomputed; for loads of variables the analysis is
 /// trusted.
 fn slope(on: &Evaluated<'_, '_>, linear: Linear) -> Verdict {
-    if on.frame.group_size.is_none_or(|size| size[0] <= 1) {
+    if on.context.group_size.is_none_or(|size| size[0] <= 1) {
         return Ok(());
     }
     let found = [0_u32, 1, 7].map(|x| value_at(on, linear.value, x, 0));

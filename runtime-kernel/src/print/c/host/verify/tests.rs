@@ -9,7 +9,7 @@ use super::super::schedule::regions::{Condition, Numbered, Step};
 use super::super::schedule::variable_storage::Storage;
 use super::super::schedule::{Form, Schedule};
 use super::{Rule, verify};
-use crate::analysis::proof::Frame;
+use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::ir::blocks::Skip;
 use crate::parse::specialise::Specialisation;
@@ -23,35 +23,35 @@ fn parsed(code: &str) -> Program {
 }
 
 /// Schedules every entry point of a program.
-fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, Frame<'_>)) {
+fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, FunctionContext<'_>)) {
     let program = prepare(program).expect("a program");
     let bounds = AllBounds::of(&program);
     let writer = Writer::new(&program, &bounds, Dialect::Host, Checks::Bounded);
     for (index, point) in program.module.entry_points.iter().enumerate() {
-        let frame = Frame {
+        let context = FunctionContext {
             module: &program.module,
             function: &point.function,
             info: program.info.get_entry_point(index),
             group_size: Some(point.workgroup_size),
             bounds: bounds.entry(index),
         };
-        let plan = Plan::new(&writer, frame);
+        let plan = Plan::new(&writer, context);
         let named = |value: Handle<Expression>| plan.value(value).is_some();
-        match Schedule::of(&program, index, frame, Checks::Bounded, &named, form) {
-            Ok(schedule) => visit(&point.name, schedule, frame),
+        match Schedule::of(&program, index, context, Checks::Bounded, &named, form) {
+            Ok(schedule) => visit(&point.name, schedule, context),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
         }
     }
 }
 
 #[test]
-fn every_schedule_of_the_repository_is_right() {
+fn every_schedule_of_the_repository_verifies() {
     let mut count = 0;
     for (name, program) in programs() {
         for form in [Form::Full, Form::Plain] {
-            each(&program, form, |entry, schedule, frame| {
+            each(&program, form, |entry, schedule, context| {
                 count += 1;
-                assert_eq!(verify(&schedule, frame), Ok(()), "{entry} of {name}, {form:?}");
+                assert_eq!(verify(&schedule, context), Ok(()), "{entry} of {name}, {form:?}");
             });
         }
     }
@@ -81,53 +81,53 @@ const GROUPED: &str =
     "var k = 1u; let a = x[k] + l; y[id.x] = 1u; k = 5u; workgroupBarrier(); y[id.x] += a + x[k];";
 
 /// The schedule of a kernel with one entry point.
-fn schedule(code: &str, form: Form, visit: impl FnOnce(Schedule, Frame<'_>)) {
+fn schedule(code: &str, form: Form, visit: impl FnOnce(Schedule, FunctionContext<'_>)) {
     let mut visit = Some(visit);
-    each(&parsed(code), form, |_, schedule, frame| {
-        visit.take().expect("one entry point")(schedule, frame);
+    each(&parsed(code), form, |_, schedule, context| {
+        visit.take().expect("one entry point")(schedule, context);
     });
     assert!(visit.is_none());
 }
 
 /// Breaks the schedule of a kernel, and expects it to be rejected and replaced by the plain one.
-fn broken(body: &str, expected: Rule, break_it: impl Fn(&mut Schedule, Frame<'_>)) {
+fn broken(body: &str, expected: Rule, break_it: impl Fn(&mut Schedule, FunctionContext<'_>)) {
     let code = format!("{HEAD}{body} }}");
     let mut plain = None;
     schedule(&code, Form::Plain, |schedule, _| plain = Some(schedule));
-    schedule(&code, Form::Full, |mut schedule, frame| {
-        assert_eq!(verify(&schedule, frame), Ok(()), "{body}");
-        break_it(&mut schedule, frame);
-        let rule = verify(&schedule, frame).map_err(|rejected| rejected.rule);
+    schedule(&code, Form::Full, |mut schedule, context| {
+        assert_eq!(verify(&schedule, context), Ok(()), "{body}");
+        break_it(&mut schedule, context);
+        let rule = verify(&schedule, context).map_err(|rejected| rejected.rule);
         assert_eq!(rule, Err(expected), "{body}");
-        let (taken, why) = verified(schedule, || Ok(plain.expect("it was made")), frame).expect(body);
-        assert_eq!((verify(&taken, frame), why.map(|why| why.rule)), (Ok(()), Some(expected)), "{body}");
+        let (taken, why) = verified(schedule, || Ok(plain.expect("it was made")), context).expect(body);
+        assert_eq!((verify(&taken, context), why.map(|why| why.rule)), (Ok(()), Some(expected)), "{body}");
     });
 }
 
 #[test]
-fn a_right_schedule_is_taken_and_two_wrong_ones_are_an_error() {
+fn a_correct_schedule_is_used_and_two_wrong_ones_are_an_error() {
     let code = format!("{HEAD}{AHEAD} }}");
-    schedule(&code, Form::Full, |right, frame| {
-        let (_, why) = verified(right, || unreachable!("no other one is made"), frame).expect("right");
+    schedule(&code, Form::Full, |right, context| {
+        let (_, why) = verified(right, || unreachable!("no other one is made"), context).expect("right");
         assert_eq!(why, None);
     });
     let wrong = || {
         let mut wrong = None;
-        schedule(&code, Form::Full, |mut schedule, frame| {
-            unchecked_ahead(&mut schedule, frame);
+        schedule(&code, Form::Full, |mut schedule, context| {
+            unchecked_ahead(&mut schedule, context);
             wrong = Some(schedule);
         });
         wrong.expect("it was made")
     };
-    schedule(&code, Form::Full, |_, frame| {
-        let error = verified(wrong(), || Ok(wrong()), frame).expect_err("both are wrong");
+    schedule(&code, Form::Full, |_, context| {
+        let error = verified(wrong(), || Ok(wrong()), context).expect_err("both are wrong");
         assert_eq!(error.kind(), ErrorKind::Internal);
     });
 }
 
 /// Moves an access ahead of the conditions around it.
-fn unchecked_ahead(schedule: &mut Schedule, frame: Frame<'_>) {
-    let mut all = frame.function.expressions.iter();
+fn unchecked_ahead(schedule: &mut Schedule, context: FunctionContext<'_>) {
+    let mut all = context.function.expressions.iter();
     let access = all.find(|(_, expression)| matches!(expression, Expression::Access { .. }));
     schedule.placed.insert(access.expect("an access").0);
 }
@@ -149,13 +149,13 @@ fn edited(schedule: &mut Schedule, mut change: impl FnMut(&mut Vec<Step>) -> boo
 }
 
 /// The variable of this name.
-fn variable(frame: Frame<'_>, name: &str) -> usize {
-    let mut all = frame.function.local_variables.iter();
+fn variable(context: FunctionContext<'_>, name: &str) -> usize {
+    let mut all = context.function.local_variables.iter();
     all.find(|(_, declared)| declared.name.as_deref() == Some(name)).expect(name).0.index()
 }
 
 #[test]
-fn items_that_have_returned_stay_away() {
+fn returned_invocations_execute_nothing() {
     broken(RETURNS, Rule::Leaving, |schedule, _| schedule.storage.masked = false);
     broken(RETURNS, Rule::Leaving, |schedule, _| {
         schedule.storage.needs.iter_mut().for_each(|needs| needs.returns = false);
@@ -194,7 +194,7 @@ fn items_that_have_returned_stay_away() {
 }
 
 #[test]
-fn nothing_unchecked_goes_ahead_of_its_conditions() {
+fn unchecked_accesses_stay_behind_their_conditions() {
     broken(AHEAD, Rule::Ahead, unchecked_ahead);
     // A group assignment ahead of invocations that read the old value.
     broken("var k = s.m; y[l] = k; k = s.k; y[l + 64u] = k;", Rule::Ahead, |schedule, _| {
@@ -209,9 +209,9 @@ fn nothing_unchecked_goes_ahead_of_its_conditions() {
 }
 
 #[test]
-fn statements_stay_where_they_are() {
+fn statements_stay_in_place() {
     let drop_step = |wanted: fn(&Step) -> bool| {
-        move |schedule: &mut Schedule, _: Frame<'_>| {
+        move |schedule: &mut Schedule, _: FunctionContext<'_>| {
             edited(schedule, |steps| match steps.iter().position(wanted) {
                 Some(at) => {
                     steps.remove(at);
@@ -252,7 +252,7 @@ fn statements_stay_where_they_are() {
 }
 
 #[test]
-fn what_runs_once_is_the_groups() {
+fn code_that_runs_once_is_uniform() {
     // A per-invocation store, executed once.
     broken(ACROSS, Rule::Shared, |schedule, _| {
         let region = &mut schedule.steps.regions[1];
@@ -265,13 +265,13 @@ fn what_runs_once_is_the_groups() {
         hoisted.numbers.push(number);
         schedule.steps.steps.push(Step::Once(hoisted));
     });
-    broken(CARRIED, Rule::Shared, |schedule, frame| {
-        schedule.storage.variables[variable(frame, "j")] = Storage::Lanes;
+    broken(CARRIED, Rule::Shared, |schedule, context| {
+        schedule.storage.variables[variable(context, "j")] = Storage::Lanes;
     });
 }
 
 #[test]
-fn values_and_variables_are_where_they_are_used() {
+fn values_and_variables_are_available_where_they_are_used() {
     broken(ACROSS, Rule::Kept, |schedule, _| schedule.storage.kept.clear());
     broken(GROUPED, Rule::Definition, |schedule, _| {
         let kept: Vec<_> = schedule.storage.kept.iter().copied().collect();
@@ -282,30 +282,30 @@ fn values_and_variables_are_where_they_are_used() {
     broken("let c = s.k * 3u; y[id.x] = c + l * c;", Rule::Definition, |schedule, _| {
         schedule.storage.once.clear();
     });
-    broken(ACROSS, Rule::Home, |schedule, frame| {
-        schedule.storage.variables[variable(frame, "v")] = Storage::Body(0);
+    broken(ACROSS, Rule::Home, |schedule, context| {
+        schedule.storage.variables[variable(context, "v")] = Storage::Body(0);
     });
-    broken(ACROSS, Rule::Home, |schedule, frame| {
-        schedule.storage.variables[variable(frame, "v")] = Storage::Group;
+    broken(ACROSS, Rule::Home, |schedule, context| {
+        schedule.storage.variables[variable(context, "v")] = Storage::Group;
     });
     broken(ACROSS, Rule::Home, |schedule, _| {
         schedule.storage.initialised.iter_mut().for_each(std::collections::BTreeSet::clear);
         schedule.storage.early.clear();
     });
-    broken(CARRIED, Rule::Home, |schedule, frame| {
-        schedule.storage.variables[variable(frame, "sum")] = Storage::Nowhere;
+    broken(CARRIED, Rule::Home, |schedule, context| {
+        schedule.storage.variables[variable(context, "sum")] = Storage::Nowhere;
     });
     // Only the region of one loop uses it, but the next iteration reads what the last one left.
     let rounds = "for (var j = 0u; j < s.k; j++) { var t: u32; t += l; y[id.x] += t; }";
-    each(&parsed(&format!("{HEAD}{rounds} }}")), Form::Full, |_, schedule, frame| {
-        assert_eq!(verify(&schedule, frame), Ok(()));
+    each(&parsed(&format!("{HEAD}{rounds} }}")), Form::Full, |_, schedule, context| {
+        assert_eq!(verify(&schedule, context), Ok(()));
     });
     broken(
         "var t = l; for (var j = 0u; j < s.k; j++) { y[j * 64u + l] = t; t += 3u; }",
         Rule::Home,
-        |schedule, frame| {
+        |schedule, context| {
             let at = schedule.steps.regions.iter().position(|region| region.repeats).expect("a loop");
-            schedule.storage.variables[variable(frame, "t")] = Storage::Body(at);
+            schedule.storage.variables[variable(context, "t")] = Storage::Body(at);
         },
     );
     broken(
@@ -318,8 +318,8 @@ fn values_and_variables_are_where_they_are_used() {
 }
 
 #[test]
-fn promises_of_no_dependences_are_not_believed() {
-    let unchecked_variant = |schedule: &mut Schedule, _: Frame<'_>| {
+fn false_independence_is_rejected() {
+    let unchecked_variant = |schedule: &mut Schedule, _: FunctionContext<'_>| {
         schedule.rows.iter_mut().for_each(|row| {
             row.general_is_independent = true;
             row.fast_is_independent = true;
@@ -337,7 +337,7 @@ fn promises_of_no_dependences_are_not_believed() {
 }
 
 #[test]
-fn claims_are_computed_anew() {
+fn row_facts_are_recomputed() {
     let with_access =
         |schedule: &mut Schedule, change: &mut dyn FnMut(&mut super::super::schedule::row_facts::Linear)| {
             let row =
@@ -347,72 +347,72 @@ fn claims_are_computed_anew() {
     let body = "y[l * 2u + 1u] = x[63u - l] + x[s.k + l];";
     broken(body, Rule::Claim, |schedule, _| with_access(schedule, &mut |index| index.slope = 1));
     broken(body, Rule::Claim, |schedule, _| with_access(schedule, &mut |index| index.slope = 0));
-    broken(body, Rule::Claim, |schedule, frame| {
-        let other = frame.function.expressions.iter().next().expect("an expression").0;
+    broken(body, Rule::Claim, |schedule, context| {
+        let other = context.function.expressions.iter().next().expect("an expression").0;
         with_access(schedule, &mut |index| index.value = other);
     });
     broken(
         "var v = l; w[l] = 1u; workgroupBarrier(); y[v] = w[63u - l]; v = 7u; workgroupBarrier(); y[v] += 1u;",
         Rule::Home,
-        |schedule, frame| {
-            schedule.storage.variables[variable(frame, "v")] = Storage::Body(1);
+        |schedule, context| {
+            schedule.storage.variables[variable(context, "v")] = Storage::Body(1);
         },
     );
 }
 
 #[test]
-fn checks_before_a_loop_are_checked() {
+fn hoisted_checks_are_verified() {
     let body = "var sum = 0u; let at = id.x * s.k; for (var k = 0u; k < s.k; k++) { sum += x[at + k] * x[k + id.x * 3u]; }
         y[id.x] = sum;";
-    type Change = fn(&mut crate::print::c::invocation::hoisted_checks::HoistedChecks, Frame<'_>);
+    type Change = fn(&mut crate::print::c::invocation::hoisted_checks::HoistedChecks, FunctionContext<'_>);
     let changes: [Change; 5] = [
-        |checks, frame| {
-            let (counter, _) = frame.function.local_variables.iter().next().expect("a variable");
+        |checks, context| {
+            let (counter, _) = context.function.local_variables.iter().next().expect("a variable");
             assert_ne!(checks.counter, counter);
             checks.counter = counter;
         },
         |checks, _| checks.limit = *checks.accesses.values().next().expect("an index"),
-        |checks, frame| {
-            let first = frame.function.expressions.iter().next().expect("an expression").0;
+        |checks, context| {
+            let first = context.function.expressions.iter().next().expect("an expression").0;
             checks.accesses.values_mut().for_each(|index| *index = first);
         },
         |checks, _| checks.values.clear(),
-        |checks, frame| {
+        |checks, context| {
             let sum = |value: &Expression| {
                 matches!(value, Expression::Load { pointer }
-                if matches!(frame.function.expressions[*pointer], Expression::LocalVariable(v) if v != checks.counter))
+                if matches!(context.function.expressions[*pointer], Expression::LocalVariable(v) if v != checks.counter))
             };
-            let mut all = frame.function.expressions.iter();
+            let mut all = context.function.expressions.iter();
             checks.limit = all.find(|(_, value)| sum(value)).expect("the sum").0;
         },
     ];
     for change in changes {
-        broken(body, Rule::Claim, |schedule, frame| {
+        broken(body, Rule::Claim, |schedule, context| {
             assert_eq!(schedule.hoisted.len(), 1);
-            schedule.hoisted.values_mut().for_each(|checks| change(checks, frame));
+            schedule.hoisted.values_mut().for_each(|checks| change(checks, context));
         });
     }
-    broken(body, Rule::Ahead, |schedule, frame| {
-        let mut all = frame.function.expressions.iter();
+    broken(body, Rule::Ahead, |schedule, context| {
+        let mut all = context.function.expressions.iter();
         let read = all.find(|(_, value)| {
             matches!(value, Expression::Load { pointer }
-            if matches!(frame.function.expressions[*pointer], Expression::Access { .. }))
+            if matches!(context.function.expressions[*pointer], Expression::Access { .. }))
         });
         schedule.hoisted.values_mut().for_each(|checks| checks.values.extend(read.map(|(value, _)| value)));
     });
     // The loop of another region, or none that the invocations execute.
-    broken(CARRIED, Rule::Claim, |schedule, frame| {
+    broken(CARRIED, Rule::Claim, |schedule, context| {
         let mut found = None;
         each(&parsed(&format!("{HEAD}{body} }}")), Form::Full, |_, other, _| {
             found = other.hoisted.into_values().next();
         });
-        let first = frame.function.expressions.iter().next().expect("an expression").0;
+        let first = context.function.expressions.iter().next().expect("an expression").0;
         schedule.hoisted.insert(first, found.expect("a loop"));
     });
 }
 
 #[test]
-fn sums_over_packed_bytes_are_all_that_a_loop_does() {
+fn a_packed_sum_must_be_all_that_a_loop_does() {
     use crate::print::c::invocation::hoisted_checks::PackedSum;
     let rows = |sum: &str| {
         format!(
@@ -440,10 +440,10 @@ fn sums_over_packed_bytes_are_all_that_a_loop_does() {
         "sum += 1u + dot4U8Packed(x[at + k], x[id.x * 3u + k]);",
         "sum ^= dot4U8Packed(x[at + k], x[id.x * 3u + k]);",
     ] {
-        broken(&rows(other), Rule::Claim, |schedule, frame| {
+        broken(&rows(other), Rule::Claim, |schedule, context| {
             let checks = schedule.hoisted.values_mut().next().expect("a loop");
             assert!(checks.packed.is_none(), "{other}");
-            let (variable, _) = frame.function.local_variables.iter().next().expect("the sum");
+            let (variable, _) = context.function.local_variables.iter().next().expect("the sum");
             let operands: Vec<_> = checks.accesses.keys().copied().collect();
             let function = naga::MathFunction::Dot4U8Packed;
             checks.packed = Some(PackedSum { variable, function, operands: [operands[0], operands[1]] });
@@ -452,12 +452,12 @@ fn sums_over_packed_bytes_are_all_that_a_loop_does() {
 }
 
 #[test]
-fn conditions_of_the_group_are_computed() {
+fn uniform_conditions_must_be_computed() {
     broken(
         "for (var j = 0u; j < workgroupUniformLoad(&w[0]); j++) { workgroupBarrier(); y[id.x] += j; }",
         Rule::Order,
-        |schedule, frame| {
-            let other = frame.function.expressions.iter().next().expect("an expression").0;
+        |schedule, context| {
+            let other = context.function.expressions.iter().next().expect("an expression").0;
             edited(schedule, |steps| match steps.iter_mut().find(|step| matches!(step, Step::If { .. })) {
                 Some(Step::If { condition, .. }) => {
                     *condition = Condition::Once(other);
@@ -470,7 +470,7 @@ fn conditions_of_the_group_are_computed() {
 }
 
 #[test]
-fn the_work_of_analysis_and_verifier_is_bounded() {
+fn the_work_of_analysis_and_verification_is_bounded() {
     // Every sum is used twice by the next one; hundreds of accesses with different indices.
     let mut body = "var q = l; let a0 = s.k + l;".to_owned();
     for step in 1..64 {
@@ -485,8 +485,8 @@ fn the_work_of_analysis_and_verifier_is_bounded() {
         ));
     }
     let start = std::time::Instant::now();
-    each(&parsed(&format!("{HEAD}{body} }}")), Form::Full, |_, schedule, frame| {
-        assert_eq!(verify(&schedule, frame), Ok(()));
+    each(&parsed(&format!("{HEAD}{body} }}")), Form::Full, |_, schedule, context| {
+        assert_eq!(verify(&schedule, context), Ok(()));
     });
     assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
 }

@@ -31,7 +31,7 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step) -> Verdict {
                 .variable(*pointer)
                 .is_some_and(|variable| on.schedule.storage.variable(variable) == Storage::Group),
             Statement::Call { function, arguments, .. } => {
-                arguments.iter().all(|&argument| !on.frame.is_pointer(argument)) && is_pure(on, *function)
+                arguments.iter().all(|&argument| !on.context.is_pointer(argument)) && is_pure(on, *function)
             }
             _ => false,
         };
@@ -53,7 +53,7 @@ fn is_shared(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
         Expression::LocalVariable(variable) => on.schedule.storage.variable(variable) == Storage::Group,
         Expression::FunctionArgument(index) => {
             let binding = on.function.arguments[index as usize].binding.as_ref();
-            let alone = on.frame.group_size == Some([1; 3]);
+            let alone = on.context.group_size == Some([1; 3]);
             match binding {
                 Some(Binding::BuiltIn(
                     BuiltIn::WorkGroupId | BuiltIn::NumWorkGroups | BuiltIn::WorkGroupSize,
@@ -86,20 +86,24 @@ fn is_pure(on: &Evaluated<'_, '_>, handle: Handle<Function>) -> bool {
         },
         _ => true,
     });
-    memory && is_calm(on, &function.body)
+    memory && has_no_side_effects(on, &function.body)
 }
 
-fn is_calm(on: &Evaluated<'_, '_>, block: &Block) -> bool {
+fn has_no_side_effects(on: &Evaluated<'_, '_>, block: &Block) -> bool {
     block.iter().all(|statement| match statement {
         Statement::Emit(_)
         | Statement::Break
         | Statement::Continue
         | Statement::Return { .. }
         | Statement::Store { .. } => true,
-        Statement::Block(block) => is_calm(on, block),
-        Statement::If { accept, reject, .. } => is_calm(on, accept) && is_calm(on, reject),
-        Statement::Switch { cases, .. } => cases.iter().all(|case| is_calm(on, &case.body)),
-        Statement::Loop { body, continuing, .. } => is_calm(on, body) && is_calm(on, continuing),
+        Statement::Block(block) => has_no_side_effects(on, block),
+        Statement::If { accept, reject, .. } => {
+            has_no_side_effects(on, accept) && has_no_side_effects(on, reject)
+        }
+        Statement::Switch { cases, .. } => cases.iter().all(|case| has_no_side_effects(on, &case.body)),
+        Statement::Loop { body, continuing, .. } => {
+            has_no_side_effects(on, body) && has_no_side_effects(on, continuing)
+        }
         Statement::Call { function, .. } => is_pure(on, *function),
         _ => false,
     })

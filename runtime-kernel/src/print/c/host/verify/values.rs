@@ -78,8 +78,8 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
             format!("region {region} uses {value:?}, which is gone")
         })?;
         // Values read from storage must be those that the printer stores.
-        let told = needs.values.contains(&value) && !needs.defined.contains(&value);
-        ensure(told, Rule::Kept, || format!("region {region} does not fetch {value:?}"))?;
+        let recorded = needs.values.contains(&value) && !needs.defined.contains(&value);
+        ensure(recorded, Rule::Kept, || format!("region {region} does not fetch {value:?}"))?;
     }
     for &value in recomputed {
         repeated(on, value, (&defined.once, recomputed), &uses)?;

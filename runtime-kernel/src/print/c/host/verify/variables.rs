@@ -73,9 +73,9 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
             // Regions copy it in and out according to their recorded needs.
             in_regions.iter().try_for_each(|(region, _, uses)| {
                 let needs = &storage.needs[*region];
-                let told = needs.reads.contains(&variable) || needs.writes.contains(&variable);
+                let recorded = needs.reads.contains(&variable) || needs.writes.contains(&variable);
                 let written = !uses.written.contains(&variable) || needs.writes.contains(&variable);
-                ensure(told && written, Rule::Home, || format!("region {region} loses {variable:?}"))
+                ensure(recorded && written, Rule::Home, || format!("region {region} loses {variable:?}"))
             })
         }
     }
