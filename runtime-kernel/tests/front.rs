@@ -1,4 +1,4 @@
-//! What a kernel's author sees of the front end: diagnostics, the convention's rules, constants, element types.
+//! The front end from a kernel author's view: diagnostics, rules of the convention, constants, element types.
 
 use runtime_core::{Access, DType, ErrorKind};
 use runtime_kernel::{Checks, Dialect, Feature, Program, Specialisation};
@@ -18,7 +18,7 @@ fn parse(code: &str) -> runtime_core::Result<Program> {
     Program::parse(code, "k.wgsl", &Specialisation::default())
 }
 
-/// A kernel with these declarations, and `body` in its entry point.
+/// A kernel with the given declarations and the given body of its entry point.
 fn kernel(declarations: &str, body: &str) -> String {
     format!("{declarations}\n@compute @workgroup_size(1) fn main() {{ {body} }}")
 }
@@ -139,7 +139,7 @@ fn errors_of_the_convention_name_the_rule_and_the_line() {
         fragment.contains("entry point \"f\" is a fragment shader; a portable kernel is @compute"),
         "{fragment}"
     );
-    // What no entry point uses breaks no rule.
+    // Unused variables may break the rules.
     parse(&kernel("@group(3) @binding(9) var<uniform> u: vec4<f32>;", "")).unwrap();
 }
 
@@ -173,7 +173,7 @@ fn overrides_are_fixed_by_name_and_by_id() {
 
 #[test]
 fn a_vector_of_overrides_is_indexed_like_any_other() {
-    // naga 30 refuses some of these where it replaces the override itself.
+    // naga 30 rejects some of these when it replaces the override itself.
     for body in [
         "let v = vec2<f32>(o, 7.0); let w = vec2<f32>(0.0, v.y); y[0] = v[u32(y[1]) % 2u] + w.x;",
         "let v = clamp(vec2<f32>(o, 7.0).xy, vec2<f32>(-9.0), vec2<f32>(9.0)); let i = u32(y[1]) % 2u;
@@ -202,7 +202,7 @@ fn a_vector_of_overrides_is_indexed_like_any_other() {
 
 #[test]
 fn an_expression_of_a_vector_of_overrides_is_written() {
-    // naga 30 panics ("Expression is not cached") where it replaces the override itself.
+    // naga 30 panics ("Expression is not cached") when it replaces the override itself.
     let code = include_str!("shaders/override_vectors.wgsl");
     let program = Program::parse(code, "k.wgsl", &Specialisation::default()).unwrap();
     assert!(program.spirv(Checks::Bounded).unwrap().contains(&6.0_f32.to_bits()));
@@ -210,7 +210,7 @@ fn an_expression_of_a_vector_of_overrides_is_written() {
 
 #[test]
 fn a_constant_selected_from_others_is_written() {
-    // As above, though no override is in it: what a `let` names becomes constant where an override is replaced.
+    // As above, without an override in the expression: the value of a `let` becomes constant when any override is replaced.
     for body in [
         "let v = vec3<i32>(9, 4, 0); y[i] = select(array<i32, 2>()[i], v.z, false);",
         "let v = vec2<i32>(4, 6); let w = vec3<i32>(y[i], v.x, v.y) * y[0]; y[i] = w.x + i32(N);",
@@ -329,7 +329,7 @@ fn hostile_nesting_is_an_error_not_an_overflow() {
         body("a".repeat(100_000)),
         body(format!("let a = {}1;", "1 + ".repeat(100_000))),
     ];
-    // Few threads have less stack than this one.
+    // As small a stack as threads usually have.
     let small = std::thread::Builder::new().stack_size(1 << 20);
     let small = small.spawn(move || {
         nested.iter().for_each(|code| drop(parse(code).map(|program| program.spirv(Checks::Bounded))));
@@ -370,7 +370,7 @@ fn a_byte_order_mark_is_ignored() {
     assert!(refused(&format!("\u{feff}\nx{SAXPY}")).contains("k.wgsl:2"));
 }
 
-/// Texts of a few lines that double again and again.
+/// Texts of a few lines whose size doubles with each line when expanded.
 #[test]
 fn no_text_takes_longer_than_seconds() {
     let y = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;\n";
