@@ -5,8 +5,7 @@ use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Modu
 use runtime_core::Result;
 
 use crate::ir::blocks::{self, Skip};
-use crate::ir::operands::operands;
-use crate::ir::operands::{each_use, result_of};
+use crate::ir::operands::{each_use, operands, result_of};
 use crate::parse::diagnostics::{failed, place};
 
 /// Checks all loops of a module, whose text is `code`.

@@ -60,6 +60,11 @@ pub(crate) fn has_barrier(block: &Block) -> bool {
     any(block, &mut is_barrier)
 }
 
+/// Whether a statement may return from the function.
+pub(crate) fn has_return(statement: &Statement) -> bool {
+    within(statement, &mut |statement| matches!(statement, Statement::Return { .. }))
+}
+
 /// How far the jumps out of a statement lead, other than returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Skip {

@@ -14,8 +14,7 @@ use runtime_core::{DType, Error, Result, suggest};
 use super::diagnostics::place;
 use super::tokens::{Token, tokens};
 use crate::interface::Override;
-use crate::ir::operands::is_result;
-use crate::ir::operands::operands;
+use crate::ir::operands::{is_result, operands};
 
 /// Values for a kernel's `override` constants, and its element type.
 #[derive(Clone, Debug, Default, PartialEq)]

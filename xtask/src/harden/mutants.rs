@@ -50,7 +50,18 @@ const CORE: &[Run] = &[
 ];
 /// The library's own tests; then kernels of WGSL's specification, on the devices of this machine.
 const LOWERING: &[Run] = &[
-    ("runtime-kernel", &["--lib", "--", "bounds_checks", "proof::polynomial", "proof::trip_count", "c::tests"]),
+    (
+        "runtime-kernel",
+        &[
+            "--lib",
+            "--",
+            "bounds_checks",
+            "proof::polynomial",
+            "proof::trip_count",
+            "proof::unrolling",
+            "c::tests",
+        ],
+    ),
     ("runtime-kernel", &["--lib", "--test=groups"]),
     ("runtime-portable-tests", &["--test=semantics", "--", "vulkan:0"]),
     ("runtime-portable-tests", &["--test=semantics", "--test=reports", "--test=properties"]),

@@ -6,7 +6,7 @@
 //! | `range`, `call` | range analysis of indices |
 //! | `launch_precondition`, `polynomial` | conditions on a launch under which an access is in range |
 //! | `constant` | constant folding, variables of known value |
-//! | `trip_count` | trip counts of loops, and which loops to unroll |
+//! | `trip_count`, `unrolling` | trip counts of loops, and which loops to unroll |
 
 pub(crate) mod bounds;
 #[cfg(test)]
@@ -18,6 +18,7 @@ pub(crate) mod launch_precondition;
 pub(crate) mod polynomial;
 pub(crate) mod range;
 pub(crate) mod trip_count;
+pub(crate) mod unrolling;
 
 use naga::valid::FunctionInfo;
 use naga::{Expression, Function, Handle, Module, TypeInner};

@@ -1,26 +1,12 @@
-//! Trip counts of loops, and which loops to unroll.
+//! Trip counts of loops.
 //!
 //! A loop is counted by running its counter, with the arithmetic of the code itself. So the count is right for any
 //! step and comparison, and also where numbers overflow.
 
-use naga::{
-    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module,
-    Statement,
-};
+use naga::{BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Statement};
 
-use super::constant::{KnownValues, fold, literal};
-use crate::ir::blocks;
+use super::constant::{fold, literal};
 use crate::ir::variables::{assigned, loaded};
-
-/// Maximum trip count of an unrolled loop.
-const MAX_TRIPS: u32 = 16;
-
-/// Maximum number of expressions of a loop and its inner loops once unrolled: drivers obey the hint, and take
-/// minutes for a few times as many.
-const MAX_SIZE: u64 = 8000;
-
-/// The cost of a call, in expressions.
-const CALL: u64 = 12;
 
 /// Expressions nested deeper are not evaluated.
 const MAX_DEPTH: u32 = 8;
@@ -30,7 +16,7 @@ pub(crate) struct CountedLoop {
     pub(crate) counter: Handle<LocalVariable>,
     /// The position of the branch that leaves the loop.
     pub(crate) exit: usize,
-    condition: Handle<Expression>,
+    pub(super) condition: Handle<Expression>,
     next: Handle<Expression>,
     /// The loads, in each iteration, of the counter and of variables that the loop does not assign.
     loads: Vec<Handle<Expression>>,
@@ -91,7 +77,7 @@ impl CountedLoop {
 
     /// The start with the greatest trip count, for a loop that counts up to a constant, unsigned and without
     /// overflow.
-    fn worst_start(&self, (module, function): (&Module, &Function)) -> Option<Literal> {
+    pub(super) fn worst_start(&self, (module, function): (&Module, &Function)) -> Option<Literal> {
         let sides = |expression| match function.expressions[expression] {
             Expression::Binary { op, left, right }
                 if self.loads.contains(&left) && loaded(function, left) == Some(self.counter) =>
@@ -150,89 +136,9 @@ pub(crate) fn loop_step(
     }
 }
 
-/// The loops with small trip counts to unroll, where the writer agrees (`wanted`), by the conditions at their
-/// heads, with their trip counts. In an unrolled loop, reads of work-group memory have constant offsets from one
-/// address, loads overlap, and small arrays become registers.
-pub(crate) fn unrolled_loops(
-    (module, function): (&Module, &Function),
-    wanted: &dyn Fn(&Block) -> bool,
-) -> FastHashMap<Handle<Expression>, u32> {
-    let known = KnownValues::at_start(module, function);
-    let mut walk = Walk { module, function, wanted, known, found: FastHashMap::default() };
-    walk.block(&function.body);
-    walk.found
-}
-
-struct Walk<'a> {
-    module: &'a Module,
-    function: &'a Function,
-    wanted: &'a dyn Fn(&Block) -> bool,
-    known: KnownValues,
-    found: FastHashMap<Handle<Expression>, u32>,
-}
-
-impl Walk<'_> {
-    /// Returns the size of a block, counting the loops to unroll as unrolled.
-    fn block(&mut self, block: &Block) -> u64 {
-        block.iter().map(|statement| self.statement(statement)).sum()
-    }
-
-    fn statement(&mut self, statement: &Statement) -> u64 {
-        match statement {
-            Statement::Emit(range) => range.index_range().len() as u64,
-            Statement::Block(block) => self.block(block),
-            Statement::If { .. } | Statement::Switch { .. } => {
-                let before = self.known.clone();
-                let mut size = 0;
-                for block in blocks::inner(statement) {
-                    self.known.clone_from(&before);
-                    size += self.block(block);
-                }
-                self.known = before;
-                self.known.forget(&self.changed(statement));
-                size
-            }
-            Statement::Loop { body, continuing, break_if } => {
-                let loop_ = CountedLoop::of(self.function, [body, continuing]).filter(|_| break_if.is_none());
-                let trips = loop_.and_then(|loop_| Some((loop_.condition, self.trips(&loop_)?)));
-                let changed = self.changed(statement);
-                self.known.forget(&changed);
-                let once = self.block(body) + self.block(continuing);
-                self.known.forget(&changed);
-                let Some((condition, trips)) = trips else { return once };
-                let all = once.saturating_mul(trips.into());
-                if all > MAX_SIZE || !(self.wanted)(body) {
-                    return once;
-                }
-                self.found.insert(condition, trips);
-                all
-            }
-            simple => {
-                self.known.note((self.module, self.function), simple);
-                if matches!(simple, Statement::Call { .. }) { CALL } else { 1 }
-            }
-        }
-    }
-
-    /// The variables that the blocks of a statement may assign.
-    fn changed(&self, statement: &Statement) -> Vec<Handle<LocalVariable>> {
-        let mut found = Vec::new();
-        for block in blocks::inner(statement) {
-            assigned(self.function, block, &mut |variable| found.push(variable));
-        }
-        found
-    }
-
-    fn trips(&self, loop_: &CountedLoop) -> Option<u32> {
-        let source = (self.module, self.function);
-        let start = self.known.value(loop_.counter).or_else(|| loop_.worst_start(source))?;
-        loop_.trip_count(source, (&|variable| self.known.value(variable), start), MAX_TRIPS)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::unrolling::{Unroll, unrolled_loops};
     use crate::{Program, Specialisation};
 
     fn parsed(code: &str) -> Program {
@@ -249,7 +155,7 @@ mod tests {
     /// The trip count of the only loop that is counted.
     fn trips(code: &str) -> Option<u32> {
         let program = parsed(code);
-        let found = unrolled_loops((&program.module, &program.module.entry_points[0].function), &|_| true);
+        let found = unrolled_loops((&program.module, &program.module.entry_points[0].function), Unroll::All);
         assert!(found.len() < 2, "{code}");
         found.into_values().next()
     }
@@ -343,27 +249,5 @@ mod tests {
         ] {
             assert_eq!(trips(code), None, "{code}");
         }
-    }
-
-    /// The number of loops that are unrolled.
-    fn found(code: &str, wanted: &dyn Fn(&Block) -> bool) -> usize {
-        let program = parsed(code);
-        unrolled_loops((&program.module, &program.module.entry_points[0].function), wanted).len()
-    }
-
-    #[test]
-    fn nested_loops_count_with_their_unrolled_size() {
-        let nest = |depth: usize| {
-            let begins = ["i", "j", "k", "l"]
-                .map(|name| format!("for (var {name} = 1u; {name} < 40000u; {name} *= 2u) {{"));
-            format!("{} a += y[a]; {}", begins[..depth].concat(), "}".repeat(depth))
-        };
-        let all = |_: &Block| true;
-        assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), &all)), [1, 2, 2, 2]);
-        let branches =
-            format!("for (var i = 0u; i < 16u; i++) {{ if a == 5u {{ {} }} }}", "a += y[a]; ".repeat(99));
-        assert_eq!(found(&branches, &all), 0);
-        let inner = |body: &Block| !blocks::any(body, &mut |s| matches!(s, Statement::Loop { .. }));
-        assert_eq!([1, 2, 3, 4].map(|depth| found(&nest(depth), &inner)), [1, 1, 1, 1]);
     }
 }

@@ -1,11 +1,11 @@
 //! Marks short loops for unrolling, which naga's writer never does.
 
-use naga::{Block, Function, Module, Statement};
+use naga::{Function, Module, Statement};
 
 use super::instructions;
-use crate::analysis::proof::trip_count::{loop_head, unrolled_loops};
+use crate::analysis::proof::trip_count::loop_head;
+use crate::analysis::proof::unrolling::{Unroll, unrolled_loops};
 use crate::ir::blocks;
-use crate::ir::blocks::has_barrier;
 
 /// The opcode of the instruction at the head of a loop, and its length in words.
 const LOOP_MERGE: u32 = 246;
@@ -13,11 +13,6 @@ const WORDS: usize = 4;
 
 /// The loop-control bit that requests unrolling.
 const UNROLL: u32 = 1;
-
-/// Whether to unroll a loop with a small trip count, judging by its body.
-fn wants_unrolling(body: &Block) -> bool {
-    !has_barrier(body)
-}
 
 /// Marks the short loops of a module in its SPIR-V, where loops have the same order.
 pub(super) fn mark_unrolled(module: &Module, words: &mut [u32]) {
@@ -34,7 +29,7 @@ pub(super) fn mark_unrolled(module: &Module, words: &mut [u32]) {
 
 /// By loop of a function, outer ones first: whether to unroll it.
 fn unrolled(module: &Module, function: &Function) -> Vec<bool> {
-    let found = unrolled_loops((module, function), &wants_unrolling);
+    let found = unrolled_loops((module, function), Unroll::All);
     let mut unrolled = Vec::new();
     blocks::each(&function.body, &mut |statement| {
         if let Statement::Loop { body, .. } = statement {

@@ -6,9 +6,10 @@ use naga::{
 };
 use runtime_core::Result;
 
+use super::LARGE;
 use super::body::{Exit, Frame, Rebuild, push_emit};
 use super::unroll::UnrollPlan;
-use super::{LARGE, has_return};
+use crate::ir::blocks::has_return;
 use crate::ir::variables::{Root, root};
 
 impl Rebuild<'_> {

@@ -19,8 +19,7 @@ use naga::{
 };
 use runtime_core::{Error, Result};
 
-use crate::ir::blocks;
-use crate::ir::blocks::is_barrier;
+use crate::ir::blocks::{self, is_barrier};
 use crate::ir::rebuild::with_functions;
 use crate::parse::diagnostics::failed;
 
@@ -150,9 +149,4 @@ fn needs(body: &Block, choices: &[Inlining]) -> bool {
         Statement::Call { function, .. } => choices.get(function.index()) == Some(&Inlining::Must),
         other => is_barrier(other),
     })
-}
-
-/// Whether a statement may return from the function.
-fn has_return(statement: &Statement) -> bool {
-    blocks::within(statement, &mut |statement| matches!(statement, Statement::Return { .. }))
 }

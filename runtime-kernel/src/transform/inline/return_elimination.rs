@@ -2,7 +2,7 @@
 
 use naga::{Block, Span, Statement};
 
-use super::has_return;
+use crate::ir::blocks::has_return;
 
 /// Removes the returns at the end of a body, which are redundant.
 pub(super) fn strip_trailing(block: &mut Block) {

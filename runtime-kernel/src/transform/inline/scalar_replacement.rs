@@ -6,8 +6,7 @@ use naga::{
 };
 
 use crate::ir::blocks;
-use crate::ir::operands::each_use;
-use crate::ir::operands::operands;
+use crate::ir::operands::{each_use, operands};
 
 /// Maximum number of elements of such an array.
 const MAX_ELEMENTS: u32 = 64;

@@ -1,24 +1,12 @@
-//! Chooses short loops of constant trip count to unroll, and tracks the variables of known value that this needs.
+//! Unrolling of loops in entry points, and the variables of known value that it depends on.
 
 use naga::valid::GlobalUse;
-use naga::{Block, Expression, Handle, Literal, LocalVariable, Statement};
+use naga::{Block, Expression, Handle, Literal, LocalVariable};
 
 use super::body::{Frame, Rebuild};
-use super::has_return;
 use crate::analysis::proof::constant;
-use crate::analysis::proof::trip_count::CountedLoop;
-use crate::ir::blocks::has_barrier;
-use crate::ir::blocks::{self, Skip};
+use crate::analysis::proof::unrolling::copied_loop;
 use crate::ir::variables::{Root, assigned, root};
-
-/// Maximum trip count.
-const MAX_TRIPS: u32 = 16;
-
-/// Maximum number of expressions of all iterations together.
-const MAX_SIZE: u32 = 800;
-
-/// The cost of a call, in expressions.
-const CALL: u32 = 12;
 
 /// A loop to unroll.
 pub(super) struct UnrollPlan {
@@ -37,18 +25,10 @@ impl Rebuild<'_> {
         body: &Block,
         continuing: &Block,
     ) -> Option<UnrollPlan> {
-        let loop_ = CountedLoop::of(frame.source, [body, continuing])?;
-        let jumps = |statement| Skip::of(statement) != Skip::No || has_return(statement);
-        // Each region between barriers becomes loops over the invocations: many of those compile and run slower
-        // than a few.
-        if has_barrier(body) || body[loop_.exit + 1..].iter().any(jumps) {
-            return None;
-        }
         let known = |variable: Handle<LocalVariable>| self.known.value(*frame.locals.get(variable.index())?);
-        let start = known(loop_.counter)?;
-        let trips = loop_.trip_count((self.module, frame.source), (&known, start), MAX_TRIPS)?;
-        let (exit, counter) = (loop_.exit, frame.locals[loop_.counter.index()]);
-        (trips.saturating_mul(size(body)) <= MAX_SIZE).then_some(UnrollPlan { trips, exit, counter })
+        let (counted, trips) = copied_loop((self.module, frame.source), &known, [body, continuing])?;
+        let counter = frame.locals[counted.counter.index()];
+        Some(UnrollPlan { trips, exit: counted.exit, counter })
     }
 
     /// The literal behind a new expression.
@@ -77,19 +57,4 @@ impl Rebuild<'_> {
         );
         self.known.forget(&changed);
     }
-}
-
-/// The number of expressions that a block evaluates; those in loops count twice.
-fn size(block: &Block) -> u32 {
-    let sizes = block.iter().map(|statement| {
-        let within = blocks::inner(statement).map(size).fold(0, u32::saturating_add);
-        match statement {
-            Statement::Emit(range) => u32::try_from(range.index_range().len()).unwrap_or(u32::MAX),
-            Statement::Loop { .. } => within.saturating_mul(2),
-            Statement::Block(_) | Statement::If { .. } | Statement::Switch { .. } => within,
-            Statement::Call { .. } => CALL,
-            _ => 1,
-        }
-    });
-    sizes.fold(0, u32::saturating_add)
 }

@@ -5,8 +5,7 @@ use naga::{Block, Expression, Handle, Literal, LocalVariable, Module, Statement}
 use super::activation::{Activations, Name, Scope};
 use super::column::{Column, Kind};
 use crate::analysis::proof::trip_count::{loop_head, loop_step};
-use crate::ir::blocks::is_barrier;
-use crate::ir::blocks::{self, Skip};
+use crate::ir::blocks::{self, Skip, is_barrier};
 use crate::ir::variables::{assigned, loaded};
 
 /// Maximum number of activations of a loop.

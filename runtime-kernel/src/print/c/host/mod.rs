@@ -20,6 +20,7 @@ mod environment;
 mod lane_loops;
 mod nontemporal_stores;
 mod preamble;
+mod row_decisions;
 mod schedule;
 mod stack_usage;
 mod verify;

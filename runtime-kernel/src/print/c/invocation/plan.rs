@@ -10,12 +10,10 @@ use naga::{
 };
 
 use super::logical;
+use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::range::{self, Element};
-use crate::analysis::proof::{FunctionContext, trip_count};
-use crate::ir::blocks;
-use crate::ir::blocks::has_barrier;
-use crate::ir::operands::is_result;
-use crate::ir::operands::operands;
+use crate::analysis::proof::unrolling::{Unroll, unrolled_loops};
+use crate::ir::operands::{is_result, operands};
 use crate::print::c::names::{LocalNames, Names};
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Dialect};
@@ -65,8 +63,8 @@ impl Plan {
         // For host C, `inline` has already restored the operators where possible.
         if writer.dialect != Dialect::Host {
             plan.flags = logical::flags(context, &plan);
-            let wants = |body: &Block| wants_unrolling(body, checks);
-            plan.unrolled = trip_count::unrolled_loops((context.module, function), &wants);
+            let unroll = if checks == Checks::BoundedOnce { Unroll::Innermost } else { Unroll::All };
+            plan.unrolled = unrolled_loops((context.module, function), unroll);
         }
         plan
     }
@@ -120,13 +118,6 @@ impl Plan {
     pub(crate) fn is_hoisted(&self, expression: Handle<Expression>) -> bool {
         self.hoisted.contains(&expression)
     }
-}
-
-/// Whether to unroll a loop with a small trip count, judging by its body. Compilers for processors vectorise loops
-/// over the invocations of the body, so of nested loops only the innermost is unrolled.
-fn wants_unrolling(body: &Block, checks: Checks) -> bool {
-    let mut is_loop = |statement: &Statement| matches!(statement, Statement::Loop { .. });
-    !has_barrier(body) && (checks != Checks::BoundedOnce || !blocks::any(body, &mut is_loop))
 }
 
 /// Where an expression is printed.

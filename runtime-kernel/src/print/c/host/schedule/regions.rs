@@ -13,10 +13,8 @@ use runtime_core::Result;
 use super::row_schedule::rows;
 use super::uniform_code::UniformCode;
 use super::uses::Uses;
-use crate::ir::blocks::has_barrier;
-use crate::ir::blocks::{self, Skip};
-use crate::ir::operands::each_use;
-use crate::ir::operands::operands;
+use crate::ir::blocks::{self, Skip, has_barrier};
+use crate::ir::operands::{each_use, operands};
 use crate::program::Program;
 
 /// A step of a work-group.

@@ -25,8 +25,7 @@ use super::variable_storage::Storage;
 use crate::analysis::proof::range;
 use crate::analysis::uniformity::Shape;
 use crate::ir::blocks::Skip;
-use crate::ir::operands::is_result;
-use crate::ir::operands::operands;
+use crate::ir::operands::{is_result, operands};
 use crate::ir::variables::Root;
 
 /// The facts that one copy of a region's loop relies on.

@@ -6,8 +6,7 @@ use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Stat
 
 use super::regions::Region;
 use crate::ir::blocks;
-use crate::ir::operands::each_use;
-use crate::ir::operands::operands;
+use crate::ir::operands::{each_use, operands};
 use crate::ir::variables::{Root, root};
 
 /// Which expressions of a function have names.
