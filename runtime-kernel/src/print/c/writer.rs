@@ -5,6 +5,7 @@ use runtime_core::{Error, Result};
 
 use super::library::half;
 use super::names::Names;
+use crate::analysis::proof::allows_unchecked_variants;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::program::{Checks, Dialect, Program};
@@ -43,7 +44,7 @@ impl<'a> Writer<'a> {
             names: Names::new(&program.module),
             unchecked_variants: dialect != Dialect::Host
                 && checks == Checks::Bounded
-                && crate::analysis::proof::allows_unchecked_variants(&program.module),
+                && allows_unchecked_variants(&program.module),
             preconditions: FastHashMap::default(),
             defined: FastHashSet::default(),
             extensions: Vec::new(),

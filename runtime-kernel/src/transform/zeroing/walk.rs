@@ -13,7 +13,7 @@ use super::activation::{Activations, Scope};
 use super::column::{Column, Kind};
 use super::constant_loops::Loop;
 use super::memory::{FIRST, Memory};
-use crate::ir::blocks::Skip;
+use crate::ir::blocks::{self, Skip};
 use crate::ir::variables::{Root, assigned_by, root};
 use crate::program::Program;
 
@@ -442,7 +442,7 @@ fn returns_early(body: &Block) -> bool {
         Some(Statement::Return { .. }) => &body[..body.len() - 1],
         _ => &body[..],
     };
-    early.iter().any(|statement| {
-        crate::ir::blocks::within(statement, &mut |inner| matches!(inner, Statement::Return { .. }))
-    })
+    early
+        .iter()
+        .any(|statement| blocks::within(statement, &mut |inner| matches!(inner, Statement::Return { .. })))
 }

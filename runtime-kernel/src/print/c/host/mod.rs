@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! inline ─ Plan (names) ─ Schedule ─ verify ─ entry (the function, group-level code) ─ lane_loops (regions as loops over z, y, x)
-//!                            │                                                         nontemporal_stores (a copy of the loop)
+//!                            │                            row_decisions (which facts hold), nontemporal_stores (a copy of the loop)
 //!    schedule/: Uniformity ─ uniform_code (what runs once) ─ regions (the tree of steps) ─ variable_storage ─ row_schedule (row width)
 //!               ─ row_facts (what a fast copy relies on) ─ independence (pragmas) ─ contiguous_loops (hoisted range checks)
+//!               ─ nontemporal_stores (rows that bypass the caches)
 //! ```
 //!
 //! All decisions are in the [`Schedule`](schedule::Schedule), which is plain data: analysis fills it in, [`verify`]

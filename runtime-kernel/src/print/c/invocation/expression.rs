@@ -11,6 +11,7 @@ use crate::analysis::proof::range::{self, Element};
 use crate::print::c::form::{Form, level};
 use crate::print::c::library::vector::Shape;
 use crate::print::c::types::COMPONENTS;
+use crate::print::c::writer::Writer;
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// An expression as an initialiser or argument.
@@ -300,7 +301,7 @@ fn put_text(out: &mut String, text: &str, level: u8, at_least: u8) {
     }
 }
 
-impl crate::print::c::writer::Writer<'_> {
+impl Writer<'_> {
     /// Component-wise `select` with a vector of booleans.
     fn choice(&mut self, shape: Shape) -> Result<Form> {
         let define = |writer: &mut Self, name: &str| {

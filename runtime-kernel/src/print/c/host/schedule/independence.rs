@@ -20,10 +20,11 @@ use naga::{
 use super::Analysis;
 use super::row_facts::RowFacts;
 use super::variable_storage::Storage;
+use crate::analysis::proof::range;
 use crate::analysis::uniformity::{Shape, constant};
 use crate::ir::blocks;
 use crate::ir::operands::operands;
-use crate::ir::variables::{Root, root};
+use crate::ir::variables::{Root, is_read_only, root};
 
 /// Accesses are compared in pairs; regions with more than this are not analysed.
 const MAX_ACCESSES: usize = 512;
@@ -175,7 +176,7 @@ impl Analysis<'_, '_> {
             let context = self.context;
             pointer = match self.function.expressions[pointer] {
                 Expression::Access { base, index } => {
-                    match crate::analysis::proof::range::constant_of(context, index) {
+                    match range::constant_of(context, index) {
                         Some(known) => parts.push(Part::Known(u32::try_from(known).unwrap_or(u32::MAX))),
                         None if context.is_vector_pointer(base) => parts.clear(),
                         None => parts.push(Part::Index { access: pointer, index }),
@@ -240,7 +241,7 @@ impl Analysis<'_, '_> {
                 &Expression::AccessIndex { base: b, index: j },
             ) => i == j && self.is_same_load(a, b),
             (Expression::GlobalVariable(a), Expression::GlobalVariable(b)) => {
-                a == b && crate::ir::variables::is_read_only(self.module.global_variables[*a].space)
+                a == b && is_read_only(self.module.global_variables[*a].space)
             }
             (Expression::LocalVariable(a), Expression::LocalVariable(b)) => {
                 a == b && self.storage.needs.iter().all(|needs| !needs.writes.contains(a))

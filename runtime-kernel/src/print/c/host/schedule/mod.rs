@@ -5,6 +5,7 @@
 
 pub(crate) mod contiguous_loops;
 pub(crate) mod independence;
+pub(crate) mod nontemporal_stores;
 pub(crate) mod regions;
 pub(crate) mod row_facts;
 pub(crate) mod row_schedule;
@@ -18,12 +19,12 @@ use naga::{BinaryOperator, Expression, Function, Handle, Module};
 use runtime_core::Result;
 
 use self::contiguous_loops::contiguous_loops;
+use self::nontemporal_stores::NontemporalStore;
 use self::regions::{Step, Steps, split_into_regions};
 use self::row_facts::RowFacts;
 use self::uniform_code::UniformCode;
 use self::uses::Uses;
 use self::variable_storage::VariableStorage;
-use super::nontemporal_stores::NontemporalStore;
 use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::bounds::Scope;
 use crate::analysis::proof::range::{self, Element};

@@ -10,6 +10,7 @@ use naga::{Expression, Function, Handle, LocalVariable, Statement};
 
 use super::regions::{Rows, Step};
 use super::variable_storage::{Storage, VariableStorage};
+use crate::ir::variables::{Root, root};
 
 /// Puts runs of steps without barriers and uniform returns into [`Step::Rows`].
 pub(crate) fn rows(steps: Vec<Step>) -> Vec<Step> {
@@ -157,8 +158,8 @@ fn written(steps: &[Step], function: &Function) -> BTreeSet<Handle<LocalVariable
 }
 
 fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
-    match crate::ir::variables::root(function, pointer) {
-        crate::ir::variables::Root::Local(variable) => Some(variable),
+    match root(function, pointer) {
+        Root::Local(variable) => Some(variable),
         _ => None,
     }
 }

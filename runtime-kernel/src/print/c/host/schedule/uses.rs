@@ -6,7 +6,7 @@ use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Stat
 
 use super::regions::Region;
 use crate::ir::blocks;
-use crate::ir::operands::{each_use, operands};
+use crate::ir::operands::{each_use, operands, result_of};
 use crate::ir::variables::{Root, root};
 
 /// Which expressions of a function have names.
@@ -132,7 +132,7 @@ impl<'a> Uses<'a> {
         needs.atomics |= matches!(statement, Statement::Atomic { .. } | Statement::Call { .. });
         let mut statement = statement.clone();
         each_use(&mut statement, |used| self.written(*used, needs));
-        if let Some(result) = crate::ir::operands::result_of(&mut statement) {
+        if let Some(result) = result_of(&mut statement) {
             needs.defined.insert(*result);
         }
     }

@@ -7,6 +7,8 @@ use naga::{Expression, Function, Handle, LocalVariable, MathFunction, Module, St
 use super::regions::{Condition, Step, Steps};
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
+use crate::ir::operands::operands;
+use crate::ir::variables::Root;
 
 /// Where a variable is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +242,7 @@ pub(crate) fn is_cheap(
             | Expression::GlobalVariable(_) => true,
             Expression::Load { pointer } => {
                 once.is_once(value)
-                    && matches!(uses.root(pointer), crate::ir::variables::Root::Global(_))
+                    && matches!(uses.root(pointer), Root::Global(_))
                     && indices(function, pointer).all(|index| is_cheap(uses, once, index, chain, count))
             }
             Expression::Binary {
@@ -258,7 +260,7 @@ pub(crate) fn is_cheap(
             | Expression::Swizzle { .. }
             | Expression::Compose { .. }
             | Expression::Select { .. }
-            | Expression::ArrayLength(_) => crate::ir::operands::operands(&function.expressions[value])
+            | Expression::ArrayLength(_) => operands(&function.expressions[value])
                 .all(|operand| is_cheap(uses, once, operand, chain, count)),
             _ => false,
         }
@@ -326,9 +328,7 @@ fn uses_variable(
 ) -> bool {
     match function.expressions[expression] {
         Expression::LocalVariable(found) => found == variable,
-        ref other => {
-            crate::ir::operands::operands(other).any(|operand| uses_variable(function, operand, variable))
-        }
+        ref other => operands(other).any(|operand| uses_variable(function, operand, variable)),
     }
 }
 

@@ -17,6 +17,7 @@ use super::super::schedule::row_facts::RowFacts;
 use super::super::schedule::variable_storage::Storage;
 use super::evaluated::{Evaluated, Uses};
 use super::{Rule, Verdict, ensure};
+use crate::ir::blocks::{self};
 use crate::ir::operands::operands;
 
 const TRIALS: u64 = 6;
@@ -410,7 +411,7 @@ fn object(on: &Evaluated<'_, '_>, mut pointer: Handle<Expression>) -> Object {
 /// All stores of a block, as pairs of pointer and value.
 fn stores(block: &Block) -> Vec<(Handle<Expression>, Handle<Expression>)> {
     let mut found = Vec::new();
-    crate::ir::blocks::each(block, &mut |statement| {
+    blocks::each(block, &mut |statement| {
         if let Statement::Store { pointer, value } = statement {
             found.push((*pointer, *value));
         }
@@ -426,7 +427,7 @@ fn looped_stores(block: &Block, looped: bool) -> Vec<Handle<Expression>> {
             found.push(*pointer);
         }
         let looped = looped || matches!(statement, Statement::Loop { .. });
-        crate::ir::blocks::inner(statement).for_each(|block| found.extend(looped_stores(block, looped)));
+        blocks::inner(statement).for_each(|block| found.extend(looped_stores(block, looped)));
     }
     found
 }
