@@ -249,7 +249,7 @@ impl<'b, 'p> Body<'b, 'p> {
         };
         let new = match condition {
             Some(condition) => self.value_or_zero(condition, old, |body| body.copy(old))?,
-            None => match self.within(old)? {
+            None => match self.clamped(old)? {
                 Some(new) => new,
                 None => self.copy(old)?,
             },
@@ -261,7 +261,7 @@ impl<'b, 'p> Body<'b, 'p> {
     /// A pointer to an element of a private or function variable whose index is checked, with the index also
     /// clamped to the last element: NVIDIA's Vulkan driver (580.159) computes the address in more bits than the
     /// index has, so an index that wraps around would pass its check and address something else.
-    fn within(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+    fn clamped(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
         let context = self.source.context;
         let Expression::Access { base, index } = context.function.expressions[access] else {
             return Ok(None);

@@ -104,14 +104,14 @@ impl Rebuild<'_> {
     ) -> Result<()> {
         self.counters.push(plan.counter);
         for _ in 0..plan.trips {
-            let mut round = Block::new();
+            let mut iteration = Block::new();
             for (place, (statement, &span)) in body.span_iter().enumerate() {
                 if place != plan.exit {
-                    self.statement(frame, (statement, span), depth, &mut round)?;
+                    self.statement(frame, (statement, span), depth, &mut iteration)?;
                 }
             }
-            round.append(&mut self.block(frame, continuing, depth)?);
-            out.push(Statement::Block(round), span);
+            iteration.append(&mut self.block(frame, continuing, depth)?);
+            out.push(Statement::Block(iteration), span);
         }
         self.counters.pop();
         Ok(())

@@ -294,12 +294,12 @@ impl Run {
                         those.into_iter().for_each(|item| active[item] = inner[item]);
                     }
                 }
-                Step::For(header, body) => self.rounds(header, body, active, counters),
+                Step::For(header, body) => self.iterations(header, body, active, counters),
             }
         }
     }
 
-    fn rounds(
+    fn iterations(
         &mut self,
         [from, below, by]: &[Number; 3],
         body: &[Step],

@@ -24,7 +24,7 @@ pub(super) struct Loop<'a> {
 impl Loop<'_> {
     /// The activations of all iterations, if the trip count follows from a counter with constant bounds and
     /// nothing else ends the loop; `Some(None)` if there are none. `next` is the number of the next activation.
-    pub(super) fn rounds(
+    pub(super) fn iterations(
         self,
         scope: &mut Scope<'_>,
         active: &Activations,
@@ -33,7 +33,7 @@ impl Loop<'_> {
         let (exit, condition) = loop_head(self.body)?;
         let (counter, step) = loop_step(scope.function, self.continuing, &mut Vec::new())?;
         let ends = matches!(self.continuing.last(), Some(Statement::Store { .. } | Statement::Block(_)));
-        if self.break_if.is_some() || !ends || !self.is_calm(scope, exit, counter) {
+        if self.break_if.is_some() || !ends || !self.only_the_counter_ends_it(scope, exit, counter) {
             return None;
         }
         let start = self.start(scope, counter)?;
@@ -43,31 +43,36 @@ impl Loop<'_> {
             Start::Stored(value) => scope.value(active, value)?,
             Start::Initial(value) => Column::Same(value),
         };
-        let (mut rounds, mut count, mut round) = (Vec::new(), 0, active.clone());
+        let (mut iterations, mut count, mut iteration) = (Vec::new(), 0, active.clone());
         loop {
-            round.know(name, current);
-            match scope.value(&round, condition)? {
+            iteration.know(name, current);
+            match scope.value(&iteration, condition)? {
                 Column::Same(Literal::Bool(true)) => {}
                 Column::Same(Literal::Bool(false)) => break,
-                Column::Each(Kind::Bool, truths) => match round.keep(&truths, true) {
-                    Some(those) => round = those,
+                Column::Each(Kind::Bool, truths) => match iteration.keep(&truths, true) {
+                    Some(those) => iteration = those,
                     None => break,
                 },
                 _ => return None,
             }
-            count += round.len();
-            if count > MAX_ACTIVATIONS || !scope.spend(round.len()) {
+            count += iteration.len();
+            if count > MAX_ACTIVATIONS || !scope.spend(iteration.len()) {
                 return None;
             }
-            current = scope.value(&round, step)?;
-            rounds.push(round.clone());
-            round.forget_last();
+            current = scope.value(&iteration, step)?;
+            iterations.push(iteration.clone());
+            iteration.forget_last();
         }
-        if rounds.is_empty() { Some(None) } else { Activations::joined(&rounds, next).map(Some) }
+        if iterations.is_empty() { Some(None) } else { Activations::joined(&iterations, next).map(Some) }
     }
 
     /// Whether the body has no barrier and no jump out of it, and does not assign the counter.
-    fn is_calm(self, scope: &Scope<'_>, exit: usize, counter: Handle<LocalVariable>) -> bool {
+    fn only_the_counter_ends_it(
+        self,
+        scope: &Scope<'_>,
+        exit: usize,
+        counter: Handle<LocalVariable>,
+    ) -> bool {
         let mut changes = false;
         assigned(scope.function, self.body, &mut |variable| changes |= variable == counter);
         let jumps = |statement: &Statement| Skip::of(statement) != Skip::No;

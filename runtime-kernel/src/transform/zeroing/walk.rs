@@ -247,12 +247,12 @@ impl<'a> Walk<'a> {
         state: &mut State,
     ) {
         let blocks = [parts.body, parts.continuing];
-        let rounds = parts.rounds(scope, active, &mut self.next);
+        let iterations = parts.iterations(scope, active, &mut self.next);
         scope.forget(&blocks);
-        if let Some(rounds) = rounds {
-            if let Some(rounds) = rounds {
-                self.block(scope, parts.body, &rounds, state);
-                self.block(scope, parts.continuing, &rounds, state);
+        if let Some(iterations) = iterations {
+            if let Some(iterations) = iterations {
+                self.block(scope, parts.body, &iterations, state);
+                self.block(scope, parts.continuing, &iterations, state);
             }
         } else {
             let mut first = self.copy(scope, state);

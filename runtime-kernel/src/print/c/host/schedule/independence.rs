@@ -61,7 +61,7 @@ impl Analysis<'_, '_> {
     /// Whether the loop over a row of a region may be declared free of dependences, given `row_facts`.
     pub(crate) fn is_independent(&self, index: usize, row_facts: &RowFacts) -> bool {
         let mut finder = Finder {
-            entry: self,
+            analysis: self,
             region: index,
             accesses: Vec::new(),
             seen: FastHashSet::default(),
@@ -196,7 +196,7 @@ impl Analysis<'_, '_> {
 
     /// The difference of two 32-bit integers modulo 2^32, if it is constant.
     fn distance(&self, a: Handle<Expression>, b: Handle<Expression>) -> Option<u32> {
-        let mut sum = Sum { entry: self, terms: Vec::new() };
+        let mut sum = Sum { analysis: self, terms: Vec::new() };
         sum.add(a, 1, 0)?;
         sum.add(b, u32::MAX, 0)?;
         match sum.terms[..] {
@@ -253,27 +253,27 @@ impl Analysis<'_, '_> {
 
 /// A linear combination of values modulo 2^32; the term `None` is the constant one.
 struct Sum<'f, 'p, 'a> {
-    entry: &'f Analysis<'p, 'a>,
+    analysis: &'f Analysis<'p, 'a>,
     terms: Vec<(Option<Handle<Expression>>, u32)>,
 }
 
 impl Sum<'_, '_, '_> {
     /// Adds a multiple of a value; `None` if there are too many terms.
     fn add(&mut self, value: Handle<Expression>, factor: u32, depth: u32) -> Option<()> {
-        if !self.entry.has_budget() {
+        if !self.analysis.has_budget() {
             return None;
         }
-        let function = self.entry.function;
-        let word = constant(self.entry.module, function, value);
+        let function = self.analysis.function;
+        let word = constant(self.analysis.module, function, value);
         if let Some(word) = word {
             return self.term(None, factor.wrapping_mul(word));
         }
-        let is_word = self.entry.context.inner(value).scalar().is_some_and(|scalar| {
+        let is_word = self.analysis.context.inner(value).scalar().is_some_and(|scalar| {
             scalar.width == 4 && matches!(scalar.kind, ScalarKind::Sint | ScalarKind::Uint)
         });
         match function.expressions[value] {
             Expression::Binary { op, left, right } if is_word && depth < 16 => {
-                let of = |value| constant(self.entry.module, function, value);
+                let of = |value| constant(self.analysis.module, function, value);
                 match (op, of(left), of(right)) {
                     (BinaryOperator::Add, ..) => {
                         self.add(left, factor, depth + 1)?;
@@ -297,10 +297,10 @@ impl Sum<'_, '_, '_> {
     }
 
     fn term(&mut self, value: Option<Handle<Expression>>, factor: u32) -> Option<()> {
-        let entry = self.entry;
+        let analysis = self.analysis;
         let same = |other: &Option<Handle<Expression>>| match (value, *other) {
             (None, None) => true,
-            (Some(a), Some(b)) => entry.is_same(a, b, 0),
+            (Some(a), Some(b)) => analysis.is_same(a, b, 0),
             _ => false,
         };
         match self.terms.iter().position(|(other, _)| same(other)) {
@@ -313,7 +313,7 @@ impl Sum<'_, '_, '_> {
 }
 
 struct Finder<'f, 'p, 'a> {
-    entry: &'f Analysis<'p, 'a>,
+    analysis: &'f Analysis<'p, 'a>,
     region: usize,
     accesses: Vec<MemoryAccess>,
     seen: FastHashSet<Handle<Expression>>,
@@ -326,7 +326,7 @@ impl Finder<'_, '_, '_> {
         for statement in block {
             match statement {
                 Statement::Emit(range) => {
-                    for handle in range.clone().filter(|&handle| self.entry.uses.is_named(handle)) {
+                    for handle in range.clone().filter(|&handle| self.analysis.uses.is_named(handle)) {
                         self.expression(handle, looped);
                     }
                 }
@@ -338,7 +338,7 @@ impl Finder<'_, '_, '_> {
                 Statement::Call { arguments, .. } => {
                     for &argument in arguments {
                         self.value(argument, looped);
-                        self.good &= !self.entry.context.is_pointer(argument);
+                        self.good &= !self.analysis.context.is_pointer(argument);
                     }
                 }
                 Statement::Atomic { .. } => self.good = false,
@@ -352,7 +352,7 @@ impl Finder<'_, '_, '_> {
     }
 
     fn value(&mut self, value: Handle<Expression>, looped: bool) {
-        if !self.entry.uses.is_named(value) {
+        if !self.analysis.uses.is_named(value) {
             self.expression(value, looped);
         }
     }
@@ -361,7 +361,7 @@ impl Finder<'_, '_, '_> {
         if !self.seen.insert(value) {
             return;
         }
-        match self.entry.function.expressions[value] {
+        match self.analysis.function.expressions[value] {
             Expression::Load { pointer } => {
                 self.chain(pointer, looped);
                 self.access(MemoryAccess { pointer, load: Some(value), value: None, looped });
@@ -373,7 +373,7 @@ impl Finder<'_, '_, '_> {
 
     /// The indices of an access chain are evaluated as well.
     fn chain(&mut self, pointer: Handle<Expression>, looped: bool) {
-        match self.entry.function.expressions[pointer] {
+        match self.analysis.function.expressions[pointer] {
             Expression::Access { base, index } => {
                 self.value(index, looped);
                 self.chain(base, looped);
@@ -385,33 +385,35 @@ impl Finder<'_, '_, '_> {
 
     /// Whether the element of an array value is read through memory in the loop's body.
     fn is_array_of_the_body(&self, mut base: Handle<Expression>) -> bool {
-        let entry = self.entry;
-        if entry.context.is_pointer(base) || matches!(entry.context.inner(base), TypeInner::Vector { .. }) {
+        let analysis = self.analysis;
+        if analysis.context.is_pointer(base)
+            || matches!(analysis.context.inner(base), TypeInner::Vector { .. })
+        {
             return false;
         }
         while let Expression::Access { base: outer, .. } | Expression::AccessIndex { base: outer, .. } =
-            entry.function.expressions[base]
+            analysis.function.expressions[base]
         {
             base = outer;
         }
         let fixed =
-            matches!(entry.function.expressions[base], Expression::Constant(_) | Expression::ZeroValue(_));
-        !fixed && !entry.storage.once.contains(&base)
+            matches!(analysis.function.expressions[base], Expression::Constant(_) | Expression::ZeroValue(_));
+        !fixed && !analysis.storage.once.contains(&base)
     }
 
     /// Records an access to memory, unless it is a register or nothing writes the object.
     fn access(&mut self, access: MemoryAccess) {
-        let entry = self.entry;
-        match root(entry.function, access.pointer) {
-            Root::Local(variable) => match entry.storage.variable(variable) {
+        let analysis = self.analysis;
+        match root(analysis.function, access.pointer) {
+            Root::Local(variable) => match analysis.storage.variable(variable) {
                 Storage::LanesInPlace => self.accesses.push(access),
                 Storage::Body(_) if self.is_indexed(access.pointer) => {
-                    let written = entry.storage.needs[self.region].writes.contains(&variable);
+                    let written = analysis.storage.needs[self.region].writes.contains(&variable);
                     self.good &= !written;
                 }
                 _ => {}
             },
-            Root::Global(variable) => match entry.module.global_variables[variable].space {
+            Root::Global(variable) => match analysis.module.global_variables[variable].space {
                 AddressSpace::WorkGroup | AddressSpace::Storage { .. } => self.accesses.push(access),
                 _ => {}
             },
@@ -421,6 +423,6 @@ impl Finder<'_, '_, '_> {
 
     /// Whether the element that a chain leads to is known only at run time.
     fn is_indexed(&self, pointer: Handle<Expression>) -> bool {
-        self.entry.parts(pointer).iter().any(|part| matches!(part, Part::Index { .. }))
+        self.analysis.parts(pointer).iter().any(|part| matches!(part, Part::Index { .. }))
     }
 }

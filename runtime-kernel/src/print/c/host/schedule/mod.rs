@@ -81,7 +81,7 @@ pub(crate) struct Analysis<'p, 'a> {
     /// The tensors that are never read.
     pub(crate) only_written: BTreeSet<Handle<naga::GlobalVariable>>,
     pub(crate) uses: &'p Uses<'p>,
-    pub(crate) once: &'p UniformCode<'p>,
+    pub(crate) uniform_code: &'p UniformCode<'p>,
     pub(crate) uniformity: &'p Uniformity,
     pub(crate) steps: &'p Steps,
     pub(crate) storage: &'p VariableStorage,
@@ -112,16 +112,16 @@ impl Schedule {
             Form::Full => contiguous_loops(context, &uniformity, named),
             Form::Plain => BTreeMap::new(),
         };
-        let once = match form {
+        let uniform_code = match form {
             Form::Full => UniformCode::new(module, function, &uniformity, &hoisted),
             Form::Plain => UniformCode::nothing(module, function, &uniformity, &hoisted),
         };
-        let mut steps = split_into_regions(program, function, &once, &uses)?;
+        let mut steps = split_into_regions(program, function, &uniform_code, &uses)?;
         let placed = match form {
             Form::Full => placed(context, checks, &steps.ahead),
             Form::Plain => BTreeSet::new(),
         };
-        let storage = VariableStorage::new(module, function, &once, &uses, &steps, &placed);
+        let storage = VariableStorage::new(module, function, &uniform_code, &uses, &steps, &placed);
         let width = context.group_size.map_or(1, |size| size[0]);
         row_schedule::lay_out(&mut steps.steps, function, &storage, width);
         let tensors = &program.interfaces[index].tensors;
@@ -134,7 +134,7 @@ impl Schedule {
             checks,
             only_written,
             uses: &uses,
-            once: &once,
+            uniform_code: &uniform_code,
             uniformity: &uniformity,
             steps: &steps,
             storage: &storage,

@@ -104,12 +104,12 @@ pub(crate) struct Steps {
 pub(crate) fn split_into_regions(
     program: &Program,
     function: &Function,
-    once: &UniformCode<'_>,
+    uniform_code: &UniformCode<'_>,
     uses: &Uses<'_>,
 ) -> Result<Steps> {
     let mut builder = RegionBuilder {
         program,
-        once,
+        uniform_code,
         uses,
         regions: Vec::new(),
         pending: Region::default(),
@@ -127,7 +127,7 @@ pub(crate) fn split_into_regions(
 
 struct RegionBuilder<'c> {
     program: &'c Program,
-    once: &'c UniformCode<'c>,
+    uniform_code: &'c UniformCode<'c>,
     uses: &'c Uses<'c>,
     regions: Vec<Region>,
     pending: Region,
@@ -188,7 +188,7 @@ impl RegionBuilder<'_> {
             {
                 self.simple((statement, number), span, steps)?;
             }
-            cut if self.once.is_group_level(cut) => self.control((cut, span), steps)?,
+            cut if self.uniform_code.is_group_level(cut) => self.control((cut, span), steps)?,
             simple => self.simple((simple, number), span, steps)?,
         }
         Ok(())
@@ -214,7 +214,7 @@ impl RegionBuilder<'_> {
     fn emit(&mut self, (range, number): (&Range<Expression>, u32), span: Span, steps: &mut Vec<Step>) {
         for handle in range.clone().filter(|&handle| self.uses.is_named(handle)) {
             let emit = Statement::Emit(Range::new_from_bounds(handle, handle));
-            if self.once.is_once(handle) {
+            if self.uniform_code.is_once(handle) {
                 self.note_ahead(&[handle]);
                 once(steps, (emit, number), span);
             } else {
@@ -231,7 +231,7 @@ impl RegionBuilder<'_> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         blocks::inner(statement).for_each(|block| blocks::each(block, &mut |_| self.number += 1));
-        if self.once.runs_once(statement) {
+        if self.uniform_code.runs_once(statement) {
             // The pending code of the invocations reads the variable's old value.
             if let Statement::Store { pointer, .. } = statement
                 && self.uses.reads(&self.pending, self.uses.root(*pointer))
@@ -272,7 +272,7 @@ impl RegionBuilder<'_> {
 
     /// A condition computed by the group, or by the invocations just before.
     fn condition(&mut self, condition: Handle<Expression>, steps: &mut Vec<Step>) -> Condition {
-        if self.once.is_once(condition) {
+        if self.uniform_code.is_once(condition) {
             self.flush(steps);
             return Condition::Once(condition);
         }

@@ -98,7 +98,7 @@ const MAX_FACTS: usize = 256;
 impl Analysis<'_, '_> {
     /// Finds the facts about a row of a region.
     pub(crate) fn row_facts(&self, region: usize) -> RowFacts {
-        let mut finder = Finder { entry: self, region, row_facts: RowFacts::default() };
+        let mut finder = Finder { analysis: self, region, row_facts: RowFacts::default() };
         let body = &self.steps.regions[region].body;
         let guard = finder.guard(body);
         finder.block(body, guard);
@@ -110,7 +110,7 @@ impl Analysis<'_, '_> {
 type Guard = Option<usize>;
 
 struct Finder<'f, 'p, 'a> {
-    entry: &'f Analysis<'p, 'a>,
+    analysis: &'f Analysis<'p, 'a>,
     region: usize,
     row_facts: RowFacts,
 }
@@ -145,8 +145,8 @@ impl Finder<'_, '_, '_> {
 
     /// Whether a region has one statement and affects others only through it.
     fn is_only_effect(&self, body: &Block) -> bool {
-        let storage = self.entry.storage;
-        let region = &self.entry.steps.regions[self.region];
+        let storage = self.analysis.storage;
+        let region = &self.analysis.steps.regions[self.region];
         let statements = body.iter().filter(|statement| !matches!(statement, Statement::Emit(_))).count();
         let kept = body.iter().any(|statement| match statement {
             Statement::Emit(range) => range.clone().any(|handle| storage.kept.contains(&handle)),
@@ -161,7 +161,7 @@ impl Finder<'_, '_, '_> {
 
     /// The comparisons of linear integers that must all hold for the condition to be `expected`.
     fn comparisons(&mut self, condition: Handle<Expression>, expected: bool, found: &mut Vec<Comparison>) {
-        match self.entry.function.expressions[condition] {
+        match self.analysis.function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
                 self.comparisons(expr, !expected, found);
             }
@@ -189,7 +189,7 @@ impl Finder<'_, '_, '_> {
 
     /// A value as an integer that is linear in x and computable before the row.
     fn linear(&self, value: Handle<Expression>) -> Option<Linear> {
-        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.entry.context.inner(value) else {
+        let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.analysis.context.inner(value) else {
             return None;
         };
         let signed = match kind {
@@ -198,10 +198,10 @@ impl Finder<'_, '_, '_> {
             _ => return None,
         };
         // The analysis says nothing about unreachable values.
-        if !self.entry.uniformity.is_reached(value) {
+        if !self.analysis.uniformity.is_reached(value) {
             return None;
         }
-        let slope = match self.entry.uniformity.shape(value) {
+        let slope = match self.analysis.uniformity.shape(value) {
             Shape::Uniform => 0,
             Shape::Linear(slope) => slope.cast_signed(),
             Shape::Varying => return None,
@@ -218,12 +218,12 @@ impl Finder<'_, '_, '_> {
 
     /// Whether a value can be computed before the row, for its first invocation.
     fn is_known(&self, value: Handle<Expression>, known: &mut RowInputs, count: &mut usize) -> bool {
-        let (entry, storage) = (self.entry, self.entry.storage);
+        let (analysis, storage) = (self.analysis, self.analysis.storage);
         *count += 1;
         if *count > MAX_INDEX_OPERATIONS {
             return false;
         }
-        if entry.uses.is_named(value) {
+        if analysis.uses.is_named(value) {
             if storage.once.contains(&value) || known.values.contains(&value) {
                 return true;
             }
@@ -233,7 +233,7 @@ impl Finder<'_, '_, '_> {
                 return true;
             }
         }
-        let fine = match entry.function.expressions[value] {
+        let fine = match analysis.function.expressions[value] {
             Expression::FunctionArgument(index) => {
                 known.arguments.insert(index);
                 true
@@ -244,7 +244,7 @@ impl Finder<'_, '_, '_> {
             ref result if is_result(result) => false,
             ref other => operands(other).all(|operand| self.is_known(operand, known, count)),
         };
-        if fine && entry.uses.is_named(value) {
+        if fine && analysis.uses.is_named(value) {
             known.values.insert(value);
         }
         fine
@@ -257,21 +257,21 @@ impl Finder<'_, '_, '_> {
         pointer: Handle<Expression>,
         known: &mut RowInputs,
     ) -> bool {
-        let (entry, storage) = (self.entry, self.entry.storage);
-        if entry.once.is_once(value) {
+        let (analysis, storage) = (self.analysis, self.analysis.storage);
+        if analysis.uniform_code.is_once(value) {
             // Without checks, memory is read only where the program reads it.
-            let memory = match entry.uses.root(pointer) {
+            let memory = match analysis.uses.root(pointer) {
                 Root::Global(variable) => {
-                    matches!(entry.module.global_variables[variable].space, AddressSpace::Storage { .. })
+                    matches!(analysis.module.global_variables[variable].space, AddressSpace::Storage { .. })
                 }
                 _ => false,
             };
-            let checked = !memory || entry.checks.are_made();
-            let safe = checked && !range::is_proven_by_its_place(entry.context, pointer);
+            let checked = !memory || analysis.checks.are_made();
+            let safe = checked && !range::is_proven_by_its_place(analysis.context, pointer);
             // An unnamed load names the operands of its index where it is printed.
-            return safe && !entry.uses.is_named(value) && operands_known(self, pointer, known);
+            return safe && !analysis.uses.is_named(value) && operands_known(self, pointer, known);
         }
-        match entry.function.expressions[pointer] {
+        match analysis.function.expressions[pointer] {
             Expression::LocalVariable(variable) => {
                 let kept = storage.variable(variable) == Storage::Lanes
                     && !storage.needs[self.region].writes.contains(&variable)
@@ -290,7 +290,7 @@ impl Finder<'_, '_, '_> {
         for (place, statement) in block.iter().enumerate() {
             match statement {
                 Statement::Emit(range) => {
-                    for handle in range.clone().filter(|&handle| self.entry.uses.is_named(handle)) {
+                    for handle in range.clone().filter(|&handle| self.analysis.uses.is_named(handle)) {
                         self.operands(handle);
                     }
                 }
@@ -330,22 +330,22 @@ impl Finder<'_, '_, '_> {
     }
 
     fn value(&mut self, value: Handle<Expression>) {
-        if !self.entry.uses.is_named(value) {
+        if !self.analysis.uses.is_named(value) {
             self.operands(value);
         }
     }
 
     fn operands(&mut self, value: Handle<Expression>) {
-        if let Expression::Access { base, index } = self.entry.function.expressions[value]
-            && self.entry.context.is_pointer(base)
-            && matches!(self.entry.context.pointee(base), TypeInner::Array { .. })
+        if let Expression::Access { base, index } = self.analysis.function.expressions[value]
+            && self.analysis.context.is_pointer(base)
+            && matches!(self.analysis.context.pointee(base), TypeInner::Array { .. })
             && self.row_facts.accesses.len() < MAX_FACTS
             && let Some(linear) = self.linear(index)
         {
             self.require(index);
             self.row_facts.accesses.insert(value, linear);
         }
-        for operand in operands(&self.entry.function.expressions[value]) {
+        for operand in operands(&self.analysis.function.expressions[value]) {
             self.value(operand);
         }
     }
@@ -353,14 +353,14 @@ impl Finder<'_, '_, '_> {
 
 /// Whether all operands of a pointer's indices can be computed before the row.
 fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Handle<Expression>, known: &mut RowInputs) -> bool {
-    let function = finder.entry.function;
+    let function = finder.analysis.function;
     match function.expressions[pointer] {
         Expression::Access { base, index } => {
             operands_known(finder, base, known) && finder.is_known(index, known, &mut 0)
         }
         Expression::AccessIndex { base, .. } => operands_known(finder, base, known),
         Expression::LocalVariable(_) | Expression::GlobalVariable(_) => {
-            !matches!(finder.entry.uses.root(pointer), Root::Argument)
+            !matches!(finder.analysis.uses.root(pointer), Root::Argument)
         }
         _ => false,
     }

@@ -41,20 +41,20 @@ impl<'a> UniformCode<'a> {
         let variables = vec![true; function.local_variables.len()];
         let (pure_functions, values) = (pure_functions(module), vec![false; function.expressions.len()]);
         let calls = FastHashSet::default();
-        let mut once =
+        let mut code =
             Self { module, function, uniformity, pure_functions, contiguous, variables, values, calls };
         let mut calls = Vec::new();
         collect_calls(&function.body, &mut calls);
         loop {
-            once.evaluate(&calls);
+            code.evaluate(&calls);
             let mut written = Vec::new();
-            once.find_written(&function.body, true, &mut written);
-            written.retain(|variable: &Handle<LocalVariable>| once.variables[variable.index()]);
+            code.find_written(&function.body, true, &mut written);
+            written.retain(|variable: &Handle<LocalVariable>| code.variables[variable.index()]);
             if written.is_empty() {
-                return once;
+                return code;
             }
             for variable in written {
-                once.variables[variable.index()] = false;
+                code.variables[variable.index()] = false;
             }
         }
     }

@@ -56,7 +56,7 @@ impl VariableStorage {
     pub(crate) fn new(
         module: &Module,
         function: &Function,
-        once: &UniformCode<'_>,
+        uniform_code: &UniformCode<'_>,
         uses: &Uses<'_>,
         steps: &Steps,
         placed: &BTreeSet<Handle<Expression>>,
@@ -75,8 +75,8 @@ impl VariableStorage {
             needs,
         };
         storage.of_group(uses, &steps.steps);
-        storage.of_variables(module, function, once, steps);
-        storage.of_values(uses, once, placed);
+        storage.of_variables(module, function, uniform_code, steps);
+        storage.of_values(uses, uniform_code, placed);
         storage
     }
 
@@ -122,7 +122,13 @@ impl VariableStorage {
         inner.into_iter().for_each(|steps| self.of_group(uses, steps));
     }
 
-    fn of_variables(&mut self, module: &Module, function: &Function, once: &UniformCode<'_>, steps: &Steps) {
+    fn of_variables(
+        &mut self,
+        module: &Module,
+        function: &Function,
+        uniform_code: &UniformCode<'_>,
+        steps: &Steps,
+    ) {
         let mut top = BTreeSet::new();
         for step in &steps.steps {
             match step {
@@ -131,7 +137,7 @@ impl VariableStorage {
             }
         }
         for (variable, declared) in function.local_variables.iter() {
-            if once.owns(variable) {
+            if uniform_code.owns(variable) {
                 self.variables[variable.index()] = Storage::Group;
                 continue;
             }
@@ -166,7 +172,12 @@ impl VariableStorage {
     }
 
     /// Values that one region computes and another needs are recomputed if that is cheap, otherwise stored.
-    fn of_values(&mut self, uses: &Uses<'_>, once: &UniformCode<'_>, placed: &BTreeSet<Handle<Expression>>) {
+    fn of_values(
+        &mut self,
+        uses: &Uses<'_>,
+        uniform_code: &UniformCode<'_>,
+        placed: &BTreeSet<Handle<Expression>>,
+    ) {
         for region in 0..self.needs.len() {
             let needs = &self.needs[region];
             let foreign: Vec<_> = needs
@@ -179,7 +190,7 @@ impl VariableStorage {
                 let mut chain = BTreeSet::new();
                 // A value that is in range only because of its position is not recomputed elsewhere.
                 let stays = |value: &Handle<Expression>| uses.of_value(*value).is_disjoint(placed);
-                if is_cheap(uses, once, value, &mut chain, &mut 0) && chain.iter().all(stays) {
+                if is_cheap(uses, uniform_code, value, &mut chain, &mut 0) && chain.iter().all(stays) {
                     chain.retain(|value| {
                         !self.needs[region].defined.contains(value) && !self.once.contains(value)
                     });
@@ -220,13 +231,13 @@ fn lanes(step: &Step) -> Option<usize> {
 /// collects the named values involved.
 pub(crate) fn is_cheap(
     uses: &Uses<'_>,
-    once: &UniformCode<'_>,
+    uniform_code: &UniformCode<'_>,
     value: Handle<Expression>,
     chain: &mut BTreeSet<Handle<Expression>>,
     count: &mut usize,
 ) -> bool {
     if uses.is_named(value) {
-        if once.is_once(value) || chain.contains(&value) {
+        if uniform_code.is_once(value) || chain.contains(&value) {
             return true;
         }
         chain.insert(value);
@@ -241,9 +252,10 @@ pub(crate) fn is_cheap(
             | Expression::FunctionArgument(_)
             | Expression::GlobalVariable(_) => true,
             Expression::Load { pointer } => {
-                once.is_once(value)
+                uniform_code.is_once(value)
                     && matches!(uses.root(pointer), Root::Global(_))
-                    && indices(function, pointer).all(|index| is_cheap(uses, once, index, chain, count))
+                    && indices(function, pointer)
+                        .all(|index| is_cheap(uses, uniform_code, index, chain, count))
             }
             Expression::Binary {
                 op: naga::BinaryOperator::Divide | naga::BinaryOperator::Modulo, ..
@@ -261,7 +273,7 @@ pub(crate) fn is_cheap(
             | Expression::Compose { .. }
             | Expression::Select { .. }
             | Expression::ArrayLength(_) => operands(&function.expressions[value])
-                .all(|operand| is_cheap(uses, once, operand, chain, count)),
+                .all(|operand| is_cheap(uses, uniform_code, operand, chain, count)),
             _ => false,
         }
 }
