@@ -292,8 +292,8 @@ fn portable_kernels_take_what_a_spec_can_mean() {
         "{contradiction}"
     );
     for variants in ["1", "2", "\"1\"", "\"auto\""] {
-        let spec =
-            PORTABLE.replace("entry = \"k\"", &format!("entry = \"k\"\noptions = {{ variants = {variants} }}"));
+        let spec = PORTABLE
+            .replace("entry = \"k\"", &format!("entry = \"k\"\noptions = {{ variants = {variants} }}"));
         assert_eq!(values(&spec), Ok(vec![8; 8]), "{variants}");
     }
     let wrong =
