@@ -26,56 +26,55 @@
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! `docs/kernels.md` is the author's guide: the convention of arguments, constants, element types, what is checked.
+//! `docs/kernels.md` is the guide for kernel authors: argument convention, constants, element types, and what is
+//! checked.
 //!
-//! # The steps
+//! # The pipeline
 //!
-//! The way of a kernel is a chain of steps over [`naga::Module`], each in a file of its own:
+//! A kernel passes through a chain of steps over [`naga::Module`]; `pipeline` runs them in this order:
 //!
 //! ```text
-//! text ── source (element type) ── nesting, members ── parse ── continuing ── specialise (overrides) ── parse ── reflect (interface)
-//!      ── barriers ──> Program
-//! Program ── pointers ── mend ── guard (checks) ── halves ── spirv ──> SPIR-V
-//! Program ── pointers ── inline ── c ──> OpenCL C, CUDA C++, host C
+//! text ─ parse/   source_edits (element type), limits, expansion_limits, naga, specialise (overrides), naga again
+//!      ─ check/   continuing (on naga's first module), barriers
+//!      ─ analysis/ reflect (interface), features
+//!      ─> Program
+//!
+//! Program ─ transform/ pointer_arguments, spirv_fixups, zeroing, bounds_checks, f16_push_constants ─ print/spirv ─> SPIR-V
+//! Program ─ transform/ pointer_arguments, zeroing                     ─ print/c      ─> OpenCL C, CUDA C++
+//! Program ─ transform/ pointer_arguments, inline                      ─ print/c/host ─> C for the host
 //! ```
 //!
-//! [`Program`] is what stands between: a validated module without overrides, with the interface of each entry point. No step
-//! panics, whatever the text: what naga panics on is an error too (`contain`).
+//! | folder | what it does |
+//! | --- | --- |
+//! | `ir` | walks and edits of naga's IR, used by all others |
+//! | `parse` | turns text into a validated module; limits hostile text and catches naga's panics |
+//! | `check` | enforces rules of WGSL that naga does not check |
+//! | `analysis` | derives facts about a module without changing it: interface, features, uniformity, proofs that accesses are in range |
+//! | `transform` | rewrites a module into another module |
+//! | `print` | writes code: C in three dialects, SPIR-V |
+//!
+//! A folder imports only from those above it in the table, with one exception: `check::barriers` inlines a kernel
+//! (`transform::inline`) whose functions cannot be judged on their own. [`Program`] is the hand-over point: a
+//! validated module without overrides, plus the interface of each entry point. No step panics, whatever the text: a
+//! panic in naga becomes an error (`parse::panic_guard`).
 
-mod barriers;
-mod blocks;
-mod c;
-mod contain;
-mod continuing;
-mod features;
-mod guard;
-mod halves;
-mod immediates;
-mod inline;
+mod analysis;
+mod check;
 mod interface;
+mod ir;
 mod lowering;
-mod members;
-mod mend;
-mod nesting;
 mod parse;
-mod pointers;
+mod pipeline;
+mod print;
 mod program;
-mod proof;
-mod rebuild;
-mod reflect;
 #[cfg(test)]
-mod repository;
-mod source;
-mod specialise;
-mod spirv;
-mod tokens;
-mod uniformity;
-mod zeroing;
+mod test_programs;
+mod transform;
 
-pub use c::{CCode, REJECTED};
-pub use features::Feature;
+pub use analysis::features::Feature;
 pub use interface::{Interface, Override, Scalar, Tensor};
 pub use lowering::wgsl;
 pub use naga;
+pub use parse::specialise::Specialisation;
+pub use print::c::{CCode, REJECTED};
 pub use program::{Checks, Dialect, Program};
-pub use specialise::Specialisation;

@@ -1,4 +1,4 @@
-//! The lowering that a program registers with core: WGSL to the best format that a device takes.
+//! The lowering to register with core: translates WGSL to the best format that a device accepts.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use runtime_core::{
     Lowering, OptionSpec, Options, Param, Portable, Result, Value, abi,
 };
 
-use crate::c::CCode;
-use crate::features::Feature;
+use crate::analysis::features::Feature;
 use crate::interface::Interface;
+use crate::parse::specialise::Specialisation;
+use crate::print::c::CCode;
 use crate::program::{Checks, Dialect, Program};
-use crate::specialise::Specialisation;
 
 /// The lowering of WGSL, for [`RuntimeBuilder::lower_with`](runtime_core::RuntimeBuilder::lower_with).
 #[must_use]
@@ -22,7 +22,7 @@ pub fn wgsl() -> Arc<dyn Lowering> {
 #[derive(Debug)]
 struct Wgsl;
 
-/// What a format is written by.
+/// How a format is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
     Spirv,
@@ -49,7 +49,7 @@ unsafe impl Lowering for Wgsl {
 
     fn options(&self) -> Vec<OptionSpec> {
         vec![
-            OptionSpec::module("constant", "", "Value of an override constant, NAME=VALUE; a list."),
+            OptionSpec::module("constant", "", "Value of an override constant, NAME=VALUE; may be repeated."),
             OptionSpec::module(
                 "element",
                 "",
@@ -58,25 +58,25 @@ unsafe impl Lowering for Wgsl {
             OptionSpec::module(
                 "unchecked",
                 false,
-                "Leave out bounds checks: out of range, anything may happen.",
+                "Omit bounds checks: an access out of range may do anything.",
             ),
             OptionSpec::module(
-                "bodies",
+                "variants",
                 "auto",
-                "Bodies of an entry point: 2 adds one without checks, for launches that keep in range by their sizes; \
-                 auto is 2 for GPUs. C for the host decides by itself.",
+                "Variants of an entry point: 2 adds one without checks, for launches whose sizes keep all accesses in range; \
+                 auto is 2 on GPUs. C for the host decides for itself.",
             )
             .choices(&["auto", "1", "2"]),
             OptionSpec::module(
                 "zero_workgroup_memory",
                 true,
-                "Fill work-group memory with zeros where the kernel may read it before it writes it; false leaves in it \
-                 whatever was there, but for the host.",
+                "Zero work-group memory that the kernel may read before it writes it; false leaves it uninitialised, \
+                 except on the host.",
             ),
             OptionSpec::module(
                 "assert_proofs",
                 false,
-                "Check also what was proven in range, and fail the launch that disproves it; slow, for tests.",
+                "Also check accesses that were proven in range, and fail launches that disprove a proof; slow, for tests.",
             ),
         ]
     }
@@ -94,10 +94,10 @@ unsafe impl Lowering for Wgsl {
             Some(Value::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
         };
-        fits(&program, device, writer)?;
+        check_device(&program, device, writer)?;
         let checks = checks(source.options, device, writer);
         let (written, reports_on) = match source.options.flag("assert_proofs") {
-            true => write_asserting(&program, writer, checks)?,
+            true => write_with_asserted_proofs(&program, writer, checks)?,
             false => (write(&program, writer, checks)?, None),
         };
         let kernels =
@@ -114,14 +114,15 @@ unsafe impl Lowering for Wgsl {
 
 fn checks(options: &Options, device: &DeviceInfo, writer: Writer) -> Checks {
     let kind = device.properties.text("type");
-    // Processors run the whole group by one thread, and a branch around all of it is in the way of that: PoCL's kernels
-    // take twice as long, or never end, and so may those of accelerators, whose OpenCL often is PoCL's.
+    // Processors run a whole work-group on one thread, and a branch around its body defeats that: PoCL's kernels
+    // then take twice as long or never finish. Other accelerators may suffer likewise, since their OpenCL is often
+    // PoCL.
     let once = match writer {
         Writer::C(Dialect::OpenCl) => kind != Some("gpu"),
         _ => kind == Some("cpu"),
     };
-    let bodies = options.value("bodies").map(ToString::to_string);
-    match bodies.as_deref() {
+    let variants = options.value("variants").map(ToString::to_string);
+    match variants.as_deref() {
         _ if options.flag("unchecked") => Checks::Unchecked,
         Some("1") => Checks::BoundedOnce,
         Some("2") => Checks::Bounded,
@@ -136,32 +137,32 @@ fn specialisation(options: &Options) -> Result<Specialisation> {
     Ok(Specialisation { constants, element })
 }
 
-/// What the backend is told of the code.
+/// Backend options for the lowered code.
 fn backend_options(writer: Writer, program: &Program, device: &DeviceInfo) -> Options {
     match writer {
         Writer::C(Dialect::OpenCl) => {
             let mut options = Options::new();
-            // Without a word of the language's version, a compiler takes it for 1.2, which has no subgroups.
+            // Without an explicit language version a compiler assumes OpenCL C 1.2, which has no subgroups.
             if program.features().contains(&Feature::Subgroups) {
                 let version = device.properties.text("opencl_version");
                 let second = version.is_some_and(|version| version.starts_with("OpenCL 2"));
                 options =
                     options.with("build_options", if second { "-cl-std=CL2.0" } else { "-cl-std=CL3.0" });
             }
-            // WGSL lets subnormal numbers be flushed, and a GPU's roots are single instructions then.
+            // WGSL allows subnormal numbers to be flushed, and a GPU's square root is then a single instruction.
             if device.properties.text("type") == Some("gpu") {
                 options = options.with("build_options", "-cl-denorms-are-zero");
             }
             options
         }
-        // Mathematical functions report by their results alone, and nothing looks at exceptions: then they become
-        // instructions, and both sides of a branch may be computed.
+        // Nothing reads `errno` or floating-point exceptions. Without them, mathematical functions become
+        // instructions and both sides of a branch may be evaluated.
         Writer::C(Dialect::Host) => Options::new()
             .with("convention", "groups")
             .with("cache", true)
             .with("flags", "-fno-math-errno -fno-trapping-math"),
-        // WGSL asks for 2.5 units in the last place of a quotient, and not much more of a root: OpenCL and Vulkan give that
-        // by themselves. Subnormal numbers may be flushed, as for OpenCL.
+        // WGSL requires 2.5 ULP for quotients, and little more for square roots; OpenCL and Vulkan default to
+        // that. Subnormal numbers may be flushed, as for OpenCL.
         Writer::C(Dialect::Cuda) => Options::new()
             .with("options", "--prec-div=false")
             .with("options", "--prec-sqrt=false")
@@ -192,16 +193,20 @@ fn write(program: &Program, writer: Writer, checks: Checks) -> Result<Written> {
     }
 }
 
-/// Writes the program with its proofs asserted, and says what messages call its text if launches report by a tensor: on the
-/// host and on CUDA the backend is told of them.
-fn write_asserting(program: &Program, writer: Writer, checks: Checks) -> Result<(Written, Option<String>)> {
+/// Writes the program with its proofs asserted. If launches report failures through a tensor, also returns the
+/// name of the text for messages; for the host and CUDA, the backend receives the report itself.
+fn write_with_asserted_proofs(
+    program: &Program,
+    writer: Writer,
+    checks: Checks,
+) -> Result<(Written, Option<String>)> {
     let reports = matches!(writer, Writer::Spirv | Writer::C(Dialect::OpenCl)) && checks.are_made();
     if !reports {
         return Ok((write(&program.clone().with_asserted_proofs(), writer, checks)?, None));
     }
-    // PoCL goes wrong with barriers on both sides of a branch.
+    // PoCL miscompiles barriers on both sides of a branch.
     let checks = if writer == Writer::Spirv { checks } else { Checks::BoundedOnce };
-    let written = write(&program.reporting(checks)?, writer, Checks::Unchecked)?;
+    let written = write(&program.with_proof_reports(checks)?, writer, Checks::Unchecked)?;
     Ok((written, Some(program.path().to_owned())))
 }
 
@@ -247,9 +252,9 @@ fn params(interface: &Interface) -> Vec<LoweredParam> {
     tensors.chain(scalars).collect()
 }
 
-/// Refuses what the device cannot do, before its own compiler says so in other words.
-fn fits(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
-    // OpenCL says it in a list of words; one without a list is believed to have everything.
+/// Fails on what the device does not support, before its compiler does so with a worse message.
+fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
+    // OpenCL lists its extensions; a device without a list is assumed to have all.
     let words =
         (writer == Writer::C(Dialect::OpenCl)).then(|| device.properties.text("extensions")).flatten();
     let has_subgroups = words.is_none_or(|words| words.contains("_subgroups"));
@@ -260,18 +265,18 @@ fn fits(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
         (Feature::Subgroups, has_subgroups),
     ] {
         if program.features().contains(&feature) && !has {
-            let message = format!("the kernel uses {feature}, which {} cannot do", device.name);
+            let message = format!("the kernel uses {feature}, which {} does not support", device.name);
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
     }
-    program.interfaces().iter().try_for_each(|interface| fits_group(interface, device))
+    program.interfaces().iter().try_for_each(|interface| check_group(interface, device))
 }
 
-fn fits_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
+fn check_group(interface: &Interface, device: &DeviceInfo) -> Result<()> {
     let (limits, size, name) = (&device.limits, interface.group_size, &interface.name);
     let too_large = |what: String, limit: String, given: String| {
         Err(Error::invalid(format!(
-            "entry point \"{name}\" has {what} {given}, the limit of {} is {limit}",
+            "entry point \"{name}\" has {what} {given}, but the limit of {} is {limit}",
             device.name
         )))
     };
@@ -324,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_format_of_the_device_that_there_is_a_writer_for_is_made() {
+    fn the_first_format_of_the_device_with_a_writer_is_chosen() {
         let target = |formats: &[&str]| wgsl().target(&device(formats));
         assert_eq!(target(&["cubin", "opencl-c", "spirv-shader"]), Some(CodeFormat::OPENCL_C));
         assert_eq!(target(&["ptx"]), None);
@@ -341,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn subgroups_take_a_later_version_of_opencl_c() {
+    fn subgroups_select_a_later_version_of_opencl_c() {
         let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
             @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
                 y[i] = subgroupAdd(i);
@@ -362,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_may_flush_subnormal_numbers() {
+    fn gpus_flush_subnormal_numbers() {
         let flushes = |kind: &str| {
             let mut device = device(&["opencl-c"]);
             device.properties.push("type", kind);
@@ -410,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_can_be_told_to_leave_memory_as_it_is() {
+    fn zeroing_of_workgroup_memory_can_be_turned_off() {
         let code = "var<workgroup> w: u32; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
             @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = w; }";
         let zeroes = |options: &Options| {
@@ -428,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_lacks_is_said() {
+    fn missing_device_features_are_errors() {
         let refused = |device: &DeviceInfo, options: &Options, kind, expected: &str| {
             let error = lower(device, options).unwrap_err();
             assert!(
@@ -439,19 +444,19 @@ mod tests {
         let (invalid, unsupported) = (ErrorKind::InvalidArgument, ErrorKind::Unsupported);
         let good = device(&["c"]);
         let f16 = Options::new().with("element", "f16");
-        refused(&good, &f16, unsupported, "the kernel uses f16, which Test Device cannot do");
+        refused(&good, &f16, unsupported, "the kernel uses f16, which Test Device does not support");
         let large = |value| Options::new().with("constant", value);
         refused(
             &good,
             &large("N=1025"),
             invalid,
-            "work-groups of [1025, 2, 1], the limit of Test Device is [1024",
+            "work-groups of [1025, 2, 1], but the limit of Test Device is [1024",
         );
         refused(
             &good,
             &large("N=1000"),
             invalid,
-            "work-groups of 2000 items, the limit of Test Device is 1024 items",
+            "work-groups of 2000 items, but the limit of Test Device is 1024 items",
         );
         let mut small = device(&["c"]);
         small.limits.shared_bytes = 15;
@@ -459,7 +464,7 @@ mod tests {
             &small,
             &Options::new(),
             invalid,
-            "workgroup memory of 16 bytes, the limit of Test Device is 15 bytes",
+            "workgroup memory of 16 bytes, but the limit of Test Device is 15 bytes",
         );
     }
 }

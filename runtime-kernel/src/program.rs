@@ -1,4 +1,4 @@
-//! A portable kernel between front end and writers.
+//! A parsed and checked kernel: the hand-over point between front end and writers.
 
 use std::fmt;
 
@@ -6,18 +6,16 @@ use naga::valid::ModuleInfo;
 use naga::{Module, Span};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::c::{self, CCode};
-use crate::features::Feature;
+use crate::analysis::features::Feature;
 use crate::interface::{Interface, Override};
-use crate::nesting::{self, Depth};
-use crate::pointers::{self, Parts};
-use crate::specialise::Specialisation;
-use crate::{contain, guard, members, parse, source, spirv, zeroing};
+use crate::parse::diagnostics::{line, path_or_wgsl, place};
+use crate::parse::limits::Depth;
+use crate::parse::validate_again;
 
-/// A portable kernel that is parsed, specialised and checked: what the writers start from.
+/// A kernel that has been parsed, specialised and checked, ready to be written in a target language.
 ///
-/// Its module is valid, and has no barrier in non-uniform control flow. Its overrides are constants; only the
-/// size of an array may still name one, and `ArraySize::resolve` follows that.
+/// Its module is valid and has no barrier in non-uniform control flow. Overrides have been replaced by constants;
+/// only the size of an array may still name one, which `ArraySize::resolve` handles.
 #[derive(Clone)]
 pub struct Program {
     pub(crate) module: Module,
@@ -28,33 +26,34 @@ pub struct Program {
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) overrides: Vec<Override>,
     pub(crate) features: Vec<Feature>,
-    /// Whether work-group memory that may be read before it is written starts as zeros.
+    /// Whether work-group memory that may be read before it is written is zero-initialised.
     pub(crate) zeroes: bool,
-    /// Whether accesses that were proven in range report where they are not.
+    /// Whether accesses that were proven in range report it when they are not.
     pub(crate) asserts: bool,
 }
 
-/// What an access out of range does.
+/// What an out-of-range access does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
-    /// A read gives zero, a write is skipped. An entry point may have a second body without checks, for launches by whose
-    /// sizes and scalars accesses are in range anyway.
+    /// A read returns zero, a write is skipped. An entry point may have a second variant without checks, for
+    /// launches whose sizes and scalars keep all accesses in range.
     #[default]
     Bounded,
-    /// The same with one body: for processors, whose compilers do worse with two, or run both.
+    /// As `Bounded`, with one variant only: for processors, whose compilers produce worse code for two, or run
+    /// both.
     BoundedOnce,
-    /// Whatever the device does with it: the author vouches that there is none.
+    /// Whatever the device does: the author guarantees that there is none.
     Unchecked,
 }
 
-/// A C-family language.
+/// A language of the C family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// OpenCL C 1.2.
     OpenCl,
-    /// CUDA C++, as NVRTC compiles it.
+    /// CUDA C++ for NVRTC.
     Cuda,
-    /// C with GNU extensions, for the host: one function per entry point that runs a range of work-groups.
+    /// C with GNU extensions, for the host: one function per entry point, which runs a range of work-groups.
     Host,
 }
 
@@ -66,29 +65,14 @@ impl Checks {
 }
 
 impl Program {
-    /// Parses, specialises and checks `code`; `path` is what messages call it, and may be empty.
-    ///
-    /// # Errors
-    /// `CompileFailed` with naga's diagnostic, or with the rule of the convention that an entry point breaks and its
-    /// line; `InvalidArgument` for a constant or element type that the code has no place for.
-    pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        // Editors of some systems begin a text with a byte-order mark, which is no part of the language.
-        let code = code.strip_prefix('\u{feff}').unwrap_or(code);
-        let code = source::with_element(code, path, specialisation.element)?;
-        let code = source::without_subgroups(&code);
-        let (depth, tokens) = nesting::read(&code, path)?;
-        members::check(&tokens, &code, path)?;
-        contain::step("reading the kernel", depth, || parse::program(&code, path, depth, specialisation))
-    }
-
-    /// The program without the zeros that work-group memory starts with: it holds anything until the kernel writes it.
+    /// Leaves work-group memory uninitialised: it holds arbitrary values until the kernel writes it.
     #[must_use]
     pub fn with_uninitialised_workgroup_memory(self) -> Self {
         Self { zeroes: false, ..self }
     }
 
-    /// The program with each bounds check that was proven needless kept as an assertion, in C for the host and in CUDA C++:
-    /// for tests of the proofs.
+    /// Keeps each bounds check that was proven unnecessary as an assertion, in C for the host and in CUDA C++: for
+    /// tests of the proofs.
     #[must_use]
     pub fn with_asserted_proofs(self) -> Self {
         Self { asserts: true, ..self }
@@ -106,66 +90,24 @@ impl Program {
         &self.overrides
     }
 
-    /// What it needs that not every device has.
+    /// The optional device features that it needs.
     #[must_use]
     pub fn features(&self) -> &[Feature] {
         &self.features
     }
 
-    /// The module behind it.
+    /// The underlying module.
     #[must_use]
     pub const fn module(&self) -> &Module {
         &self.module
     }
 
-    /// Writes it as SPIR-V for Vulkan: tensors are storage buffers of set 0, scalars push constants.
-    ///
-    /// # Errors
-    /// `Unsupported` for what SPIR-V cannot express.
-    pub fn spirv(&self, checks: Checks) -> Result<Vec<u32>> {
-        contain::step("writing SPIR-V", self.depth, || spirv::write(self, checks))
-    }
-
-    /// Writes it in a C-family language.
-    ///
-    /// # Errors
-    /// `Unsupported`, which names the construct and its line, for what the language cannot express.
-    pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
-        contain::step("writing C", self.depth, || c::write(self, dialect, checks))
-    }
-
-    /// The program with the checks of its accesses as branches of the module itself: a writer may then leave out its own.
-    ///
-    /// # Errors
-    /// `Unsupported` for an expression that no kernel has.
-    pub fn guarded(&self, checks: Checks) -> Result<Self> {
-        contain::step("checking accesses", self.depth, || {
-            let copied = pointers::by_value(self, Parts::All)?;
-            let program = copied.as_ref().unwrap_or(self);
-            self.with(guard::guarded(program, checks)?)
-        })
-    }
-
-    /// The program with the checks of its accesses as branches of the module itself, and with a check of each index that was
-    /// proven in range: where one is not, its line is left in a tensor of one `u32`, which every entry point has in front of
-    /// its own. For tests of the proofs, in languages without another way to tell.
-    pub(crate) fn reporting(&self, checks: Checks) -> Result<Self> {
-        contain::step("checking accesses", self.depth, || {
-            let copied = pointers::by_value(self, Parts::All)?;
-            let program = copied.as_ref().unwrap_or(self);
-            let zeroed = zeroing::zeroed(program)?;
-            let program = zeroed.as_ref().unwrap_or(program);
-            guard::reporting(program, checks)
-        })
-        .map(Self::with_uninitialised_workgroup_memory)
-    }
-
-    /// The program with a module that was made of its own.
+    /// The same program with a transformed module.
     ///
     /// # Errors
     /// `Internal` if the new module is not valid.
     pub(crate) fn with(&self, module: Module) -> Result<Self> {
-        let info = parse::validate_again(&module)?;
+        let info = validate_again(&module)?;
         Ok(Self {
             module,
             info,
@@ -180,50 +122,25 @@ impl Program {
         })
     }
 
-    /// What messages call the text.
+    /// The name of the text in messages.
     pub(crate) fn path(&self) -> &str {
         path_or_wgsl(&self.path)
     }
 
-    /// `path:line` of a span; only the path where it has no place in the text.
+    /// `path:line` of a span; only the path if the span has no location.
     pub(crate) fn place(&self, span: Span) -> String {
         place(&self.source, &self.path, span)
     }
 
-    /// The line of a span; `None` where it has no place in the text.
+    /// The line of a span; `None` if it has no location.
     pub(crate) fn line(&self, span: Span) -> Option<u32> {
         line(&self.source, span)
     }
 
-    /// The error for what a dialect cannot express: `what` names the construct.
+    /// The error for a construct, named by `what`, that a language cannot express.
     pub(crate) fn unsupported(&self, what: impl fmt::Display, span: Span) -> Error {
         Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.place(span)))
     }
-}
-
-/// The error for code that is wrong.
-pub(crate) fn failed(message: String) -> Error {
-    Error::new(ErrorKind::CompileFailed, message)
-}
-
-/// `path:line` of `span` in `source`.
-pub(crate) fn place(source: &str, path: &str, span: Span) -> String {
-    let path = path_or_wgsl(path);
-    match line(source, span) {
-        Some(line) => format!("{path}:{line}"),
-        None => path.to_owned(),
-    }
-}
-
-fn line(source: &str, span: Span) -> Option<u32> {
-    let before = source.as_bytes().get(..span.to_range()?.start)?;
-    let ends = before.iter().filter(|&&byte| byte == b'\n').count();
-    u32::try_from(ends + 1).ok()
-}
-
-/// Text from memory is called `wgsl`.
-pub(crate) fn path_or_wgsl(path: &str) -> &str {
-    if path.is_empty() { "wgsl" } else { path }
 }
 
 impl fmt::Debug for Program {

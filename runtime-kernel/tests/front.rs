@@ -1,4 +1,4 @@
-//! What a kernel's author sees of the front end: diagnostics, the convention's rules, constants, element types.
+//! The front end from a kernel author's view: diagnostics, rules of the convention, constants, element types.
 
 use runtime_core::{Access, DType, ErrorKind};
 use runtime_kernel::{Checks, Dialect, Feature, Program, Specialisation};
@@ -18,7 +18,7 @@ fn parse(code: &str) -> runtime_core::Result<Program> {
     Program::parse(code, "k.wgsl", &Specialisation::default())
 }
 
-/// A kernel with these declarations, and `body` in its entry point.
+/// A kernel with the given declarations and the given body of its entry point.
 fn kernel(declarations: &str, body: &str) -> String {
     format!("{declarations}\n@compute @workgroup_size(1) fn main() {{ {body} }}")
 }
@@ -49,7 +49,7 @@ fn the_interface_is_read_from_the_text() {
 }
 
 #[test]
-fn each_entry_point_has_what_it_uses() {
+fn each_entry_point_lists_only_what_it_uses() {
     let program = parse(
         "struct S { n: u32 } var<immediate> s: S;
          @group(0) @binding(0) var<storage, read_write> counts: array<atomic<u32>>;
@@ -82,7 +82,7 @@ fn each_entry_point_has_what_it_uses() {
 }
 
 #[test]
-fn diagnostics_of_the_parser_and_the_validator_keep_their_source_lines() {
+fn naga_diagnostics_keep_their_source_lines() {
     let text = refused("fn f() {\n    let a = b;\n}");
     assert!(text.contains("no definition in scope for identifier: `b`"), "{text}");
     assert!(text.contains("k.wgsl:2:13") && text.contains("let a = b;"), "{text}");
@@ -91,7 +91,7 @@ fn diagnostics_of_the_parser_and_the_validator_keep_their_source_lines() {
 }
 
 #[test]
-fn every_rule_of_the_convention_names_itself_and_the_line() {
+fn errors_of_the_convention_name_the_rule_and_the_line() {
     let cases = [
         (
             "@group(0) @binding(0) var<uniform> u: vec4<f32>;",
@@ -116,12 +116,12 @@ fn every_rule_of_the_convention_names_itself_and_the_line() {
         (
             "var<immediate> n: u32;",
             "let a = n;",
-            "k.wgsl:1: \"n\" is no struct; the var<immediate> is a struct of scalars",
+            "k.wgsl:1: \"n\" is not a struct; the var<immediate> must be a struct of scalars",
         ),
         (
             "struct S { v: vec2<f32> }\nvar<immediate> s: S;",
             "let a = s.v;",
-            "k.wgsl:2: \"s\" has a member \"v\" that is no scalar",
+            "k.wgsl:2: \"s\" has a member \"v\" that is not a scalar",
         ),
         (
             "struct S { a: u32, @align(16) b: u32 }\nvar<immediate> s: S;",
@@ -139,7 +139,7 @@ fn every_rule_of_the_convention_names_itself_and_the_line() {
         fragment.contains("entry point \"f\" is a fragment shader; a portable kernel is @compute"),
         "{fragment}"
     );
-    // What no entry point uses breaks no rule.
+    // Unused variables may break the rules.
     parse(&kernel("@group(3) @binding(9) var<uniform> u: vec4<f32>;", "")).unwrap();
 }
 
@@ -173,7 +173,7 @@ fn overrides_are_fixed_by_name_and_by_id() {
 
 #[test]
 fn a_vector_of_overrides_is_indexed_like_any_other() {
-    // naga 30 refuses some of these where it replaces the override itself.
+    // naga 30 rejects some of these when it replaces the override itself.
     for body in [
         "let v = vec2<f32>(o, 7.0); let w = vec2<f32>(0.0, v.y); y[0] = v[u32(y[1]) % 2u] + w.x;",
         "let v = clamp(vec2<f32>(o, 7.0).xy, vec2<f32>(-9.0), vec2<f32>(9.0)); let i = u32(y[1]) % 2u;
@@ -202,15 +202,15 @@ fn a_vector_of_overrides_is_indexed_like_any_other() {
 
 #[test]
 fn an_expression_of_a_vector_of_overrides_is_written() {
-    // naga 30 panics ("Expression is not cached") where it replaces the override itself.
+    // naga 30 panics ("Expression is not cached") when it replaces the override itself.
     let code = include_str!("shaders/override_vectors.wgsl");
     let program = Program::parse(code, "k.wgsl", &Specialisation::default()).unwrap();
     assert!(program.spirv(Checks::Bounded).unwrap().contains(&6.0_f32.to_bits()));
 }
 
 #[test]
-fn a_constant_that_is_picked_out_of_others_is_written() {
-    // As above, though no override is in it: what a `let` names becomes constant where an override is replaced.
+fn a_constant_selected_from_others_is_written() {
+    // As above, without an override in the expression: the value of a `let` becomes constant when any override is replaced.
     for body in [
         "let v = vec3<i32>(9, 4, 0); y[i] = select(array<i32, 2>()[i], v.z, false);",
         "let v = vec2<i32>(4, 6); let w = vec3<i32>(y[i], v.x, v.y) * y[0]; y[i] = w.x + i32(N);",
@@ -231,7 +231,7 @@ fn a_constant_that_is_picked_out_of_others_is_written() {
 }
 
 #[test]
-fn wrong_constants_are_refused_with_the_reason() {
+fn invalid_constants_are_rejected_with_the_reason() {
     let of = |name: &str, value: &str| {
         let code = kernel(
             "override LENGTH: u32; override SCALE: f32 = 1.0; override FLAG: bool = true;
@@ -244,11 +244,11 @@ fn wrong_constants_are_refused_with_the_reason() {
     };
     for (name, value, expected) in [
         ("LENGHT", "1", "no override \"LENGHT\"; did you mean \"LENGTH\"?"),
-        ("LENGTH", "-1", "constant \"LENGTH\": \"-1\" is no value of type u32"),
-        ("LENGTH", "1.5", "is no value of type u32"),
-        ("SCALE", "1e60", "is no value of type f32"),
-        ("SCALE", "nan", "is no value of type f32"),
-        ("FLAG", "1", "is no value of type bool"),
+        ("LENGTH", "-1", "constant \"LENGTH\": \"-1\" is not a value of type u32"),
+        ("LENGTH", "1.5", "is not a value of type u32"),
+        ("SCALE", "1e60", "is not a value of type f32"),
+        ("SCALE", "nan", "is not a value of type f32"),
+        ("FLAG", "1", "is not a value of type bool"),
         (
             "SCALE",
             "2",
@@ -270,7 +270,7 @@ fn wrong_constants_are_refused_with_the_reason() {
 }
 
 #[test]
-fn an_element_type_reaches_the_interface_and_the_features() {
+fn the_element_type_affects_interface_and_features() {
     let code = kernel(
         "alias T = f32;\n@group(0) @binding(0) var<storage, read_write> y: array<vec4<T>>;",
         "y[0] = vec4(T(1));",
@@ -307,7 +307,7 @@ fn scalars_may_be_f16() {
 }
 
 #[test]
-fn subgroups_and_wide_atomics_are_seen() {
+fn subgroups_and_64_bit_atomics_are_detected() {
     let of = |declarations, body| parse(&kernel(declarations, body)).unwrap().features().to_vec();
     assert_eq!(of("enable f16, subgroups;", "subgroupBarrier();"), [Feature::Subgroups]);
     assert_eq!(of("enable subgroups;", "_ = subgroupAdd(1);"), [Feature::Subgroups]);
@@ -316,7 +316,7 @@ fn subgroups_and_wide_atomics_are_seen() {
 }
 
 #[test]
-fn hostile_nesting_is_an_error_and_no_overflow() {
+fn hostile_nesting_is_an_error_not_an_overflow() {
     let body = |text: String| kernel("", &text);
     let nested = [
         body(format!("let a = {}1{};", "(".repeat(900), ")".repeat(900))),
@@ -329,7 +329,7 @@ fn hostile_nesting_is_an_error_and_no_overflow() {
         body("a".repeat(100_000)),
         body(format!("let a = {}1;", "1 + ".repeat(100_000))),
     ];
-    // Few threads have less stack than this one.
+    // As small a stack as threads usually have.
     let small = std::thread::Builder::new().stack_size(1 << 20);
     let small = small.spawn(move || {
         nested.iter().for_each(|code| drop(parse(code).map(|program| program.spirv(Checks::Bounded))));
@@ -341,7 +341,7 @@ fn hostile_nesting_is_an_error_and_no_overflow() {
 }
 
 #[test]
-fn all_that_is_nested_as_deep_as_is_promised_is_lowered() {
+fn nesting_up_to_the_documented_depth_is_lowered() {
     let around = |open: &str, close: &str, count: usize, middle: &str| {
         kernel(
             "@group(0) @binding(0) var<storage, read_write> y: array<u32>;",
@@ -365,14 +365,14 @@ fn all_that_is_nested_as_deep_as_is_promised_is_lowered() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_the_text() {
+fn a_byte_order_mark_is_ignored() {
     assert_eq!(parse(&format!("\u{feff}{SAXPY}")).unwrap().interfaces().len(), 1);
     assert!(refused(&format!("\u{feff}\nx{SAXPY}")).contains("k.wgsl:2"));
 }
 
-/// Texts of a few lines that double again and again.
+/// Texts of a few lines whose size doubles with each line when expanded.
 #[test]
-fn no_text_takes_more_than_seconds() {
+fn no_text_takes_longer_than_seconds() {
     let y = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;\n";
     let lower = |code: &str| {
         let program = parse(code)?;

@@ -1,4 +1,4 @@
-//! Work-groups on the host: values that live across barriers, control flow of the group, rows that are decided at once.
+//! Work-groups on the host: values that live across barriers, uniform control flow, rows with facts decided at once.
 
 use runtime_core::{Arg, Geometry, ModuleSource, QueueOptions, Runtime, Tensor};
 
@@ -24,7 +24,7 @@ fn bump(p: ptr<function, u32>, by: u32) { for (var i = 0u; i < by; i++) { *p += 
 fn add_mine(x: u32) -> u32 { mine += x; return mine; }
 ";
 
-/// A kernel for groups of 64, and what it makes of element `i` of `b`, which was `i`; `a[i]` is `7 * i + 3`.
+/// A kernel for groups of 64, and the expected value of `b[i]`, which is `i` initially; `a[i]` is `7 * i + 3`.
 struct Case {
     name: &'static str,
     size: [u32; 3],
@@ -51,7 +51,7 @@ const CASES: [Case; 23] = [
         "for (var j = 0u; j < s.k * 9u; j++) { if j > g.x { return; } b[g.x] += j; } b[g.x] += 500u;",
         |i| i + (0..K * 9).filter(|j| *j <= i).sum::<u32>() + if i < K * 9 - 1 { 0 } else { 500 },
     ),
-    // Not among the portable programs: PoCL 3.1 runs the wrong side of such a switch.
+    // Not among the portable programs, since PoCL 3.1 runs the wrong side of such a switch.
     case(
         "return_after_some_left_a_switch",
         "switch s.k { case 3u: { workgroupBarrier(); b[g.x] = 7u; if l.x < 3u { break; } return; } default: {} }
@@ -162,7 +162,7 @@ fn text(cases: &[Case]) -> String {
 }
 
 #[test]
-fn every_invocation_does_what_it_would_alone() {
+fn every_invocation_has_the_result_of_running_alone() {
     let runtime = Runtime::builder()
         .lower_with(runtime_kernel::wgsl())
         .discover(false)
@@ -183,7 +183,7 @@ fn every_invocation_does_what_it_would_alone() {
     }
 }
 
-/// 400 KB of work-group memory, which lies on the stack of the thread that runs the group.
+/// 400 KB of work-group memory, which is on the stack of the thread that runs the group.
 const LARGE: &str = "
 @group(0) @binding(0) var<storage, read_write> y: array<u32>;
 var<workgroup> w: array<u32, 100000>;
@@ -201,9 +201,9 @@ fn host() -> std::sync::Arc<dyn runtime_core::CommonRuntime> {
     runtime.build().open("host").expect("the host")
 }
 
-/// With a range the host would run the work of the groups once per piece of it, on several threads.
+/// With a range, the host would run all work-groups once per piece of the range, on several threads.
 #[test]
-fn portable_code_takes_no_range() {
+fn portable_code_rejects_a_host_range() {
     let device = host();
     let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
     let y = Tensor::from_slice(&*device, &[64], &[0_u32; 64]).expect("y");
@@ -221,7 +221,7 @@ fn portable_code_takes_no_range() {
 }
 
 #[test]
-fn a_thread_with_a_small_stack_may_call_a_kernel_with_much_memory() {
+fn a_kernel_with_much_memory_runs_from_a_thread_with_a_small_stack() {
     let device = host();
     let kernel = device.load(&ModuleSource::wgsl(LARGE)).expect("a module").kernel("main").expect("main");
     let queue = device.open_queue(&QueueOptions::default()).expect("a queue");
@@ -240,7 +240,7 @@ fn a_thread_with_a_small_stack_may_call_a_kernel_with_much_memory() {
 }
 
 #[test]
-fn what_no_stack_has_room_for_is_refused() {
+fn a_kernel_too_large_for_any_stack_is_rejected() {
     let device = host();
     let entry = |body: &str| {
         format!(

@@ -1,5 +1,5 @@
-//! All SPIR-V is valid for Vulkan 1.2, by the word of `spirv-val`; without that program the cases are ignored, visibly,
-//! unless `RUNTIME_REQUIRE` names `spirv-val`.
+//! `spirv-val` accepts all generated SPIR-V for Vulkan 1.2. Without that tool the cases are reported as ignored, and fail
+//! if `RUNTIME_REQUIRE` names `spirv-val`.
 
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn is_missing() -> bool {
     found.is_err_and(|error| error.kind() == NotFound) && !test_process::required(TOOL)
 }
 
-/// Those of this test, and the kernels of the repository.
+/// The shaders of this test, and the kernels of the repository.
 fn shaders() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = [here.join("tests/shaders"), here.join("../kernels")];

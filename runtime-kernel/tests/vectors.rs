@@ -1,6 +1,6 @@
-//! The loops over a work-group's invocations are vectorised: the machine code of kernels has the instructions.
+//! Compilers vectorise the loops over a work-group's invocations: the machine code of kernels has vector instructions.
 //!
-//! Needs a C compiler and `objdump`, on x86-64; without them the tests are ignored, unless `RUNTIME_REQUIRE` names
+//! Needs a C compiler and `objdump` on x86-64. Without them the tests are ignored, and fail if `RUNTIME_REQUIRE` names
 //! `cc` or `objdump`.
 
 use std::path::Path;
@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode};
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_kernel::{Checks, Dialect, Program, Specialisation};
 
-/// A kernel, the function that has its loops, and the instructions of which one must be on `ymm` registers, bounds
-/// checked or not.
+/// A kernel, the function with its loops, and instructions, at least one of which must use `ymm` registers, with and
+/// without bounds checks.
 const KERNELS: [(&str, &str, &[&str]); 5] = [
     ("saxpy", SAXPY, &["vfmadd", "vmulps"]),
     ("matmul", MATMUL, &["vfmadd", "vmulps"]),
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Whether a tool is missing that nobody demands.
+/// Whether a tool is missing that `RUNTIME_REQUIRE` does not name.
 fn missing() -> bool {
     let lacks = |tool: &str| {
         let there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());

@@ -291,14 +291,14 @@ fn portable_kernels_take_what_a_spec_can_mean() {
         contradiction.contains("the kernel's code fixes it to [4, 1, 1]; leave it out"),
         "{contradiction}"
     );
-    for bodies in ["1", "2", "\"1\"", "\"auto\""] {
-        let spec =
-            PORTABLE.replace("entry = \"k\"", &format!("entry = \"k\"\noptions = {{ bodies = {bodies} }}"));
-        assert_eq!(values(&spec), Ok(vec![8; 8]), "{bodies}");
+    for variants in ["1", "2", "\"1\"", "\"auto\""] {
+        let spec = PORTABLE
+            .replace("entry = \"k\"", &format!("entry = \"k\"\noptions = {{ variants = {variants} }}"));
+        assert_eq!(values(&spec), Ok(vec![8; 8]), "{variants}");
     }
     let wrong =
-        values(&PORTABLE.replace("entry = \"k\"", "entry = \"k\"\noptions = { bodies = 3 }")).unwrap_err();
-    assert!(wrong.contains("option \"bodies\" cannot be \"3\""), "{wrong}");
+        values(&PORTABLE.replace("entry = \"k\"", "entry = \"k\"\noptions = { variants = 3 }")).unwrap_err();
+    assert!(wrong.contains("option \"variants\" cannot be \"3\""), "{wrong}");
     let packed = values(&PORTABLE.replace("dtype = \"u32\"", "dtype = \"i8\"")).unwrap_err();
     assert!(packed.contains("is i8, the kernel takes u32") && packed.contains("structures"), "{packed}");
     folder.write("k.wgsl", &format!("\u{feff}{WGSL}"));

@@ -77,7 +77,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens `host`, `opencl:0`, …; load options follow behind a slash: `host/bodies=2`. So do `broken=` (no checks on the
+    /// Opens `host`, `opencl:0`, …; load options follow behind a slash: `host/variants=2`. So do `broken=` (no checks on the
     /// host) and `constants=hidden` (SPIR-V whose numbers the driver cannot know).
     ///
     /// # Errors

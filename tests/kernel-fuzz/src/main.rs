@@ -19,7 +19,7 @@ Random portable kernels on the devices of this machine, against an interpreter o
   kernel-fuzz show SEED        the kernel of a seed
   kernel-fuzz replay DEVICE FILE…
                                cases that were kept
-Devices are named as elsewhere; load options follow behind slashes: host/bodies=2.
+Devices are named as elsewhere; load options follow behind slashes: host/variants=2.
 ";
 
 fn main() -> ExitCode {

@@ -21,7 +21,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 /// SPIR-V must be valid.
 const DEVICES: [(&str, u64); 11] = [
     ("host", 2),
-    ("host/bodies=2", 1),
+    ("host/variants=2", 1),
     ("host/assert_proofs=true", 1),
     ("clang", 1),
     ("opencl:0", 1),

@@ -108,15 +108,15 @@ impl Device {
         Ok(Self { name, device, queue, options: Options::new() })
     }
 
-    /// The same with two bodies for each entry point, which processors do not get by themselves.
+    /// The same with two variants of each entry point, which is not the default for processors.
     fn with_two_bodies(&self) -> Option<Arc<dyn Machine>> {
         let is_cpu = self.device.info().properties.text("type") == Some("cpu");
-        is_cpu.then(|| self.with_options("two", Options::new().with("bodies", "2")))
+        is_cpu.then(|| self.with_options("two", Options::new().with("variants", "2")))
     }
 
-    /// The same with accesses that report where they were proven in range and are not: in both bodies.
+    /// The same with accesses that report where they were proven in range and are not: in both variants.
     fn with_asserted_proofs(&self) -> Arc<dyn Machine> {
-        self.with_options("asserted", Options::new().with("assert_proofs", true).with("bodies", "2"))
+        self.with_options("asserted", Options::new().with("assert_proofs", true).with("variants", "2"))
     }
 
     /// The same device with load options.

@@ -11,7 +11,7 @@ use crate::changed::changed;
 /// by itself would hide it.
 #[must_use]
 pub fn guarded() -> Arc<dyn Lowering> {
-    host_code(|program| program.guarded(Checks::Bounded)?.c(Dialect::Host, Checks::Unchecked))
+    host_code(|program| program.with_bounds_checks(Checks::Bounded)?.c(Dialect::Host, Checks::Unchecked))
 }
 
 /// No checks: a kernel that indexes out of range does what native code does then. For child processes, which may crash.

@@ -50,7 +50,18 @@ const CORE: &[Run] = &[
 ];
 /// The library's own tests; then kernels of WGSL's specification, on the devices of this machine.
 const LOWERING: &[Run] = &[
-    ("runtime-kernel", &["--lib", "--", "guard", "proof::polynomial", "proof::rounds", "c::tests"]),
+    (
+        "runtime-kernel",
+        &[
+            "--lib",
+            "--",
+            "bounds_checks",
+            "proof::polynomial",
+            "proof::trip_count",
+            "proof::unrolling",
+            "c::tests",
+        ],
+    ),
     ("runtime-kernel", &["--lib", "--test=groups"]),
     ("runtime-portable-tests", &["--test=semantics", "--", "vulkan:0"]),
     ("runtime-portable-tests", &["--test=semantics", "--test=reports", "--test=properties"]),
@@ -96,19 +107,19 @@ const MODULES: [Module; 9] = [
     Module {
         name: "proof",
         package: "runtime-kernel",
-        files: &["runtime-kernel/src/proof/**"],
+        files: &["runtime-kernel/src/analysis/proof/**"],
         runs: LOWERING,
     },
     Module {
-        name: "guard",
+        name: "bounds_checks",
         package: "runtime-kernel",
-        files: &["runtime-kernel/src/guard/**"],
+        files: &["runtime-kernel/src/transform/bounds_checks/**"],
         runs: LOWERING,
     },
     Module {
         name: "verify",
         package: "runtime-kernel",
-        files: &["runtime-kernel/src/c/group/verify/**"],
+        files: &["runtime-kernel/src/print/c/host/verify/**"],
         runs: &[("runtime-kernel", &["--lib", "--test=groups"])],
     },
 ];

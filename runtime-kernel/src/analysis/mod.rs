@@ -1,0 +1,6 @@
+//! Facts about a module, derived before it runs. Nothing here modifies the module.
+
+pub(crate) mod features;
+pub(crate) mod proof;
+pub(crate) mod reflect;
+pub(crate) mod uniformity;

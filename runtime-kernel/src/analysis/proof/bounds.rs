@@ -1,0 +1,312 @@
+//! Bounds that conditions imply: within `if i < n { … }`, after `if i >= n { return; }` and in
+//! `for (var i = 0u; i < 16u; i++) { … }`, `i` is below the other side.
+//!
+//! A fact is about a value, not a variable: assignments are numbered, and each load records the number of the
+//! assignment that it reads.
+
+use naga::valid::FunctionInfo;
+use naga::{
+    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Scalar,
+    Statement, SwitchCase, TypeInner, UnaryOperator,
+};
+
+pub(crate) use super::facts::{Bounds, Fact, Scope};
+use super::{FunctionContext, range};
+use crate::ir::variables::{Root, assigned, loaded, root};
+use crate::program::Program;
+
+/// The facts about all functions and entry points of a module.
+#[derive(Debug)]
+pub(crate) struct AllBounds {
+    functions: Vec<Bounds>,
+    entries: Vec<Bounds>,
+}
+
+impl AllBounds {
+    /// Collects the facts that the conditions of a module imply.
+    pub(crate) fn of(program: &Program) -> Self {
+        let (module, info) = (&program.module, &program.info);
+        let functions = module.functions.iter();
+        let entries = module.entry_points.iter().enumerate();
+        Self {
+            functions: functions
+                .map(|(handle, function)| Walk::analyse(module, function, &info[handle], None))
+                .collect(),
+            entries: entries
+                .map(|(index, point)| {
+                    let info = info.get_entry_point(index);
+                    Walk::analyse(module, &point.function, info, Some(point.workgroup_size))
+                })
+                .collect(),
+        }
+    }
+
+    pub(crate) fn function(&self, handle: Handle<Function>) -> &Bounds {
+        &self.functions[handle.index()]
+    }
+
+    pub(crate) fn entry(&self, index: usize) -> &Bounds {
+        &self.entries[index]
+    }
+}
+
+/// A variable that holds `left && right` or `left || right`: if its value equals `is`, then `left` has the given
+/// value, and `right` that of the variable.
+#[derive(Clone, Copy)]
+struct Logical {
+    is: bool,
+    left: (Handle<Expression>, bool),
+    right: Handle<Expression>,
+}
+
+struct Walk<'f> {
+    module: &'f Module,
+    function: &'f Function,
+    info: &'f FunctionInfo,
+    bounds: Bounds,
+    /// By variable: the number of its latest assignment.
+    latest: Vec<u32>,
+    assignments: u32,
+    /// By assignment number.
+    logical: FastHashMap<u32, Logical>,
+    /// The values assigned to variables; `None` if unknown.
+    stores: Vec<(Handle<LocalVariable>, Option<Handle<Expression>>)>,
+}
+
+impl<'f> Walk<'f> {
+    fn analyse(
+        module: &'f Module,
+        function: &'f Function,
+        info: &'f FunctionInfo,
+        group_size: Option<[u32; 3]>,
+    ) -> Bounds {
+        let mut walk = Self {
+            module,
+            function,
+            info,
+            bounds: Bounds::new(function),
+            latest: vec![1; function.local_variables.len()],
+            assignments: 1,
+            logical: FastHashMap::default(),
+            stores: Vec::new(),
+        };
+        walk.block(&function.body, Scope::default());
+        walk.ceilings(group_size);
+        walk.bounds
+    }
+
+    fn block(&mut self, block: &[Statement], mut scope: Scope) {
+        for statement in block {
+            match statement {
+                Statement::Emit(range) => {
+                    for handle in range.clone() {
+                        let variable = loaded(self.function, handle);
+                        let reads = variable.map_or(0, |variable| self.latest[variable.index()]);
+                        self.bounds.note(handle, scope, reads);
+                    }
+                }
+                Statement::Store { pointer, value } => self.store(*pointer, *value),
+                Statement::Call { arguments, result, .. } => {
+                    if let Some(result) = *result {
+                        self.bounds.note_call(result, arguments);
+                    }
+                    for &argument in arguments {
+                        if let Root::Local(variable) = root(self.function, argument) {
+                            self.assign(variable);
+                            self.stores.push((variable, None));
+                        }
+                    }
+                }
+                Statement::Block(inner) => self.block(inner, scope),
+                Statement::If { condition, accept, reject } => {
+                    scope = self.branch(*condition, [accept, reject], scope);
+                }
+                Statement::Switch { cases, .. } => self.switch(cases, scope),
+                Statement::Loop { body, continuing, .. } => {
+                    let changed = self.changed(&[body, continuing]);
+                    self.invalidate(&changed);
+                    self.block(body, scope);
+                    self.invalidate(&changed);
+                    self.block(continuing, scope);
+                    self.invalidate(&changed);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) {
+        let Root::Local(variable) = root(self.function, pointer) else { return };
+        let whole = matches!(self.function.expressions[pointer], Expression::LocalVariable(_));
+        self.assign(variable);
+        self.stores.push((variable, whole.then_some(value)));
+    }
+
+    fn assign(&mut self, variable: Handle<LocalVariable>) {
+        self.assignments += 1;
+        self.latest[variable.index()] = self.assignments;
+    }
+
+    /// The variables that the blocks may assign.
+    fn changed(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
+        let mut found = Vec::new();
+        blocks.iter().for_each(|block| assigned(self.function, block, &mut |variable| found.push(variable)));
+        found
+    }
+
+    fn invalidate(&mut self, variables: &[Handle<LocalVariable>]) {
+        variables.iter().for_each(|&variable| self.assign(variable));
+    }
+
+    fn switch(&mut self, cases: &[SwitchCase], scope: Scope) {
+        let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
+        let changed = self.changed(&bodies);
+        for body in bodies {
+            self.invalidate(&changed);
+            self.block(body, scope);
+        }
+        self.invalidate(&changed);
+    }
+
+    /// Returns the facts that hold after a branch.
+    fn branch(
+        &mut self,
+        condition: Handle<Expression>,
+        [accept, reject]: [&Block; 2],
+        scope: Scope,
+    ) -> Scope {
+        let holds = self.assume(condition, true, scope);
+        let fails = self.assume(condition, false, scope);
+        let before = self.latest.clone();
+        self.block(accept, holds);
+        let accepted = std::mem::replace(&mut self.latest, before);
+        self.block(reject, fails);
+        match (leaves(accept), leaves(reject)) {
+            (true, _) => fails,
+            (false, true) => {
+                self.latest = accepted;
+                holds
+            }
+            (false, false) => {
+                for (variable, _) in self.function.local_variables.iter() {
+                    if accepted[variable.index()] != self.latest[variable.index()] {
+                        self.assign(variable);
+                    }
+                }
+                self.note_logical(condition, [accept, reject]);
+                scope
+            }
+        }
+    }
+
+    /// naga's front end lowers `a && b` to a branch that assigns a variable.
+    fn note_logical(&mut self, left: Handle<Expression>, [accept, reject]: [&Block; 2]) {
+        let lone = |block: &Block| {
+            let mut rest = block.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
+            match (rest.next(), rest.next()) {
+                (Some(&Statement::Store { pointer, value }), None) => Some((pointer, value)),
+                _ => None,
+            }
+        };
+        let (Some((pointer, accepted)), Some((other, rejected))) = (lone(accept), lone(reject)) else {
+            return;
+        };
+        let variable = match (&self.function.expressions[pointer], &self.function.expressions[other]) {
+            (Expression::LocalVariable(a), Expression::LocalVariable(b)) if a == b => *a,
+            _ => return,
+        };
+        let truth = |value| match self.function.expressions[value] {
+            Expression::Literal(Literal::Bool(truth)) => Some(truth),
+            _ => None,
+        };
+        let logical = match (truth(accepted), truth(rejected)) {
+            (_, Some(other)) => Logical { is: !other, left: (left, true), right: accepted },
+            (Some(other), _) => Logical { is: !other, left: (left, false), right: rejected },
+            _ => return,
+        };
+        self.logical.insert(self.latest[variable.index()], logical);
+    }
+
+    /// The facts of `scope`, plus those that the condition implies.
+    fn assume(&mut self, condition: Handle<Expression>, holds: bool, scope: Scope) -> Scope {
+        use BinaryOperator as Op;
+        match self.function.expressions[condition] {
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.assume(expr, !holds, scope),
+            Expression::Binary { op, left, right } => match (op, holds) {
+                (Op::LogicalAnd | Op::And, true) | (Op::LogicalOr | Op::InclusiveOr, false) => {
+                    let scope = self.assume(left, holds, scope);
+                    self.assume(right, holds, scope)
+                }
+                (Op::Less, true) | (Op::GreaterEqual, false) => self.fact(left, right, true, scope),
+                (Op::Greater, true) | (Op::LessEqual, false) => self.fact(right, left, true, scope),
+                (Op::LessEqual, true) | (Op::Greater, false) => self.fact(left, right, false, scope),
+                (Op::GreaterEqual, true) | (Op::Less, false) => self.fact(right, left, false, scope),
+                (Op::Equal, true) | (Op::NotEqual, false) => {
+                    let scope = self.fact(left, right, false, scope);
+                    self.fact(right, left, false, scope)
+                }
+                _ => scope,
+            },
+            Expression::Load { .. } => match self.logical.get(&self.bounds.assignment(condition)).copied() {
+                Some(Logical { is, left: (left, is_left), right }) if is == holds => {
+                    let scope = self.assume(left, is_left, scope);
+                    self.assume(right, holds, scope)
+                }
+                _ => scope,
+            },
+            _ => scope,
+        }
+    }
+
+    fn fact(
+        &mut self,
+        value: Handle<Expression>,
+        bound: Handle<Expression>,
+        strict: bool,
+        scope: Scope,
+    ) -> Scope {
+        match *self.info[value].ty.inner_with(&self.module.types) {
+            TypeInner::Scalar(Scalar::U32) => self.bounds.add(Fact { value, bound, strict, outer: scope }),
+            _ => scope,
+        }
+    }
+
+    /// Finds the variables that never exceed the first value assigned to them.
+    fn ceilings(&mut self, group_size: Option<[u32; 3]>) {
+        let (module, function, info) = (self.module, self.function, self.info);
+        for (variable, declared) in function.local_variables.iter() {
+            if module.types[declared.ty].inner != TypeInner::Scalar(Scalar::U32) {
+                continue;
+            }
+            let stores = self.stores.iter().filter(|(stored, _)| *stored == variable);
+            let Some(values) = stores.map(|(_, value)| *value).collect::<Option<Vec<_>>>() else { continue };
+            let upper = |bounds: &Bounds, value| {
+                let context = FunctionContext { module, function, info, group_size, bounds };
+                range::upper(context, bounds.scope(value), value, 0)
+            };
+            let (own, other): (Vec<_>, Vec<_>) =
+                values.into_iter().partition(|&value| range::reads(function, value, variable, 0));
+            let first = declared.init.map_or(Some(0), |init| upper(&self.bounds, init));
+            let greatest = other.iter().map(|&value| upper(&self.bounds, value)).chain([first]);
+            let Some(greatest) = greatest.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max())
+            else {
+                continue;
+            };
+            // Induction: if it is within the limit before an assignment from its own value, it must be so after.
+            self.bounds.set_ceiling(variable, Some(greatest));
+            if own.iter().any(|&value| upper(&self.bounds, value).is_none_or(|after| after > greatest)) {
+                self.bounds.set_ceiling(variable, None);
+            }
+        }
+    }
+}
+
+/// Whether control never reaches the end of a block.
+fn leaves(block: &Block) -> bool {
+    match block.last() {
+        Some(Statement::Return { .. } | Statement::Break | Statement::Continue | Statement::Kill) => true,
+        Some(Statement::Block(inner)) => leaves(inner),
+        Some(Statement::If { accept, reject, .. }) => leaves(accept) && leaves(reject),
+        _ => false,
+    }
+}

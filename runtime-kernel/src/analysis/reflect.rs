@@ -1,0 +1,227 @@
+//! Derives the interface of each entry point from its bindings. Errors name the broken rule of the convention and
+//! its line.
+
+use naga::proc::Layouter;
+use naga::valid::{FunctionInfo, GlobalUse};
+use naga::{
+    AddressSpace, ArraySize, EntryPoint, GlobalVariable, Handle, Scalar, ScalarKind, ShaderStage, Span,
+    StorageAccess, StructMember, Type, TypeInner,
+};
+use runtime_core::{Access, DType, Error, ErrorKind, Result};
+
+use crate::interface::{self, Interface, Tensor};
+use crate::parse::diagnostics::failed;
+use crate::program::Program;
+
+const ARGUMENTS: &str = "a portable kernel takes its tensors from storage buffers in group 0 and its scalars from one \
+                         var<immediate> struct";
+const BINDINGS: &str =
+    "the storage buffers that an entry point uses must have the bindings 0, 1, 2, … in group 0, without gaps";
+const SCALARS: &str =
+    "the var<immediate> must be a struct of scalars (i32, u32, f32, i64, u64, f64) without gaps";
+
+/// Derives the interfaces of all entry points.
+///
+/// # Errors
+/// `CompileFailed`, naming the rule and the line.
+pub(crate) fn interfaces(program: &Program) -> Result<Vec<Interface>> {
+    let mut layouts = Layouter::default();
+    layouts.update(program.module.to_ctx()).map_err(|error| failed(error.to_string()))?;
+    let reflect = Reflect { program, layouts };
+    let entries = program.module.entry_points.iter().enumerate();
+    let list: Vec<_> = entries.map(|(index, entry)| reflect.entry(index, entry)).collect::<Result<_>>()?;
+    if list.is_empty() {
+        let place = program.place(Span::new(0, 0));
+        return Err(failed(format!(
+            "{place}: there is no entry point; mark one with @compute @workgroup_size(…)"
+        )));
+    }
+    Ok(list)
+}
+
+/// The declared access, except that a `read_write` buffer which is never read is `Write`, so its contents may be
+/// undefined at launch.
+fn access_of(declared: StorageAccess, uses: GlobalUse) -> Access {
+    match (declared.contains(StorageAccess::STORE), uses.contains(GlobalUse::READ)) {
+        (false, _) => Access::Read,
+        (true, false) if uses.contains(GlobalUse::WRITE) => Access::Write,
+        (true, _) => Access::ReadWrite,
+    }
+}
+
+struct Reflect<'a> {
+    program: &'a Program,
+    layouts: Layouter,
+}
+
+impl Reflect<'_> {
+    fn entry(&self, index: usize, entry: &EntryPoint) -> Result<Interface> {
+        if entry.stage != ShaderStage::Compute {
+            let stage = format!("{:?}", entry.stage).to_lowercase();
+            let message = format!("entry point \"{}\" is a {stage} shader", entry.name);
+            return Err(failed(format!("{}: {message}; a portable kernel is @compute", self.program.path())));
+        }
+        let uses = self.program.info.get_entry_point(index);
+        let mut interface = Interface {
+            name: entry.name.clone(),
+            tensors: Vec::new(),
+            scalars: Vec::new(),
+            immediate: None,
+            group_size: entry.workgroup_size,
+            shared_bytes: 0,
+        };
+        for (handle, variable) in self.used(uses) {
+            match variable.space {
+                AddressSpace::Storage { .. } | AddressSpace::Private => {}
+                AddressSpace::WorkGroup => {
+                    let layout = self.layouts[variable.ty];
+                    let offset = layout.alignment.round_up(interface.shared_bytes);
+                    interface.shared_bytes = offset.saturating_add(layout.size);
+                }
+                AddressSpace::Immediate => {
+                    interface.immediate = Some(handle);
+                    interface.scalars = self.scalars(handle, variable)?;
+                }
+                _ => return Err(self.broken(handle, &format!("is {}", kind(variable.space)), ARGUMENTS)),
+            }
+        }
+        interface.tensors = self.tensors(uses)?;
+        Ok(interface)
+    }
+
+    fn used(&self, uses: &FunctionInfo) -> impl Iterator<Item = (Handle<GlobalVariable>, &GlobalVariable)> {
+        let all = self.program.module.global_variables.iter();
+        all.filter(|(handle, _)| uses[*handle] != GlobalUse::empty())
+    }
+
+    /// The storage buffers, sorted by binding.
+    fn tensors(&self, uses: &FunctionInfo) -> Result<Vec<Tensor>> {
+        let mut list = Vec::new();
+        for (handle, variable) in self.used(uses) {
+            let AddressSpace::Storage { access } = variable.space else { continue };
+            let binding = variable.binding.filter(|binding| binding.group == 0);
+            let binding = binding.ok_or_else(|| self.broken(handle, "is not in group 0", BINDINGS))?.binding;
+            list.push(Tensor {
+                name: variable.name.clone().unwrap_or_default(),
+                binding,
+                access: access_of(access, uses[handle]),
+                dtype: self.element(variable.ty),
+                min_bytes: self.fixed_bytes(variable.ty),
+                alignment_bytes: self.widest_scalar(variable.ty),
+                variable: handle,
+            });
+        }
+        list.sort_by_key(|tensor| tensor.binding);
+        match list.iter().zip(0..).find(|(tensor, place)| tensor.binding != *place) {
+            None => Ok(list),
+            Some((tensor, place)) => {
+                let what =
+                    format!("has binding {}, but the entry point uses no binding {place}", tensor.binding);
+                Err(self.broken(tensor.variable, &what, BINDINGS))
+            }
+        }
+    }
+
+    fn scalars(
+        &self,
+        handle: Handle<GlobalVariable>,
+        variable: &GlobalVariable,
+    ) -> Result<Vec<interface::Scalar>> {
+        let TypeInner::Struct { members, .. } = &self.program.module.types[variable.ty].inner else {
+            return Err(self.broken(handle, "is not a struct", SCALARS));
+        };
+        let mut end = 0u32;
+        let mut list = Vec::with_capacity(members.len());
+        for member in members {
+            let scalar = self.scalar(handle, member)?;
+            let bytes = u32::try_from(scalar.dtype.bytes()).unwrap_or(u32::MAX);
+            if scalar.offset_bytes != end.next_multiple_of(bytes) {
+                return Err(self.broken(handle, &format!("has a gap before \"{}\"", scalar.name), SCALARS));
+            }
+            end = scalar.offset_bytes + bytes;
+            list.push(scalar);
+        }
+        Ok(list)
+    }
+
+    fn scalar(&self, handle: Handle<GlobalVariable>, member: &StructMember) -> Result<interface::Scalar> {
+        let name = member.name.clone().unwrap_or_default();
+        let dtype = match self.program.module.types[member.ty].inner {
+            TypeInner::Scalar(scalar) => dtype(scalar),
+            _ => None,
+        };
+        let dtype = dtype.ok_or_else(|| {
+            self.broken(handle, &format!("has a member \"{name}\" that is not a scalar"), SCALARS)
+        })?;
+        Ok(interface::Scalar { name, dtype, offset_bytes: member.offset })
+    }
+
+    /// The scalar type inside arrays, vectors, matrices and atomics.
+    fn element(&self, ty: Handle<Type>) -> Option<DType> {
+        match self.program.module.types[ty].inner {
+            TypeInner::Array { base, .. } => self.element(base),
+            TypeInner::Scalar(scalar)
+            | TypeInner::Vector { scalar, .. }
+            | TypeInner::Matrix { scalar, .. }
+            | TypeInner::Atomic(scalar) => dtype(scalar),
+            _ => None,
+        }
+    }
+
+    /// Size in bytes of the widest scalar in a type.
+    fn widest_scalar(&self, ty: Handle<Type>) -> u64 {
+        match &self.program.module.types[ty].inner {
+            TypeInner::Array { base, .. } => self.widest_scalar(*base),
+            TypeInner::Struct { members, .. } => {
+                members.iter().map(|member| self.widest_scalar(member.ty)).max().unwrap_or(1)
+            }
+            TypeInner::Scalar(scalar)
+            | TypeInner::Vector { scalar, .. }
+            | TypeInner::Matrix { scalar, .. }
+            | TypeInner::Atomic(scalar) => scalar.width.into(),
+            _ => 1,
+        }
+    }
+
+    /// Size in bytes without a trailing runtime-sized array.
+    fn fixed_bytes(&self, ty: Handle<Type>) -> u64 {
+        let types = &self.program.module.types;
+        let dynamic = |ty| matches!(types[ty].inner, TypeInner::Array { size: ArraySize::Dynamic, .. });
+        match &types[ty].inner {
+            TypeInner::Struct { members, .. } => match members.last() {
+                Some(last) if dynamic(last.ty) => last.offset.into(),
+                _ => self.layouts[ty].size.into(),
+            },
+            _ if dynamic(ty) => 0,
+            _ => self.layouts[ty].size.into(),
+        }
+    }
+
+    fn broken(&self, handle: Handle<GlobalVariable>, what: &str, rule: &str) -> Error {
+        let variables = &self.program.module.global_variables;
+        let name = variables[handle].name.as_deref().unwrap_or_default();
+        let place = self.program.place(variables.get_span(handle));
+        Error::new(ErrorKind::CompileFailed, format!("{place}: \"{name}\" {what}; {rule}"))
+    }
+}
+
+const fn kind(space: AddressSpace) -> &'static str {
+    match space {
+        AddressSpace::Uniform => "a uniform buffer",
+        AddressSpace::Handle => "a texture or sampler",
+        _ => "a variable of a kind that compute shaders do not have",
+    }
+}
+
+const fn dtype(scalar: Scalar) -> Option<DType> {
+    Some(match (scalar.kind, scalar.width) {
+        (ScalarKind::Sint, 4) => DType::I32,
+        (ScalarKind::Uint, 4) => DType::U32,
+        (ScalarKind::Sint, 8) => DType::I64,
+        (ScalarKind::Uint, 8) => DType::U64,
+        (ScalarKind::Float, 2) => DType::F16,
+        (ScalarKind::Float, 4) => DType::F32,
+        (ScalarKind::Float, 8) => DType::F64,
+        _ => return None,
+    })
+}

@@ -1,0 +1,349 @@
+//! Rejects barriers in non-uniform control flow, which naga accepts.
+//!
+//! Every invocation of a work-group must reach a barrier, or none. So no condition that varies within the group may
+//! decide whether a barrier is reached: neither the branch or loop around it, nor one by which some invocations
+//! returned earlier.
+
+use naga::valid::ModuleInfo;
+use naga::{Block, Expression, Function, Handle, Module, Span, Statement};
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::analysis::uniformity::Uniformity;
+use crate::ir::blocks::{self, Skip, has_barrier, is_barrier};
+use crate::parse;
+use crate::program::Program;
+use crate::transform::inline::inline;
+
+/// Checks every entry point of a program.
+///
+/// # Errors
+/// `CompileFailed`, naming the line of the barrier and of the condition that varies.
+pub(crate) fn check(program: &Program) -> Result<()> {
+    let module = &program.module;
+    let barrier_functions = functions_with_barriers(module);
+    let none = !barrier_functions.contains(&true)
+        && !module.entry_points.iter().any(|p| has_barrier(&p.function.body));
+    if none || functions_pass_alone(module, &program.info, &barrier_functions) {
+        return Ok(());
+    }
+    // A function may be correct only for the arguments of its actual calls.
+    let inlined = inline(module, &program.info, false)?;
+    let info = parse::validate_again(&inlined)?;
+    check_entries(&inlined, &info, &[]).map_err(|found| error(&found, &|span| program.place(span)))
+}
+
+/// Whether every function passes for any arguments, and every call of one with barriers is in uniform control
+/// flow. Most kernels pass, and then nothing has to be inlined.
+fn functions_pass_alone(module: &Module, info: &ModuleInfo, barrier_functions: &[bool]) -> bool {
+    let functions =
+        module.functions.iter().zip(barrier_functions).filter(|(_, barrier_functions)| **barrier_functions);
+    functions.into_iter().all(|((handle, function), _)| {
+        Walk::check_body(&Uniformity::of_function(module, info, handle), function, barrier_functions).is_ok()
+    }) && check_entries(module, info, barrier_functions).is_ok()
+}
+
+fn check_entries(
+    module: &Module,
+    info: &ModuleInfo,
+    barrier_functions: &[bool],
+) -> std::result::Result<(), DivergentBarrier> {
+    module.entry_points.iter().enumerate().try_for_each(|(index, point)| {
+        Walk::check_body(&Uniformity::of(module, info, index), &point.function, barrier_functions)
+    })
+}
+
+/// For every function, whether it has a barrier or calls a function that has one.
+fn functions_with_barriers(module: &Module) -> Vec<bool> {
+    let mut known = Vec::with_capacity(module.functions.len());
+    for (_, function) in module.functions.iter() {
+        known.push(contains_barrier(&function.body, &known));
+    }
+    known
+}
+
+/// Whether a block has a barrier, or calls a function that has one.
+fn contains_barrier(block: &Block, functions: &[bool]) -> bool {
+    blocks::any(block, &mut |statement| match statement {
+        Statement::Call { function, .. } => functions.get(function.index()) == Some(&true),
+        other => is_barrier(other),
+    })
+}
+
+/// A barrier that not all invocations reach, and the condition responsible.
+struct DivergentBarrier {
+    barrier: Span,
+    condition: Span,
+}
+
+/// The condition by which invocations diverge, if they do.
+type Divergence = Option<Span>;
+
+/// A loop or a switch, with the conditions by which some invocations have left it or skip the rest of the
+/// iteration.
+#[derive(Clone, Default)]
+struct Frame {
+    is_loop: bool,
+    left: Divergence,
+    skipped: Divergence,
+}
+
+struct Walk<'a> {
+    uniformity: &'a Uniformity,
+    function: &'a Function,
+    /// By function: whether a call of it is a barrier.
+    barrier_functions: &'a [bool],
+    /// The condition by which some invocations have returned.
+    returned: Divergence,
+    frames: Vec<Frame>,
+}
+
+impl<'a> Walk<'a> {
+    /// Checks a body from its start, where control flow is uniform.
+    fn check_body(
+        uniformity: &'a Uniformity,
+        function: &'a Function,
+        barrier_functions: &'a [bool],
+    ) -> std::result::Result<(), DivergentBarrier> {
+        Self { uniformity, function, barrier_functions, returned: None, frames: Vec::new() }
+            .block(&function.body, None)
+    }
+
+    /// `divergence` is the condition of a divergent branch around the block.
+    fn block(&mut self, block: &Block, divergence: Divergence) -> std::result::Result<(), DivergentBarrier> {
+        for (statement, &span) in block.span_iter() {
+            self.statement((statement, span), divergence)?;
+        }
+        Ok(())
+    }
+
+    fn statement(
+        &mut self,
+        (statement, span): (&Statement, Span),
+        divergence: Divergence,
+    ) -> std::result::Result<(), DivergentBarrier> {
+        match statement {
+            Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => {
+                self.barrier(span, divergence)
+            }
+            Statement::Call { function, .. }
+                if self.barrier_functions.get(function.index()) == Some(&true) =>
+            {
+                self.barrier(span, divergence)
+            }
+            Statement::Block(block) => self.block(block, divergence),
+            Statement::If { condition, accept, reject } => {
+                let divergence = divergence.or_else(|| self.varying(*condition, span));
+                self.branches(&[accept, reject], divergence)
+            }
+            Statement::Switch { selector, cases } => {
+                let divergence = divergence.or_else(|| self.varying(*selector, span));
+                let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
+                self.frames.push(Frame::default());
+                let checked = self.branches(&bodies, divergence);
+                self.frames.pop();
+                checked
+            }
+            Statement::Loop { body, continuing, break_if } => self.check_loop(
+                body,
+                continuing,
+                break_if.and_then(|condition| self.varying(condition, span)),
+                divergence,
+            ),
+            Statement::Break => {
+                let current_divergence = self.current_divergence(divergence);
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.left = frame.left.or(current_divergence);
+                }
+                Ok(())
+            }
+            Statement::Continue => {
+                self.skip(divergence);
+                Ok(())
+            }
+            Statement::Return { .. } | Statement::Kill => {
+                self.returned = self.returned.or_else(|| self.current_divergence(divergence));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Every branch starts from the same state; after them, whatever happened in any of them may have happened.
+    fn branches(
+        &mut self,
+        blocks: &[&Block],
+        divergence: Divergence,
+    ) -> std::result::Result<(), DivergentBarrier> {
+        let before = (self.returned, self.frames.clone());
+        let (mut returned, mut frames) = before.clone();
+        for block in blocks {
+            (self.returned, self.frames) = before.clone();
+            self.block(block, divergence)?;
+            returned = returned.or(self.returned);
+            for (frame, after) in frames.iter_mut().zip(&self.frames) {
+                frame.left = frame.left.or(after.left);
+                frame.skipped = frame.skipped.or(after.skipped);
+            }
+        }
+        (self.returned, self.frames) = (returned, frames);
+        Ok(())
+    }
+
+    fn barrier(&self, barrier: Span, divergence: Divergence) -> std::result::Result<(), DivergentBarrier> {
+        match self.current_divergence(divergence) {
+            Some(condition) => Err(DivergentBarrier { barrier, condition }),
+            None => Ok(()),
+        }
+    }
+
+    /// Why control flow is not uniform here.
+    fn current_divergence(&self, divergence: Divergence) -> Divergence {
+        divergence
+            .or(self.returned)
+            .or_else(|| self.frames.iter().rev().find_map(|frame| frame.left.or(frame.skipped)))
+    }
+
+    /// Some invocations jump to the `continuing` block, out of all switches inside the loop.
+    fn skip(&mut self, divergence: Divergence) {
+        let current_divergence = self.current_divergence(divergence);
+        for frame in self.frames.iter_mut().rev() {
+            frame.skipped = frame.skipped.or(current_divergence);
+            if frame.is_loop {
+                break;
+            }
+        }
+    }
+
+    /// A loop is walked twice: divergence late in one iteration affects the start of the next.
+    fn check_loop(
+        &mut self,
+        body: &Block,
+        continuing: &Block,
+        break_if: Divergence,
+        divergence: Divergence,
+    ) -> std::result::Result<(), DivergentBarrier> {
+        let may_repeat = may_repeat(body);
+        let depth = self.frames.len();
+        self.frames.push(Frame { is_loop: true, ..Frame::default() });
+        let mut checked = Ok(());
+        for _ in 0..=u8::from(may_repeat) {
+            checked = checked.and_then(|()| self.block(body, divergence));
+            self.frames[depth].skipped = None;
+            checked = checked.and_then(|()| self.block(continuing, divergence));
+            self.frames[depth].left = self.frames[depth].left.or(break_if);
+        }
+        self.frames.truncate(depth);
+        checked
+    }
+
+    /// The location of a condition if it varies; that of its statement if the condition has none.
+    fn varying(&self, condition: Handle<Expression>, statement: Span) -> Divergence {
+        if self.uniformity.is_uniform(condition) {
+            return None;
+        }
+        let span = self.function.expressions.get_span(condition);
+        Some(if span.is_defined() { span } else { statement })
+    }
+}
+
+/// Whether a loop can iterate more than once; one that ends in `break` cannot, unless it continues.
+fn may_repeat(body: &Block) -> bool {
+    !matches!(body.last(), Some(Statement::Break | Statement::Return { .. }))
+        || Skip::of_block(body) == Skip::Continue
+}
+
+fn error(found: &DivergentBarrier, place: &dyn Fn(Span) -> String) -> Error {
+    Error::new(
+        ErrorKind::CompileFailed,
+        format!(
+            "{}: a barrier must be reached by all invocations of a work-group, but the condition at {} varies \
+             within it; move the barrier out of that control flow",
+            place(found.barrier),
+            place(found.condition)
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Program, Specialisation};
+
+    fn check(body: &str) -> Result<(), String> {
+        let code = format!(
+            "@group(0) @binding(0) var<storage, read> a: array<u32>;
+             @group(0) @binding(1) var<storage, read_write> b: array<u32>;
+             struct Scalars {{ n: u32 }}
+             var<immediate> scalars: Scalars;
+             var<workgroup> shared_one: u32;
+             fn sync(x: u32) -> u32 {{ workgroupBarrier(); if (x == 3u) {{ return 4u; }} return x; }}
+             fn late(x: u32) -> u32 {{ if (x == 3u) {{ return 4u; }} workgroupBarrier(); return x; }}
+             fn sum(x: u32, y: u32) -> u32 {{ return x + y; }}
+             @compute @workgroup_size(64)
+             fn main(@builtin(local_invocation_id) l: vec3<u32>, @builtin(workgroup_id) g: vec3<u32>) {{
+             b[l.x] = a[l.x] + scalars.n + shared_one;
+{body}
+}}"
+        );
+        Program::parse(&code, "k.wgsl", &Specialisation::default())
+            .map(drop)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn uniform_control_flow_may_have_barriers() {
+        for body in [
+            "workgroupBarrier();",
+            "if (g.x > 3u) { workgroupBarrier(); }",
+            "if (l.y > 3u) { workgroupBarrier(); }",
+            "for (var s = 32u; s > 0u; s >>= 1u) { if (l.x < s) { b[l.x] = s; } workgroupBarrier(); }",
+            "for (var s = 0u; s < a[g.x]; s++) { storageBarrier(); }",
+            "for (var s = 0u; s < workgroupUniformLoad(&shared_one); s++) { storageBarrier(); }",
+            "var n = scalars.n; if (l.x == 0u) { b[0] = n; } if (n > 1u) { workgroupBarrier(); }",
+            "if (g.x == 1u) { return; } workgroupBarrier();",
+            "for (var s = 0u; s < 4u; s++) { workgroupBarrier(); if (l.x == s) { continue; } b[0] = s; }",
+            "b[0] = sync(l.x); workgroupBarrier();",
+            "b[0] = late(g.x); workgroupBarrier();",
+            "if (sum(g.x, 1u) == 3u) { workgroupBarrier(); }",
+            "if (l.x > 3u) { b[0] = 1u; } else { b[0] = 2u; } workgroupBarrier();",
+            "if (g.x > 3u) { if (l.x > 2u) { return; } } else { workgroupBarrier(); }",
+            "switch (g.x) { case 1u: { if (l.x == 1u) { break; } b[0] = 1u; } default: { workgroupBarrier(); } }",
+            "switch (g.x) { case 1u: { workgroupBarrier(); } default: { if (l.x == 1u) { break; } b[0] = 1u; } }",
+            "var m = l.x; m = 4u; if (m == g.x) { workgroupBarrier(); }",
+            "workgroupBarrier(); if (l.x > 3u) { return; } b[0] = 1u;",
+        ] {
+            assert_eq!(check(body), Ok(()), "{body}");
+        }
+    }
+
+    #[test]
+    fn divergent_control_flow_must_not_have_barriers() {
+        for body in [
+            "if (l.x > 3u) {\nworkgroupBarrier(); }",
+            "if (l.x > 3u) { return; }\nworkgroupBarrier();",
+            "for (var s = 0u; s < l.x; s++) {\nworkgroupBarrier(); }",
+            "if (b[0] == 1u) {\nworkgroupBarrier(); }",
+            "if (shared_one == 1u) {\nworkgroupBarrier(); }",
+            "for (var s = 0u; s < 4u; s++) { if (l.x == s) { continue; }\nworkgroupBarrier(); }",
+            "loop { if (l.x == 2u) { break; }\nworkgroupBarrier(); }",
+            "var m = 4u; if (l.x == 1u) { m = 5u; } if (m == 5u) {\nworkgroupBarrier(); }",
+            "var m = 4u; for (var s = 0u; s < l.x; s++) { m++; } if (m == 5u) {\nworkgroupBarrier(); }",
+            "if (l.x == 1u && g.x == 2u) {\nworkgroupBarrier(); }",
+            "switch (l.x) { case 1u: {\nworkgroupBarrier(); } default: {} }",
+            "if (sum(g.x, l.x) == 3u) {\nworkgroupBarrier(); }",
+            "if (atomicOne() == 3u) {\nworkgroupBarrier(); }",
+        ] {
+            let body = body.replace("atomicOne()", "workgroupUniformLoad(&shared_one) + b[1]");
+            let error = check(&body).expect_err(&body);
+            assert!(error.contains("k.wgsl:13: a barrier must be reached by all"), "{body}: {error}");
+            assert!(error.contains("the condition at k.wgsl:12 varies"), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn barriers_in_functions_are_reported_at_their_own_line() {
+        let error = check("b[0] = late(l.x);").expect_err("late");
+        assert!(error.contains("k.wgsl:7: a barrier"), "{error}");
+        let error = check("if (l.x == 1u) { b[0] = sync(1u); }").expect_err("sync");
+        assert!(error.contains("k.wgsl:6: a barrier") && error.contains("condition at k.wgsl:12"), "{error}");
+    }
+}

@@ -1,0 +1,5 @@
+//! Rules of WGSL that naga does not check. Imports `transform::inline`, since a barrier in a function may be
+//! uniform only after inlining.
+
+pub(crate) mod barriers;
+pub(crate) mod continuing;

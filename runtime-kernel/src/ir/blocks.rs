@@ -1,0 +1,141 @@
+//! Walks over nested blocks, barriers in them, and jumps out of them.
+
+use naga::{Block, Expression, Handle, Statement};
+
+/// The blocks inside a statement, in the order of the text.
+pub(crate) fn inner(statement: &Statement) -> impl Iterator<Item = &Block> {
+    let (two, cases) = match statement {
+        Statement::Block(block) => ([Some(block), None], &[][..]),
+        Statement::If { accept: first, reject: second, .. }
+        | Statement::Loop { body: first, continuing: second, .. } => ([Some(first), Some(second)], &[][..]),
+        Statement::Switch { cases, .. } => ([None; 2], &cases[..]),
+        _ => ([None; 2], &[][..]),
+    };
+    two.into_iter().flatten().chain(cases.iter().map(|case| &case.body))
+}
+
+/// The value by which a statement selects one of its blocks, or leaves them.
+pub(crate) const fn control(statement: &Statement) -> Option<Handle<Expression>> {
+    match *statement {
+        Statement::If { condition, .. } => Some(condition),
+        Statement::Switch { selector, .. } => Some(selector),
+        Statement::Loop { break_if, .. } => break_if,
+        _ => None,
+    }
+}
+
+/// Visits all statements of a block, outer ones first.
+pub(crate) fn each<'b>(block: &'b Block, visit: &mut impl FnMut(&'b Statement)) {
+    any(block, &mut |statement| {
+        visit(statement);
+        false
+    });
+}
+
+/// Whether any statement of a block, at any depth, satisfies a predicate.
+pub(crate) fn any<'b>(block: &'b Block, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
+    block.iter().any(|statement| within(statement, is))
+}
+
+/// Whether a statement, or any inside it, satisfies a predicate.
+pub(crate) fn within<'b>(statement: &'b Statement, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
+    // Most statements have no block, and `inner` is slower to find that out.
+    is(statement)
+        || match statement {
+            Statement::Block(block) => any(block, is),
+            Statement::If { accept: first, reject: second, .. }
+            | Statement::Loop { body: first, continuing: second, .. } => any(first, is) || any(second, is),
+            Statement::Switch { cases, .. } => cases.iter().any(|case| any(&case.body, is)),
+            _ => false,
+        }
+}
+
+/// Whether a statement is a barrier.
+pub(crate) const fn is_barrier(statement: &Statement) -> bool {
+    matches!(statement, Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. })
+}
+
+/// Whether a block has a barrier of its own; calls do not count.
+pub(crate) fn has_barrier(block: &Block) -> bool {
+    any(block, &mut is_barrier)
+}
+
+/// Whether a statement may return from the function.
+pub(crate) fn has_return(statement: &Statement) -> bool {
+    within(statement, &mut |statement| matches!(statement, Statement::Return { .. }))
+}
+
+/// How far the jumps out of a statement lead, other than returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Skip {
+    #[default]
+    No,
+    /// Past the innermost switch or loop.
+    Break,
+    /// To the end of the iteration.
+    Continue,
+}
+
+impl Skip {
+    /// The jumps out of a statement.
+    pub(crate) fn of(statement: &Statement) -> Self {
+        match statement {
+            Statement::Break => Self::Break,
+            Statement::Continue => Self::Continue,
+            Statement::Loop { .. } => Self::No,
+            Statement::Switch { .. } => match Self::of_inner(statement) {
+                Self::Continue => Self::Continue,
+                _ => Self::No,
+            },
+            other => Self::of_inner(other),
+        }
+    }
+
+    /// The jumps out of all statements of a block.
+    pub(crate) fn of_block(block: &Block) -> Self {
+        block.iter().map(Self::of).max().unwrap_or_default()
+    }
+
+    fn of_inner(statement: &Statement) -> Self {
+        inner(statement).map(Self::of_block).max().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(statements: Vec<Statement>) -> Block {
+        Block::from_vec(statements)
+    }
+
+    fn looped(body: Vec<Statement>) -> Statement {
+        Statement::Loop { body: block(body), continuing: block(vec![Statement::Kill]), break_if: None }
+    }
+
+    fn switch(body: Vec<Statement>) -> Statement {
+        let case = |body| naga::SwitchCase { value: naga::SwitchValue::Default, body, fall_through: false };
+        let selector = naga::Arena::new().append(Expression::SubgroupBallotResult, naga::Span::UNDEFINED);
+        Statement::Switch { selector, cases: vec![case(Block::new()), case(block(body))] }
+    }
+
+    #[test]
+    fn walks_visit_all_statements_in_order() {
+        let all = block(vec![looped(vec![switch(vec![Statement::Break])]), Statement::Continue]);
+        let mut names = Vec::new();
+        each(&all, &mut |statement| {
+            names.extend(format!("{statement:?}").split_whitespace().next().map(str::to_owned));
+        });
+        assert_eq!(names, ["Loop", "Switch", "Break", "Kill", "Continue"]);
+        assert!(any(&all, &mut |statement| matches!(statement, Statement::Kill)));
+        assert!(!any(&all, &mut |statement| matches!(statement, Statement::Return { .. })));
+    }
+
+    #[test]
+    fn jumps_leave_their_own_loop_or_switch() {
+        assert_eq!(Skip::of(&switch(vec![Statement::Break])), Skip::No);
+        assert_eq!(Skip::of(&switch(vec![Statement::Break, Statement::Continue])), Skip::Continue);
+        assert_eq!(Skip::of(&Statement::Block(block(vec![Statement::Break, Statement::Kill]))), Skip::Break);
+        assert_eq!(Skip::of(&looped(vec![Statement::Break, Statement::Continue])), Skip::No);
+    }
+}

@@ -1,0 +1,6 @@
+//! Walks over naga's IR, and edited copies of it. Imports no other folder.
+
+pub(crate) mod blocks;
+pub(crate) mod operands;
+pub(crate) mod rebuild;
+pub(crate) mod variables;

@@ -1,0 +1,189 @@
+//! The operands of expressions and the operands and results of statements: listing and replacing them.
+
+use naga::{AtomicFunction, Expression, Handle, Statement};
+use runtime_core::{Error, Result};
+
+/// Replaces every operand of an expression by `value(operand)`.
+///
+/// # Errors
+/// `Unsupported` for expressions that kernels do not use; those of `value`.
+pub(crate) fn renew_operands(
+    expression: &mut Expression,
+    mut value: impl FnMut(Handle<Expression>) -> Result<Handle<Expression>>,
+) -> Result<()> {
+    let mut renewed = Ok(());
+    let known = each_operand(expression, |operand| match value(*operand) {
+        Ok(new) => *operand = new,
+        Err(error) => renewed = Err(error),
+    });
+    match known {
+        true => renewed,
+        false => Err(Error::unsupported(format!("{expression:?} in a compute kernel is not supported"))),
+    }
+}
+
+/// Replaces every expression that a statement without a block uses by `value(expression)`.
+///
+/// # Errors
+/// Those of `value`.
+pub(crate) fn renew_uses(
+    statement: &mut Statement,
+    mut value: impl FnMut(Handle<Expression>) -> Result<Handle<Expression>>,
+) -> Result<()> {
+    let mut renewed = Ok(());
+    each_use(statement, |operand| match value(*operand) {
+        Ok(new) => *operand = new,
+        Err(error) => renewed = Err(error),
+    });
+    renewed
+}
+
+/// Calls `visit` with every operand of an expression; `false` for kinds that compute kernels do not use.
+pub(crate) fn each_operand(
+    expression: &mut Expression,
+    mut visit: impl FnMut(&mut Handle<Expression>),
+) -> bool {
+    use naga::Expression as E;
+    match expression {
+        E::Literal(_)
+        | E::Constant(_)
+        | E::Override(_)
+        | E::ZeroValue(_)
+        | E::FunctionArgument(_)
+        | E::GlobalVariable(_)
+        | E::LocalVariable(_)
+        | E::CallResult(_)
+        | E::AtomicResult { .. }
+        | E::WorkGroupUniformLoadResult { .. }
+        | E::SubgroupBallotResult
+        | E::SubgroupOperationResult { .. } => {}
+        E::Compose { components, .. } => components.iter_mut().for_each(visit),
+        E::Access { base, index } => {
+            visit(base);
+            visit(index);
+        }
+        E::AccessIndex { base: operand, .. }
+        | E::Splat { value: operand, .. }
+        | E::Swizzle { vector: operand, .. }
+        | E::Load { pointer: operand }
+        | E::Unary { expr: operand, .. }
+        | E::Relational { argument: operand, .. }
+        | E::As { expr: operand, .. }
+        | E::ArrayLength(operand) => visit(operand),
+        E::Binary { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        E::Select { condition, accept, reject } => [condition, accept, reject].into_iter().for_each(visit),
+        E::Math { arg, arg1, arg2, arg3, .. } => {
+            visit(arg);
+            [arg1, arg2, arg3].into_iter().filter_map(Option::as_mut).for_each(visit);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Calls `visit` with every expression that a statement without a block uses, except its results.
+pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Handle<Expression>)) {
+    match statement {
+        Statement::Store { pointer, value } => {
+            visit(pointer);
+            visit(value);
+        }
+        Statement::Atomic { pointer, fun, value, .. } => {
+            visit(pointer);
+            visit(value);
+            if let AtomicFunction::Exchange { compare: Some(compare) } = fun {
+                visit(compare);
+            }
+        }
+        Statement::WorkGroupUniformLoad { pointer, .. } => visit(pointer),
+        Statement::Call { arguments, .. } => arguments.iter_mut().for_each(visit),
+        Statement::Return { value } => value.iter_mut().for_each(visit),
+        Statement::SubgroupBallot { predicate, .. } => predicate.iter_mut().for_each(visit),
+        Statement::SubgroupGather { argument, mode, .. } => {
+            visit(argument);
+            if let naga::GatherMode::Broadcast(index)
+            | naga::GatherMode::Shuffle(index)
+            | naga::GatherMode::ShuffleDown(index)
+            | naga::GatherMode::ShuffleUp(index)
+            | naga::GatherMode::ShuffleXor(index)
+            | naga::GatherMode::QuadBroadcast(index) = mode
+            {
+                visit(index);
+            }
+        }
+        Statement::SubgroupCollectiveOperation { argument, .. } => visit(argument),
+        _ => {}
+    }
+}
+
+/// The expression whose value a statement provides.
+pub(crate) fn result_of(statement: &mut Statement) -> Option<&mut Handle<Expression>> {
+    match statement {
+        Statement::Atomic { result, .. } | Statement::Call { result, .. } => result.as_mut(),
+        Statement::WorkGroupUniformLoad { result, .. }
+        | Statement::SubgroupBallot { result, .. }
+        | Statement::SubgroupGather { result, .. }
+        | Statement::SubgroupCollectiveOperation { result, .. } => Some(result),
+        _ => None,
+    }
+}
+
+/// Whether the value of an expression is provided by a statement.
+pub(crate) const fn is_result(expression: &Expression) -> bool {
+    matches!(
+        expression,
+        Expression::CallResult(_)
+            | Expression::AtomicResult { .. }
+            | Expression::WorkGroupUniformLoadResult { .. }
+            | Expression::SubgroupBallotResult
+            | Expression::SubgroupOperationResult { .. }
+    )
+}
+
+/// The operands of an expression.
+pub(crate) fn operands(expression: &Expression) -> Operands<'_> {
+    use naga::Expression as E;
+    let few = match *expression {
+        E::Compose { ref components, .. } => return Operands { few: [None; 4], next: 4, many: components },
+        E::Access { base: a, index: b } | E::Binary { left: a, right: b, .. } => {
+            [Some(a), Some(b), None, None]
+        }
+        E::AccessIndex { base: operand, .. }
+        | E::Splat { value: operand, .. }
+        | E::Swizzle { vector: operand, .. }
+        | E::Load { pointer: operand }
+        | E::Unary { expr: operand, .. }
+        | E::As { expr: operand, .. }
+        | E::Derivative { expr: operand, .. }
+        | E::Relational { argument: operand, .. }
+        | E::ArrayLength(operand) => [Some(operand), None, None, None],
+        E::Select { condition, accept, reject } => [Some(condition), Some(accept), Some(reject), None],
+        E::Math { arg, arg1, arg2, arg3, .. } => [Some(arg), arg1, arg2, arg3],
+        _ => [None; 4],
+    };
+    Operands { few, next: 0, many: &[] }
+}
+
+/// An iterator over the operands of an expression.
+pub(crate) struct Operands<'e> {
+    few: [Option<Handle<Expression>>; 4],
+    next: usize,
+    many: &'e [Handle<Expression>],
+}
+
+impl Iterator for Operands<'_> {
+    type Item = Handle<Expression>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(&operand) = self.few.get(self.next) {
+            self.next += 1;
+            return operand;
+        }
+        let (&first, rest) = self.many.split_first()?;
+        self.many = rest;
+        Some(first)
+    }
+}

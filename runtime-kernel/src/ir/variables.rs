@@ -1,0 +1,67 @@
+//! The variables behind pointers, and the assignments of statements.
+
+use naga::{
+    AddressSpace, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Statement,
+    StorageAccess,
+};
+
+use super::blocks;
+
+/// The object that a pointer leads into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Root {
+    Local(Handle<LocalVariable>),
+    Global(Handle<GlobalVariable>),
+    Argument,
+}
+
+/// The root of an access chain.
+pub(crate) fn root(function: &Function, pointer: Handle<Expression>) -> Root {
+    match function.expressions[pointer] {
+        Expression::LocalVariable(variable) => Root::Local(variable),
+        Expression::GlobalVariable(variable) => Root::Global(variable),
+        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => root(function, base),
+        _ => Root::Argument,
+    }
+}
+
+/// The local variable whose whole value an expression loads.
+pub(crate) fn loaded(function: &Function, load: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+    let Expression::Load { pointer } = function.expressions[load] else { return None };
+    match function.expressions[pointer] {
+        Expression::LocalVariable(variable) => Some(variable),
+        _ => None,
+    }
+}
+
+/// Whether variables of an address space are never written by the kernel.
+pub(crate) fn is_read_only(space: AddressSpace) -> bool {
+    match space {
+        AddressSpace::Immediate | AddressSpace::Uniform => true,
+        AddressSpace::Storage { access } => !access.contains(StorageAccess::STORE),
+        _ => false,
+    }
+}
+
+/// Calls `visit` with the local variables that a block may assign.
+pub(crate) fn assigned(function: &Function, block: &Block, visit: &mut impl FnMut(Handle<LocalVariable>)) {
+    blocks::each(block, &mut |statement| assigned_by(function, statement, visit));
+}
+
+/// Calls `visit` with the local variables that the statement itself may assign.
+pub(crate) fn assigned_by(
+    function: &Function,
+    statement: &Statement,
+    visit: &mut impl FnMut(Handle<LocalVariable>),
+) {
+    let mut through = |pointer| {
+        if let Root::Local(variable) = root(function, pointer) {
+            visit(variable);
+        }
+    };
+    match statement {
+        Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => through(*pointer),
+        Statement::Call { arguments, .. } => arguments.iter().copied().for_each(through),
+        _ => {}
+    }
+}

@@ -1,0 +1,197 @@
+//! Limits the nesting depth and length of a text. naga recurses over it and takes time quadratic in the length of
+//! a function, so hostile text is rejected instead of causing a stack overflow or minutes of work.
+
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::diagnostics::place;
+use super::tokens::{Token, tokens};
+
+const MAX_BYTES: usize = 4 << 20;
+/// Nested operators and brackets; an `else if` nests inside the branch before it.
+const MAX_LEVELS: usize = 1000;
+/// Nested brackets: naga's parser accepts 127 braces, and fewer than 200 brackets of all kinds.
+const MAX_BRACKETS: usize = 120;
+/// Declarations, each of which may name the previous one.
+const MAX_DECLARATIONS: usize = 3000;
+/// Tokens of a function, if it is the only one: each expression costs time for all before it. Everything outside
+/// functions counts as one function.
+const MAX_TOKENS: usize = 150_000;
+/// Up to here the stack of any thread suffices.
+const SHALLOW_LEVELS: usize = 50;
+const SHALLOW_DECLARATIONS: usize = 500;
+
+/// How much stack a text needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// The stack of any thread suffices.
+    Shallow,
+    /// It needs a thread with a large stack.
+    Deep,
+}
+
+/// Checks a text against the limits, and returns its stack need and its tokens.
+///
+/// # Errors
+/// `CompileFailed` for a text that is larger or nested deeper than any realistic one.
+pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'a>>)> {
+    if code.len() > MAX_BYTES {
+        return Err(failed(format!("too long: {} bytes of text, more than {MAX_BYTES}", code.len())));
+    }
+    let mut counter = NestingCounter { open: vec![0], ..NestingCounter::default() };
+    let mut all = Vec::new();
+    let mut list = tokens(code).peekable();
+    while let Some(token) = list.next() {
+        counter.visit(&token, list.peek().is_some_and(|next| next.text == "else"));
+        if let Some(what) = counter.exceeded() {
+            return Err(failed(format!("{}: {what}; split it", place(code, path, token.span()))));
+        }
+        all.push(token);
+    }
+    let shallow = counter.deepest <= SHALLOW_LEVELS && counter.declarations <= SHALLOW_DECLARATIONS;
+    Ok((if shallow { Depth::Shallow } else { Depth::Deep }, all))
+}
+
+fn failed(message: String) -> Error {
+    Error::new(ErrorKind::CompileFailed, message)
+}
+
+/// Per open bracket, the number of operators in the current statement or operand: each may take all before it as
+/// its operand.
+#[derive(Default)]
+struct NestingCounter {
+    open: Vec<usize>,
+    levels: usize,
+    deepest: usize,
+    declarations: usize,
+    /// Tokens of the current declaration, of earlier declarations other than functions, and the sum of the squares
+    /// of the functions' tokens.
+    tokens: usize,
+    outside: usize,
+    function_squares: usize,
+    is_function: bool,
+}
+
+impl NestingCounter {
+    /// The limit that is exceeded, as a message.
+    fn exceeded(&self) -> Option<String> {
+        let own = if self.is_function { self.tokens } else { self.outside + self.tokens };
+        if self.levels > MAX_LEVELS {
+            Some(format!("nested too deep: more than {MAX_LEVELS} nested operators and brackets"))
+        } else if self.open.len() > MAX_BRACKETS + 1 {
+            Some(format!("nested too deep: more than {MAX_BRACKETS} nested brackets"))
+        } else if self.declarations > MAX_DECLARATIONS {
+            Some(format!("too long: more than {MAX_DECLARATIONS} declarations"))
+        } else if self.function_squares + own * own > MAX_TOKENS * MAX_TOKENS {
+            Some(format!("too long: a function of {own} words and symbols, more than {MAX_TOKENS}"))
+        } else {
+            None
+        }
+    }
+
+    fn visit(&mut self, token: &Token<'_>, before_else: bool) {
+        self.tokens += 1;
+        self.is_function |= self.open.len() == 1 && token.text == "fn";
+        match token.text {
+            "(" | "[" | "{" => {
+                self.open.push(0);
+                self.levels += 1;
+            }
+            ")" => self.close(),
+            "]" => {
+                self.close();
+                self.operator();
+            }
+            "}" if before_else => self.close(),
+            "}" => {
+                self.close();
+                self.end_operand();
+            }
+            ";" | "," => self.end_operand(),
+            "else" => self.operator(),
+            text if text.starts_with(|first: char| first.is_ascii_punctuation() && first != '_') => {
+                self.operator();
+            }
+            _ => {}
+        }
+        self.deepest = self.deepest.max(self.levels);
+    }
+
+    fn end_declaration(&mut self) {
+        self.declarations += 1;
+        let tokens = std::mem::take(&mut self.tokens);
+        if std::mem::take(&mut self.is_function) {
+            self.function_squares += tokens * tokens;
+        } else {
+            self.outside += tokens;
+        }
+    }
+
+    fn operator(&mut self) {
+        self.levels += 1;
+        if let Some(operators) = self.open.last_mut() {
+            *operators += 1;
+        }
+    }
+
+    fn close(&mut self) {
+        if self.open.len() > 1 {
+            self.levels -= 1 + self.open.pop().unwrap_or(0);
+        }
+    }
+
+    fn end_operand(&mut self) {
+        if self.open.len() == 1 {
+            self.end_declaration();
+        }
+        if let Some(operators) = self.open.last_mut() {
+            self.levels -= std::mem::take(operators);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(code: &str) -> Option<Depth> {
+        check(code, "").ok().map(|(depth, _)| depth)
+    }
+
+    #[test]
+    fn nesting_counts_and_sequence_does_not() {
+        assert_eq!(
+            of(&"fn f() { let a = (1 + 2) * 3; if a > 2 { return; } }\n".repeat(400)),
+            Some(Depth::Shallow)
+        );
+        assert_eq!(of(&format!("const a = {}1;", "1 + ".repeat(900))), Some(Depth::Deep));
+        for opener in ["(", "[", "{", "-", "a + ", "a[0]", "a.b", "else if a {} ", "array<"] {
+            assert_eq!(of(&format!("fn f() {{ {} }}", opener.repeat(2000))), None, "{opener}");
+        }
+        assert_eq!(of(&"alias a = b;".repeat(600)), Some(Depth::Deep));
+        assert_eq!(of(&"alias a = b;".repeat(20_000)), None);
+        assert_eq!(of("}}}}))))"), Some(Depth::Shallow));
+        for [open, close] in [["(", ")"], ["[", "]"], ["{", "}"], ["f(g[", "])"]] {
+            let many = |count: usize| format!("fn f() {{ {}{} }}", open.repeat(count), close.repeat(count));
+            assert!(of(&many(59)).is_some(), "{open}");
+            assert_eq!(of(&many(121)), None, "{open}");
+        }
+    }
+
+    #[test]
+    fn one_long_function_counts_more_than_many_short_ones() {
+        let function = |statements: usize| format!("fn f() {{ {} }}\n", "x = x + 1;".repeat(statements));
+        assert!(of(&function(20_000)).is_some());
+        assert_eq!(of(&function(25_001)), None);
+        assert!(of(&function(1000).repeat(60)).is_some());
+        assert_eq!(of(&function(12_000).repeat(6)), None);
+        let constant = format!("const a = array({});\n", "1, ".repeat(30_000));
+        assert!(of(&constant).is_some());
+        assert_eq!(of(&constant.repeat(3)), None);
+    }
+
+    #[test]
+    fn the_message_has_the_location() {
+        let error = check(&format!("\n\n{}", "(".repeat(2000)), "a.wgsl").unwrap_err();
+        assert!(error.to_string().starts_with("a.wgsl:3: nested too deep"), "{error}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Front end: parses and validates text with naga and passes its diagnostics on unchanged.
+
+pub(crate) mod diagnostics;
+pub(crate) mod expansion_limits;
+pub(crate) mod f16_immediates;
+pub(crate) mod limits;
+pub(crate) mod panic_guard;
+pub(crate) mod source_edits;
+pub(crate) mod specialise;
+pub(crate) mod tokens;
+
+use naga::front::wgsl;
+use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
+use naga::{Module, WithSpan};
+use runtime_core::{Error, ErrorKind, Result};
+
+use self::diagnostics::{failed, path_or_wgsl};
+
+/// The capabilities that a portable kernel may use.
+pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
+    .union(Capabilities::FLOAT64)
+    .union(Capabilities::SHADER_FLOAT16)
+    .union(Capabilities::SHADER_FLOAT16_IN_FLOAT32)
+    .union(Capabilities::SHADER_INT64)
+    .union(Capabilities::SHADER_INT64_ATOMIC_MIN_MAX)
+    .union(Capabilities::SHADER_INT64_ATOMIC_ALL_OPS)
+    .union(Capabilities::SUBGROUP)
+    .union(Capabilities::SUBGROUP_BARRIER);
+
+/// A parsed and validated text.
+pub(crate) struct Parsed {
+    pub(crate) module: Module,
+    pub(crate) info: ModuleInfo,
+    pub(crate) made_private: f16_immediates::MadePrivate,
+}
+
+/// Parses and validates a text.
+///
+/// # Errors
+/// naga's diagnostic.
+pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, String> {
+    let name = path_or_wgsl(path);
+    let mut module = wgsl::parse_str(code).map_err(|error| error.emit_to_string_with_path(code, name))?;
+    let made_private = f16_immediates::make_private(&mut module);
+    let info = validate(&module).map_err(|error| error.emit_to_string_with_path(code, name))?;
+    Ok(Parsed { module, info, made_private })
+}
+
+/// naga's diagnostic without its leading `error: `, which every error has anyway.
+pub(crate) fn diagnostic(text: &str) -> Error {
+    // naga's message has no location.
+    if text.contains("Parser recursion limit exceeded") {
+        return failed(
+            "nested too deep: more than 200 nested brackets, statements and dereferences; split it"
+                .to_owned(),
+        );
+    }
+    failed(text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned())
+}
+
+/// Validates a module against [`CAPABILITIES`].
+pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
+    f16_immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES))
+}
+
+/// Validates a module derived from a valid one, to compute its types; the rules for kernels are not checked again.
+///
+/// # Errors
+/// `Internal`: the transform that produced the module is wrong.
+pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
+    let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
+    f16_immediates::validate(module, &mut validator).map_err(|error| {
+        let text = with_causes(error.as_inner());
+        Error::new(ErrorKind::Internal, format!("preparing the kernel: {text}"))
+    })
+}
+
+/// An error with all its causes, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
+}

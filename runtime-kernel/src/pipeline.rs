@@ -1,0 +1,115 @@
+//! The pipeline, step by step: from text to a [`Program`], and from a program to code.
+
+use std::borrow::Cow;
+
+use runtime_core::Result;
+
+use crate::analysis::{features, reflect};
+use crate::check::{barriers, continuing};
+use crate::parse::diagnostics::{failed, path_or_wgsl};
+use crate::parse::limits::{self, Depth};
+use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
+use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
+use crate::print::c::{self, CCode};
+use crate::print::spirv;
+use crate::program::{Checks, Dialect, Program};
+use crate::transform::pointer_arguments::{self, Parts};
+use crate::transform::{bounds_checks, zeroing};
+
+impl Program {
+    /// Parses, specialises and checks `code`; messages refer to it as `path`, which may be empty.
+    ///
+    /// # Errors
+    /// `CompileFailed` with naga's diagnostic, or with the convention's rule that an entry point breaks and its line;
+    /// `InvalidArgument` for a constant or element type that the code does not declare.
+    pub fn parse(code: &str, path: &str, specialisation: &Specialisation) -> Result<Self> {
+        // Some editors begin a file with a byte-order mark, which is not part of WGSL.
+        let code = code.strip_prefix('\u{feff}').unwrap_or(code);
+        let code = source_edits::with_element(code, path, specialisation.element)?;
+        let code = source_edits::without_subgroups(&code);
+        let (depth, tokens) = limits::check(&code, path)?;
+        expansion_limits::check(&tokens, &code, path)?;
+        panic_guard::run("reading the kernel", depth, || parse_program(&code, path, depth, specialisation))
+    }
+
+    /// Writes SPIR-V for Vulkan: tensors are storage buffers in set 0, scalars are push constants.
+    ///
+    /// # Errors
+    /// `Unsupported` for what SPIR-V cannot express.
+    pub fn spirv(&self, checks: Checks) -> Result<Vec<u32>> {
+        panic_guard::run("writing SPIR-V", self.depth, || spirv::write(self, checks))
+    }
+
+    /// Writes code in a C-family language.
+    ///
+    /// # Errors
+    /// `Unsupported`, naming the construct and its line, for what the language cannot express.
+    pub fn c(&self, dialect: Dialect, checks: Checks) -> Result<CCode> {
+        panic_guard::run("writing C", self.depth, || c::write(self, dialect, checks))
+    }
+
+    /// The program with bounds checks as branches in the module itself, so that a writer may omit its own.
+    ///
+    /// # Errors
+    /// `Unsupported` for expressions that kernels do not use.
+    pub fn with_bounds_checks(&self, checks: Checks) -> Result<Self> {
+        panic_guard::run("checking accesses", self.depth, || {
+            let copied = pointer_arguments::by_value(self, Parts::All)?;
+            let program = copied.as_ref().unwrap_or(self);
+            self.with(bounds_checks::with_checks(program, checks)?)
+        })
+    }
+
+    /// The program with bounds checks as branches in the module, plus a check of each index that was proven in
+    /// range. Where such an index is out of range after all, the line number is stored in a tensor of one `u32`,
+    /// which precedes each entry point's own tensors. For tests of the proofs in languages that have no other way
+    /// to report.
+    pub(crate) fn with_proof_reports(&self, checks: Checks) -> Result<Self> {
+        panic_guard::run("checking accesses", self.depth, || {
+            let copied = pointer_arguments::by_value(self, Parts::All)?;
+            let program = copied.as_ref().unwrap_or(self);
+            let zeroed = zeroing::zeroed(program)?;
+            let program = zeroed.as_ref().unwrap_or(program);
+            bounds_checks::with_reports(program, checks)
+        })
+        .map(Self::with_uninitialised_workgroup_memory)
+    }
+}
+
+/// Parses, validates, specialises, reflects and checks a text whose element type is already set.
+fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
+    let first = parse_and_validate(code, path).map_err(|text| diagnostic(&text))?;
+    continuing::check(&first.module, code, path)?;
+    let overrides = overrides(&first.module, code);
+    let values = values(&first.module, code, path, &specialisation.constants)?;
+    let (Parsed { mut module, info, made_private }, code) = if first.module.overrides.is_empty() {
+        (first, Cow::Borrowed(code))
+    } else if let Some((module, info)) = with_values(&first.module, &first.info, &values) {
+        (Parsed { module, info, made_private: first.made_private }, Cow::Borrowed(code))
+    } else {
+        let code = as_constants(&first.module, code, &values);
+        let parsed = parse_and_validate(&code, path).map_err(|text| {
+            failed(format!("{}: with the given constants: {}", path_or_wgsl(path), text.trim_end()))
+        })?;
+        (parsed, Cow::Owned(code))
+    };
+    let code = code.as_ref();
+    made_private.restore(&mut module, &info, code, path)?;
+    let features = features::features(&module);
+    let (source, path) = (code.to_owned(), path.to_owned());
+    let mut program = Program {
+        module,
+        info,
+        source,
+        path,
+        depth,
+        overrides,
+        features,
+        interfaces: Vec::new(),
+        zeroes: true,
+        asserts: false,
+    };
+    program.interfaces = reflect::interfaces(&program)?;
+    barriers::check(&program)?;
+    Ok(program)
+}

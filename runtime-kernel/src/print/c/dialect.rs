@@ -1,0 +1,86 @@
+//! What the C dialects spell differently.
+
+use naga::{AddressSpace, Scalar, ScalarKind, StorageAccess};
+
+use crate::program::Dialect;
+
+impl Dialect {
+    /// The language's own type for an alias such as `u32`.
+    pub(super) const fn scalar(self, scalar: Scalar) -> &'static str {
+        match (scalar.kind, scalar.width, self) {
+            (ScalarKind::Bool, ..) => "_Bool",
+            (ScalarKind::Sint, 4, _) => "int",
+            (ScalarKind::Uint, 4, _) => "unsigned int",
+            (ScalarKind::Sint, _, Self::OpenCl) => "long",
+            (ScalarKind::Uint, _, Self::OpenCl) => "unsigned long",
+            (ScalarKind::Sint, ..) => "long long",
+            (ScalarKind::Uint, ..) => "unsigned long long",
+            (_, 2, Self::OpenCl) => "half",
+            (_, 2, _) => "_Float16",
+            (_, 8, _) => "double",
+            _ => "float",
+        }
+    }
+
+    /// The qualifiers in front of a function.
+    pub(crate) const fn function(self) -> &'static str {
+        match self {
+            Self::OpenCl | Self::Host => "static inline ",
+            Self::Cuda => "__device__ __forceinline__ ",
+        }
+    }
+
+    /// The qualifiers in front of a constant at file scope.
+    pub(super) const fn constant(self, scalar: bool) -> &'static str {
+        match self {
+            Self::OpenCl => "__constant ",
+            Self::Cuda if scalar => "static constexpr ",
+            Self::Cuda => "static __constant__ const ",
+            Self::Host => "static const ",
+        }
+    }
+
+    /// The address space in front of a pointee type.
+    pub(crate) fn space(self, space: AddressSpace) -> &'static str {
+        let constant = space == AddressSpace::Storage { access: StorageAccess::LOAD };
+        match (self, space) {
+            (Self::OpenCl, AddressSpace::Storage { .. }) if constant => "__global const ",
+            (Self::OpenCl, AddressSpace::Storage { .. }) => "__global ",
+            (Self::OpenCl, AddressSpace::WorkGroup) => "__local ",
+            _ if constant => "const ",
+            _ => "",
+        }
+    }
+
+    /// The qualifier that declares a pointer unaliased.
+    pub(crate) const fn restrict(self) -> &'static str {
+        match self {
+            Self::OpenCl => "restrict ",
+            Self::Cuda | Self::Host => "__restrict__ ",
+        }
+    }
+
+    /// The zero value of a type that is not a scalar.
+    pub(crate) fn zero(self, type_name: &str) -> String {
+        match self {
+            Self::OpenCl | Self::Host => format!("({type_name}){{0}}"),
+            Self::Cuda => format!("{type_name}{{}}"),
+        }
+    }
+
+    /// A compound literal of a structure type, up to its opening brace.
+    pub(crate) fn construct(self, type_name: &str) -> String {
+        match self {
+            Self::OpenCl | Self::Host => format!("({type_name}){{"),
+            Self::Cuda => format!("{type_name}{{"),
+        }
+    }
+
+    /// The suffix of signed 64-bit integer literals.
+    pub(super) const fn long_suffix(self) -> &'static str {
+        match self {
+            Self::OpenCl => "L",
+            Self::Cuda | Self::Host => "LL",
+        }
+    }
+}

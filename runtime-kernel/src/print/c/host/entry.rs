@@ -1,0 +1,541 @@
+//! The function of an entry point, and its code that runs once per work-group.
+
+use naga::{
+    AddressSpace, Expression, FastHashMap, Function, GlobalVariable, Handle, Module, Span, Statement,
+    SwitchValue, TypeInner,
+};
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::environment::{HostEnvironment, LaneArrays, Part};
+use super::preamble::PREAMBLE;
+use super::schedule::regions::{Condition, Step, Steps};
+use super::schedule::variable_storage::{Storage, VariableStorage};
+use super::schedule::{Form, Schedule};
+use super::stack_usage;
+use super::verify::{Rejected, verify};
+use crate::analysis::proof::FunctionContext;
+use crate::print::c::REJECTED;
+use crate::print::c::invocation::plan::Plan;
+use crate::print::c::invocation::statement::{Printer, case_label};
+use crate::print::c::lines::Lines;
+use crate::print::c::writer::Writer;
+use crate::program::{Checks, Program};
+use crate::transform::zeroing::must_zero;
+
+/// The printer of one entry point.
+pub(super) struct Entry<'w, 'a, 'p> {
+    pub(super) printer: Printer<'w, 'a, HostEnvironment>,
+    pub(super) module: &'a Module,
+    pub(super) function: &'a Function,
+    pub(super) size: [u32; 3],
+    pub(super) storage: &'p VariableStorage,
+    pub(super) steps: &'p Steps,
+    pub(super) schedule: &'p Schedule,
+    /// By variable: its arrays over the invocations.
+    pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
+    /// Names of the uniform values that invocations compute for the group.
+    pub(super) agreed: FastHashMap<Handle<Expression>, String>,
+    /// By variable carried through the loops of the current row: its arrays.
+    pub(super) carried: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
+    /// Width of the rows being printed, in invocations.
+    pub(super) width: u32,
+    /// The label at the end of a row.
+    pub(super) row_end: String,
+    bytes: u64,
+    /// The index of the entry point in the module.
+    pub(super) index: usize,
+    /// Whether it has nontemporal stores.
+    pub(super) nontemporal_stores: bool,
+    /// Labels of the enclosing uniform loops.
+    loops: Vec<String>,
+}
+
+/// Writes the function of an entry point and returns its symbol.
+///
+/// # Errors
+/// `Unsupported` for what the host cannot do.
+pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Result<String> {
+    let program = writer.program;
+    let module = &program.module;
+    let point = &module.entry_points[index];
+    let function = &point.function;
+    let context = FunctionContext {
+        module,
+        function,
+        info: program.info.get_entry_point(index),
+        group_size: Some(point.workgroup_size),
+        bounds: writer.bounds.entry(index),
+    };
+    let checks = writer.checks;
+    let printer = Printer::new(writer, context, HostEnvironment::default());
+    let (schedule, rejected) = scheduled(program, index, &printer.plan, context, checks)?;
+    let mut entry = Entry {
+        printer,
+        module,
+        function,
+        size: point.workgroup_size,
+        storage: &schedule.storage,
+        steps: &schedule.steps,
+        schedule: &schedule,
+        variables: FastHashMap::default(),
+        agreed: FastHashMap::default(),
+        carried: FastHashMap::default(),
+        width: point.workgroup_size[0],
+        row_end: String::new(),
+        bytes: 0,
+        index,
+        nontemporal_stores: false,
+        loops: Vec::new(),
+    };
+    if let Some(why) = rejected {
+        entry.printer.writer.functions.push_str(&format!("\n{REJECTED}{why} */\n"));
+    }
+    entry.write(index)
+}
+
+/// The schedule of an entry point. In builds that verify schedules, one that fails is replaced by the plain form,
+/// and the reason is returned.
+fn scheduled(
+    program: &Program,
+    index: usize,
+    plan: &Plan,
+    context: FunctionContext<'_>,
+    checks: Checks,
+) -> Result<(Schedule, Option<Rejected>)> {
+    let named = |value| plan.value(value).is_some();
+    let make = |form| Schedule::of(program, index, context, checks, &named, form);
+    let schedule = make(Form::Full)?;
+    if !cfg!(any(test, fuzzing, debug_assertions)) {
+        return Ok((schedule, None));
+    }
+    verified(schedule, || make(Form::Plain), context).map_err(|error| error.with_note(program.path()))
+}
+
+/// The schedule if it verifies, otherwise the plain one with the reason.
+///
+/// # Errors
+/// `Internal` if the plain one fails as well; errors of making it.
+pub(super) fn verified(
+    schedule: Schedule,
+    plain: impl FnOnce() -> Result<Schedule>,
+    context: FunctionContext<'_>,
+) -> Result<(Schedule, Option<Rejected>)> {
+    let Err(why) = verify(&schedule, context) else { return Ok((schedule, None)) };
+    let plain = plain()?;
+    verify(&plain, context).map_err(|why| {
+        Error::new(ErrorKind::Internal, format!("the plain schedule of an entry point is invalid: {why}"))
+    })?;
+    Ok((plain, Some(why)))
+}
+
+impl Entry<'_, '_, '_> {
+    fn write(&mut self, index: usize) -> Result<String> {
+        let symbol = self.printer.writer.names.entry(index).to_owned();
+        let globals = self.globals();
+        let (parameters, arguments, unpack) = self.parameters(index, &globals)?;
+        self.printer.lines = Lines::at(0);
+        if self.printer.writer.first("UNORDERED") {
+            self.printer.writer.types.push_str(PREAMBLE);
+        }
+        let range = "const unsigned int *groups_, long long begin_, long long end_";
+        self.line("");
+        self.open(&format!("static void {symbol}_range({parameters}{range}) {{"));
+        self.lengths(index)?;
+        self.arrays(&globals)?;
+        self.open("for (long long group_ = begin_; group_ < end_; group_++) {");
+        self.group()?;
+        self.line("next_group:;");
+        self.close("}");
+        if self.nontemporal_stores {
+            self.line("stream_end_();");
+        }
+        self.close("}");
+        self.line("");
+        self.open(&format!("void {symbol}(const unsigned long long *args_, {range}) {{"));
+        for line in unpack {
+            self.line(&line);
+        }
+        self.line(&format!("{symbol}_range({arguments}groups_, begin_, end_);"));
+        self.close("}");
+        self.check_stack(index)?;
+        let text = std::mem::take(&mut self.printer.lines).into_text();
+        self.printer.writer.functions.push_str(&text);
+        Ok(symbol)
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        self.printer.lines.line(line);
+    }
+
+    pub(super) fn open(&mut self, line: &str) {
+        self.printer.lines.open(line);
+    }
+
+    pub(super) fn close(&mut self, line: &str) {
+        self.printer.lines.close(line);
+    }
+
+    /// The module variables that the entry point uses.
+    fn globals(&self) -> Vec<Handle<GlobalVariable>> {
+        let info = self.printer.context.info;
+        let used = self.module.global_variables.iter().filter(|(variable, _)| !info[*variable].is_empty());
+        used.map(|(variable, _)| variable).collect()
+    }
+
+    /// The parameters of the inner function, its arguments, and the code that unpacks them from the argument
+    /// words.
+    fn parameters(
+        &mut self,
+        index: usize,
+        globals: &[Handle<GlobalVariable>],
+    ) -> Result<(String, String, Vec<String>)> {
+        let interface = self.printer.writer.program.interfaces[index].clone();
+        let (mut parameters, mut arguments, mut unpack) = (String::new(), String::new(), Vec::new());
+        let writer = &mut *self.printer.writer;
+        for (word, tensor) in interface.tensors.iter().enumerate() {
+            let declared = &self.module.global_variables[tensor.variable];
+            let (space, type_name) = (writer.dialect.space(declared.space), writer.type_name(declared.ty)?);
+            let name = writer.names.global(tensor.variable);
+            let restrict = writer.dialect.restrict();
+            parameters.push_str(&format!("{space}{type_name} *{restrict}{name}, "));
+            arguments.push_str(&format!("({space}{type_name} *)(__UINTPTR_TYPE__)args_[{word}], "));
+        }
+        let mut word = interface.tensors.len();
+        if let Some(immediate) = interface.immediate {
+            let ty = self.module.global_variables[immediate].ty;
+            let (type_name, name) = (writer.type_name(ty)?, writer.names.global(immediate).to_owned());
+            unpack.push(format!("{type_name} {name};"));
+            for member in 0..interface.scalars.len() {
+                let field = writer.names.member(ty, u32::try_from(member).unwrap_or_default());
+                let place = format!("{name}.{field}");
+                unpack
+                    .push(format!("__builtin_memcpy(&{place}, &args_[{}], sizeof {place});", word + member));
+            }
+            if globals.contains(&immediate) {
+                parameters.push_str(&format!("{type_name} {name}, "));
+                arguments.push_str(&format!("{name}, "));
+            }
+        }
+        word += interface.scalars.len();
+        for (number, tensor) in interface.tensors.iter().enumerate() {
+            let size = writer.names.size(tensor.variable);
+            parameters.push_str(&format!("unsigned long long {size}, "));
+            arguments.push_str(&format!("args_[{}], ", word + number));
+        }
+        Ok((parameters, arguments, unpack))
+    }
+
+    /// Declares the lengths of runtime-sized arrays.
+    fn lengths(&mut self, index: usize) -> Result<()> {
+        for tensor in &self.printer.writer.program.interfaces[index].tensors {
+            let size = self.printer.writer.names.size(tensor.variable).to_owned();
+            if let Some(text) = self.printer.writer.length_of(tensor.variable, &size)? {
+                self.line(&text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Declares workgroup memory and the arrays over the invocations.
+    fn arrays(&mut self, globals: &[Handle<GlobalVariable>]) -> Result<()> {
+        let items: u32 = self.size.iter().product();
+        for &variable in globals {
+            let declared = &self.module.global_variables[variable];
+            if declared.space == AddressSpace::WorkGroup {
+                let type_name = self.printer.writer.type_name(declared.ty)?;
+                let name = self.printer.writer.names.global(variable).to_owned();
+                self.bytes += stack_usage::size(self.module, &self.module.types[declared.ty].inner);
+                self.line(&format!("{type_name} {name} __attribute__((aligned(64)));"));
+            }
+        }
+        for (variable, declared) in self.function.local_variables.iter() {
+            if !matches!(self.storage.variable(variable), Storage::Lanes | Storage::LanesInPlace) {
+                continue;
+            }
+            let type_name = self.printer.writer.type_name(declared.ty)?;
+            let name = self.printer.plan.local(variable).to_owned();
+            let kept = self.kept((type_name, &self.module.types[declared.ty].inner), &name)?;
+            self.line(&kept.declare(items));
+            if self.storage.variable(variable) == Storage::LanesInPlace {
+                self.printer.environment.in_place.insert(variable, kept.arrays[0].0.clone());
+            }
+            self.variables.insert(variable, kept);
+        }
+        let info = self.printer.context.info;
+        for &value in &self.storage.kept {
+            let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
+            let name = self.printer.plan.value(value).unwrap_or("value").to_owned();
+            let kept = self.kept((type_name, info[value].ty.inner_with(&self.module.types)), &name)?;
+            self.line(&kept.declare(items));
+            self.printer.environment.kept.insert(value, kept);
+        }
+        self.printer.environment.once.clone_from(&self.storage.once);
+        self.printer.environment.placed.clone_from(&self.schedule.placed);
+        self.printer.environment.hoisted.clone_from(&self.schedule.hoisted);
+        if self.storage.masked {
+            self.bytes += u64::from(items);
+            self.line(&format!("unsigned char returned_[{items}] __attribute__((aligned(64))) = {{0}};"));
+            self.line("unsigned int returns_ = 0;");
+        }
+        Ok(())
+    }
+
+    fn kept(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<LaneArrays> {
+        let items: u64 = self.size.iter().map(|&size| u64::from(size)).product();
+        self.bytes = self.bytes.saturating_add(items.saturating_mul(stack_usage::size(self.module, inner)));
+        let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
+        LaneArrays::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
+    }
+
+    /// Fails if a worker's stack is too small.
+    fn check_stack(&self, index: usize) -> Result<()> {
+        let own = stack_usage::of_function(self.module, self.function, self.printer.context.info);
+        let callees = stack_usage::of_callees(self.module, &self.printer.writer.program.info);
+        let bytes = self.bytes.saturating_add(own).saturating_add(callees);
+        if bytes <= stack_usage::LIMIT {
+            return Ok(());
+        }
+        let name = &self.module.entry_points[index].name;
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "entry point \"{name}\" needs {bytes} bytes of stack for work-group memory, variables, and values that \
+                 live across barriers, but the host has {}; use smaller arrays or a smaller work-group",
+                stack_usage::LIMIT
+            ),
+        ))
+    }
+
+    /// Prints the work of one work-group.
+    fn group(&mut self) -> Result<()> {
+        self.line("const unsigned int group_x_ = (unsigned int)(group_ % groups_[0]);");
+        self.line("const unsigned int group_y_ = (unsigned int)(group_ / groups_[0] % groups_[1]);");
+        self.line("const unsigned int group_z_ = (unsigned int)(group_ / groups_[0] / groups_[1]);");
+        self.line("(void)group_x_, (void)group_y_, (void)group_z_;");
+        if self.storage.masked {
+            self.line("if (returns_) __builtin_memset(returned_, 0, sizeof returned_);");
+            self.line("returns_ = 0;");
+        }
+        for variable in must_zero(self.printer.writer.program, self.index) {
+            let name = self.printer.writer.names.global(variable).to_owned();
+            self.line(&format!("__builtin_memset(&{name}, 0, sizeof {name});"));
+        }
+        for argument in self.storage.arguments.clone() {
+            self.argument(argument, ["0u", "0u", "0u"])?;
+        }
+        self.declare()?;
+        let steps = self.steps;
+        self.steps(&steps.steps)
+    }
+
+    /// Declares the values that the group computes once, and sets the initial values that must precede all
+    /// regions.
+    fn declare(&mut self) -> Result<()> {
+        let info = self.printer.context.info;
+        for &value in &self.storage.once {
+            let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
+            if let Some(name) = self.printer.plan.value(value) {
+                let text = format!("{type_name} {name};");
+                self.line(&text);
+            }
+        }
+        for &value in &self.storage.agreed {
+            let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
+            let name = self.printer.plan.fresh(&self.printer.writer.names, "agreed");
+            self.line(&format!("{type_name} {name} = 0;"));
+            self.agreed.insert(value, name);
+        }
+        for (variable, _) in self.function.local_variables.iter() {
+            if self.storage.variable(variable) == Storage::Group {
+                self.start(variable)?;
+            }
+        }
+        if self.storage.early.is_empty() {
+            return Ok(());
+        }
+        let items: u32 = self.size.iter().product();
+        self.open(&format!("for (int lane_ = 0; lane_ < {items}; lane_++) {{"));
+        self.printer.environment.lane = "lane_".to_owned();
+        for variable in self.storage.early.clone() {
+            let name = self.printer.plan.local(variable).to_owned();
+            self.start(variable)?;
+            let text = self.variables[&variable].write("lane_", &name);
+            self.line(&text);
+        }
+        self.close("}");
+        Ok(())
+    }
+
+    /// Declares a local variable with its initial value.
+    pub(super) fn start(&mut self, variable: Handle<naga::LocalVariable>) -> Result<()> {
+        let declared = &self.function.local_variables[variable];
+        let type_name = self.printer.writer.type_name(declared.ty)?;
+        let name = self.printer.plan.local(variable).to_owned();
+        let value = declared.init.map(|init| self.printer.value(init)).transpose()?;
+        self.line(&format!("{type_name} {name} = {};", value.as_deref().unwrap_or("{0}")));
+        Ok(())
+    }
+
+    /// Declares an argument of the entry point for the invocation at a given position in the group.
+    pub(super) fn argument(&mut self, index: u32, place: [&str; 3]) -> Result<()> {
+        let argument = &self.function.arguments[index as usize];
+        let type_name = self.printer.writer.type_name(argument.ty)?;
+        let name = self.printer.plan.argument(index).to_owned();
+        let value = match (&argument.binding, &self.module.types[argument.ty].inner) {
+            (Some(binding), _) => self.built_in(binding, argument.ty, place)?,
+            (None, TypeInner::Struct { members, .. }) => {
+                let mut parts = Vec::with_capacity(members.len());
+                for (number, member) in members.iter().enumerate() {
+                    let Some(binding) = &member.binding else { continue };
+                    let value = self.built_in(binding, member.ty, place)?;
+                    let number = u32::try_from(number).unwrap_or_default();
+                    parts.push(format!(
+                        ".{} = {value}",
+                        self.printer.writer.names.member(argument.ty, number)
+                    ));
+                }
+                format!("{{{}}}", parts.join(", "))
+            }
+            _ => return Err(self.unsupported("an argument without a built-in value")),
+        };
+        self.line(&format!("const {type_name} {name} = {value};"));
+        Ok(())
+    }
+
+    fn built_in(
+        &mut self,
+        binding: &naga::Binding,
+        ty: Handle<naga::Type>,
+        [x, y, z]: [&str; 3],
+    ) -> Result<String> {
+        use naga::BuiltIn as B;
+        let naga::Binding::BuiltIn(built_in) = binding else {
+            return Err(self.unsupported("an argument without a built-in value"));
+        };
+        let [sx, sy, sz] = self.size;
+        let values = match built_in {
+            B::LocalInvocationId => [x, y, z].map(|at| format!("(unsigned int)({at})")),
+            B::GlobalInvocationId => [("x", sx, x), ("y", sy, y), ("z", sz, z)]
+                .map(|(axis, size, at)| format!("group_{axis}_ * {size}u + (unsigned int)({at})")),
+            B::WorkGroupId => ["x", "y", "z"].map(|axis| format!("group_{axis}_")),
+            B::NumWorkGroups => ["0", "1", "2"].map(|axis| format!("groups_[{axis}]")),
+            B::WorkGroupSize => [sx, sy, sz].map(|size| format!("{size}u")),
+            B::LocalInvocationIndex => {
+                return Ok(format!(
+                    "((unsigned int)({z}) * {sy}u + (unsigned int)({y})) * {sx}u + (unsigned int)({x})"
+                ));
+            }
+            _ => return Err(self.unsupported("subgroups")),
+        };
+        let type_name = self.printer.writer.type_name(ty)?;
+        Ok(format!("({type_name}){{{}}}", values.join(", ")))
+    }
+
+    fn unsupported(&self, what: &str) -> Error {
+        self.printer.writer.unsupported(what, Span::UNDEFINED)
+    }
+
+    pub(super) fn steps(&mut self, steps: &[Step]) -> Result<()> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<()> {
+        self.printer.environment.part = Part::Group;
+        match step {
+            Step::Once(shared) => {
+                shared.body.span_iter().try_for_each(|(statement, span)| self.once(statement, *span))
+            }
+            Step::Lanes(region) => self.lanes(*region),
+            Step::Rows(rows) => self.rows(rows),
+            Step::Barrier => Ok(()),
+            Step::If { condition, accept, reject } => {
+                let condition = self.condition(*condition)?;
+                self.open(&format!("if ({condition}) {{"));
+                self.steps(accept)?;
+                if !reject.is_empty() {
+                    self.printer.lines.reopen("} else {");
+                    self.steps(reject)?;
+                }
+                self.close("}");
+                Ok(())
+            }
+            Step::Switch { selector, cases } => self.switch(*selector, cases),
+            Step::Loop { body, continuing, break_if } => self.cycle(body, continuing, *break_if),
+            Step::Break => {
+                self.line("break;");
+                Ok(())
+            }
+            Step::Continue => {
+                let label = self.loops.last().cloned().unwrap_or_default();
+                self.line(&format!("goto {label};"));
+                Ok(())
+            }
+            Step::Return => {
+                self.line("goto next_group;");
+                Ok(())
+            }
+        }
+    }
+
+    fn once(&mut self, statement: &Statement, span: Span) -> Result<()> {
+        match statement {
+            Statement::WorkGroupUniformLoad { pointer, result } => {
+                let info = self.printer.context.info;
+                let value = self.printer.load(*pointer, &info[*result].ty)?.0;
+                self.printer.define(*result, &value)
+            }
+            other => self.printer.statement(other, span),
+        }
+    }
+
+    fn condition(&mut self, condition: Condition) -> Result<String> {
+        match condition {
+            Condition::Once(value) => self.printer.value(value),
+            Condition::Agreed(value) => Ok(self.agreed[&value].clone()),
+        }
+    }
+
+    fn switch(&mut self, selector: Condition, cases: &[(SwitchValue, bool, Vec<Step>)]) -> Result<()> {
+        let selector = self.condition(selector)?;
+        self.open(&format!("switch ({selector}) {{"));
+        for (value, fall_through, steps) in cases {
+            self.open(&format!("{} {{", case_label(*value)));
+            self.steps(steps)?;
+            if !fall_through {
+                self.line("break;");
+            }
+            self.close("}");
+        }
+        self.close("}");
+        Ok(())
+    }
+
+    fn cycle(&mut self, body: &[Step], continuing: &[Step], break_if: Option<Condition>) -> Result<()> {
+        let label = self.printer.plan.fresh(&self.printer.writer.names, "next");
+        self.open("for (;;) {");
+        self.loops.push(label.clone());
+        self.steps(body)?;
+        self.loops.pop();
+        if continues(body) {
+            self.line(&format!("{label}:;"));
+        }
+        self.steps(continuing)?;
+        self.printer.environment.part = Part::Group;
+        if let Some(condition) = break_if {
+            let condition = self.condition(condition)?;
+            self.line(&format!("if ({condition}) break;"));
+        }
+        self.close("}");
+        Ok(())
+    }
+}
+
+/// Whether steps of a loop have a `continue` for it.
+fn continues(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Continue => true,
+        Step::If { accept, reject, .. } => continues(accept) || continues(reject),
+        Step::Switch { cases, .. } => cases.iter().any(|(_, _, steps)| continues(steps)),
+        _ => false,
+    })
+}

@@ -1,0 +1,201 @@
+//! The spelling of names in a host entry point: at group level, or inside a loop over the invocations.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use naga::{
+    Barrier, Expression, FastHashMap, GlobalVariable, Handle, LocalVariable, Scalar, Span, TypeInner,
+};
+use runtime_core::Result;
+
+use super::schedule::row_facts::AssumedFacts;
+use crate::print::c::invocation::environment::{self, Environment};
+use crate::print::c::invocation::hoisted_checks::HoistedChecks;
+use crate::print::c::invocation::plan::Plan;
+use crate::print::c::types::COMPONENTS;
+use crate::print::c::writer::Writer;
+
+/// The part of an entry point that is being printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Code that runs once per group.
+    #[default]
+    Group,
+    /// Code in front of a row of invocations, with the values of its first invocation.
+    Row,
+    /// The body of the loops over the invocations, with the statement that returns from it.
+    Body { leave: String },
+}
+
+/// The arrays over the invocations that hold a value: one for the whole value, or one per vector component.
+#[derive(Clone, Debug)]
+pub(super) struct LaneArrays {
+    pub(super) type_name: String,
+    pub(super) element: &'static str,
+    /// Array names, with the component that each holds.
+    pub(super) arrays: Vec<(String, Option<&'static str>)>,
+}
+
+/// The spelling of names.
+#[derive(Debug, Default)]
+pub(super) struct HostEnvironment {
+    pub(super) part: Part,
+    /// The index of the current invocation in the arrays.
+    pub(super) lane: String,
+    /// Values that are computed once per group.
+    pub(super) once: BTreeSet<Handle<Expression>>,
+    /// Values stored per invocation, with their arrays.
+    pub(super) kept: FastHashMap<Handle<Expression>, LaneArrays>,
+    /// Large variables that are used in place in their arrays.
+    pub(super) in_place: FastHashMap<Handle<LocalVariable>, String>,
+    /// Expressions that the conditions before them keep in range, so that they need no check.
+    pub(super) placed: BTreeSet<Handle<Expression>>,
+    /// Loops whose range checks are hoisted, by the condition at their head.
+    pub(super) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
+    /// The facts that the current copy of the loop relies on.
+    pub(super) assumed: AssumedFacts,
+}
+
+impl HostEnvironment {
+    fn shared(&self, expression: Handle<Expression>) -> bool {
+        self.once.contains(&expression)
+    }
+}
+
+impl LaneArrays {
+    /// The expression that reads one invocation's value.
+    pub(super) fn read(&self, lane: &str) -> String {
+        match &self.arrays[..] {
+            [(array, None)] => format!("{array}[{lane}]"),
+            arrays => {
+                let parts: Vec<_> = arrays
+                    .iter()
+                    .map(|(array, part)| format!(".{} = {array}[{lane}]", part.unwrap_or_default()))
+                    .collect();
+                format!("({}){{{}}}", self.type_name, parts.join(", "))
+            }
+        }
+    }
+
+    /// The statements that store one invocation's value, which is in the variable `value`.
+    pub(super) fn write(&self, lane: &str, value: &str) -> String {
+        let parts = self.arrays.iter().map(|(array, part)| match part {
+            None => format!("{array}[{lane}] = {value};"),
+            Some(part) => format!("{array}[{lane}] = {value}.{part};"),
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Creates the arrays for a type; `fresh` provides names.
+    pub(super) fn new(
+        writer: &mut Writer<'_>,
+        (type_name, inner): (String, &TypeInner),
+        name: &str,
+        mut fresh: impl FnMut(&Writer<'_>, &str) -> String,
+    ) -> Result<Self> {
+        let scalar = |scalar: Scalar, writer: &mut Writer<'_>| writer.scalar(scalar);
+        Ok(match *inner {
+            TypeInner::Vector { size, scalar: of } => {
+                let element = scalar(of, writer)?;
+                let arrays = COMPONENTS[..size as usize]
+                    .iter()
+                    .map(|part| (fresh(writer, &format!("{name}_{part}")), Some(*part)))
+                    .collect();
+                Self { type_name, element, arrays }
+            }
+            _ => Self { type_name, element: "", arrays: vec![(fresh(writer, &format!("{name}_of")), None)] },
+        })
+    }
+
+    /// The declarations of the arrays.
+    pub(super) fn declare(&self, items: u32) -> String {
+        let element = if self.element.is_empty() { &self.type_name } else { self.element };
+        let arrays = self.arrays.iter();
+        arrays
+            .map(|(array, _)| format!("{element} {array}[{items}] __attribute__((aligned(64)));"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+impl Environment for HostEnvironment {
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> environment::VariableRef<'a> {
+        let text = match self.in_place.get(&variable) {
+            Some(array) => Cow::Owned(format!("{array}[{}]", self.lane)),
+            None => Cow::Borrowed(plan.local(variable)),
+        };
+        environment::VariableRef { text, pointer: false }
+    }
+
+    fn global<'a>(
+        &'a self,
+        writer: &'a Writer<'_>,
+        variable: Handle<GlobalVariable>,
+    ) -> environment::VariableRef<'a> {
+        let pointer =
+            matches!(writer.module().global_variables[variable].space, naga::AddressSpace::Storage { .. });
+        environment::VariableRef { text: Cow::Borrowed(writer.names.global(variable)), pointer }
+    }
+
+    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {
+        Cow::Borrowed(writer.names.length(variable))
+    }
+
+    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str> {
+        Cow::Borrowed(plan.argument(index))
+    }
+
+    fn value<'a>(&'a self, _: Handle<Expression>, name: &'a str) -> Cow<'a, str> {
+        Cow::Borrowed(name)
+    }
+
+    fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {
+        if self.shared(expression) && self.part == Part::Group {
+            return format!("{name} = {value};");
+        }
+        let mut text = format!("const {type_name} {name} = {value};");
+        if let (Some(kept), Part::Body { .. }) = (self.kept.get(&expression), &self.part) {
+            text.push(' ');
+            text.push_str(&kept.write(&self.lane, name));
+        }
+        text
+    }
+
+    fn leave(&self, _: Option<&str>) -> String {
+        match &self.part {
+            Part::Body { leave } => leave.clone(),
+            Part::Group | Part::Row => "goto next_group;".to_owned(),
+        }
+    }
+
+    fn barrier(&self, _: &mut Writer<'_>, _: Barrier, _: Span) -> Result<String> {
+        Ok(String::new())
+    }
+
+    fn known(&self, expression: Handle<Expression>) -> Option<&str> {
+        self.assumed.conditions.get(&expression).copied()
+    }
+
+    fn moved(&self, access: Handle<Expression>) -> Option<&str> {
+        self.assumed.moved.get(&access).map(String::as_str)
+    }
+
+    fn is_ahead(&self, expression: Handle<Expression>) -> bool {
+        self.part == Part::Row || !self.placed.contains(&expression)
+    }
+
+    fn hoisted(&self, condition: Handle<Expression>) -> Option<HoistedChecks> {
+        self.hoisted.get(&condition).cloned()
+    }
+
+    fn prove(&mut self, access: Handle<Expression>, index: Option<String>) {
+        match index {
+            Some(index) => self.assumed.indices.insert(access, index),
+            None => self.assumed.indices.remove(&access),
+        };
+    }
+
+    fn proven(&self, access: Handle<Expression>) -> Option<&str> {
+        self.assumed.indices.get(&access).map(String::as_str)
+    }
+}

@@ -1,0 +1,281 @@
+//! Prints a region, the code that every invocation of a work-group runs, as loops over z, y and x.
+
+use std::collections::BTreeSet;
+
+use naga::{Handle, LocalVariable, Range, Span, Statement};
+use runtime_core::Result;
+
+use super::entry::Entry;
+use super::environment::{LaneArrays, Part};
+use super::schedule::regions::{Rows, Step};
+use super::schedule::row_facts::AssumedFacts;
+use super::schedule::row_schedule::leaves;
+use super::schedule::variable_storage::Storage;
+use crate::ir::blocks::Skip;
+
+impl Entry<'_, '_, '_> {
+    /// Steps that run row by row: loops over z, y and blocks of x.
+    pub(super) fn rows(&mut self, rows: &Rows) -> Result<()> {
+        let [sx, sy, sz] = self.size;
+        let steps = &rows.steps;
+        self.width = rows.width;
+        let blocks = sx / self.width;
+        self.open("{");
+        let mut starts = Vec::new();
+        if sy * sz * blocks > 1 {
+            for &variable in &rows.written {
+                let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
+                let name = self.printer.plan.local(variable).to_owned();
+                self.line(&format!("const {type_name} start_{}_ = {name};", starts.len()));
+                starts.push(format!("{name} = start_{}_;", starts.len()));
+            }
+        }
+        for (axis, extent, step) in [("z_", sz, 1), ("y_", sy, 1), ("block_", sx, self.width)] {
+            if extent > step {
+                self.open(&format!("for (int {axis} = 0; {axis} < {extent}; {axis} += {step}) {{"));
+            } else {
+                self.line(&format!("const int {axis} = 0;"));
+            }
+        }
+        self.line(&format!("const int row_ = (z_ * {sy} + y_) * {sx} + block_;"));
+        for start in starts {
+            self.line(&start);
+        }
+        let returns = self.row_start(steps);
+        self.carry_in(&rows.carried)?;
+        self.steps(steps)?;
+        self.carry_out(steps);
+        if returns {
+            self.line(&format!("{}:;", self.row_end));
+        }
+        for extent in [sz, sy, blocks] {
+            if extent > 1 {
+                self.close("}");
+            }
+        }
+        self.close("}");
+        if returns {
+            let items: u32 = self.size.iter().product();
+            self.line(&format!("if (returns_ == {items}u) goto next_group;"));
+        }
+        Ok(())
+    }
+
+    /// Declares the count of returned invocations of a row; returns whether any may return.
+    fn row_start(&mut self, steps: &[Step]) -> bool {
+        if !self.storage.masked {
+            return false;
+        }
+        self.row_end = self.printer.plan.fresh(&self.printer.writer.names, "row_end");
+        self.line("int gone_ = 0;");
+        let count = format!("for (int x_ = 0; x_ < {}; x_++) gone_ += returned_[row_ + x_];", self.width);
+        self.line(&format!("if (returns_) {count}"));
+        let mut regions = Vec::new();
+        leaves(steps, &mut regions);
+        regions.iter().any(|&region| self.storage.needs[region].returns)
+    }
+
+    /// Copies loop-carried variables into arrays of the row, which a compiler can keep in registers.
+    fn carry_in(&mut self, carried: &BTreeSet<Handle<LocalVariable>>) -> Result<()> {
+        let width = self.width;
+        let mut copies = Vec::new();
+        for &variable in carried {
+            let declared = &self.function.local_variables[variable];
+            let type_name = self.printer.writer.type_name(declared.ty)?;
+            let inner = &self.module.types[declared.ty].inner;
+            let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
+            let name = format!("{}_row", plan.local(variable));
+            let kept =
+                LaneArrays::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
+            self.line(&kept.declare(width));
+            for ((to, _), (from, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
+                copies.push(format!("{to}[x_] = {from}[row_ + x_];"));
+            }
+            self.carried.insert(variable, kept);
+        }
+        self.copies(&copies);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, _: &[Step]) {
+        let mut copies = Vec::new();
+        for (variable, _) in self.function.local_variables.iter() {
+            if let Some(kept) = self.carried.get(&variable) {
+                for ((from, _), (to, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
+                    copies.push(format!("{to}[row_ + x_] = {from}[x_];"));
+                }
+            }
+        }
+        self.carried.clear();
+        self.copies(&copies);
+    }
+
+    fn copies(&mut self, copies: &[String]) {
+        if !copies.is_empty() {
+            self.open(&format!("for (int x_ = 0; x_ < {}; x_++) {{", self.width));
+            copies.iter().for_each(|copy| self.line(copy));
+            self.close("}");
+        }
+    }
+
+    /// Reads an invocation's variable: `lane` is its index in the group's arrays, `x` in the row's.
+    pub(super) fn read(&self, variable: Handle<LocalVariable>, lane: &str, x: &str) -> String {
+        match self.carried.get(&variable) {
+            Some(kept) => kept.read(x),
+            None => self.variables[&variable].read(lane),
+        }
+    }
+
+    /// One row of invocations: copies of its loop for different facts about the row.
+    pub(super) fn lanes(&mut self, index: usize) -> Result<()> {
+        self.open("{");
+        self.row(index)?;
+        self.close("}");
+        if self.storage.masked && self.storage.needs[index].returns {
+            let text = format!("if (gone_ == {}) goto {};", self.width, self.row_end);
+            self.line(&text);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, index: usize) -> Result<()> {
+        let width = self.width;
+        let row_facts = &self.schedule.rows[index].row_facts;
+        if row_facts.is_empty() {
+            return self.general(index);
+        }
+        let assumed = self.decide(row_facts)?;
+        self.open("if (fast_) {");
+        self.printer.environment.assumed = assumed;
+        let full = format!("for (int x_ = 0; x_ < {width}; x_++) {{");
+        if row_facts.bounds.is_empty() {
+            self.whole_row(index, &full)?;
+        } else {
+            self.open(&format!("if (from_ == 0 && to_ == {width}) {{"));
+            self.whole_row(index, &full)?;
+            self.printer.lines.reopen("} else {");
+            self.copy(index, "for (int x_ = from_; x_ < to_; x_++) {")?;
+            if row_facts.returns && self.storage.masked {
+                let beyond = "if (x_ < from_ || x_ >= to_) returned_[row_ + x_] = 1;";
+                self.line(&format!("for (int x_ = 0; x_ < {width}; x_++) {beyond}"));
+                self.line(&format!("returns_ += {width} - (to_ - from_);"));
+                self.line(&format!("gone_ += {width} - (to_ - from_);"));
+            }
+            self.close("}");
+        }
+        self.printer.environment.assumed = AssumedFacts::default();
+        self.printer.lines.reopen("} else {");
+        self.general(index)?;
+        self.close("}");
+        Ok(())
+    }
+
+    /// The copy that relies on no facts.
+    fn general(&mut self, index: usize) -> Result<()> {
+        let width = self.width;
+        if self.schedule.rows[index].general_is_independent {
+            self.line("UNORDERED");
+        }
+        self.open(&format!("for (int x_ = 0; x_ < {width}; x_++) {{"));
+        if self.storage.masked {
+            self.line("if (returned_[row_ + x_]) continue;");
+        }
+        self.body(index)?;
+        self.close("}");
+        Ok(())
+    }
+
+    /// A loop over a row, or a part of one.
+    pub(super) fn copy(&mut self, index: usize, open: &str) -> Result<()> {
+        if self.schedule.rows[index].fast_is_independent {
+            self.line("UNORDERED");
+        }
+        self.open(open);
+        self.body(index)?;
+        self.close("}");
+        Ok(())
+    }
+
+    /// The code of one invocation.
+    pub(super) fn body(&mut self, index: usize) -> Result<()> {
+        let (storage, steps) = (self.storage, self.steps);
+        let (needs, region) = (&storage.needs[index], &steps.regions[index]);
+        let end = self.printer.plan.fresh(&self.printer.writer.names, "done");
+        let leave = if storage.masked {
+            format!("{{ returned_[lane_] = 1; returns_++; gone_++; goto {end}; }}")
+        } else {
+            format!("goto {end};")
+        };
+        self.line("const int lane_ = row_ + x_;");
+        self.line("(void)lane_;");
+        for &argument in &needs.arguments.iter().copied().collect::<BTreeSet<_>>() {
+            self.argument(argument, ["block_ + x_", "y_", "z_"])?;
+        }
+        self.printer.environment.part = Part::Body { leave };
+        self.printer.environment.lane = "lane_".to_owned();
+        self.live_in(index)?;
+        self.open(if region.skips == Skip::No { "{" } else { "do {" });
+        self.printer.block(&region.body)?;
+        for value in &region.agreed {
+            let text = self.printer.value(*value)?;
+            let name = self.agreed[value].clone();
+            self.line(&format!("{name} = {text};"));
+        }
+        self.close(if region.skips == Skip::No { "}" } else { "} while (0);" });
+        self.live_out(index);
+        if needs.returns {
+            self.line(&format!("{end}:;"));
+        }
+        Ok(())
+    }
+
+    /// Loads the values stored for the invocation, and recomputes cheap ones.
+    fn live_in(&mut self, index: usize) -> Result<()> {
+        let storage = self.storage;
+        let needs = &storage.needs[index];
+        for (variable, declared) in self.function.local_variables.iter() {
+            let touched = needs.reads.contains(&variable) || needs.writes.contains(&variable);
+            match storage.variable(variable) {
+                Storage::Body(region) if region == index => self.start(variable)?,
+                Storage::Lanes if storage.initialised[index].contains(&variable) => self.start(variable)?,
+                Storage::Lanes if touched => {
+                    let type_name = self.printer.writer.type_name(declared.ty)?;
+                    let name = self.printer.plan.local(variable);
+                    let text = format!("{type_name} {name} = {};", self.read(variable, "lane_", "x_"));
+                    self.line(&text);
+                }
+                _ => {}
+            }
+        }
+        for &value in &storage.kept {
+            let wanted = needs.values.contains(&value) && !needs.defined.contains(&value);
+            if wanted && let Some(kept) = self.printer.environment.kept.get(&value) {
+                let name = self.printer.plan.value(value).unwrap_or_default();
+                let text = format!("const {} {name} = {};", kept.type_name, kept.read("lane_"));
+                self.line(&text);
+            }
+        }
+        for &value in &storage.recomputed[index] {
+            let emit = Statement::Emit(Range::new_from_bounds(value, value));
+            self.printer.statement(&emit, Span::UNDEFINED)?;
+        }
+        Ok(())
+    }
+
+    /// Stores what the region changed.
+    fn live_out(&mut self, index: usize) {
+        let storage = self.storage;
+        for (variable, _) in self.function.local_variables.iter() {
+            let changed = storage.needs[index].writes.contains(&variable)
+                || storage.initialised[index].contains(&variable);
+            if storage.variable(variable) == Storage::Lanes && changed {
+                let name = self.printer.plan.local(variable);
+                let text = match self.carried.get(&variable) {
+                    Some(kept) => kept.write("x_", name),
+                    None => self.variables[&variable].write("lane_", name),
+                };
+                self.line(&text);
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Host entry points: loops over the invocations of a work-group, written so that a C compiler vectorises them.
+//!
+//! ```text
+//! inline ─ Plan (names) ─ Schedule ─ verify ─ entry (the function, group-level code) ─ lane_loops (regions as loops over z, y, x)
+//!                            │                            row_decisions (which facts hold), nontemporal_stores (a copy of the loop)
+//!    schedule/: Uniformity ─ uniform_code (what runs once) ─ regions (the tree of steps) ─ variable_storage ─ row_schedule (row width)
+//!               ─ row_facts (what a fast copy relies on) ─ independence (pragmas) ─ contiguous_loops (hoisted range checks)
+//!               ─ nontemporal_stores (rows that bypass the caches)
+//! ```
+//!
+//! All decisions are in the [`Schedule`](schedule::Schedule), which is plain data: analysis fills it in, [`verify`]
+//! proves it correct without sharing any of that analysis, and printing decides nothing. In tests, fuzzing and debug
+//! builds, a schedule that fails verification is replaced by the plain form: all checks kept, every region one loop,
+//! nothing hoisted, and a comment with the reason.
+//!
+//! One thread runs a work-group, region after region, each for all invocations. So a barrier is merely the end of a
+//! region, workgroup memory is a local variable, and values that live across regions are stored in arrays.
+
+mod entry;
+mod environment;
+mod lane_loops;
+mod nontemporal_stores;
+mod preamble;
+mod row_decisions;
+mod schedule;
+mod stack_usage;
+mod verify;
+
+use runtime_core::Result;
+
+pub(super) use entry::entry;
+
+use crate::program::Program;
+use crate::transform::inline::inline;
+
+/// The program to write host entry points from: functions inlined, private variables made local.
+pub(super) fn prepare(program: &Program) -> Result<Program> {
+    let flat = |unrolls| program.with(inline(&program.module, &program.info, unrolls)?);
+    flat(true).or_else(|_| flat(false))
+}

@@ -1,0 +1,179 @@
+//! The named values and variables that statements use.
+
+use std::collections::BTreeSet;
+
+use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Statement};
+
+use super::regions::Region;
+use crate::ir::blocks;
+use crate::ir::operands::{each_use, operands, result_of};
+use crate::ir::variables::{Root, root};
+
+/// Which expressions of a function have names.
+pub(crate) struct Uses<'a> {
+    pub(crate) function: &'a Function,
+    named: Vec<bool>,
+}
+
+/// The inputs and outputs of a block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needs {
+    /// Named values that it reads.
+    pub(crate) values: FastHashSet<Handle<Expression>>,
+    /// Named values that it computes.
+    pub(crate) defined: FastHashSet<Handle<Expression>>,
+    /// Variables that it reads, or may read, in whole or in part.
+    pub(crate) reads: FastHashSet<Handle<LocalVariable>>,
+    /// Variables that it writes, in whole or in part.
+    pub(crate) writes: FastHashSet<Handle<LocalVariable>>,
+    /// Arguments of the entry point.
+    pub(crate) arguments: FastHashSet<u32>,
+    /// Whether an invocation may return in it.
+    pub(crate) returns: bool,
+    /// Whether it has an atomic operation or a call.
+    pub(crate) atomics: bool,
+}
+
+impl<'a> Uses<'a> {
+    pub(crate) fn new(function: &'a Function, named: impl Fn(Handle<Expression>) -> bool) -> Self {
+        Self { function, named: function.expressions.iter().map(|(handle, _)| named(handle)).collect() }
+    }
+
+    /// By expression: whether it has a name.
+    pub(crate) fn into_named(self) -> Vec<bool> {
+        self.named
+    }
+
+    /// For a function without named expressions.
+    pub(crate) const fn unnamed(function: &'a Function) -> Self {
+        Self { function, named: Vec::new() }
+    }
+
+    pub(crate) fn is_named(&self, value: Handle<Expression>) -> bool {
+        self.named.get(value.index()).copied().unwrap_or(false)
+    }
+
+    pub(crate) fn root(&self, pointer: Handle<Expression>) -> Root {
+        root(self.function, pointer)
+    }
+
+    /// Whether a region reads a variable.
+    pub(crate) fn reads(&self, region: &Region, place: Root) -> bool {
+        match place {
+            Root::Local(variable) => self.of_region(region).reads.contains(&variable),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn of_region(&self, region: &Region) -> Needs {
+        let mut needs = self.of_block(&region.body);
+        region.agreed.iter().for_each(|&value| self.value(value, &mut needs));
+        needs
+    }
+
+    pub(crate) fn of_block(&self, block: &Block) -> Needs {
+        let mut needs = Needs::default();
+        self.block(block, &mut needs);
+        needs
+    }
+
+    pub(crate) fn of_statement(&self, statement: &Statement) -> Needs {
+        let mut needs = Needs::default();
+        self.statement(statement, &mut needs);
+        needs
+    }
+
+    /// The expressions evaluated to compute a named value.
+    pub(crate) fn of_value(&self, value: Handle<Expression>) -> BTreeSet<Handle<Expression>> {
+        let (mut found, mut pending) = (BTreeSet::new(), vec![value]);
+        while let Some(next) = pending.pop() {
+            if found.insert(next) {
+                let operands = operands(&self.function.expressions[next]);
+                pending.extend(operands.filter(|&operand| !self.is_named(operand)));
+            }
+        }
+        found
+    }
+
+    fn block(&self, block: &Block, needs: &mut Needs) {
+        block.iter().for_each(|statement| self.statement(statement, needs));
+    }
+
+    fn statement(&self, statement: &Statement, needs: &mut Needs) {
+        match statement {
+            Statement::Emit(range) => {
+                for handle in range.clone().filter(|&handle| self.is_named(handle)) {
+                    needs.defined.insert(handle);
+                    self.operands(handle, needs);
+                }
+            }
+            Statement::Block(_)
+            | Statement::If { .. }
+            | Statement::Switch { .. }
+            | Statement::Loop { .. } => {
+                blocks::control(statement).into_iter().for_each(|value| self.value(value, needs));
+                blocks::inner(statement).for_each(|block| self.block(block, needs));
+            }
+            Statement::Store { pointer, value } => {
+                match self.function.expressions[*pointer] {
+                    Expression::LocalVariable(variable) => {
+                        needs.writes.insert(variable);
+                    }
+                    _ => self.written(*pointer, needs),
+                }
+                self.value(*value, needs);
+            }
+            other => self.simple(other, needs),
+        }
+    }
+
+    fn simple(&self, statement: &Statement, needs: &mut Needs) {
+        needs.returns |= matches!(statement, Statement::Return { .. });
+        needs.atomics |= matches!(statement, Statement::Atomic { .. } | Statement::Call { .. });
+        let mut statement = statement.clone();
+        each_use(&mut statement, |used| self.written(*used, needs));
+        if let Some(result) = result_of(&mut statement) {
+            needs.defined.insert(*result);
+        }
+    }
+
+    /// A value, or a pointer that is read and written through.
+    fn written(&self, used: Handle<Expression>, needs: &mut Needs) {
+        if let Root::Local(variable) = self.root(used)
+            && is_pointer(self.function, used)
+        {
+            needs.writes.insert(variable);
+        }
+        self.value(used, needs);
+    }
+
+    /// An expression at its use: read by its name, or printed there.
+    pub(crate) fn value(&self, value: Handle<Expression>, needs: &mut Needs) {
+        if self.is_named(value) {
+            needs.values.insert(value);
+        } else {
+            self.operands(value, needs);
+        }
+    }
+
+    fn operands(&self, value: Handle<Expression>, needs: &mut Needs) {
+        match self.function.expressions[value] {
+            Expression::LocalVariable(variable) => {
+                needs.reads.insert(variable);
+            }
+            Expression::FunctionArgument(index) => {
+                needs.arguments.insert(index);
+            }
+            ref other => operands(other).for_each(|operand| self.value(operand, needs)),
+        }
+    }
+}
+
+/// Whether an expression is an access chain rather than a value.
+fn is_pointer(function: &Function, expression: Handle<Expression>) -> bool {
+    match function.expressions[expression] {
+        Expression::LocalVariable(_) | Expression::GlobalVariable(_) => true,
+        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => is_pointer(function, base),
+        _ => false,
+    }
+}

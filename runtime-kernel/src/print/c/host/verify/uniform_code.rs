@@ -1,0 +1,110 @@
+//! Verifies that code which runs once is uniform, and that no invocation can observe the difference.
+
+use naga::{AddressSpace, Binding, Block, BuiltIn, Expression, Function, Handle, Statement, StorageAccess};
+
+use super::super::schedule::regions::{Condition, Step};
+use super::super::schedule::variable_storage::Storage;
+use super::evaluated::{Evaluated, Uses, conditions};
+use super::values::is_read_only;
+use super::{Rule, Verdict, ensure};
+
+pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
+    let mut verdict = Ok(());
+    on.all(&mut |step, _| {
+        if verdict.is_ok() {
+            verdict = visit(on, step);
+        }
+    });
+    verdict
+}
+
+fn visit(on: &Evaluated<'_, '_>, step: &Step) -> Verdict {
+    if let Some(Condition::Once(value)) = conditions(step) {
+        are_shared(on, &on.condition(value))?;
+    }
+    let Step::Once(shared) = step else { return Ok(()) };
+    shared.body.iter().try_for_each(|statement| {
+        are_shared(on, &on.statement(statement))?;
+        let fine = match statement {
+            Statement::Emit(_) | Statement::WorkGroupUniformLoad { .. } => true,
+            Statement::Store { pointer, .. } => on
+                .variable(*pointer)
+                .is_some_and(|variable| on.schedule.storage.variable(variable) == Storage::Group),
+            Statement::Call { function, arguments, .. } => {
+                arguments.iter().all(|&argument| !on.context.is_pointer(argument)) && is_pure(on, *function)
+            }
+            _ => false,
+        };
+        ensure(fine, Rule::Shared, || format!("{statement:?} runs once"))
+    })
+}
+
+/// Whether everything that is evaluated is uniform.
+fn are_shared(on: &Evaluated<'_, '_>, uses: &Uses) -> Verdict {
+    uses.evaluated.iter().try_for_each(|&part| {
+        ensure(is_shared(on, part), Rule::Shared, || {
+            format!("{part:?} differs from item to item: {:?}", on.function.expressions[part])
+        })
+    })
+}
+
+fn is_shared(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
+    match on.function.expressions[part] {
+        Expression::LocalVariable(variable) => on.schedule.storage.variable(variable) == Storage::Group,
+        Expression::FunctionArgument(index) => {
+            let binding = on.function.arguments[index as usize].binding.as_ref();
+            let alone = on.context.group_size == Some([1; 3]);
+            match binding {
+                Some(Binding::BuiltIn(
+                    BuiltIn::WorkGroupId | BuiltIn::NumWorkGroups | BuiltIn::WorkGroupSize,
+                )) => true,
+                Some(Binding::BuiltIn(
+                    BuiltIn::LocalInvocationId | BuiltIn::LocalInvocationIndex | BuiltIn::GlobalInvocationId,
+                )) => alone,
+                _ => false,
+            }
+        }
+        Expression::Load { pointer } => {
+            // Variables are judged by the expressions that name them.
+            on.variable(pointer).is_some() || is_read_only(on, pointer)
+        }
+        Expression::AtomicResult { .. }
+        | Expression::SubgroupBallotResult
+        | Expression::SubgroupOperationResult { .. } => false,
+        _ => true,
+    }
+}
+
+/// Whether a function computes its result from its arguments and constant memory, without side effects.
+fn is_pure(on: &Evaluated<'_, '_>, handle: Handle<Function>) -> bool {
+    let function = &on.module.functions[handle];
+    let memory = function.expressions.iter().all(|(_, expression)| match *expression {
+        Expression::GlobalVariable(variable) => match on.module.global_variables[variable].space {
+            AddressSpace::Immediate | AddressSpace::Uniform => true,
+            AddressSpace::Storage { access } => !access.contains(StorageAccess::STORE),
+            _ => false,
+        },
+        _ => true,
+    });
+    memory && has_no_side_effects(on, &function.body)
+}
+
+fn has_no_side_effects(on: &Evaluated<'_, '_>, block: &Block) -> bool {
+    block.iter().all(|statement| match statement {
+        Statement::Emit(_)
+        | Statement::Break
+        | Statement::Continue
+        | Statement::Return { .. }
+        | Statement::Store { .. } => true,
+        Statement::Block(block) => has_no_side_effects(on, block),
+        Statement::If { accept, reject, .. } => {
+            has_no_side_effects(on, accept) && has_no_side_effects(on, reject)
+        }
+        Statement::Switch { cases, .. } => cases.iter().all(|case| has_no_side_effects(on, &case.body)),
+        Statement::Loop { body, continuing, .. } => {
+            has_no_side_effects(on, body) && has_no_side_effects(on, continuing)
+        }
+        Statement::Call { function, .. } => is_pure(on, *function),
+        _ => false,
+    })
+}

@@ -1,0 +1,145 @@
+//! Verifies that every value is defined before its use: by the group, in the region, or in another region that
+//! stores it.
+
+use std::collections::BTreeSet;
+
+use naga::{AddressSpace, Expression, Handle, StorageAccess};
+
+use super::super::schedule::regions::{Condition, Step};
+use super::evaluated::{Evaluated, Uses, conditions};
+use super::{Rule, Verdict, ensure};
+
+/// Names defined so far. The steps are in program order, in which definitions dominate their uses.
+#[derive(Default)]
+struct Defined {
+    once: BTreeSet<Handle<Expression>>,
+    by_items: BTreeSet<Handle<Expression>>,
+}
+
+pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
+    let (mut defined, mut verdict) = (Defined::default(), Ok(()));
+    // The end condition of a loop is evaluated after its body.
+    let mut ends = Vec::new();
+    on.all(&mut |step, _| {
+        if verdict.is_ok() {
+            verdict = visit(on, step, &mut defined, &mut ends);
+        }
+    });
+    verdict?;
+    ends.iter().try_for_each(|uses| known(uses, &defined.once))
+}
+
+fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut Vec<Uses>) -> Verdict {
+    if let Some(Condition::Once(value)) = conditions(step) {
+        let uses = on.condition(value);
+        match step {
+            Step::Loop { .. } => ends.push(uses),
+            _ => known(&uses, &defined.once)?,
+        }
+    }
+    match step {
+        Step::Once(shared) => shared.body.iter().try_for_each(|statement| {
+            let uses = on.statement(statement);
+            known(&uses, &defined.once)?;
+            let declared = uses.defined.is_subset(&on.schedule.storage.once);
+            defined.once.extend(uses.defined);
+            ensure(declared, Rule::Definition, || {
+                "the group defines a value that it does not have".to_owned()
+            })
+        }),
+        Step::Lanes(region) => self::region(on, *region, defined),
+        _ => Ok(()),
+    }
+}
+
+/// What the group uses, the group computes.
+fn known(uses: &Uses, once: &BTreeSet<Handle<Expression>>) -> Verdict {
+    let unknown = uses.named.iter().find(|value| !once.contains(value) && !uses.defined.contains(value));
+    ensure(unknown.is_none(), Rule::Definition, || {
+        format!("the group uses {unknown:?}, which it has not computed")
+    })
+}
+
+fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdict {
+    let storage = &on.schedule.storage;
+    let uses = on.region(region);
+    let (recomputed, needs) = (&storage.recomputed[region], &storage.needs[region]);
+    let shared = uses.defined.intersection(&storage.once).next();
+    ensure(shared.is_none(), Rule::Definition, || {
+        format!("region {region} defines {shared:?} of the group")
+    })?;
+    for &value in uses.named.difference(&uses.defined) {
+        if defined.once.contains(&value) || recomputed.contains(&value) {
+            continue;
+        }
+        let before = defined.by_items.contains(&value);
+        ensure(before, Rule::Definition, || format!("region {region} uses {value:?} before it is computed"))?;
+        ensure(storage.kept.contains(&value), Rule::Kept, || {
+            format!("region {region} uses {value:?}, which is gone")
+        })?;
+        // Values read from storage must be those that the printer stores.
+        let recorded = needs.values.contains(&value) && !needs.defined.contains(&value);
+        ensure(recorded, Rule::Kept, || format!("region {region} does not fetch {value:?}"))?;
+    }
+    for &value in recomputed {
+        repeated(on, value, (&defined.once, recomputed), &uses)?;
+        let before = defined.by_items.contains(&value);
+        ensure(before, Rule::Definition, || {
+            format!("region {region} computes {value:?} before the program does")
+        })?;
+    }
+    defined.by_items.extend(uses.defined);
+    Ok(())
+}
+
+/// A recomputed value must have the same result whenever it is computed.
+fn repeated(
+    on: &Evaluated<'_, '_>,
+    value: Handle<Expression>,
+    (once, recomputed): (&BTreeSet<Handle<Expression>>, &BTreeSet<Handle<Expression>>),
+    region: &Uses,
+) -> Verdict {
+    let uses = on.definition(value);
+    let known = |name: &Handle<Expression>| {
+        once.contains(name)
+            || (recomputed.contains(name) && *name < value)
+            || (on.schedule.storage.kept.contains(name) && region.named.contains(name))
+    };
+    ensure(uses.named.iter().all(known), Rule::Definition, || {
+        format!("{value:?} is computed again too early")
+    })?;
+    let fixed = uses.variables.is_empty() && uses.evaluated.iter().all(|&part| is_fixed(on, part));
+    ensure(fixed, Rule::Definition, || format!("{value:?} is computed again from what may have changed"))?;
+    let placed = !uses.evaluated.is_disjoint(&on.schedule.placed);
+    ensure(!placed, Rule::Ahead, || format!("{value:?} is computed again away from what keeps it in range"))
+}
+
+/// Whether an expression reads nothing that changes.
+fn is_fixed(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
+    match on.function.expressions[part] {
+        Expression::Load { pointer } => is_read_only(on, pointer),
+        Expression::CallResult(_)
+        | Expression::AtomicResult { .. }
+        | Expression::WorkGroupUniformLoadResult { .. }
+        | Expression::SubgroupBallotResult
+        | Expression::SubgroupOperationResult { .. } => false,
+        _ => true,
+    }
+}
+
+/// Whether a pointer leads into memory that the kernel cannot write.
+pub(super) fn is_read_only(on: &Evaluated<'_, '_>, mut pointer: Handle<Expression>) -> bool {
+    while let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
+        on.function.expressions[pointer]
+    {
+        pointer = base;
+    }
+    match on.function.expressions[pointer] {
+        Expression::GlobalVariable(variable) => match on.module.global_variables[variable].space {
+            AddressSpace::Uniform | AddressSpace::Immediate => true,
+            AddressSpace::Storage { access } => !access.contains(StorageAccess::STORE),
+            _ => false,
+        },
+        _ => false,
+    }
+}

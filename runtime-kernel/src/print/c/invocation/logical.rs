@@ -1,0 +1,127 @@
+//! Restores `a && b` and `a || b`, which naga's front end lowers to branches that assign a variable.
+
+use naga::{Block, Expression, FastHashSet, Handle, Literal, LocalVariable, Statement, UnaryOperator};
+
+use super::plan::Plan;
+use crate::analysis::proof::FunctionContext;
+use crate::ir::blocks;
+use crate::ir::variables::loaded;
+
+/// A variable that holds the value of a logical operator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logical {
+    pub(crate) variable: Handle<LocalVariable>,
+    pub(crate) and: bool,
+    pub(crate) left: Handle<Expression>,
+    pub(crate) left_negated: bool,
+    pub(crate) right: Handle<Expression>,
+}
+
+impl Logical {
+    /// The logical operator that a branch computes, if its right side needs no statement.
+    pub(crate) fn of(
+        context: FunctionContext<'_>,
+        plan: &Plan,
+        condition: Handle<Expression>,
+        [accept, reject]: [&Block; 2],
+    ) -> Option<Self> {
+        let (variable, accepted) = lone_store(context, plan, accept)?;
+        let (other, rejected) = lone_store(context, plan, reject)?;
+        let (and, left_negated, right) = match (truth(context, accepted), truth(context, rejected)) {
+            (_, Some(false)) => (true, false, accepted),
+            (_, Some(true)) => (false, true, accepted),
+            (Some(true), _) => (false, false, rejected),
+            (Some(false), _) => (true, true, rejected),
+            _ => return None,
+        };
+        let (left, left_negated) = match context.function.expressions[condition] {
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } if plan.value(condition).is_none() => {
+                (expr, !left_negated)
+            }
+            _ => (condition, left_negated),
+        };
+        (variable == other).then_some(Self { variable, and, left, left_negated, right })
+    }
+}
+
+/// The variable and value of the only assignment in a block.
+fn lone_store(
+    context: FunctionContext<'_>,
+    plan: &Plan,
+    block: &Block,
+) -> Option<(Handle<LocalVariable>, Handle<Expression>)> {
+    let start = unnamed_emits(plan, block, 0)?;
+    match block[start..] {
+        [Statement::Store { pointer, value }] => match context.function.expressions[pointer] {
+            Expression::LocalVariable(variable) => Some((variable, value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn truth(context: FunctionContext<'_>, value: Handle<Expression>) -> Option<bool> {
+    match context.function.expressions[value] {
+        Expression::Literal(Literal::Bool(truth)) => Some(truth),
+        _ => None,
+    }
+}
+
+/// The first statement from `start` on other than `Emit`, if no `Emit` before it defines a named value.
+pub(crate) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<usize> {
+    let mut number = start;
+    while let Some(Statement::Emit(range)) = block.get(number) {
+        if range.clone().any(|expression| plan.value(expression).is_some()) {
+            return None;
+        }
+        number += 1;
+    }
+    Some(number)
+}
+
+/// Unnamed variables that only pass a logical operator's value to the next statement.
+pub(crate) fn flags(context: FunctionContext<'_>, plan: &Plan) -> FastHashSet<Handle<LocalVariable>> {
+    let mut loads = vec![0; context.function.local_variables.len()];
+    for (handle, _) in context.function.expressions.iter() {
+        if let Some(variable) = loaded(context.function, handle) {
+            loads[variable.index()] += 1;
+        }
+    }
+    let mut found = FastHashSet::default();
+    search(context, plan, &context.function.body, &loads, &mut found);
+    found
+}
+
+fn search(
+    context: FunctionContext<'_>,
+    plan: &Plan,
+    block: &Block,
+    loads: &[u32],
+    found: &mut FastHashSet<Handle<LocalVariable>>,
+) {
+    for (index, statement) in block.iter().enumerate() {
+        if let Statement::If { condition, accept, reject } = statement
+            && let Some(Logical { variable, .. }) = Logical::of(context, plan, *condition, [accept, reject])
+            && context.function.local_variables[variable].name.is_none()
+            && loads[variable.index()] == 1
+            && is_read_by(context, block.get(index + 1), variable)
+        {
+            found.insert(variable);
+        }
+        blocks::inner(statement).for_each(|block| search(context, plan, block, loads, found));
+    }
+}
+
+/// Whether the next statement reads the variable.
+fn is_read_by(
+    context: FunctionContext<'_>,
+    next: Option<&Statement>,
+    variable: Handle<LocalVariable>,
+) -> bool {
+    match next {
+        Some(Statement::Emit(range)) => {
+            range.clone().any(|expression| loaded(context.function, expression) == Some(variable))
+        }
+        _ => false,
+    }
+}

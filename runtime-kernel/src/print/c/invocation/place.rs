@@ -1,0 +1,422 @@
+//! Access chains: the place in memory, and the conditions under which it is in range.
+
+use naga::proc::TypeResolution;
+use naga::{
+    AddressSpace, ArraySize, Expression, Handle, Scalar, ScalarKind, Span, Type, TypeInner, VectorSize,
+};
+use runtime_core::Result;
+
+use super::assertion::quoted;
+use super::environment::Environment;
+use super::statement::Printer;
+use crate::analysis::proof::range::{self, Element, Limit};
+use crate::print::c::form::level;
+use crate::print::c::library::integer::unsigned;
+use crate::print::c::library::vector::Shape;
+use crate::print::c::types::COMPONENTS;
+use crate::program::{Checks, Dialect};
+
+/// A place in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// An lvalue, or a pointer to one.
+    text: String,
+    pointer: bool,
+    /// The conditions under which it is in range.
+    pub(crate) conditions: Vec<String>,
+    /// The component of the vector at this place, if its index is known only at run time.
+    pub(crate) component: Option<Component>,
+}
+
+/// A component of a vector.
+#[derive(Clone, Debug)]
+pub(crate) struct Component {
+    pub(crate) index: String,
+    pub(crate) size: VectorSize,
+    pub(crate) scalar: Scalar,
+}
+
+impl Place {
+    /// The lvalue; for a component, that of the vector.
+    pub(crate) fn lvalue(&self) -> String {
+        if self.pointer { format!("*{}", self.text) } else { self.text.clone() }
+    }
+
+    /// A pointer to it.
+    pub(crate) fn address(&self) -> String {
+        if self.pointer { self.text.clone() } else { format!("&{}", self.text) }
+    }
+
+    /// The precedence of the lvalue.
+    pub(crate) const fn level(&self) -> u8 {
+        if self.pointer { level::UNARY } else { level::PRIMARY }
+    }
+
+    /// The conjunction of all conditions.
+    pub(crate) fn condition(&self) -> Option<String> {
+        match &self.conditions[..] {
+            [] => None,
+            [condition] => Some(condition.clone()),
+            several => {
+                let tight = several.iter().map(|condition| match condition.contains("||") {
+                    true => format!("({condition})"),
+                    false => condition.clone(),
+                });
+                Some(tight.collect::<Vec<_>>().join(" && "))
+            }
+        }
+    }
+
+    fn member(&mut self, name: &str) {
+        self.text.push_str(if self.pointer { "->" } else { "." });
+        self.text.push_str(name);
+        self.pointer = false;
+    }
+
+    fn element(&mut self, index: &str) {
+        self.text.extend(["[", index, "]"]);
+        self.pointer = false;
+    }
+}
+
+/// How a checked index is written.
+#[derive(Clone, Copy)]
+enum Checked {
+    AsItIs,
+    AsUnsigned,
+}
+
+impl<E: Environment> Printer<'_, '_, E> {
+    /// The place that a pointer points to.
+    pub(crate) fn place(&mut self, pointer: Handle<Expression>) -> Result<Place> {
+        if let Some(element) = Element::of(self.context.function, pointer) {
+            return self.accessed(element);
+        }
+        let home = match self.context.function.expressions[pointer] {
+            Expression::LocalVariable(variable) => self.environment.local(&self.plan, variable),
+            Expression::GlobalVariable(variable) => self.environment.global(self.writer, variable),
+            Expression::FunctionArgument(index) => {
+                let text = self.environment.argument(&self.plan, index);
+                super::environment::VariableRef { text, pointer: true }
+            }
+            _ => return Err(self.unsupported("this kind of pointer", pointer)),
+        };
+        let (text, pointer) = (home.text.into_owned(), home.pointer);
+        Ok(Place { text, pointer, conditions: Vec::new(), component: None })
+    }
+
+    fn accessed(&mut self, element: Element) -> Result<Place> {
+        let Element { access, base, index, known } = element;
+        if let Some(text) = self.environment.moved(access) {
+            let text = text.to_owned();
+            return Ok(Place { text, pointer: false, conditions: Vec::new(), component: None });
+        }
+        let mut place = self.place(base)?;
+        let pointee = self.context.pointee(base);
+        if let TypeInner::Struct { .. } = pointee {
+            let TypeInner::Pointer { base: structure, .. } = *self.context.inner(base) else {
+                return Err(self.unsupported("this kind of pointer", base));
+            };
+            place.member(self.writer.names.member(structure, known));
+            return Ok(place);
+        }
+        if let Some(Shape { scalar, size: Some(size) }) = Shape::of(pointee) {
+            match index.map_or(Some(u64::from(known)), |index| self.constant_index(index)) {
+                Some(known) if known < size as u64 => place.member(component_name(known)),
+                _ => {
+                    let index = index
+                        .map_or_else(|| Ok(known.to_string()), |index| self.component_index(index, size))?;
+                    place.component = Some(Component { index, size, scalar });
+                }
+            }
+            return Ok(place);
+        }
+        if let Some(index) = self.environment.proven(access).map(str::to_owned) {
+            let index = self.asserted(element, index)?;
+            self.index(&mut place, pointee, &index)?;
+            return Ok(place);
+        }
+        let conditions = place.conditions.len();
+        let index = match (self.check(&mut place, element)?, index) {
+            (_, None) => known.to_string(),
+            (Checked::AsUnsigned, Some(index)) => format!("(u32){}", self.operand(index, level::UNARY)?),
+            (Checked::AsItIs, Some(index)) => self.index_text(access, index)?,
+        };
+        let index =
+            if is_checked(&place.conditions[conditions..]) { index } else { self.asserted(element, index)? };
+        let index = match place.conditions.pop_if(|_| self.addressing) {
+            // A pointer must point somewhere: to the first element if the index is out of range.
+            Some(condition) => format!("{condition} ? {index} : 0"),
+            None => index,
+        };
+        self.index(&mut place, pointee, &index)?;
+        Ok(place)
+    }
+
+    /// The value of a constant index.
+    fn constant_index(&self, index: Handle<Expression>) -> Option<u64> {
+        range::constant_of(self.context, index)
+    }
+
+    /// Adds the condition that an index is in range.
+    fn check(&mut self, place: &mut Place, element: Element) -> Result<Checked> {
+        let Element { access, base, index, known } = element;
+        let ahead = self.environment.is_ahead(access);
+        if self.writer.checks == Checks::Unchecked && !ahead {
+            return Ok(Checked::AsItIs);
+        }
+        let limit = if ahead { range::limit_anywhere } else { range::limit };
+        let Some(limit) = limit(self.context, element) else { return Ok(Checked::AsItIs) };
+        let runtime = matches!(limit, Limit::Runtime(_));
+        let promise = self.unchecked_flag(element, limit);
+        let limit = self.limit_text(limit, base)?;
+        let narrow = index.is_some_and(|index| *self.context.inner(index) == TypeInner::Scalar(Scalar::I32));
+        let index = match index {
+            None => format!("{known}u"),
+            Some(index) => self.unsigned(index)?,
+        };
+        place.conditions.push(match promise {
+            Some(flag) => format!("{flag} || {index} < {limit}"),
+            None => format!("{index} < {limit}"),
+        });
+        // An array may have more than 2³¹ elements; a negative number then passes the check, and must not index
+        // backwards.
+        Ok(if narrow && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
+    }
+
+    pub(crate) fn limit_text(&self, limit: Limit, base: Handle<Expression>) -> Result<String> {
+        match limit {
+            Limit::Constant(length) => Ok(format!("{length}u")),
+            Limit::Runtime(Some(variable)) => Ok(self.environment.length(self.writer, variable).into_owned()),
+            Limit::Runtime(None) => Err(self.unsupported("a pointer to a runtime-sized array", base)),
+        }
+    }
+
+    /// The index of an unchecked access; with `assert_proofs`, wrapped in the reporting function.
+    fn asserted(&mut self, element: Element, index: String) -> Result<String> {
+        let asserts = self.writer.program.asserts && self.writer.checks.are_made() && element.index.is_some();
+        let Some(limit) = range::length(self.context, element.base).filter(|_| asserts) else {
+            return Ok(index);
+        };
+        let limit = self.limit_text(limit, element.base)?;
+        let place = self.writer.program.place(self.span(element.access));
+        let function = self.writer.assertion()?;
+        Ok(format!("{function}({index}, {limit}, {})", quoted(&place)))
+    }
+
+    /// An index as an unsigned number of its own width, so that one comparison also rejects negative numbers.
+    fn unsigned(&mut self, index: Handle<Expression>) -> Result<String> {
+        match *self.context.inner(index) {
+            TypeInner::Scalar(signed @ Scalar { kind: ScalarKind::Sint, .. }) => {
+                let cast = self.writer.scalar(unsigned(signed))?;
+                Ok(format!("({cast}){}", self.operand(index, level::UNARY)?))
+            }
+            _ => self.operand(index, level::ADD),
+        }
+    }
+
+    /// The index of a vector component, for functions that take a `u32`: a 64-bit index out of range becomes
+    /// `size`.
+    fn component_index(&mut self, index: Handle<Expression>, size: VectorSize) -> Result<String> {
+        if self.context.inner(index).scalar().is_none_or(|scalar| scalar.width <= 4) {
+            return self.operand(index, level::ADD);
+        }
+        self.writer.scalar(Scalar::U32)?;
+        let (size, checked) = (size as u8, self.unsigned(index)?);
+        Ok(format!("({checked} < {size}u ? (u32){} : {size}u)", self.operand(index, level::UNARY)?))
+    }
+
+    fn index(&self, place: &mut Place, indexed: &TypeInner, index: &str) -> Result<()> {
+        match *indexed {
+            TypeInner::Matrix { rows, .. } => {
+                place.member("c");
+                place.element(index);
+                if rows == VectorSize::Tri {
+                    place.member("value");
+                }
+            }
+            TypeInner::Array { base, size, stride } => {
+                if !matches!(size, ArraySize::Dynamic) {
+                    place.member("at");
+                }
+                place.element(index);
+                if self.writer.is_padded(base, stride) {
+                    place.member("value");
+                }
+            }
+            _ => return Err(self.writer.unsupported("this kind of index", Span::UNDEFINED)),
+        }
+        Ok(())
+    }
+
+    /// The value that a load of the place reads, with its precedence.
+    pub(crate) fn load(
+        &mut self,
+        pointer: Handle<Expression>,
+        result: &TypeResolution,
+    ) -> Result<(String, u8)> {
+        let place = self.place(pointer)?;
+        let (value, level) = match &place.component {
+            Some(component) => {
+                let form = self.writer.component(component.size, component.scalar)?;
+                (form.join(&[place.lvalue(), component.index.clone()]), level::PRIMARY)
+            }
+            None if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) => {
+                self.atomic_load(&place, pointer)?
+            }
+            None => (place.lvalue(), place.level()),
+        };
+        match place.condition() {
+            Some(condition) => {
+                let zero = self.writer.zero(result, Span::UNDEFINED)?.0;
+                Ok((format!("{condition} ? {value} : {zero}"), level::CONDITION))
+            }
+            None => Ok((value, level)),
+        }
+    }
+
+    /// The statements that store a value in the place.
+    pub(crate) fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) -> Result<()> {
+        let place = self.place(pointer)?;
+        if let Some(component) = place.component.clone() {
+            return self.store_component(&place, &component, pointer, value);
+        }
+        let value = self.operand(value, level::ANY)?;
+        let mut text = match place.condition() {
+            Some(condition) => format!("if ({condition}) "),
+            None => String::new(),
+        };
+        if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) {
+            text.push_str(&self.atomic_store(&place, pointer, &value)?);
+        } else {
+            text.extend([&place.lvalue(), " = ", &value, ";"]);
+        }
+        self.lines.line(&text);
+        Ok(())
+    }
+
+    /// A private vector is rewritten as a whole; in shared memory only the component may be written.
+    fn store_component(
+        &mut self,
+        place: &Place,
+        component: &Component,
+        pointer: Handle<Expression>,
+        value: Handle<Expression>,
+    ) -> Result<()> {
+        let value = self.operand(value, level::ANY)?;
+        let condition = place.condition();
+        let space = self.context.inner(pointer).pointer_space();
+        if matches!(space, Some(AddressSpace::Function | AddressSpace::Private)) {
+            let form = self.writer.replacement(component.size, component.scalar)?;
+            let vector = place.lvalue();
+            let value = form.join(&[vector.clone(), component.index.clone(), value]);
+            let guard = condition.map(|condition| format!("if ({condition}) ")).unwrap_or_default();
+            self.lines.line(&format!("{guard}{vector} = {value};"));
+            return Ok(());
+        }
+        let mut chain = String::new();
+        for (number, name) in COMPONENTS[..component.size as usize].iter().enumerate() {
+            let mut member = place.clone();
+            member.member(name);
+            let word = if number == 0 { "if" } else { " else if" };
+            let index = &component.index;
+            chain.push_str(&format!("{word} ({index} == {number}) {} = {value};", member.lvalue()));
+        }
+        match condition {
+            Some(condition) => {
+                self.lines.open(&format!("if ({condition}) {{"));
+                self.lines.line(&chain);
+                self.lines.close("}");
+            }
+            None => self.lines.line(&chain),
+        }
+        Ok(())
+    }
+
+    /// An element of a value rather than of memory.
+    pub(crate) fn element_of_value(
+        &mut self,
+        element: Element,
+        result: &TypeResolution,
+    ) -> Result<(String, u8)> {
+        let Element { base, index, known, .. } = element;
+        if let Expression::ZeroValue(_) = self.context.function.expressions[base] {
+            return self.writer.zero(result, self.span(base));
+        }
+        let inner = self.context.inner(base);
+        if let (Some(Shape { scalar, size: Some(size) }), Some(index)) = (Shape::of(inner), index) {
+            let Some(known) = self.constant_index(index).filter(|known| *known < size as u64) else {
+                let form = self.writer.component(size, scalar)?;
+                let operands = [self.operand(base, level::ANY)?, self.component_index(index, size)?];
+                return Ok((form.join(&operands), level::PRIMARY));
+            };
+            return Ok((
+                format!("{}.{}", self.operand(base, level::PRIMARY)?, component_name(known)),
+                level::PRIMARY,
+            ));
+        }
+        let text = self.operand(base, level::PRIMARY)?;
+        let mut place = Place { text, pointer: false, conditions: Vec::new(), component: None };
+        match inner {
+            TypeInner::Struct { .. } => {
+                let structure = self.structure_of(base)?;
+                place.member(self.writer.names.member(structure, known));
+            }
+            TypeInner::Vector { .. } => place.member(component_name(u64::from(known))),
+            _ => {
+                self.check(&mut place, element)?;
+                let index =
+                    index.map_or_else(|| Ok(known.to_string()), |index| self.operand(index, level::ANY))?;
+                let index =
+                    if is_checked(&place.conditions) { index } else { self.asserted(element, index)? };
+                self.index(&mut place, inner, &index)?;
+            }
+        }
+        match place.condition() {
+            Some(condition) => {
+                let zero = self.writer.zero(result, Span::UNDEFINED)?.0;
+                Ok((format!("{condition} ? {} : {zero}", place.lvalue()), level::CONDITION))
+            }
+            None => Ok((place.lvalue(), level::PRIMARY)),
+        }
+    }
+
+    fn structure_of(&self, expression: Handle<Expression>) -> Result<Handle<Type>> {
+        let handle = self.context.info[expression].ty.handle();
+        handle.ok_or_else(|| self.unsupported("a structure without a type", expression))
+    }
+
+    /// The value of a place that holds an atomic.
+    fn atomic_load(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<(String, u8)> {
+        Ok(match self.writer.dialect {
+            Dialect::Host => {
+                (format!("__atomic_load_n({}, __ATOMIC_RELAXED)", place.address()), level::PRIMARY)
+            }
+            _ => (format!("*{}", self.volatile(place, pointer)?), level::UNARY),
+        })
+    }
+
+    fn atomic_store(&mut self, place: &Place, pointer: Handle<Expression>, value: &str) -> Result<String> {
+        Ok(match self.writer.dialect {
+            Dialect::Host => format!("__atomic_store_n({}, {value}, __ATOMIC_RELAXED);", place.address()),
+            _ => format!("*{} = {value};", self.volatile(place, pointer)?),
+        })
+    }
+
+    /// A pointer whose accesses the compiler must not merge or omit.
+    fn volatile(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<String> {
+        let space = self.context.inner(pointer).pointer_space();
+        let space = space.map_or("", |space| self.writer.dialect.space(space));
+        let scalar = Shape::of(self.context.pointee(pointer)).map_or(Scalar::U32, |shape| shape.scalar);
+        Ok(format!("(volatile {space}{} *){}", self.writer.scalar(scalar)?, place.address()))
+    }
+}
+
+/// Whether an access has conditions of its own, apart from those that the unchecked variant drops.
+fn is_checked(conditions: &[String]) -> bool {
+    conditions.iter().any(|condition| !condition.contains("||"))
+}
+
+fn component_name(index: u64) -> &'static str {
+    usize::try_from(index).ok().and_then(|index| COMPONENTS.get(index)).copied().unwrap_or("x")
+}

@@ -1,0 +1,10 @@
+//! Small functions with WGSL's semantics, each defined on first use.
+
+pub(crate) mod convert;
+pub(crate) mod float;
+pub(crate) mod half;
+pub(crate) mod integer;
+pub(crate) mod math;
+pub(crate) mod matrix;
+pub(crate) mod packing;
+pub(crate) mod vector;

@@ -1,0 +1,149 @@
+//! The state of the whole text: types, constants and library functions, each defined on first use.
+
+use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKind, Span};
+use runtime_core::{Error, Result};
+
+use super::library::half;
+use super::names::Names;
+use crate::analysis::proof::allows_unchecked_variants;
+use crate::analysis::proof::bounds::AllBounds;
+use crate::analysis::proof::launch_precondition::Preconditions;
+use crate::program::{Checks, Dialect, Program};
+
+/// The text under construction.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) bounds: &'a AllBounds,
+    pub(crate) dialect: Dialect,
+    pub(crate) checks: Checks,
+    pub(crate) names: Names,
+    /// Whether entry points get an unchecked variant for launches that satisfy its preconditions.
+    pub(super) unchecked_variants: bool,
+    /// By function: the preconditions that its accesses depend on.
+    pub(super) preconditions: FastHashMap<Handle<Function>, Preconditions>,
+    /// Names of the types and library functions that are already defined.
+    defined: FastHashSet<String>,
+    extensions: Vec<&'static str>,
+    /// By type of the module.
+    pub(super) alignments: Vec<u32>,
+    pub(super) types: String,
+    pub(super) constants: String,
+    library: String,
+    /// Functions and entry points, in order.
+    pub(crate) functions: String,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(program: &'a Program, bounds: &'a AllBounds, dialect: Dialect, checks: Checks) -> Self {
+        let mut writer = Self {
+            program,
+            bounds,
+            dialect,
+            checks,
+            names: Names::new(&program.module),
+            unchecked_variants: dialect != Dialect::Host
+                && checks == Checks::Bounded
+                && allows_unchecked_variants(&program.module),
+            preconditions: FastHashMap::default(),
+            defined: FastHashSet::default(),
+            extensions: Vec::new(),
+            alignments: Vec::with_capacity(program.module.types.len()),
+            types: String::new(),
+            constants: String::new(),
+            library: String::new(),
+            functions: String::new(),
+        };
+        writer.find_alignments();
+        writer
+    }
+
+    pub(crate) const fn module(&self) -> &'a Module {
+        &self.program.module
+    }
+
+    /// The error for a construct that this language cannot express.
+    pub(crate) fn unsupported(&self, what: &str, span: Span) -> Error {
+        let language = match self.dialect {
+            Dialect::OpenCl => "OpenCL C",
+            Dialect::Cuda => "CUDA C++",
+            Dialect::Host => "host C",
+        };
+        self.program.unsupported(format_args!("in {language}, {what}"), span)
+    }
+
+    /// Whether `name` is requested for the first time; it then counts as defined.
+    pub(super) fn first(&mut self, name: &str) -> bool {
+        !self.defined.contains(name) && self.defined.insert(name.to_owned())
+    }
+
+    /// Defines a library function once; `define` returns everything after the qualifiers.
+    ///
+    /// Whatever `define` requests itself is defined before it.
+    pub(crate) fn library(
+        &mut self,
+        name: String,
+        define: impl FnOnce(&mut Self, &str) -> Result<String>,
+    ) -> Result<String> {
+        if self.first(&name) {
+            let text = define(self, &name)?;
+            self.library.push_str(self.dialect.function());
+            self.library.push_str(&text);
+            self.library.push('\n');
+        }
+        Ok(name)
+    }
+
+    /// Enables an extension of OpenCL C.
+    pub(crate) fn extension(&mut self, name: &'static str) {
+        if self.dialect == Dialect::OpenCl && !self.extensions.contains(&name) {
+            self.extensions.push(name);
+        }
+    }
+
+    /// The alias of a scalar type.
+    ///
+    /// # Errors
+    /// `Unsupported` for integers of 16 bits.
+    pub(crate) fn scalar(&mut self, scalar: Scalar) -> Result<&'static str> {
+        let name = super::types::scalar_name(scalar);
+        if self.first(name) {
+            match (scalar.kind, scalar.width) {
+                (ScalarKind::Sint | ScalarKind::Uint, 1 | 2) => {
+                    return Err(self.unsupported("a 16-bit integer", Span::UNDEFINED));
+                }
+                (ScalarKind::Float, 2) => self.extension("cl_khr_fp16"),
+                (ScalarKind::Float, 8) => self.extension("cl_khr_fp64"),
+                _ => {}
+            }
+            match (scalar.kind, scalar.width, self.dialect) {
+                (ScalarKind::Bool, _, Dialect::OpenCl | Dialect::Cuda) => {}
+                (ScalarKind::Float, 2, Dialect::Cuda) => self.types.push_str(half::CUDA),
+                _ => {
+                    let own = self.dialect.scalar(scalar);
+                    self.types.extend(["typedef ", own, " ", name, ";\n"]);
+                }
+            }
+        }
+        Ok(name)
+    }
+
+    /// The whole text.
+    pub(super) fn finish(self) -> String {
+        let mut text = String::with_capacity(
+            self.types.len() + self.constants.len() + self.library.len() + self.functions.len() + 256,
+        );
+        for extension in &self.extensions {
+            text.extend(["#pragma OPENCL EXTENSION ", extension, " : enable\n"]);
+        }
+        for part in [&self.types, &self.constants, &self.library, &self.functions] {
+            if !part.is_empty() {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(part.trim_start_matches('\n'));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,124 @@
+//! SPIR-V for Vulkan: naga's writer plus fixes for compute.
+
+mod layout;
+mod loops;
+
+use naga::back::spv::{self, WriterFlags, ZeroInitializeWorkgroupMemoryMode};
+use naga::{Expression, MathFunction, Scalar};
+use runtime_core::{Error, ErrorKind, Result};
+
+use crate::parse::f16_immediates;
+use crate::parse::validate_again;
+use crate::program::{Checks, Program};
+use crate::transform::pointer_arguments::{self, Parts};
+use crate::transform::{bounds_checks, f16_push_constants, spirv_fixups, zeroing};
+
+/// Words before the first instruction.
+const HEADER: usize = 5;
+
+/// The instructions of a module, with their position among the words.
+pub(crate) fn instructions(words: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
+    let mut at = HEADER;
+    std::iter::from_fn(move || {
+        let rest = words.get(at..)?;
+        let length = (*rest.first()? >> 16).max(1) as usize;
+        let found = (at, rest.get(..length)?);
+        at += length;
+        Some(found)
+    })
+}
+
+/// The newest version that every Vulkan 1.1 device accepts; subgroup operations require it.
+const VERSION: (u8, u8) = (1, 3);
+
+/// Writes a program; bounds checks are part of the module (`bounds_checks`).
+pub(crate) fn write(program: &Program, checks: Checks) -> Result<Vec<u32>> {
+    reject_f64_mathematics(program)?;
+    let copied = pointer_arguments::by_value(program, Parts::All)?;
+    let program = copied.as_ref().unwrap_or(program);
+    let fixed_up = fixed_up(program)?;
+    let program = fixed_up.as_ref().unwrap_or(program);
+    let zeroed = zeroing::zeroed(program)?;
+    let program = zeroed.as_ref().unwrap_or(program);
+    let checked = checks.are_made().then(|| bounds_checks::with_checks(program, checks)).transpose()?;
+    let module = checked.as_ref().unwrap_or(&program.module);
+    let packed = f16_immediates::has_f16(module).then(|| f16_push_constants::pack(module)).transpose()?;
+    let written = match packed.as_ref().or(checked.as_ref()) {
+        Some(changed) => spv::write_vec(changed, &validate_again(changed)?, &options(), None),
+        None => spv::write_vec(module, &program.info, &options(), None),
+    };
+    let mut words = written.map_err(|error| {
+        Error::new(ErrorKind::Unsupported, format!("{}: in SPIR-V: {error}", program.path()))
+    })?;
+    layout::remove_from_bools(&mut words);
+    loops::mark_unrolled(module, &mut words);
+    Ok(words)
+}
+
+fn options() -> spv::Options<'static> {
+    spv::Options {
+        lang_version: VERSION,
+        flags: WriterFlags::DEBUG,
+        // `zeroing` does this where necessary; naga's version lets a single invocation do it, in every kernel.
+        zero_initialize_workgroup_memory: ZeroInitializeWorkgroupMemoryMode::None,
+        force_loop_bounding: false,
+        // No shader input or output holds an f16, and not every device has this capability.
+        use_storage_input_output_16: false,
+        ..spv::Options::default()
+    }
+}
+
+/// The program with naga's deviations fixed; `None` if it needs no fix.
+fn fixed_up(program: &Program) -> Result<Option<Program>> {
+    let Some(module) = spirv_fixups::fixed_up(program)? else { return Ok(None) };
+    program.with(module).map(Some)
+}
+
+/// Rejects functions for which naga emits GLSL instructions that do not exist for f64.
+fn reject_f64_mathematics(program: &Program) -> Result<()> {
+    let module = &program.module;
+    let functions = module.functions.iter().map(|(handle, function)| (function, &program.info[handle]));
+    let entries = module.entry_points.iter().enumerate();
+    let entries = entries.map(|(index, entry)| (&entry.function, program.info.get_entry_point(index)));
+    for (function, info) in functions.chain(entries) {
+        for (handle, expression) in function.expressions.iter() {
+            let Expression::Math { fun, arg, .. } = *expression else { continue };
+            let scalar = info[arg].ty.inner_with(&module.types).scalar();
+            if scalar == Some(Scalar::F64) && lacks_f64_form(fun) {
+                let name = format!("{fun:?}").to_lowercase();
+                return Err(program.unsupported(
+                    format!("`{name}` of f64 in SPIR-V"),
+                    function.expressions.get_span(handle),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+const fn lacks_f64_form(function: MathFunction) -> bool {
+    use MathFunction as F;
+    matches!(
+        function,
+        F::Cos
+            | F::Cosh
+            | F::Sin
+            | F::Sinh
+            | F::Tan
+            | F::Tanh
+            | F::Acos
+            | F::Asin
+            | F::Atan
+            | F::Atan2
+            | F::Asinh
+            | F::Acosh
+            | F::Atanh
+            | F::Radians
+            | F::Degrees
+            | F::Exp
+            | F::Exp2
+            | F::Log
+            | F::Log2
+            | F::Pow
+    )
+}

@@ -1,0 +1,465 @@
+//! Rewrites a function's body statement by statement, with branches around accesses that may be out of range.
+
+use naga::proc::TypeResolution;
+use naga::{
+    AddressSpace, AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function,
+    GlobalVariable, Handle, Literal, LocalVariable, MathFunction, Range, ScalarKind, Span, Statement,
+    SwitchCase, Type, TypeInner,
+};
+use runtime_core::{Error, Result};
+
+use super::{BoundsChecker, Check, Source};
+use crate::analysis::proof::range::{self, Element, Limit};
+use crate::ir::operands::{renew_operands, renew_uses, result_of};
+use crate::transform::inline::without_body;
+
+/// A function being written.
+pub(super) struct Body<'b, 'p> {
+    pub(super) checker: &'b mut BoundsChecker,
+    pub(super) source: &'b Source<'p>,
+    pub(super) out: Function,
+    /// By expression of the source.
+    map: Vec<Option<Handle<Expression>>>,
+    /// By variable of the source.
+    locals: Vec<Handle<LocalVariable>>,
+    /// The enclosing blocks of the next statement.
+    blocks: Vec<Block>,
+    /// The pending range of expressions for the next `Emit`: first and last.
+    run: Option<[Handle<Expression>; 2]>,
+    /// By type: a variable that merges a guarded value with zero.
+    merge_variables: FastHashMap<Handle<Type>, Handle<Expression>>,
+    /// Whether this is the unchecked variant.
+    unchecked: bool,
+}
+
+impl<'b, 'p> Body<'b, 'p> {
+    pub(super) fn new(checker: &'b mut BoundsChecker, source: &'b Source<'p>) -> Self {
+        let out = without_body(source.context.function);
+        Self {
+            checker,
+            source,
+            out,
+            map: Vec::new(),
+            locals: Vec::new(),
+            blocks: Vec::new(),
+            run: None,
+            merge_variables: FastHashMap::default(),
+            unchecked: false,
+        }
+    }
+
+    /// Finishes the function with its body.
+    pub(super) fn finish(mut self, body: Block) -> Function {
+        self.out.body = body;
+        self.out
+    }
+
+    /// Appends a copy of the whole body.
+    pub(super) fn copy_body(&mut self, unchecked: bool) -> Result<Block> {
+        self.unchecked = unchecked;
+        self.flush();
+        let function = self.source.context.function;
+        let expressions = &function.expressions;
+        self.map.clear();
+        self.map.resize(expressions.len(), None);
+        for (old, expression) in expressions.iter() {
+            if expression.needs_pre_emit() && !matches!(expression, Expression::LocalVariable(_)) {
+                let new = self.out.expressions.append(expression.clone(), Span::UNDEFINED);
+                self.map[old.index()] = Some(new);
+            }
+        }
+        self.locals()?;
+        self.nested(|body| body.block(&function.body))
+    }
+
+    /// Copies the variables, which both variants in an entry point share: only one of them runs.
+    fn locals(&mut self) -> Result<()> {
+        let function = self.source.context.function;
+        if self.locals.is_empty() {
+            for (_, local) in function.local_variables.iter() {
+                let init = local.init.map(|init| self.value(init)).transpose()?;
+                let variable = LocalVariable { name: local.name.clone(), ty: local.ty, init };
+                self.locals.push(self.out.local_variables.append(variable, Span::UNDEFINED));
+            }
+        }
+        for (old, expression) in function.expressions.iter() {
+            if let Expression::LocalVariable(local) = *expression {
+                let new = self.constant(Expression::LocalVariable(self.locals[local.index()]));
+                self.map[old.index()] = Some(new);
+            }
+        }
+        Ok(())
+    }
+
+    /// The block of the statements that `write` pushes.
+    pub(super) fn nested(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<Block> {
+        self.flush();
+        self.blocks.push(Block::new());
+        write(self)?;
+        self.flush();
+        Ok(self.blocks.pop().unwrap_or_default())
+    }
+
+    /// Ends the pending `Emit` range.
+    fn flush(&mut self) {
+        if let (Some([first, last]), Some(block)) = (self.run.take(), self.blocks.last_mut()) {
+            block.push(Statement::Emit(Range::new_from_bounds(first, last)), Span::UNDEFINED);
+        }
+    }
+
+    pub(super) fn push(&mut self, statement: Statement) {
+        self.flush();
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(statement, Span::UNDEFINED);
+        }
+    }
+
+    /// Appends an expression that is evaluated here.
+    pub(super) fn append(&mut self, expression: Expression) -> Handle<Expression> {
+        let new = self.out.expressions.append(expression, Span::UNDEFINED);
+        self.run = Some([self.run.map_or(new, |[first, _]| first), new]);
+        new
+    }
+
+    /// Appends an expression that needs no `Emit`.
+    pub(super) fn constant(&mut self, expression: Expression) -> Handle<Expression> {
+        self.flush();
+        self.out.expressions.append(expression, Span::UNDEFINED)
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        op: BinaryOperator,
+        left: Handle<Expression>,
+        right: Handle<Expression>,
+    ) -> Handle<Expression> {
+        self.append(Expression::Binary { op, left, right })
+    }
+
+    /// The new expression for one of the source; one that no statement evaluates is copied at its first use.
+    fn value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        if let Some(new) = self.map[old.index()] {
+            return Ok(new);
+        }
+        let expression = self.renewed(old)?;
+        let new = self.constant(expression);
+        self.map[old.index()] = Some(new);
+        Ok(new)
+    }
+
+    /// An expression of the source with new operands.
+    fn renewed(&mut self, old: Handle<Expression>) -> Result<Expression> {
+        let mut expression = self.source.context.function.expressions[old].clone();
+        renew_operands(&mut expression, |operand| self.value(operand))?;
+        Ok(expression)
+    }
+
+    /// Copies an expression of the source, to be evaluated here.
+    fn copy(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+        let expression = self.renewed(old)?;
+        Ok(self.append(expression))
+    }
+
+    fn block(&mut self, block: &Block) -> Result<()> {
+        block.iter().try_for_each(|statement| self.statement(statement))
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<()> {
+        match statement {
+            Statement::Emit(range) => range.clone().try_for_each(|old| self.emit(old)),
+            Statement::Block(inner) => {
+                let inner = self.nested(|body| body.block(inner))?;
+                self.push(Statement::Block(inner));
+                Ok(())
+            }
+            Statement::If { condition, accept, reject } => {
+                let condition = self.value(*condition)?;
+                let accept = self.nested(|body| body.block(accept))?;
+                let reject = self.nested(|body| body.block(reject))?;
+                self.push(Statement::If { condition, accept, reject });
+                Ok(())
+            }
+            Statement::Switch { selector, cases } => self.switch(*selector, cases),
+            Statement::Loop { body: inner, continuing, break_if } => {
+                let inner = self.nested(|body| body.block(inner))?;
+                let continuing = self.nested(|body| body.block(continuing))?;
+                let break_if = break_if.map(|condition| self.value(condition)).transpose()?;
+                self.push(Statement::Loop { body: inner, continuing, break_if });
+                Ok(())
+            }
+            Statement::Store { pointer, .. } => match self.condition(*pointer)? {
+                Some(condition) => self.skipped(condition, statement),
+                None => self.simple(statement).map(|_| ()),
+            },
+            Statement::Atomic { pointer, result, .. } => self.atomic(statement, *pointer, *result),
+            Statement::WorkGroupUniformLoad { pointer, result } => {
+                self.workgroup_uniform_load(statement, *pointer, *result)
+            }
+            simple => self.simple(simple).map(|_| ()),
+        }
+    }
+
+    fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
+        let selector = self.value(selector)?;
+        let mut new = Vec::with_capacity(cases.len());
+        for case in cases {
+            let body = self.nested(|body| body.block(&case.body))?;
+            new.push(SwitchCase { value: case.value, body, fall_through: case.fall_through });
+        }
+        self.push(Statement::Switch { selector, cases: new });
+        Ok(())
+    }
+
+    /// A statement without a block; returns the value that it provides.
+    fn simple(&mut self, statement: &Statement) -> Result<Option<Handle<Expression>>> {
+        let mut statement = statement.clone();
+        renew_uses(&mut statement, |operand| self.value(operand))?;
+        if let Statement::Call { function, .. } = &mut statement {
+            *function = self.variant(*function);
+        }
+        let mut given = None;
+        if let Some(result) = result_of(&mut statement) {
+            let mut expression = self.source.context.function.expressions[*result].clone();
+            if let Expression::CallResult(function) = &mut expression {
+                *function = self.variant(*function);
+            }
+            let new = self.constant(expression);
+            self.map[result.index()] = Some(new);
+            *result = new;
+            given = Some(new);
+        }
+        self.push(statement);
+        Ok(given)
+    }
+
+    fn variant(&self, function: Handle<Function>) -> Handle<Function> {
+        let variants = self.checker.variants[function.index()];
+        if self.unchecked { variants.unchecked } else { variants.checked }
+    }
+
+    fn emit(&mut self, old: Handle<Expression>) -> Result<()> {
+        if self.source.context.function.expressions[old].needs_pre_emit() {
+            return Ok(());
+        }
+        let context = self.source.context;
+        let condition = match context.function.expressions[old] {
+            Expression::Load { pointer } => self.condition(pointer)?,
+            Expression::Access { .. } if !context.is_pointer(old) => self.index_condition(old)?,
+            _ => None,
+        };
+        let new = match condition {
+            Some(condition) => self.value_or_zero(condition, old, |body| body.copy(old))?,
+            None => match self.clamped(old)? {
+                Some(new) => new,
+                None => self.copy(old)?,
+            },
+        };
+        self.map[old.index()] = Some(new);
+        Ok(())
+    }
+
+    /// A pointer to an element of a private or function variable whose index is checked, with the index also
+    /// clamped to the last element: NVIDIA's Vulkan driver (580.159) computes the address in more bits than the
+    /// index has, so an index that wraps around would pass its check and address something else.
+    fn clamped(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+        let context = self.source.context;
+        let Expression::Access { base, index } = context.function.expressions[access] else {
+            return Ok(None);
+        };
+        let own = [AddressSpace::Function, AddressSpace::Private];
+        let (Some(Check { limit: Limit::Constant(length), .. }), Some(scalar)) =
+            (self.check(access), context.inner(index).scalar())
+        else {
+            return Ok(None);
+        };
+        if !context.inner(access).pointer_space().is_some_and(|space| own.contains(&space)) {
+            return Ok(None);
+        }
+        let last = length.saturating_sub(1);
+        let last = if scalar.width == 8 { Literal::U64(last.into()) } else { Literal::U32(last) };
+        let (base, index) = (self.value(base)?, self.unsigned(index)?);
+        let last = self.constant(Expression::Literal(last));
+        let fun = MathFunction::Min;
+        let index =
+            self.append(Expression::Math { fun, arg: index, arg1: Some(last), arg2: None, arg3: None });
+        Ok(Some(self.append(Expression::Access { base, index })))
+    }
+
+    /// A statement without a value, skipped if the condition does not hold.
+    fn skipped(&mut self, condition: Handle<Expression>, statement: &Statement) -> Result<()> {
+        let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
+        self.push(Statement::If { condition, accept, reject: Block::new() });
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        statement: &Statement,
+        pointer: Handle<Expression>,
+        result: Option<Handle<Expression>>,
+    ) -> Result<()> {
+        let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
+        let Some(result) = result else { return self.skipped(condition, statement) };
+        let value = self.value_or_zero(condition, result, |body| {
+            body.simple(statement)?
+                .ok_or_else(|| Error::unsupported("an atomic operation without its result is not supported"))
+        })?;
+        self.map[result.index()] = Some(value);
+        Ok(())
+    }
+
+    /// A load between two barriers, which all invocations of the group reach.
+    fn workgroup_uniform_load(
+        &mut self,
+        statement: &Statement,
+        pointer: Handle<Expression>,
+        result: Handle<Expression>,
+    ) -> Result<()> {
+        let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
+        self.push(Statement::ControlBarrier(Barrier::WORK_GROUP));
+        let value = self.value_or_zero(condition, result, |body| {
+            let pointer = body.value(pointer)?;
+            Ok(body.append(Expression::Load { pointer }))
+        })?;
+        self.push(Statement::ControlBarrier(Barrier::WORK_GROUP));
+        self.map[result.index()] = Some(value);
+        Ok(())
+    }
+
+    /// The condition that all elements of an access chain are in range.
+    fn condition(&mut self, mut pointer: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+        let mut all = None;
+        while let Some(element) = Element::of(self.source.context.function, pointer) {
+            if let Some(one) = self.index_condition(pointer)? {
+                all = Some(match all {
+                    Some(all) => self.binary(BinaryOperator::LogicalAnd, one, all),
+                    None => one,
+                });
+            }
+            pointer = element.base;
+        }
+        Ok(all)
+    }
+
+    /// The check that an access needs in this variant.
+    fn check(&self, access: Handle<Expression>) -> Option<Check> {
+        self.source.checks[access.index()].filter(|check| !(self.unchecked && check.covered))
+    }
+
+    /// An index as an unsigned number of the same width.
+    fn unsigned(&mut self, index: Handle<Expression>) -> Result<Handle<Expression>> {
+        let expr = self.value(index)?;
+        Ok(match self.source.context.inner(index).scalar_kind() {
+            Some(ScalarKind::Sint) => {
+                self.append(Expression::As { expr, kind: ScalarKind::Uint, convert: None })
+            }
+            _ => expr,
+        })
+    }
+
+    /// The condition that one element is in range.
+    fn index_condition(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+        let check = self.check(access);
+        let context = self.source.context;
+        let Some(element) = Element::of(context.function, access) else { return Ok(None) };
+        let proven = if check.is_none() { self.proven(element) } else { None };
+        let Some(limit) = check.map(|check| check.limit).or(proven.map(|(_, limit)| limit)) else {
+            return Ok(None);
+        };
+        let index = match element.index {
+            None => self.constant(Expression::Literal(Literal::U32(element.known))),
+            Some(index) => self.unsigned(index)?,
+        };
+        let mut limit = match limit {
+            Limit::Constant(length) => self.constant(Expression::Literal(Literal::U32(length))),
+            Limit::Runtime(_) => {
+                let array = self.value(element.base)?;
+                self.append(Expression::ArrayLength(array))
+            }
+        };
+        // WGSL has no 64-bit indices, but naga accepts them, and compares numbers of different widths without an
+        // error.
+        let wide = |index| context.inner(index).scalar().is_some_and(|scalar| scalar.width == 8);
+        if element.index.is_some_and(wide) {
+            limit = self.append(Expression::As { expr: limit, kind: ScalarKind::Uint, convert: Some(8) });
+        }
+        let condition = self.binary(BinaryOperator::Less, index, limit);
+        if let Some((report, _)) = proven {
+            let line = self.source.program.line(context.function.expressions.get_span(access));
+            let reject = self.nested(|body| {
+                body.report(report, line.unwrap_or(u32::MAX));
+                Ok(())
+            })?;
+            self.push(Statement::If { condition, accept: Block::new(), reject });
+        }
+        Ok(Some(condition))
+    }
+
+    /// With reports enabled: the report variable, and the limit of a proven element's index.
+    fn proven(&self, element: Element) -> Option<(Handle<GlobalVariable>, Limit)> {
+        let report = self.checker.report.filter(|_| element.index.is_some())?;
+        Some((report, range::length(self.source.context, element.base)?))
+    }
+
+    /// Stores a line number in the report; the greatest one wins.
+    fn report(&mut self, report: Handle<GlobalVariable>, line: u32) {
+        let pointer = self.constant(Expression::GlobalVariable(report));
+        let value = self.constant(Expression::Literal(Literal::U32(line)));
+        self.push(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None });
+    }
+
+    /// Mentions the report variable in the body of an entry point, so that it is among the tensors of each,
+    /// whether or not it proves anything.
+    pub(super) fn with_report_named(&mut self, block: Block) -> Result<Block> {
+        let Some(report) = self.checker.report else { return Ok(block) };
+        self.nested(|body| {
+            let condition = body.constant(Expression::Literal(Literal::Bool(false)));
+            let accept = body.nested(|body| {
+                body.report(report, 0);
+                Ok(())
+            })?;
+            body.push(Statement::If { condition, accept, reject: Block::new() });
+            body.push(Statement::Block(block));
+            Ok(())
+        })
+    }
+
+    /// The value that `write` returns if the condition holds, otherwise zero; it has the type of `like`.
+    fn value_or_zero(
+        &mut self,
+        condition: Handle<Expression>,
+        like: Handle<Expression>,
+        write: impl FnOnce(&mut Self) -> Result<Handle<Expression>>,
+    ) -> Result<Handle<Expression>> {
+        let ty = match &self.source.context.info[like].ty {
+            TypeResolution::Handle(ty) => *ty,
+            TypeResolution::Value(inner) => self.type_of(inner.clone()),
+        };
+        let pointer = match self.merge_variables.get(&ty) {
+            Some(&pointer) => pointer,
+            None => {
+                let variable = LocalVariable { name: None, ty, init: None };
+                let local = self.out.local_variables.append(variable, Span::UNDEFINED);
+                let pointer = self.constant(Expression::LocalVariable(local));
+                self.merge_variables.insert(ty, pointer);
+                pointer
+            }
+        };
+        let zero = self.constant(Expression::ZeroValue(ty));
+        let accept = self.nested(|body| {
+            let value = write(body)?;
+            body.push(Statement::Store { pointer, value });
+            Ok(())
+        })?;
+        let reject = self.nested(|body| {
+            body.push(Statement::Store { pointer, value: zero });
+            Ok(())
+        })?;
+        self.push(Statement::If { condition, accept, reject });
+        Ok(self.append(Expression::Load { pointer }))
+    }
+
+    pub(super) fn type_of(&mut self, inner: TypeInner) -> Handle<Type> {
+        self.checker.types.insert(Type { name: None, inner }, Span::UNDEFINED)
+    }
+}

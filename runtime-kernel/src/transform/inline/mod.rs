@@ -1,0 +1,152 @@
+//! Inlines calls into the bodies of entry points.
+//!
+//! Inlined are functions with barriers or private variables (the host writer splits a body at its barriers and
+//! stores private variables per invocation), and small ones that return only at their end. On the way private
+//! variables become local ones, and `a && b`, which the front end lowers to a branch, becomes an operation again if
+//! its right side may be evaluated speculatively.
+
+mod body;
+mod control;
+mod opaque_operands;
+mod return_elimination;
+mod scalar_replacement;
+mod unroll;
+
+use naga::valid::ModuleInfo;
+use naga::{
+    AddressSpace, Arena, Block, EntryPoint, Expression, Function, Module, Scalar, Span, Statement, Type,
+    TypeInner,
+};
+use runtime_core::{Error, Result};
+
+use crate::ir::blocks::{self, is_barrier};
+use crate::ir::rebuild::with_functions;
+use crate::parse::diagnostics::failed;
+
+pub(crate) use body::without_body;
+
+/// Functions with up to this many expressions are inlined for speed alone.
+const SMALL: usize = 60;
+
+/// From this many expressions of an entry point on, only required calls are inlined.
+const LARGE: usize = 4000;
+
+/// Maximum number of statements and expressions of all entry points after inlining: each function may call the
+/// previous one twice, so a text of a few lines can expand to millions.
+const MAX_SIZE: usize = 400_000;
+
+/// Whether a function is inlined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inlining {
+    /// The writer requires it.
+    Must,
+    /// It is small.
+    May,
+    /// It stays a function.
+    No,
+}
+
+/// The module with its entry points' calls inlined where that is required or cheap. Handles of types, constants,
+/// global variables and functions stay the same.
+///
+/// With `unroll`, short loops of constant trip count are unrolled. Constants then replace variables of the program,
+/// and naga may reject the result, such as a division by zero in a branch that is never taken: the caller must then
+/// retry without it.
+///
+/// # Errors
+/// `Unsupported` for expressions that kernels do not use; `CompileFailed` if required inlining makes an entry point
+/// too long.
+pub(crate) fn inline(module: &Module, info: &ModuleInfo, unroll: bool) -> Result<Module> {
+    let mut spent = 0;
+    let mut types = module.types.clone();
+    let bool_type =
+        types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
+    let choices = choices(module);
+    let mut called = vec![false; module.functions.len()];
+    let mut entry_points = Vec::with_capacity(module.entry_points.len());
+    for (index, point) in module.entry_points.iter().enumerate() {
+        let function =
+            body::rebuild((module, info), &choices, (&types, bool_type, unroll), (index, &mut spent))?;
+        note_calls(&function.body, &mut called);
+        entry_points.push(rebuilt(point, function));
+    }
+    Ok(with_functions(module, types, remaining(module, called), entry_points))
+}
+
+fn too_long(point: &EntryPoint) -> Error {
+    failed(format!(
+        "entry point \"{}\" has more than {MAX_SIZE} statements and expressions after inlining the functions \
+         that use barriers or private variables; call these less often, or from a loop",
+        point.name
+    ))
+}
+
+fn rebuilt(point: &EntryPoint, function: Function) -> EntryPoint {
+    EntryPoint {
+        name: point.name.clone(),
+        stage: point.stage,
+        early_depth_test: point.early_depth_test,
+        workgroup_size: point.workgroup_size,
+        workgroup_size_overrides: point.workgroup_size_overrides,
+        function,
+        mesh_info: None,
+        task_payload: None,
+        incoming_ray_payload: None,
+    }
+}
+
+/// The functions, emptied if nothing calls them any more.
+fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
+    // A function precedes its callers.
+    for (handle, function) in module.functions.iter().rev() {
+        if called[handle.index()] {
+            note_calls(&function.body, &mut called);
+        }
+    }
+    let mut functions = Arena::new();
+    for (handle, function) in module.functions.iter() {
+        let function = match called[handle.index()] {
+            true => function.clone(),
+            false => Function { name: function.name.clone(), ..Function::default() },
+        };
+        functions.append(function, module.functions.get_span(handle));
+    }
+    functions
+}
+
+/// Marks the functions that a body calls.
+pub(crate) fn note_calls(body: &Block, called: &mut [bool]) {
+    blocks::each(body, &mut |statement| {
+        if let Statement::Call { function, .. } = statement {
+            called[function.index()] = true;
+        }
+    });
+}
+
+fn choices(module: &Module) -> Vec<Inlining> {
+    let mut choices = Vec::with_capacity(module.functions.len());
+    for (_, function) in module.functions.iter() {
+        let private = function.expressions.iter().any(|(_, expression)| match *expression {
+            Expression::GlobalVariable(variable) => {
+                module.global_variables[variable].space == AddressSpace::Private
+            }
+            _ => false,
+        });
+        let small = function.expressions.len() <= SMALL
+            && return_elimination::structured(function.body.clone()).is_some();
+        choices.push(match private || needs(&function.body, &choices) {
+            true => Inlining::Must,
+            false if small => Inlining::May,
+            false => Inlining::No,
+        });
+    }
+    choices
+}
+
+/// Whether a body has a barrier, or a call that must be inlined.
+fn needs(body: &Block, choices: &[Inlining]) -> bool {
+    blocks::any(body, &mut |statement| match statement {
+        Statement::Call { function, .. } => choices.get(function.index()) == Some(&Inlining::Must),
+        other => is_barrier(other),
+    })
+}

@@ -1,0 +1,204 @@
+//! Copies arguments that point to part of a variable: the function gets a pointer to a copy, which is stored back
+//! afterwards.
+//!
+//! SPIR-V accepts only pointers to whole variables as arguments, and an out-of-range pointer must not lead anywhere.
+//! The load and the store are checked as usual: out of range the function works on zero, and nothing is stored. WGSL
+//! forbids a function to write what two of its pointers, or a pointer and a variable that it uses, have in common,
+//! so the copy is not observable.
+
+use naga::{
+    AddressSpace, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Range, Span,
+    Statement, Type, TypeInner,
+};
+use runtime_core::Result;
+
+use crate::ir::blocks;
+use crate::program::Program;
+
+/// Which pointers are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// All pointers to part of a variable.
+    All,
+    /// Those with a computed index.
+    Computed,
+}
+
+/// The program without such arguments; `None` if it has none.
+///
+/// # Errors
+/// `Internal` if the new module is not valid.
+pub(crate) fn by_value(program: &Program, parts: Parts) -> Result<Option<Program>> {
+    let module = &program.module;
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let entries = module.entry_points.iter().map(|entry| &entry.function);
+    if !functions.chain(entries).any(|function| has_call(module, function, parts)) {
+        return Ok(None);
+    }
+    let writes = writes(module);
+    let mut new = module.clone();
+    for (handle, function) in module.functions.iter() {
+        let copied = Copies::of(&mut new, function, parts, &writes);
+        *new.functions.get_mut(handle) = copied;
+    }
+    for (index, entry) in module.entry_points.iter().enumerate() {
+        new.entry_points[index].function = Copies::of(&mut new, &entry.function, parts, &writes);
+    }
+    program.with(new).map(Some)
+}
+
+fn has_call(module: &Module, function: &Function, parts: Parts) -> bool {
+    blocks::any(&function.body, &mut |statement| match statement {
+        Statement::Call { function: called, arguments, .. } => {
+            let mut taken = module.functions[*called].arguments.iter().zip(arguments);
+            taken.any(|(declared, &argument)| {
+                module.types[declared.ty].inner.pointer_space().is_some() && parts.contain(function, argument)
+            })
+        }
+        _ => false,
+    })
+}
+
+impl Parts {
+    /// Whether a pointer may be of this kind.
+    fn contain(self, function: &Function, argument: Handle<Expression>) -> bool {
+        match function.expressions[argument] {
+            Expression::Access { .. } => true,
+            Expression::AccessIndex { base, .. } => self == Self::All || self.contain(function, base),
+            _ => false,
+        }
+    }
+}
+
+/// By function and argument: whether the function may write through the argument.
+fn writes(module: &Module) -> Vec<Vec<bool>> {
+    let mut known: Vec<Vec<bool>> = Vec::with_capacity(module.functions.len());
+    for (_, function) in module.functions.iter() {
+        let mut writes = vec![false; function.arguments.len()];
+        let mut note = |pointer| {
+            if let Some(argument) = argument(function, pointer) {
+                writes[argument] = true;
+            }
+        };
+        blocks::each(&function.body, &mut |statement| match statement {
+            Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => note(*pointer),
+            Statement::Call { function, arguments, .. } => {
+                let changed = arguments.iter().zip(&known[function.index()]).filter(|(_, writes)| **writes);
+                changed.for_each(|(pointer, _)| note(*pointer));
+            }
+            _ => {}
+        });
+        known.push(writes);
+    }
+    known
+}
+
+/// The argument that a pointer is derived from.
+fn argument(function: &Function, pointer: Handle<Expression>) -> Option<usize> {
+    match function.expressions[pointer] {
+        Expression::FunctionArgument(index) => Some(index as usize),
+        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => argument(function, base),
+        _ => None,
+    }
+}
+
+/// A function whose arguments are being replaced by copies.
+struct Copies<'a> {
+    module: &'a mut Module,
+    function: Function,
+    parts: Parts,
+    writes: &'a [Vec<bool>],
+}
+
+impl<'a> Copies<'a> {
+    fn of(module: &'a mut Module, function: &Function, parts: Parts, writes: &'a [Vec<bool>]) -> Function {
+        if !has_call(module, function, parts) {
+            return function.clone();
+        }
+        let mut copies = Self { module, function: function.clone(), parts, writes };
+        let body = std::mem::take(&mut copies.function.body);
+        copies.function.body = copies.block(body);
+        copies.function
+    }
+
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Block::with_capacity(block.len());
+        for (mut statement, span) in block.span_into_iter() {
+            match &mut statement {
+                Statement::Block(inner) => self.renew(inner),
+                Statement::If { accept: first, reject: second, .. }
+                | Statement::Loop { body: first, continuing: second, .. } => {
+                    self.renew(first);
+                    self.renew(second);
+                }
+                Statement::Switch { cases, .. } => {
+                    cases.iter_mut().for_each(|case| self.renew(&mut case.body));
+                }
+                Statement::Call { function, arguments, .. } => {
+                    let stores = self.arguments(*function, arguments, &mut out);
+                    out.push(statement, span);
+                    stores.into_iter().for_each(|[from, to]| self.assign(from, to, &mut out));
+                    continue;
+                }
+                _ => {}
+            }
+            out.push(statement, span);
+        }
+        out
+    }
+
+    fn renew(&mut self, block: &mut Block) {
+        *block = self.block(std::mem::take(block));
+    }
+
+    /// Replaces arguments by copies; returns the pairs of copy and original that must be stored back.
+    fn arguments(
+        &mut self,
+        function: Handle<Function>,
+        arguments: &mut [Handle<Expression>],
+        out: &mut Block,
+    ) -> Vec<[Handle<Expression>; 2]> {
+        let mut stores = Vec::new();
+        for (place, argument) in arguments.iter_mut().enumerate() {
+            let original = *argument;
+            // The type of the argument expression may not be in the module, so use the declared one.
+            let declared = self.module.functions[function].arguments[place].ty;
+            let TypeInner::Pointer { base, space } = self.module.types[declared].inner else { continue };
+            if self.parts.contain(&self.function, original) {
+                let variable = self.variable(base, space);
+                *argument = self.function.expressions.append(variable, Span::UNDEFINED);
+                self.assign(original, *argument, out);
+                if self.writes[function.index()][place] {
+                    stores.push([*argument, original]);
+                }
+            }
+        }
+        stores
+    }
+
+    /// A variable of the given type in the same address space.
+    fn variable(&mut self, ty: Handle<Type>, space: AddressSpace) -> Expression {
+        let name = Some("copy".to_owned());
+        if space == AddressSpace::Function {
+            let local = LocalVariable { name, ty, init: None };
+            return Expression::LocalVariable(self.function.local_variables.append(local, Span::UNDEFINED));
+        }
+        let global = GlobalVariable {
+            name,
+            space,
+            binding: None,
+            ty,
+            init: None,
+            memory_decorations: naga::MemoryDecorations::empty(),
+        };
+        Expression::GlobalVariable(self.module.global_variables.append(global, Span::UNDEFINED))
+    }
+
+    /// `*to = *from;`
+    fn assign(&mut self, from: Handle<Expression>, to: Handle<Expression>, out: &mut Block) {
+        let load = Expression::Load { pointer: from };
+        let value = self.function.expressions.append(load, Span::UNDEFINED);
+        out.push(Statement::Emit(Range::new_from_bounds(value, value)), Span::UNDEFINED);
+        out.push(Statement::Store { pointer: to, value }, Span::UNDEFINED);
+    }
+}

@@ -1,0 +1,285 @@
+//! Works around deviations of naga's SPIR-V from WGSL, and around driver defects, by rewriting the module.
+//!
+//! - naga extends a 32-bit integer to a 64-bit one of the other signedness according to the result type, but WGSL
+//!   extends according to the operand type: each such conversion becomes two.
+//! - The high word of an extended `i32` is built from its sign, since Mesa 22 compares an extended integer with a
+//!   constant wrongly (`i64(x) < 9` never holds).
+//! - naga shifts by any number of bits. SPIR-V leaves shifts by the width or more undefined, and WGSL takes the
+//!   amount modulo the width.
+//! - naga's `RoundEven` of f64 is wrong in Mesa 22 on processors without AVX-512, where ties go toward zero:
+//!   rounding is built from `floor`.
+//! - NVIDIA's driver (580.159, `sm_90`) fuses `min(a, min(b, -c))` of 32-bit integers, and likewise `max`, into one
+//!   instruction and loses the negation: both are built from comparisons.
+
+use naga::valid::FunctionInfo;
+use naga::{
+    BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar, ScalarKind,
+    TypeInner, VectorSize,
+};
+use runtime_core::Result;
+
+use crate::ir::rebuild::{Change, Rebuild};
+use crate::program::Program;
+
+/// Bytes of a 64-bit integer.
+const WIDE: u8 = 8;
+
+struct Fixups<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    info: &'a FunctionInfo,
+}
+
+impl Fixups<'_> {
+    fn inner(&self, expression: Handle<Expression>) -> &TypeInner {
+        self.info[expression].ty.inner_with(&self.module.types)
+    }
+
+    /// The number of components of a vector.
+    fn size(&self, expression: Handle<Expression>) -> Option<VectorSize> {
+        match *self.inner(expression) {
+            TypeInner::Vector { size, .. } => Some(size),
+            _ => None,
+        }
+    }
+
+    fn applies(&self) -> bool {
+        let mut all = self.function.expressions.iter();
+        all.any(|(_, expression)| {
+            self.widened(expression).is_some()
+                || self.shifted(expression).is_some()
+                || self.rounded(expression).is_some()
+                || self.limited(expression).is_some()
+        })
+    }
+
+    /// The 32-bit integer that `expression` extends, and its kind; `u64` of `u32` needs no fix.
+    fn widened(&self, expression: &Expression) -> Option<(Handle<Expression>, ScalarKind)> {
+        let Expression::As { expr, kind, convert: Some(WIDE) } = *expression else { return None };
+        let scalar = self.inner(expr).scalar()?;
+        let extends = matches!(
+            (scalar.kind, kind),
+            (ScalarKind::Uint, ScalarKind::Sint) | (ScalarKind::Sint, ScalarKind::Sint | ScalarKind::Uint)
+        );
+        (extends && scalar.width < WIDE).then_some((expr, scalar.kind))
+    }
+
+    /// The shift amount in `expression` and its maximum, unless the amount is known to be in range.
+    fn shifted(&self, expression: &Expression) -> Option<(Handle<Expression>, u32)> {
+        let Expression::Binary { op: BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, left, right } =
+            *expression
+        else {
+            return None;
+        };
+        let most = u32::from(self.inner(left).scalar()?.width) * 8 - 1;
+        let number = match self.function.expressions[right] {
+            Expression::Literal(Literal::U32(number)) => Some(number),
+            _ => None,
+        };
+        number.is_none_or(|number| number > most).then_some((right, most))
+    }
+
+    /// The operand of an f64 rounding.
+    fn rounded(&self, expression: &Expression) -> Option<Handle<Expression>> {
+        match *expression {
+            Expression::Math { fun: MathFunction::Round, arg, .. } => {
+                (self.inner(arg).scalar() == Some(Scalar::F64)).then_some(arg)
+            }
+            _ => None,
+        }
+    }
+
+    /// The operands of `min`, `max` or `clamp` on `i32`.
+    fn limited(&self, expression: &Expression) -> Option<[Option<Handle<Expression>>; 3]> {
+        let &Expression::Math { fun, arg, arg1, arg2, .. } = expression else { return None };
+        let is_limit = matches!(fun, MathFunction::Min | MathFunction::Max | MathFunction::Clamp);
+        (is_limit && self.inner(arg).scalar() == Some(Scalar::I32)).then_some([Some(arg), arg1, arg2])
+    }
+
+    /// Extends `value`, an `i32`, to 64 bits of `kind`: the high word repeats the sign bit.
+    fn extend(
+        &self,
+        new: &mut Rebuild<'_>,
+        value: Handle<Expression>,
+        kind: ScalarKind,
+    ) -> Handle<Expression> {
+        let size = self.size(value);
+        let value = new.value(value);
+        let unsigned = |new: &mut Rebuild<'_>, word| {
+            let word = convert(new, word, ScalarKind::Uint, None);
+            convert(new, word, ScalarKind::Uint, Some(WIDE))
+        };
+        let by = splat(new, Literal::U32(31), size);
+        let sign = binary(new, BinaryOperator::ShiftRight, value, by);
+        let (low, high) = (unsigned(new, value), unsigned(new, sign));
+        let by = splat(new, Literal::U32(32), size);
+        let high = binary(new, BinaryOperator::ShiftLeft, high, by);
+        let whole = binary(new, BinaryOperator::InclusiveOr, high, low);
+        match kind {
+            ScalarKind::Uint => whole,
+            _ => convert(new, whole, kind, None),
+        }
+    }
+
+    /// Rounds `value` to the nearest integer, ties to even.
+    fn round(&self, new: &mut Rebuild<'_>, value: Handle<Expression>) -> Handle<Expression> {
+        let size = self.size(value);
+        let value = new.value(value);
+        let constant = |new: &mut Rebuild<'_>, number| splat(new, Literal::F64(number), size);
+        let floor = |new: &mut Rebuild<'_>, arg| {
+            let fun = MathFunction::Floor;
+            new.append(Expression::Math { fun, arg, arg1: None, arg2: None, arg3: None })
+        };
+        let (one, half) = (constant(new, 1.0), constant(new, 0.5));
+        let below = floor(new, value);
+        // Exact, and zero from 2^52 on.
+        let rest = binary(new, BinaryOperator::Subtract, value, below);
+        let above = binary(new, BinaryOperator::Add, below, one);
+        let halved = binary(new, BinaryOperator::Multiply, below, half);
+        let even = floor(new, halved);
+        let even = binary(new, BinaryOperator::Equal, halved, even);
+        let up = binary(new, BinaryOperator::Greater, rest, half);
+        let up_from_the_middle = binary(new, BinaryOperator::GreaterEqual, rest, half);
+        let condition =
+            new.append(Expression::Select { condition: even, accept: up, reject: up_from_the_middle });
+        new.append(Expression::Select { condition, accept: above, reject: below })
+    }
+}
+
+fn binary(
+    new: &mut Rebuild<'_>,
+    op: BinaryOperator,
+    left: Handle<Expression>,
+    right: Handle<Expression>,
+) -> Handle<Expression> {
+    new.append(Expression::Binary { op, left, right })
+}
+
+fn smaller(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
+    let condition = binary(new, BinaryOperator::Less, b, a);
+    new.append(Expression::Select { condition, accept: b, reject: a })
+}
+
+fn larger(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
+    let condition = binary(new, BinaryOperator::Less, a, b);
+    new.append(Expression::Select { condition, accept: b, reject: a })
+}
+
+/// A constant; for vectors, in each component.
+fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Handle<Expression> {
+    let value = new.append(Expression::Literal(literal));
+    size.map_or(value, |size| new.append(Expression::Splat { size, value }))
+}
+
+/// Converts `expr` to a kind and width; without a width, reinterprets its bits.
+fn convert(
+    new: &mut Rebuild<'_>,
+    expr: Handle<Expression>,
+    kind: ScalarKind,
+    convert: Option<u8>,
+) -> Handle<Expression> {
+    new.append(Expression::As { expr, kind, convert })
+}
+
+impl Change for Fixups<'_> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+        let expression = &new.source.expressions[old];
+        if let (Some((from, own)), &Expression::As { kind, .. }) = (self.widened(expression), expression) {
+            if own == ScalarKind::Sint {
+                return Some(self.extend(new, from, kind));
+            }
+            let from = new.value(from);
+            let wide = convert(new, from, own, Some(WIDE));
+            return Some(convert(new, wide, kind, Some(WIDE)));
+        }
+        if let (Some([Some(a), Some(b), c]), &Expression::Math { fun, .. }) =
+            (self.limited(expression), expression)
+        {
+            let (a, b) = (new.value(a), new.value(b));
+            return Some(match (fun, c.map(|c| new.value(c))) {
+                (MathFunction::Min, _) => smaller(new, a, b),
+                (_, None) => larger(new, a, b),
+                (_, Some(high)) => {
+                    let above = larger(new, a, b);
+                    smaller(new, above, high)
+                }
+            });
+        }
+        if let Some(value) = self.rounded(expression) {
+            return Some(self.round(new, value));
+        }
+        let (by, most) = self.shifted(expression)?;
+        let &Expression::Binary { op, left, .. } = expression else { return None };
+        let mask = splat(new, Literal::U32(most), self.size(by));
+        let (left, by) = (new.value(left), new.value(by));
+        let right = binary(new, BinaryOperator::And, by, mask);
+        Some(binary(new, op, left, right))
+    }
+}
+
+/// The module with fixes applied, to be validated again; `None` if none is needed.
+///
+/// # Errors
+/// `Unsupported` for expressions that kernels do not use.
+pub(crate) fn fixed_up(program: &Program) -> Result<Option<Module>> {
+    let module = &program.module;
+    let mut new = None;
+    for (handle, function) in module.functions.iter() {
+        let change = Fixups { module, function, info: &program.info[handle] };
+        if change.applies() {
+            let new = new.get_or_insert_with(|| module.clone());
+            *new.functions.get_mut(handle) = Rebuild::function(function, &change)?;
+        }
+    }
+    for (index, entry) in module.entry_points.iter().enumerate() {
+        let function = &entry.function;
+        let change = Fixups { module, function, info: program.info.get_entry_point(index) };
+        if change.applies() {
+            let new = new.get_or_insert_with(|| module.clone());
+            new.entry_points[index].function = Rebuild::function(function, &change)?;
+        }
+    }
+    Ok(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Checks, Program, Specialisation};
+
+    /// Whether the SPIR-V has a `&` of integers.
+    fn masks(shift: &str) -> bool {
+        let code = format!(
+            "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+             @group(0) @binding(1) var<storage, read_write> y: array<u64>;
+             @compute @workgroup_size(1) fn main() {{ {shift} }}"
+        );
+        let program = Program::parse(&code, "", &Specialisation::default()).unwrap();
+        let words = program.spirv(Checks::Bounded).unwrap();
+        crate::print::spirv::instructions(&words).any(|(_, instruction)| instruction[0] & 0xffff == 199)
+    }
+
+    #[test]
+    fn no_integer_minimum_is_left() {
+        let code = "@group(0) @binding(0) var<storage, read_write> x: array<i32>;
+                    @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+                    @compute @workgroup_size(1) fn main() {
+                        x[0] = min(x[1], max(x[2], clamp(x[3], x[4], x[5])));
+                        x[1] = min(vec2(x[6]), vec2(x[7], x[8])).y;
+                        y[0] = max(y[1], y[2]);
+                    }";
+        let program = Program::parse(code, "", &Specialisation::default()).unwrap();
+        let words = program.spirv(Checks::Unchecked).unwrap();
+        // OpExtInst of GLSL.std.450: the instruction number is the fourth operand.
+        let extended = crate::print::spirv::instructions(&words).filter(|(_, words)| words[0] & 0xffff == 12);
+        let numbers: Vec<_> = extended.map(|(_, words)| words[4]).collect();
+        assert_eq!(numbers, [41], "only UMax");
+    }
+
+    #[test]
+    fn shift_amounts_are_taken_modulo_the_width() {
+        assert!(masks("x[0] = x[1] << x[2];"));
+        assert!(masks("y[0] = y[1] >> x[2];"));
+        assert!(masks("y[0] = (vec2(y[1]) >> vec2(x[2], 1u)).x;"));
+        assert!(!masks("x[0] = x[1] << 31u; y[0] = y[1] >> 63u;"));
+    }
+}
