@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::header;
+use crate::layers;
 use crate::process::{Failure, Outcome, is_installed, output, run};
 use crate::workspace::Workspace;
 
@@ -17,6 +18,7 @@ type Check = fn(&Workspace) -> Outcome;
 const CHECKS: &[(&str, Check)] = &[
     ("rustfmt", |workspace| run(&mut workspace.cargo(&["fmt", "--all", "--check"]))),
     ("length of files", lengths),
+    ("imports between layers", layers::check),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[
             "clippy",

@@ -6,6 +6,7 @@ mod eval;
 mod fuzz_kernels;
 mod harden;
 mod header;
+mod layers;
 mod lint;
 mod process;
 mod requirements;
@@ -24,7 +25,8 @@ Tasks of this repository, run as `cargo xtask TASK`:
   bundle DIR [--wgpu]
                    write a relocatable, stripped tree of the command, the backends and the benchmarks; that of Vulkan
                    compares with wgpu, too, if that is asked for, which takes a while to build
-  lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files
+  lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the length of files, and that folders
+                   import downwards only
   header           write runtime-core/include/runtime.h again
   miri             core and the null backend under Miri: undefined behaviour, leaks
   valgrind         the loader's and the host's tests, and the suite against the backend in C, under valgrind
