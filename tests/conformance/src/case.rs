@@ -39,7 +39,7 @@ impl fmt::Display for Failure {
 
 /// What a case needs of a device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Need {
+pub(crate) enum Requirement {
     /// Memory and queues: a host or an accelerator.
     Queues,
     /// A kind.
@@ -53,7 +53,7 @@ pub(crate) enum Need {
     /// A memory space that both the program and kernels can reach.
     HostVisible,
     /// That memory which another library allocated can become a tensor.
-    Foreign,
+    ForeignMemory,
     /// A device option.
     Option(&'static str),
     /// That the backend's table can be had once more, to put a layer over it.
@@ -67,30 +67,30 @@ pub(crate) enum Need {
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    pub(crate) needs: &'static [Need],
+    pub(crate) requirements: &'static [Requirement],
     pub(crate) run: fn(&Context) -> Verdict,
 }
 
 impl Case {
     /// Whether it launches kernels of the suite on queues.
     pub(crate) fn launches(&self) -> bool {
-        self.needs.iter().any(|need| matches!(need, Need::Kernel(_)))
+        self.requirements.iter().any(|requirement| matches!(requirement, Requirement::Kernel(_)))
     }
 
     /// Whether no other case may run meanwhile.
     pub(crate) fn is_alone(&self) -> bool {
-        self.needs.iter().any(|need| matches!(need, Need::Alone))
+        self.requirements.iter().any(|requirement| matches!(requirement, Requirement::Alone))
     }
 
     /// What the device lacks for it; empty when it can be run.
-    pub(crate) fn missing(&self, context: &Context) -> Vec<Missing> {
-        self.needs.iter().filter_map(|need| need.missing(context)).collect()
+    pub(crate) fn missing(&self, context: &Context) -> Vec<MissingRequirement> {
+        self.requirements.iter().filter_map(|requirement| requirement.missing(context)).collect()
     }
 }
 
 /// What a device lacks for a case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Missing {
+pub(crate) enum MissingRequirement {
     /// These `CAP_*` bits, of those that the case needs.
     Capability(u64),
     /// A kernel of the suite in a format of the device.
@@ -103,7 +103,7 @@ pub(crate) enum Missing {
     HostVisible,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Capability(bits) => write!(f, "capability {}", Capabilities(*bits).names().join(" and ")),
@@ -116,41 +116,50 @@ impl fmt::Display for Missing {
 
 /// Makes the table of a topic out of functions, grouped by what they need.
 macro_rules! cases {
-    ($($needs:expr => $($run:ident),+ ;)+) => {
+    ($($requirements:expr => $($run:ident),+ ;)+) => {
         /// The cases of this topic.
         pub(crate) const CASES: &[$crate::case::Case] = &[$($(
-            $crate::case::Case { name: stringify!($run), needs: &$needs, run: $run },
+            $crate::case::Case { name: stringify!($run), requirements: &$requirements, run: $run },
         )+)+];
     };
 }
 pub(crate) use cases;
 
-impl Need {
+impl Requirement {
     /// What the device lacks of it; `None` when it has it.
-    pub(crate) fn missing(&self, context: &Context) -> Option<Missing> {
+    pub(crate) fn missing(&self, context: &Context) -> Option<MissingRequirement> {
         let info = context.info();
         let embedded = info.kind == DeviceKind::Embedded;
         let (there, missing) = match *self {
             Self::Alone => return None,
-            Self::Queues => (!embedded, Missing::Kind("queues".to_owned())),
-            Self::Kind(kind) => (info.kind == kind, Missing::Kind(format!("the kind {kind:?}"))),
+            Self::Queues => (!embedded, MissingRequirement::Kind("queues".to_owned())),
+            Self::Kind(kind) => (info.kind == kind, MissingRequirement::Kind(format!("the kind {kind:?}"))),
             Self::Capability(bits) => {
-                (info.capabilities.has(bits), Missing::Capability(bits & !info.capabilities.0))
+                (info.capabilities.has(bits), MissingRequirement::Capability(bits & !info.capabilities.0))
             }
-            Self::Kernel(_) if embedded => (false, Missing::Kind("queues".to_owned())),
-            Self::Program(_) if !embedded => (false, Missing::Kind("the kind Embedded".to_owned())),
-            Self::Kernel(name) => return context.lab().lacks_kernel(name).map(Missing::Kernel),
-            Self::Program(name) => return context.lab().lacks_program(name).map(Missing::Kernel),
-            Self::Library => {
-                (context.has_library(), Missing::Kind("a library: the backend is linked in".to_owned()))
+            Self::Kernel(_) if embedded => (false, MissingRequirement::Kind("queues".to_owned())),
+            Self::Program(_) if !embedded => {
+                (false, MissingRequirement::Kind("the kind Embedded".to_owned()))
             }
-            Self::Foreign => {
+            Self::Kernel(name) => {
+                return context.fixture().missing_kernel(name).map(MissingRequirement::Kernel);
+            }
+            Self::Program(name) => {
+                return context.fixture().missing_program(name).map(MissingRequirement::Kernel);
+            }
+            Self::Library => (
+                context.has_library(),
+                MissingRequirement::Kind("a library: the backend is linked in".to_owned()),
+            ),
+            Self::ForeignMemory => {
                 let host = info.kind == DeviceKind::Host;
                 let bits = if host { abi::CAP_IMPORT } else { abi::CAP_ADOPT };
-                (info.capabilities.has(bits), Missing::Capability(bits))
+                (info.capabilities.has(bits), MissingRequirement::Capability(bits))
             }
-            Self::HostVisible => (context.lab().mappable().is_some(), Missing::HostVisible),
-            Self::Option(key) => (context.has_option(key), Missing::Option(key)),
+            Self::HostVisible => {
+                (context.fixture().host_visible_placement().is_some(), MissingRequirement::HostVisible)
+            }
+            Self::Option(key) => (context.has_option(key), MissingRequirement::Option(key)),
         };
         (!there).then_some(missing)
     }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Runtime, Target};
 
+use crate::backend_table;
+use crate::call_counter;
 use crate::case::Failure;
-use crate::counted;
-use crate::kernels::Suite;
-use crate::lab::Lab;
-use crate::table;
+use crate::fixture::Fixture;
+use crate::kernels::KernelProvider;
 
 /// The device under test. Its opening is shared by all cases, which run beside each other.
 #[derive(Debug)]
@@ -17,23 +17,23 @@ pub(crate) struct Context {
     runtime: Runtime,
     target: Target,
     name: String,
-    lab: Arc<Lab>,
-    suite: Suite,
+    fixture: Arc<Fixture>,
+    kernel_provider: KernelProvider,
     linked: Option<LinkedBackend>,
-    counted: OnceLock<Result<Mutex<Lab>, Error>>,
+    counted: OnceLock<Result<Mutex<Fixture>, Error>>,
 }
 
 impl Context {
-    /// Opens the device; `suite` says where its kernels come from, and is its own.
+    /// Opens the device; `kernel_provider` says where its kernels come from, and is its own.
     pub(crate) fn open(
         runtime: &Runtime,
         target: &Target,
         name: String,
-        suite: Suite,
+        kernel_provider: KernelProvider,
     ) -> runtime_core::Result<Self> {
-        let lab = Arc::new(Lab::new(runtime.open(&name)?, suite.clone()));
+        let fixture = Arc::new(Fixture::new(runtime.open(&name)?, kernel_provider.clone()));
         let (runtime, target) = (runtime.clone(), target.clone());
-        Ok(Self { runtime, target, name, lab, suite, linked: None, counted: OnceLock::new() })
+        Ok(Self { runtime, target, name, fixture, kernel_provider, linked: None, counted: OnceLock::new() })
     }
 
     /// Says that the backend is linked in.
@@ -61,24 +61,24 @@ impl Context {
 
     /// The device behind a layer that counts the calls of its queues. It is opened once, and lent to one case at a time: what
     /// another one drops has the device poll all its queues.
-    pub(crate) fn counted(&self) -> Result<MutexGuard<'_, Lab>, Failure> {
-        let counted = self.counted.get_or_init(|| self.open_counted().map(Mutex::new));
+    pub(crate) fn counting_fixture(&self) -> Result<MutexGuard<'_, Fixture>, Failure> {
+        let counted = self.counted.get_or_init(|| self.open_counting_fixture().map(Mutex::new));
         let counted = counted.as_ref().map_err(|error| Failure::from(error.clone()))?;
         Ok(counted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// As [`Context::counted`], with nobody beside it.
-    pub(crate) fn open_counted(&self) -> Result<Lab, Error> {
+    pub(crate) fn open_counting_fixture(&self) -> Result<Fixture, Error> {
         let linked_in = || Error::new(ErrorKind::Unsupported, "the backend is linked in");
-        let load = || table::load(self.target.path.as_ref().ok_or_else(linked_in)?);
+        let load = || backend_table::load(self.target.path.as_ref().ok_or_else(linked_in)?);
         let backend = self.linked.map_or_else(load, Ok)?;
-        let runtime = crate::builder().discover(false).register(counted::over(backend)?).build();
-        Ok(Lab::new(runtime.open(&self.name)?, self.suite.clone()))
+        let runtime = crate::builder().discover(false).register(call_counter::layer_over(backend)?).build();
+        Ok(Fixture::new(runtime.open(&self.name)?, self.kernel_provider.clone()))
     }
 
     /// What the cases of the device share.
-    pub(crate) fn suite(&self) -> &Suite {
-        &self.suite
+    pub(crate) fn kernel_provider(&self) -> &KernelProvider {
+        &self.kernel_provider
     }
 
     /// The registry that the device came from.
@@ -97,18 +97,18 @@ impl Context {
     }
 
     /// The shared opening. A case that breaks a device opens one of its own.
-    pub(crate) fn lab(&self) -> &Lab {
-        &self.lab
+    pub(crate) fn fixture(&self) -> &Fixture {
+        &self.fixture
     }
 
     /// The description of the device.
     pub(crate) fn info(&self) -> &DeviceInfo {
-        self.lab.device().info()
+        self.fixture.device().info()
     }
 
     /// Opens the device once more.
-    pub(crate) fn reopen(&self, options: &Options) -> Result<Lab, Failure> {
-        Ok(Lab::new(self.runtime.open_with(&self.name, options)?, self.suite.clone()))
+    pub(crate) fn reopen(&self, options: &Options) -> Result<Fixture, Failure> {
+        Ok(Fixture::new(self.runtime.open_with(&self.name, options)?, self.kernel_provider.clone()))
     }
 
     /// Whether the backend has a device option of this name.

@@ -9,17 +9,17 @@
 //! processes: what crashes or hangs is known by name.
 
 mod arguments;
+#[allow(unsafe_code, reason = "changes what a backend has written")]
+mod corrupt;
+mod corruption;
 mod job;
 #[allow(unsafe_code, reason = "stands between core and a backend")]
 mod layer;
-#[allow(unsafe_code, reason = "changes what a backend has written")]
-mod liar;
-mod lies;
-mod pool;
-mod state;
+mod object_tracker;
 mod sweep;
 #[allow(unsafe_code, reason = "loads the backend whose table the layer takes")]
 mod worker;
+mod worker_pool;
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -43,9 +43,9 @@ pub struct FaultOptions {
     pub budget: Duration,
     /// The kinds of error that calls are refused with.
     pub kinds: Vec<ErrorKind>,
-    /// Instead of being refused, calls return what is wrong: impossible counts, progress, pointers, texts and sizes, errors
+    /// Instead of being refused, calls return what is injection: impossible counts, progress, pointers, texts and sizes, errors
     /// that are none. Then core must neither crash, nor hang, nor panic; what it makes of a lie is its own business.
-    pub lies: bool,
+    pub corrupt: bool,
     /// Of the cases that call a function, only so many are run with that function's calls wrong, the quickest; none: all.
     pub cases: Option<usize>,
     /// Cases that take longer than this many milliseconds without a fault are left out; none: no case.
@@ -63,7 +63,7 @@ impl Default for FaultOptions {
             spread: 16,
             budget: Duration::from_secs(4),
             kinds: vec![ErrorKind::Driver],
-            lies: false,
+            corrupt: false,
             cases: None,
             longest_ms: None,
             workers: std::thread::available_parallelism().map_or(2, |n| 2 * n.get()),

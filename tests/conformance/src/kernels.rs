@@ -7,30 +7,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use runtime_core::{CodeFormat, DeviceInfo, ModuleSource, abi};
 
-mod given;
+mod folder;
 
-pub(crate) use given::{Given, VARIABLE};
+pub(crate) use folder::{FOLDER_VARIABLE, KernelFolder};
 
 /// What the cases of a device share: where its kernels come from, and how many of them have been launched.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Suite {
-    given: Option<&'static Given>,
+pub(crate) struct KernelProvider {
+    given: Option<&'static KernelFolder>,
     launches: Arc<AtomicU64>,
 }
 
-impl Suite {
+impl KernelProvider {
     /// With the kernels of a folder, if one was given, before those of the suite.
-    pub(crate) fn new(given: Option<&'static Given>) -> Self {
+    pub(crate) fn new(given: Option<&'static KernelFolder>) -> Self {
         Self { given, launches: Arc::default() }
     }
 
     /// In a process that another one started: with the kernels that it was given.
-    pub(crate) fn of_environment() -> Self {
-        Self::new(Given::of_environment())
+    pub(crate) fn from_environment() -> Self {
+        Self::new(KernelFolder::from_environment())
     }
 
     /// The folder of kernels that was given.
-    pub(crate) fn given(&self) -> Option<&'static Given> {
+    pub(crate) fn given(&self) -> Option<&'static KernelFolder> {
         self.given
     }
 
@@ -46,8 +46,8 @@ impl Suite {
 
     /// The kernels for a device: those that were given, else the first of its formats, in its order of preference, that the
     /// suite has sources for.
-    pub(crate) fn choose(&self, device: &DeviceInfo) -> Option<&'static Kernels> {
-        let fits = |kernels: &&Kernels, format: &str| {
+    pub(crate) fn choose(&self, device: &DeviceInfo) -> Option<&'static FormatKernels> {
+        let fits = |kernels: &&FormatKernels, format: &str| {
             kernels.format == format && device.capabilities.has(kernels.needs)
         };
         let own =
@@ -77,16 +77,16 @@ const ALL: &[&str] = &[
 
 /// The suite's kernels in one code format.
 #[derive(Clone, Debug)]
-pub(crate) struct Kernels {
+pub(crate) struct FormatKernels {
     /// The format.
     pub(crate) format: &'static str,
     source: &'static [u8],
-    /// Kernels that other sources of this format have.
+    /// FormatKernels that other sources of this format have.
     without: &'static [&'static str],
-    /// Kernels that are there if the loaded module says so.
+    /// FormatKernels that are there if the loaded module says so.
     optional: &'static [&'static str],
     /// The kernels on tensors of any size take the element count as one more argument, the last.
-    pub(crate) counted: bool,
+    pub(crate) takes_count: bool,
     /// They run work-items of groups; else each is one call.
     pub(crate) grouped: bool,
     /// Portable code: tensors come before scalars, the group size is fixed by the constants X, Y and Z when it is loaded,
@@ -102,13 +102,13 @@ pub(crate) struct Kernels {
     pub(crate) cause: &'static str,
 }
 
-static SOURCES: [Kernels; 6] = [
-    Kernels {
+static SOURCES: [FormatKernels; 6] = [
+    FormatKernels {
         format: "c",
         source: include_bytes!("kernels/suite.c"),
         without: &[],
         optional: &["fail"],
-        counted: true,
+        takes_count: true,
         grouped: false,
         portable: false,
         needs: 0,
@@ -116,12 +116,12 @@ static SOURCES: [Kernels; 6] = [
         programs: Vec::new(),
         cause: "fail",
     },
-    Kernels {
+    FormatKernels {
         format: "cuda-c",
         source: include_bytes!("kernels/suite.cu"),
         without: &[],
         optional: &["fail"],
-        counted: true,
+        takes_count: true,
         grouped: true,
         portable: false,
         needs: 0,
@@ -129,12 +129,12 @@ static SOURCES: [Kernels; 6] = [
         programs: Vec::new(),
         cause: "",
     },
-    Kernels {
+    FormatKernels {
         format: "opencl-c",
         source: include_bytes!("kernels/suite.cl"),
         without: &[],
         optional: &["fail"],
-        counted: true,
+        takes_count: true,
         grouped: true,
         portable: false,
         needs: 0,
@@ -142,12 +142,12 @@ static SOURCES: [Kernels; 6] = [
         programs: Vec::new(),
         cause: "",
     },
-    Kernels {
+    FormatKernels {
         format: "null",
         source: include_bytes!("kernels/suite.null"),
         without: &[],
         optional: &[],
-        counted: false,
+        takes_count: false,
         grouped: true,
         portable: false,
         needs: 0,
@@ -155,12 +155,12 @@ static SOURCES: [Kernels; 6] = [
         programs: Vec::new(),
         cause: "the kernel `fail`",
     },
-    Kernels {
+    FormatKernels {
         format: "wgsl",
         source: concat!(include_str!("kernels/suite.wgsl"), include_str!("kernels/wide.wgsl")).as_bytes(),
         without: &[],
         optional: &[],
-        counted: false,
+        takes_count: false,
         grouped: true,
         portable: true,
         needs: abi::CAP_F64,
@@ -168,12 +168,12 @@ static SOURCES: [Kernels; 6] = [
         programs: Vec::new(),
         cause: "",
     },
-    Kernels {
+    FormatKernels {
         format: "wgsl",
         source: include_bytes!("kernels/suite.wgsl"),
         without: &["sum9"],
         optional: &[],
-        counted: false,
+        takes_count: false,
         grouped: true,
         portable: true,
         needs: 0,
@@ -184,7 +184,7 @@ static SOURCES: [Kernels; 6] = [
 ];
 
 /// The kernels that a format has no source of, and why. `docs/backends.md` tells which tests try what the suite cannot.
-const LACKING: &[(&str, &str, &str)] = &[
+const OMITTED: &[(&str, &str, &str)] = &[
     ("wgsl", "reverse_f32", "portable code fixes its work-group memory"),
     ("wgsl", "sum_record", "portable code takes no bytes by value"),
     ("wgsl", "sum20", "portable code has no scalars of 8 and 16 bits"),
@@ -201,7 +201,7 @@ const LACKING: &[(&str, &str, &str)] = &[
     ("null", "reverse_f32", "its kernels are built in"),
 ];
 
-impl Kernels {
+impl FormatKernels {
     /// Of a folder that was given: whatever its module says that it has.
     fn given(format: &'static str) -> Self {
         Self {
@@ -209,7 +209,7 @@ impl Kernels {
             source: &[],
             without: &[],
             optional: ALL,
-            counted: format != "wgsl",
+            takes_count: format != "wgsl",
             grouped: true,
             portable: format == "wgsl",
             needs: 0,
@@ -224,7 +224,7 @@ impl Kernels {
         if self.optional.contains(&name) {
             return if self.source.is_empty() { Some(false) } else { None };
         }
-        Some(ALL.contains(&name) && !self.without.contains(&name) && self.lacking(name).is_none())
+        Some(ALL.contains(&name) && !self.without.contains(&name) && self.omitted(name).is_none())
     }
 
     /// The names of those that are there, or may be.
@@ -233,14 +233,14 @@ impl Kernels {
     }
 
     /// Why the format has no source of a kernel.
-    fn lacking(&self, name: &str) -> Option<&'static str> {
-        let found = LACKING.iter().find(|(format, lacked, _)| *format == self.format && *lacked == name);
+    fn omitted(&self, name: &str) -> Option<&'static str> {
+        let found = OMITTED.iter().find(|(format, lacked, _)| *format == self.format && *lacked == name);
         found.map(|(.., reason)| *reason)
     }
 
     /// Why there is no kernel of this name.
     pub(crate) fn lacks(&self, name: &str) -> String {
-        let reason = self.lacking(name).map(|reason| format!(": {reason}")).unwrap_or_default();
+        let reason = self.omitted(name).map(|reason| format!(": {reason}")).unwrap_or_default();
         format!("a {} source of kernel {name} in the suite{reason}", self.format)
     }
 
@@ -280,7 +280,7 @@ impl Kernels {
 }
 
 /// A source of a format that no device has.
-pub(crate) fn foreign() -> ModuleSource {
+pub(crate) fn unsupported_format() -> ModuleSource {
     // SAFETY: nobody loads it.
     unsafe { ModuleSource::native(CodeFormat::from("no-such-format"), "anything") }
 }

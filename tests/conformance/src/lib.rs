@@ -8,24 +8,25 @@
 //! Every wait has a deadline, and a case that does not end is a failure of that case, not of the run.
 
 mod arguments;
+#[allow(unsafe_code, reason = "reads the tables of backends")]
+mod backend_table;
+#[allow(unsafe_code, reason = "stands between core and a backend")]
+mod call_counter;
 mod case;
 #[allow(unsafe_code, reason = "forks, and sets handlers of exit and signals")]
-mod child;
+mod child_process;
 mod context;
-#[allow(unsafe_code, reason = "stands between core and a backend")]
-mod counted;
-mod data;
 mod exceptions;
+mod expect;
 mod faults;
+mod fixture;
 mod kernels;
-mod lab;
 mod output;
-mod perform;
 mod plan;
 mod report;
+mod runner;
 mod selection;
-#[allow(unsafe_code, reason = "reads the tables of backends")]
-mod table;
+mod test_data;
 mod topics;
 mod trials;
 mod wait;
@@ -34,14 +35,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 pub use arguments::SuiteArguments;
-pub use child::child;
+pub use child_process::child;
 pub use exceptions::{Exception, Expectation};
 pub use faults::{FaultArguments, FaultOptions, run_faults, serve_faults};
 pub use libtest_mimic::Arguments;
 pub use selection::Selection;
 pub use serde_json::Value;
 
-use output::{Output, Stop};
+use output::{OutputPipe, StopFlag};
 use report::{Records, Report};
 use runtime_core::{Runtime, RuntimeBuilder};
 
@@ -91,10 +92,10 @@ fn builder() -> RuntimeBuilder {
 const UNUSABLE: u8 = 2;
 
 fn run_plan(selection: &Selection, arguments: &Arguments) -> (Option<Report>, ExitCode) {
-    let stop = Stop::default();
+    let stop = StopFlag::default();
     let plan = plan::plan(selection).map_err(|error| error.to_string());
     let output =
-        Output::redirect(arguments, &stop).map_err(|error| format!("cannot write the output: {error}"));
+        OutputPipe::redirect(arguments, &stop).map_err(|error| format!("cannot write the output: {error}"));
     let (plan, (output, arguments)) = match plan.and_then(|plan| Ok((plan, output?))) {
         Ok(both) => both,
         Err(reason) => {
@@ -105,7 +106,7 @@ fn run_plan(selection: &Selection, arguments: &Arguments) -> (Option<Report>, Ex
     let records = Records::default();
     let conclusion =
         libtest_mimic::run(&arguments, trials::trials(&plan, selection.exceptions, &records, &stop));
-    if let Some(Err(reason)) = output.map(Output::end) {
+    if let Some(Err(reason)) = output.map(OutputPipe::end) {
         complain(&reason);
         return (None, ExitCode::FAILURE);
     }

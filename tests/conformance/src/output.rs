@@ -13,9 +13,9 @@ use libtest_mimic::Arguments;
 
 /// Whether the run is to end early, since nobody learns what comes of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -23,18 +23,18 @@ impl Stop {
 
 /// The way from the test runner to standard output.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct OutputPipe {
     writer: PipeWriter,
     forwarder: JoinHandle<io::Result<()>>,
 }
 
-impl Output {
+impl OutputPipe {
     /// Turns what the runner prints on standard output into a pipe. A terminal, which has no reader that could go away, and a
     /// file that was named stay what they are.
     ///
     /// # Errors
     /// The file that was named cannot be written.
-    pub(crate) fn redirect(arguments: &Arguments, stop: &Stop) -> io::Result<(Option<Self>, Arguments)> {
+    pub(crate) fn redirect(arguments: &Arguments, stop: &StopFlag) -> io::Result<(Option<Self>, Arguments)> {
         let mut arguments = arguments.clone();
         if let Some(path) = &arguments.logfile {
             // The runner would panic.
@@ -73,7 +73,7 @@ impl Output {
 }
 
 /// Passes everything on, up to the first failure; then sets `stop`, and goes on reading, so that nobody who writes fails.
-fn forward(mut reader: PipeReader, mut to: impl Write, stop: &Stop) -> io::Result<()> {
+fn forward(mut reader: PipeReader, mut to: impl Write, stop: &StopFlag) -> io::Result<()> {
     let mut piece = [0; 1 << 13];
     let mut outcome = Ok(());
     loop {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_reader_that_goes_away_stops_the_run_and_no_writer() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         std::thread::scope(|scope| {
             let forwarder = scope.spawn(|| forward(reader, Short(Vec::new()), &stop));
             // More than a pipe holds: somebody goes on reading.

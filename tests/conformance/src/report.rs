@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use runtime_core::{Capabilities, DeviceKind};
 use serde_json::{Value, json};
 
-use crate::case::{Failure, Missing};
+use crate::case::{Failure, MissingRequirement};
 use crate::context::Context;
 use crate::plan::{Absent, Plan};
 use crate::selection::Selection;
@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
     /// The device does not do this, as it turned out or is known.
     Unsupported(String),
     /// The device lacks what the case needs.
-    Missing(Vec<Missing>),
+    Missing(Vec<MissingRequirement>),
     /// Why it was expected, and the failure.
     FailedAsExpected(String, String),
 }
@@ -72,12 +72,12 @@ struct DeviceReport {
     records: Vec<Record>,
     launches: u64,
     /// Why there were no launches, though cases want them.
-    idle: Option<Idle>,
+    no_launches: Option<NoLaunches>,
 }
 
 /// A device of which nothing was seen that it computes.
 #[derive(Debug)]
-struct Idle {
+struct NoLaunches {
     reason: String,
     /// A tool is not on this machine, and the target is not required: no failure.
     excused: bool,
@@ -98,8 +98,8 @@ impl Report {
         if !self.absent.is_empty() {
             line(&mut text, 0, "not there");
             for absent in &self.absent {
-                let judged = if absent.excused { "ignored" } else { "a failure" };
-                line(&mut text, 2, &format!("{absent} ({judged})"));
+                let verdict = if absent.excused { "ignored" } else { "a failure" };
+                line(&mut text, 2, &format!("{absent} ({verdict})"));
             }
         }
         text
@@ -107,12 +107,13 @@ impl Report {
 
     /// Devices of which nothing was seen that they compute, which is a failure.
     pub(crate) fn without_launches(&self, selection: &Selection) -> Vec<String> {
-        let idle = |device: &DeviceReport| {
-            let excused = |idle: &&Idle| idle.excused && !selection.requires(&device.target);
-            let idle = device.idle.as_ref().filter(|idle| !excused(idle))?;
-            Some(format!("{}: {}", device.name, idle.text()))
+        let no_launches = |device: &DeviceReport| {
+            let excused =
+                |no_launches: &&NoLaunches| no_launches.excused && !selection.requires(&device.target);
+            let no_launches = device.no_launches.as_ref().filter(|no_launches| !excused(no_launches))?;
+            Some(format!("{}: {}", device.name, no_launches.text()))
         };
-        self.devices.iter().filter_map(idle).collect()
+        self.devices.iter().filter_map(no_launches).collect()
     }
 
     /// As one JSON document.
@@ -129,9 +130,10 @@ impl Report {
 impl DeviceReport {
     fn new(context: &Context, records: Vec<Record>) -> Self {
         let info = context.info();
-        let launches = context.suite().launches();
-        let idle =
-            (launches == 0 && records.iter().any(Record::launches)).then(|| Idle::new(context)).flatten();
+        let launches = context.kernel_provider().launches();
+        let no_launches = (launches == 0 && records.iter().any(Record::launches))
+            .then(|| NoLaunches::new(context))
+            .flatten();
         Self {
             name: context.name().to_owned(),
             target: context.target().name.clone(),
@@ -139,7 +141,7 @@ impl DeviceReport {
             capabilities: info.capabilities,
             records,
             launches,
-            idle,
+            no_launches,
         }
     }
 
@@ -177,7 +179,7 @@ impl DeviceReport {
     }
 
     /// The cases that the device does not qualify for.
-    fn missing(&self) -> Vec<(&str, &Vec<Missing>)> {
+    fn missing(&self) -> Vec<(&str, &Vec<MissingRequirement>)> {
         self.select(|outcome| match outcome {
             Outcome::Missing(missing) => Some(missing),
             _ => None,
@@ -185,10 +187,13 @@ impl DeviceReport {
     }
 
     /// How many cases each capability that the device lacks would open, those that need more than it left out.
-    fn would_open(&self) -> Vec<(&'static str, usize)> {
+    fn enabled_cases(&self) -> Vec<(&'static str, usize)> {
         let missing = self.missing();
         let opens = |bit: u64| {
-            missing.iter().filter(|(_, missing)| missing.as_slice() == [Missing::Capability(bit)]).count()
+            missing
+                .iter()
+                .filter(|(_, missing)| missing.as_slice() == [MissingRequirement::Capability(bit)])
+                .count()
         };
         let lacked = Capabilities::NAMES.iter().filter(|(bit, _)| !self.capabilities.has(*bit));
         lacked.map(|(bit, name)| (*name, opens(*bit))).collect()
@@ -197,7 +202,7 @@ impl DeviceReport {
     /// The capabilities that the device lacks, those that would open most cases first; the others in one line.
     fn lacks(&self) -> Vec<String> {
         let (mut opening, others): (Vec<_>, Vec<_>) =
-            self.would_open().into_iter().partition(|(_, cases)| *cases > 0);
+            self.enabled_cases().into_iter().partition(|(_, cases)| *cases > 0);
         opening.sort_by_key(|(_, cases)| std::cmp::Reverse(*cases));
         let mut lines: Vec<_> = opening
             .into_iter()
@@ -228,8 +233,8 @@ impl DeviceReport {
                 if self.launches == 1 { "" } else { "es" },
             ),
         );
-        if let Some(idle) = &self.idle {
-            line(text, 2, &idle.text());
+        if let Some(no_launches) = &self.no_launches {
+            line(text, 2, &no_launches.text());
         }
         section(text, "failed", failed.iter().map(|(case, why)| format!("{case}: {}", first_line(why))));
         let expected =
@@ -254,7 +259,7 @@ impl DeviceReport {
             json!({"case": case, "lacks": missing.iter().map(ToString::to_string).collect::<Vec<_>>()})
         });
         let lacks =
-            self.would_open().into_iter().map(|(name, cases)| json!({"name": name, "opens_cases": cases}));
+            self.enabled_cases().into_iter().map(|(name, cases)| json!({"name": name, "opens_cases": cases}));
         json!({
             "device": self.name,
             "description": self.description,
@@ -280,19 +285,19 @@ impl Record {
     }
 }
 
-impl Idle {
+impl NoLaunches {
     /// Why a device has launched nothing; `None` for a kind of device that launches nothing.
     fn new(context: &Context) -> Option<Self> {
         if context.info().kind == DeviceKind::Embedded {
             return None;
         }
-        let idle = |reason: String, excused| Some(Self { reason, excused });
-        match (context.lab().kernels(), context.lab().module()) {
-            (Err(failure), _) => idle(format!("{failure}; `--kernels DIR` gives it some"), false),
+        let no_launches = |reason: String, excused| Some(Self { reason, excused });
+        match (context.fixture().kernels(), context.fixture().module()) {
+            (Err(failure), _) => no_launches(format!("{failure}; `--kernels DIR` gives it some"), false),
             // No compiler on this machine.
-            (_, Err(Failure::Unsupported(reason))) => idle(reason, true),
-            (_, Err(failure)) => idle(failure.to_string(), false),
-            _ => idle("no case came to launch one".to_owned(), false),
+            (_, Err(Failure::Unsupported(reason))) => no_launches(reason, true),
+            (_, Err(failure)) => no_launches(failure.to_string(), false),
+            _ => no_launches("no case came to launch one".to_owned(), false),
         }
     }
 
@@ -302,12 +307,12 @@ impl Idle {
 }
 
 /// One line per thing that is missing, most cases first.
-fn grouped(missing: &[(&str, &Vec<Missing>)]) -> Vec<String> {
-    let mut groups: BTreeMap<Vec<Missing>, usize> = BTreeMap::new();
+fn grouped(missing: &[(&str, &Vec<MissingRequirement>)]) -> Vec<String> {
+    let mut groups: BTreeMap<Vec<MissingRequirement>, usize> = BTreeMap::new();
     for (_, missing) in missing {
         // Which option a simulated device would need is of no interest to others.
-        let simulated = missing.iter().any(|missing| matches!(missing, Missing::Option(_)));
-        let group = if simulated { vec![Missing::Option("")] } else { (*missing).clone() };
+        let simulated = missing.iter().any(|missing| matches!(missing, MissingRequirement::Option(_)));
+        let group = if simulated { vec![MissingRequirement::Option("")] } else { (*missing).clone() };
         *groups.entry(group).or_default() += 1;
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
@@ -317,7 +322,9 @@ fn grouped(missing: &[(&str, &Vec<Missing>)]) -> Vec<String> {
         .map(|(missing, cases)| {
             let plural = if cases == 1 { "" } else { "s" };
             let what = match missing.as_slice() {
-                [Missing::Option("")] => "options that inject failures, as the null backend has".to_owned(),
+                [MissingRequirement::Option("")] => {
+                    "options that inject failures, as the null backend has".to_owned()
+                }
                 missing => missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
             };
             format!("{cases:4} case{plural}: {what}")
@@ -362,19 +369,19 @@ mod tests {
             capabilities,
             records: records.of("x:0"),
             launches: 0,
-            idle: None,
+            no_launches: None,
         }
     }
 
     #[test]
     fn a_capability_opens_the_cases_that_need_nothing_else() {
-        let import = Missing::Capability(abi::CAP_IMPORT);
+        let import = MissingRequirement::Capability(abi::CAP_IMPORT);
         let report = report(&[
             ("memory::a", Outcome::Missing(vec![import.clone()])),
-            ("memory::b", Outcome::Missing(vec![import, Missing::HostVisible])),
+            ("memory::b", Outcome::Missing(vec![import, MissingRequirement::HostVisible])),
             ("queues::c", Outcome::Passed),
         ]);
-        assert_eq!(report.would_open(), [("import", 1), ("range", 0)]);
+        assert_eq!(report.enabled_cases(), [("import", 1), ("range", 0)]);
         assert_eq!(report.passed(), ["queues::c"], "of another device");
     }
 
@@ -383,8 +390,8 @@ mod tests {
         let report = report(&[
             ("queues::c", Outcome::Failed("it hangs\nfor ever".into())),
             ("queues::d", Outcome::FailedAsExpected("issue 7".into(), "boom".into())),
-            ("faults::a", Outcome::Missing(vec![Missing::Option("fail_call")])),
-            ("lost::b", Outcome::Missing(vec![Missing::Option("lose_after")])),
+            ("faults::a", Outcome::Missing(vec![MissingRequirement::Option("fail_call")])),
+            ("lost::b", Outcome::Missing(vec![MissingRequirement::Option("lose_after")])),
         ]);
         let mut text = String::new();
         report.write(&mut text);

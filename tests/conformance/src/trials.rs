@@ -8,10 +8,10 @@ use libtest_mimic::{Completion, Failed, Trial};
 use crate::case::{Case, Failure, Verdict};
 use crate::context::Context;
 use crate::exceptions::{self, Exception, Expectation};
-use crate::output::Stop;
-use crate::perform::perform;
+use crate::output::StopFlag;
 use crate::plan::{Absent, Plan};
 use crate::report::{Outcome, Records};
+use crate::runner::run_case;
 use crate::topics::TOPICS;
 
 /// No case takes this long; one that does hangs.
@@ -22,7 +22,12 @@ static TURN: RwLock<()> = RwLock::new(());
 
 /// Everything that is reported: a trial per device and case, and one for whatever could not be tested. What becomes of
 /// the cases is noted in `records`.
-pub(crate) fn trials(plan: &Plan, table: &'static [Exception], records: &Records, stop: &Stop) -> Vec<Trial> {
+pub(crate) fn trials(
+    plan: &Plan,
+    table: &'static [Exception],
+    records: &Records,
+    stop: &StopFlag,
+) -> Vec<Trial> {
     let mut trials: Vec<_> = plan.absent.iter().map(absent).collect();
     for context in &plan.devices {
         for (topic, cases) in TOPICS {
@@ -45,7 +50,7 @@ fn trial(
     topic: &str,
     case: &'static Case,
     table: &'static [Exception],
-    (records, stop): (&Records, &Stop),
+    (records, stop): (&Records, &StopFlag),
 ) -> Trial {
     let (context, records, stop) = (context.clone(), records.clone(), stop.clone());
     let case_name = format!("{topic}::{}", case.name);
@@ -76,7 +81,7 @@ fn outcome(
     if !missing.is_empty() {
         return Outcome::Missing(missing);
     }
-    let run = || perform(context.clone(), case, thread, DEADLINE);
+    let run = || run_case(context.clone(), case, thread, DEADLINE);
     let ending = if case.is_alone() {
         let _turn = TURN.write();
         run()

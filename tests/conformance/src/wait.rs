@@ -12,21 +12,21 @@ use runtime_core::{Error, ErrorKind, Event, Queue, Result};
 use crate::case::{Failure, Verdict};
 
 /// How long a wait may take before it counts as a hang.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits for an event.
-pub(crate) fn done(event: &Event) -> Result<()> {
-    event.wait_timeout(PATIENCE)
+pub(crate) fn event(event: &Event) -> Result<()> {
+    event.wait_timeout(WAIT_TIMEOUT)
 }
 
 /// Waits for everything that a queue has been given.
 pub(crate) fn idle(queue: &Queue) -> Result<()> {
-    queue.wait_idle_timeout(PATIENCE)
+    queue.wait_idle_timeout(WAIT_TIMEOUT)
 }
 
 /// Tries until `condition` holds.
 pub(crate) fn until(what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !condition()? {
         if Instant::now() > deadline {
             return Err(Error::new(ErrorKind::Timeout, format!("never came: {what}")));
@@ -64,7 +64,7 @@ impl Wake for Unpark {
 
 /// Drives a future on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let deadline = Instant::now() + PATIENCE * 2;
+    let deadline = Instant::now() + WAIT_TIMEOUT * 2;
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut future = pin!(future);
     loop {

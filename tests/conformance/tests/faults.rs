@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     let lies = FaultOptions {
         first: 1,
         spread: 0,
-        lies: true,
+        corrupt: true,
         cases: Some(1),
         longest_ms: Some(60),
         ..refusals.clone()

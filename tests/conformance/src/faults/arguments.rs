@@ -30,7 +30,7 @@ pub struct FaultArguments {
     kinds: Vec<ErrorKind>,
     /// With --faults: calls are not refused, but return wrong counts, progress, pointers, texts and sizes
     #[arg(long, requires = "faults")]
-    lies: bool,
+    corrupt: bool,
     /// With --faults: of the cases that call a function run so many, the quickest, with its calls wrong [default: all]
     #[arg(long, value_name = "N", requires = "faults")]
     cases: Option<usize>,
@@ -63,7 +63,7 @@ impl FaultArguments {
             filters: runner.filter.iter().cloned().collect(),
             first: self.first,
             spread: self.spread,
-            lies: self.lies,
+            corrupt: self.corrupt,
             cases: self.cases,
             kinds: if self.kinds.is_empty() { defaults.kinds } else { self.kinds.clone() },
             longest_ms: self.longest_ms,
@@ -73,7 +73,7 @@ impl FaultArguments {
         let swept = run_faults(selection, &options, &|| {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(worker);
-            command.envs(selection.kernels.as_ref().map(|folder| (kernels::VARIABLE, folder)));
+            command.envs(selection.kernels.as_ref().map(|folder| (kernels::FOLDER_VARIABLE, folder)));
             Ok(command)
         });
         let Err(wrong) = swept else { return Some(ExitCode::SUCCESS) };

@@ -2,32 +2,32 @@
 
 use runtime_core::{Arg, DType, Error, ErrorKind, Options, Placement};
 
-use crate::case::{Need, Verdict, cases};
+use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
 use crate::kernels;
 
 cases! {
     [] => opening_errors_are_one_line, an_unavailable_device_says_why;
-    [Need::Kernel("fill_f32")] => every_error_names_its_operation_and_device, messages_end_plainly,
+    [Requirement::Kernel("fill_f32")] => every_error_names_its_operation_and_device, messages_end_plainly,
         the_kind_decides_and_not_the_text;
 }
 
 /// One error of each sort that a wrong program can make.
 fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::case::Failure> {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, ints) = (lab.full(10, 1.0)?, lab.tensor(&[1i32; 10])?);
-    let frozen = lab.full(10, 1.0)?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (x, ints) = (fixture.full(10, 1.0)?, fixture.tensor(&[1i32; 10])?);
+    let frozen = fixture.full(10, 1.0)?;
     frozen.freeze()?;
     let other = context.reopen(&Options::new())?.full(10, 1.0)?;
-    let args = |tensor| lab.args("fill_f32", &[Arg::write(tensor), Arg::scalar(1.0f32)], 10);
-    let (kernel, geometry) = (lab.kernel("fill_f32")?, lab.geometry(10));
-    let device = lab.device();
+    let args = |tensor| fixture.args("fill_f32", &[Arg::write(tensor), Arg::scalar(1.0f32)], 10);
+    let (kernel, geometry) = (fixture.kernel("fill_f32")?, fixture.geometry(10));
+    let device = fixture.device();
     let answers = [
         ("allocate: space", device.allocate(DType::F32, &[1], &Placement::space("moon")).err()),
         ("allocate: alignment", device.allocate(DType::F32, &[1], &Placement::default().aligned(3)).err()),
-        ("load: format", device.load(&kernels::foreign()).err()),
-        ("load: option", device.load(&lab.kernels()?.source().option("no_such_option", 1)).err()),
-        ("kernel", lab.module()?.kernel("no_such_kernel").err()),
+        ("load: format", device.load(&kernels::unsupported_format()).err()),
+        ("load: option", device.load(&fixture.kernels()?.source().option("no_such_option", 1)).err()),
+        ("kernel", fixture.module()?.kernel("no_such_kernel").err()),
         ("launch: tensor", queue.launch(&kernel, &geometry, &args(&other)?).err()),
         ("launch: frozen", queue.launch(&kernel, &geometry, &args(&frozen)?).err()),
         ("launch: geometry", queue.launch(&kernel, &runtime_core::Geometry::new(1, 0), &args(&x)?).err()),

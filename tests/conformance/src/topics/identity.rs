@@ -4,18 +4,18 @@ use std::collections::HashSet;
 
 use runtime_core::{DeviceInfo, DeviceKind, OptionScope, Telemetry, abi};
 
-use crate::case::{Need, Verdict, cases};
+use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
 
 cases! {
     [] => the_device_string_names_the_device, the_description_is_filled_in, the_kind_is_one_of_three,
         two_listings_are_alike, indices_are_unique, every_option_is_documented,
         sub_devices_belong_to_their_device, siblings_are_the_others;
-    [Need::Capability(abi::CAP_TELEMETRY)] => telemetry_tells_something;
+    [Requirement::Capability(abi::CAP_TELEMETRY)] => telemetry_has_values;
 }
 
 fn the_device_string_names_the_device(context: &Context) -> Verdict {
-    let device = context.lab().device();
+    let device = context.fixture().device();
     assert_eq!(device.device_id().to_string(), context.name());
     assert_eq!(device.target_name(), context.target().name);
     assert_eq!(device.device_name(), device.info().name);
@@ -43,7 +43,7 @@ fn the_description_is_filled_in(context: &Context) -> Verdict {
 }
 
 fn the_kind_is_one_of_three(context: &Context) -> Verdict {
-    let device = context.lab().device();
+    let device = context.fixture().device();
     let kinds =
         [device.as_host().is_some(), device.as_accelerator().is_some(), device.as_embedded().is_some()];
     let kind = device.info().kind;
@@ -92,7 +92,7 @@ fn every_option_is_documented(context: &Context) -> Verdict {
 }
 
 fn sub_devices_belong_to_their_device(context: &Context) -> Verdict {
-    for info in context.lab().device().sub_devices()? {
+    for info in context.fixture().device().sub_devices()? {
         assert!(info.id.sub.is_some() && info.id.index == context.info().id.index, "{}", info.id);
         if info.unusable.is_none() {
             assert_eq!(context.runtime().open(&info.id.to_string())?.device_id(), &info.id);
@@ -102,14 +102,14 @@ fn sub_devices_belong_to_their_device(context: &Context) -> Verdict {
 }
 
 fn siblings_are_the_others(context: &Context) -> Verdict {
-    let siblings = context.lab().device().sibling_devices()?;
+    let siblings = context.fixture().device().sibling_devices()?;
     assert!(siblings.iter().all(|info| info.id.target == context.target().name && info.id.sub.is_none()));
     assert!(siblings.iter().all(|info| info.id != context.info().id));
     Ok(())
 }
 
-fn telemetry_tells_something(context: &Context) -> Verdict {
-    let telemetry = context.lab().device().telemetry()?;
+fn telemetry_has_values(context: &Context) -> Verdict {
+    let telemetry = context.fixture().device().telemetry()?;
     assert_ne!(telemetry, Telemetry::default(), "the capability is there, but no figure");
     Ok(())
 }

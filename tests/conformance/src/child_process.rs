@@ -13,20 +13,20 @@ use runtime_core::{Arg, Error, ErrorKind, Event, Queue, Result, Runtime, Tensor}
 
 use crate::case::Failure;
 use crate::context::Context;
-use crate::kernels::{self, Suite};
-use crate::lab::Lab;
+use crate::fixture::Fixture;
+use crate::kernels::{self, KernelProvider};
 use crate::wait;
 
 /// `role|device|library`.
-const VARIABLE: &str = "RUNTIME_CONFORMANCE_CHILD";
+const CHILD_VARIABLE: &str = "RUNTIME_CONFORMANCE_CHILD";
 /// How long the work of a child lasts.
-const BUSY_US: i64 = 1_500_000;
+const WORK_US: i64 = 1_500_000;
 /// No child takes this long.
-const DEADLINE: Duration = Duration::from_secs(90);
+const CHILD_TIMEOUT: Duration = Duration::from_secs(90);
 /// How a child ends that did what it was to do.
-pub(crate) const DONE: u8 = 7;
+pub(crate) const EXIT_DONE: u8 = 7;
 /// How a child ends that could not.
-const BROKEN: u8 = 3;
+const EXIT_BROKEN: u8 = 3;
 
 /// What a child does with work in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,74 +60,74 @@ const ROLES: [(&str, Role); 7] = [
 /// Does what the environment says, if this process was started for that: then the program has nothing else to do.
 #[must_use]
 pub fn child() -> Option<ExitCode> {
-    let wanted = std::env::var(VARIABLE).ok()?;
+    let wanted = std::env::var(CHILD_VARIABLE).ok()?;
     let mut words = wanted.splitn(3, '|');
     let role = words.next().and_then(|name| ROLES.iter().find(|(known, _)| *known == name));
     let (Some((_, role)), Some(device), Some(library)) = (role, words.next(), words.next()) else {
-        return Some(ExitCode::from(BROKEN));
+        return Some(ExitCode::from(EXIT_BROKEN));
     };
-    Some(play(*role, library, device).unwrap_or_else(|failure| {
+    Some(run_role(*role, library, device).unwrap_or_else(|failure| {
         let _ = writeln!(std::io::stderr(), "{failure}");
-        ExitCode::from(BROKEN)
+        ExitCode::from(EXIT_BROKEN)
     }))
 }
 
 /// Starts a child and waits for its end.
-pub(crate) fn watch(context: &Context, role: Role) -> Result<(ExitStatus, String), Failure> {
+pub(crate) fn run_child(context: &Context, role: Role) -> Result<(ExitStatus, String), Failure> {
     let library = context.target().path.as_ref();
     let library = library.ok_or_else(|| Failure::Unsupported("the backend is linked in".to_owned()))?;
     let name = ROLES.iter().find(|(_, known)| *known == role).map_or("", |(name, _)| name);
     let words = format!("{name}|{}|{}", context.name(), library.display());
     let failed = |error: std::io::Error| Failure::Failed(format!("the child: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.envs(context.suite().given().map(|given| (kernels::VARIABLE, &given.folder)));
+    command.envs(context.kernel_provider().given().map(|given| (kernels::FOLDER_VARIABLE, &given.folder)));
     let mut child = command
         .args(std::env::args_os().skip(1))
-        .env(VARIABLE, words)
+        .env(CHILD_VARIABLE, words)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let deadline = Instant::now() + DEADLINE;
+    let deadline = Instant::now() + CHILD_TIMEOUT;
     while child.try_wait().map_err(failed)?.is_none() {
         if Instant::now() > deadline {
             child.kill().and_then(|()| child.wait()).map_err(failed)?;
-            return Err(Failure::Failed(format!("it hangs: no end after {DEADLINE:?}")));
+            return Err(Failure::Failed(format!("it hangs: no end after {CHILD_TIMEOUT:?}")));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
     let output = child.wait_with_output().map_err(failed)?;
-    if output.status.code() == Some(i32::from(DONE)) {
+    if output.status.code() == Some(i32::from(EXIT_DONE)) {
         // It was at work, which begins with a launch.
-        context.suite().launched();
+        context.kernel_provider().launched();
     }
     Ok((output.status, String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
 /// A device at work: a launch, a write that depends on it, and a future that the waiter thread watches.
 #[derive(Debug)]
-struct Busy {
+struct WorkInFlight {
     runtime: Runtime,
-    lab: Lab,
+    fixture: Fixture,
     queue: Queue,
     tensor: Tensor,
     event: Event,
 }
 
-impl Busy {
+impl WorkInFlight {
     fn new(library: &str, device: &str) -> Result<Self, Failure> {
         // SAFETY: the suite is asked to run this library.
         let runtime = unsafe { crate::builder().discover(false).library(library) }.build();
-        let lab = Lab::new(runtime.open(device)?, Suite::of_environment());
-        let (queue, tensor) = (lab.queue()?, lab.full(1000, 0.0)?);
+        let fixture = Fixture::new(runtime.open(device)?, KernelProvider::from_environment());
+        let (queue, tensor) = (fixture.queue()?, fixture.full(1000, 0.0)?);
         // The first launch of a kernel may wait for the queue, where it is compiled then.
-        wait::done(&lab.fill(&queue, &tensor, 0.0)?)?;
-        lab.launch(&queue, "spin", &[Arg::scalar(BUSY_US)], 1)?;
-        let mut event = lab.fill(&queue, &tensor, 1.0)?;
+        wait::event(&fixture.fill(&queue, &tensor, 0.0)?)?;
+        fixture.launch(&queue, "spin", &[Arg::scalar(WORK_US)], 1)?;
+        let mut event = fixture.fill(&queue, &tensor, 1.0)?;
         // The first look starts the thread that waits for futures.
         match Pin::new(&mut event).poll(&mut TaskContext::from_waker(Waker::noop())) {
-            std::task::Poll::Pending => Ok(Self { runtime, lab, queue, tensor, event }),
+            std::task::Poll::Pending => Ok(Self { runtime, fixture, queue, tensor, event }),
             std::task::Poll::Ready(outcome) => {
                 Err(Failure::Failed(format!("the work was over at once: {outcome:?}")))
             }
@@ -136,43 +136,43 @@ impl Busy {
 }
 
 /// What exit handlers drop.
-static KEPT: Mutex<Vec<Busy>> = Mutex::new(Vec::new());
+static DROPPED_AT_EXIT: Mutex<Vec<WorkInFlight>> = Mutex::new(Vec::new());
 
 extern "C" fn drop_one() {
-    drop(KEPT.lock().ok().and_then(|mut kept| kept.pop()));
+    drop(DROPPED_AT_EXIT.lock().ok().and_then(|mut kept| kept.pop()));
 }
 
-extern "C" fn end_now(_signal: libc::c_int) {
+extern "C" fn exit_in_handler(_signal: libc::c_int) {
     // SAFETY: ends the process; allowed in a signal handler.
-    unsafe { libc::_exit(libc::c_int::from(DONE)) }
+    unsafe { libc::_exit(libc::c_int::from(EXIT_DONE)) }
 }
 
-fn play(role: Role, library: &str, device: &str) -> Result<ExitCode, Failure> {
+fn run_role(role: Role, library: &str, device: &str) -> Result<ExitCode, Failure> {
     if role == Role::AtExit {
         // Handlers run in the opposite order: this one after those of core and of the drivers.
         // SAFETY: the function lives as long as the program.
         unsafe { libc::atexit(drop_one) };
     }
-    let busy = Busy::new(library, device)?;
+    let work = WorkInFlight::new(library, device)?;
     match role {
-        Role::Exit => std::process::exit(i32::from(DONE)),
+        Role::Exit => std::process::exit(i32::from(EXIT_DONE)),
         Role::Return => {
             // Nothing is dropped, and the thread goes on to use it.
-            let busy: &'static Busy = Box::leak(Box::new(busy));
-            std::thread::spawn(move || while busy.event.wait().is_ok() && busy.queue.flush().is_ok() {});
-            Ok(ExitCode::from(DONE))
+            let work: &'static WorkInFlight = Box::leak(Box::new(work));
+            std::thread::spawn(move || while work.event.wait().is_ok() && work.queue.flush().is_ok() {});
+            Ok(ExitCode::from(EXIT_DONE))
         }
         Role::AtExit => {
-            let mut kept = KEPT.lock().map_err(|_| Failure::Failed("poisoned".to_owned()))?;
-            kept.extend([Busy::new(library, device)?, busy]);
+            let mut kept = DROPPED_AT_EXIT.lock().map_err(|_| Failure::Failed("poisoned".to_owned()))?;
+            kept.extend([WorkInFlight::new(library, device)?, work]);
             drop(kept);
             // SAFETY: as above.
             unsafe { libc::atexit(drop_one) };
-            std::process::exit(i32::from(DONE))
+            std::process::exit(i32::from(EXIT_DONE))
         }
         Role::Abort | Role::AbortHandler => {
             if role == Role::AbortHandler {
-                let handler = end_now as *const () as libc::sighandler_t;
+                let handler = exit_in_handler as *const () as libc::sighandler_t;
                 // SAFETY: the handler only ends the process.
                 unsafe { libc::signal(libc::SIGABRT, handler) };
             }
@@ -183,26 +183,26 @@ fn play(role: Role, library: &str, device: &str) -> Result<ExitCode, Failure> {
         }
         Role::Exec => {
             use std::os::unix::process::CommandExt;
-            let error = Command::new("sh").args(["-c", &format!("exit {DONE}")]).exec();
+            let error = Command::new("sh").args(["-c", &format!("exit {EXIT_DONE}")]).exec();
             Err(Failure::Failed(format!("exec: {error}")))
         }
-        Role::Fork => fork(busy),
+        Role::Fork => fork(work),
     }
 }
 
-fn fork(mut busy: Busy) -> Result<ExitCode, Failure> {
+fn fork(mut work: WorkInFlight) -> Result<ExitCode, Failure> {
     // SAFETY: the forked child calls nothing that needs the threads of its parent: that is what is tested.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
-        let code = if is_refused_everything(&mut busy) { DONE } else { BROKEN };
+        let code = if all_calls_are_refused(&mut work) { EXIT_DONE } else { EXIT_BROKEN };
         // What it holds of its parent is leaked when it is dropped.
-        drop(busy);
+        drop(work);
         // SAFETY: nothing of this process runs any more. Handlers of drivers do not survive `exit` in a forked child (NVIDIA's
         // Vulkan and Intel's OpenCL crash or hang, also in programs of their own); ours do, which the loader's tests show.
         unsafe { libc::_exit(i32::from(code)) };
     }
     let mut status = 0;
-    let deadline = Instant::now() + DEADLINE / 2;
+    let deadline = Instant::now() + CHILD_TIMEOUT / 2;
     // SAFETY: the child is ours and `status` is writable.
     while unsafe { libc::waitpid(forked, &raw mut status, libc::WNOHANG) } == 0 {
         if Instant::now() > deadline {
@@ -212,27 +212,27 @@ fn fork(mut busy: Busy) -> Result<ExitCode, Failure> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    if status != i32::from(DONE) << 8 {
+    if status != i32::from(EXIT_DONE) << 8 {
         return Err(Failure::Failed(format!("the forked child ended with status {status:#x}")));
     }
-    wait::done(&busy.event)?;
-    crate::data::all("the parent's", &busy.tensor, 1.0)?;
-    Ok(ExitCode::from(DONE))
+    wait::event(&work.event)?;
+    crate::expect::expect_all("the parent's", &work.tensor, 1.0)?;
+    Ok(ExitCode::from(EXIT_DONE))
 }
 
-fn is_refused_everything(busy: &mut Busy) -> bool {
+fn all_calls_are_refused(work: &mut WorkInFlight) -> bool {
     let unavailable = |error: Error| error.kind() == ErrorKind::Unavailable;
-    let name = busy.lab.device().device_id().to_string();
+    let name = work.fixture.device().device_id().to_string();
     let refused = [
-        busy.runtime.open(&name).err().is_some_and(unavailable),
-        busy.lab.room::<f32>(10).err().is_some_and(unavailable),
-        busy.lab.queue().err().is_some_and(unavailable),
-        busy.queue.fill(&busy.tensor, &[0]).err().is_some_and(unavailable),
-        busy.tensor.to_vec::<f32>().err().is_some_and(unavailable),
-        busy.event.wait().err().is_some_and(unavailable),
-        busy.event.is_done().err().is_some_and(unavailable),
+        work.runtime.open(&name).err().is_some_and(unavailable),
+        work.fixture.uninitialized::<f32>(10).err().is_some_and(unavailable),
+        work.fixture.queue().err().is_some_and(unavailable),
+        work.queue.fill(&work.tensor, &[0]).err().is_some_and(unavailable),
+        work.tensor.to_vec::<f32>().err().is_some_and(unavailable),
+        work.event.wait().err().is_some_and(unavailable),
+        work.event.is_done().err().is_some_and(unavailable),
         matches!(
-            Pin::new(&mut busy.event).poll(&mut TaskContext::from_waker(Waker::noop())),
+            Pin::new(&mut work.event).poll(&mut TaskContext::from_waker(Waker::noop())),
             std::task::Poll::Ready(Err(error)) if unavailable(error.clone())
         ),
     ];

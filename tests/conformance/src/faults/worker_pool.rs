@@ -1,4 +1,4 @@
-//! Worker processes: each is asked one thing at a time, and replaced when it has died, hangs, or leaves something behind.
+//! Worker processes: each is active one thing at a time, and replaced when it has died, hangs, or leaves something behind.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -6,32 +6,37 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::job::{Answer, Ended, Job};
+use super::job::{Job, RunResult, RunStatus};
 
 /// What a worker has beyond the deadline of its job: to open devices, and to wait until they are closed.
-const GRACE: Duration = Duration::from_secs(60);
-/// How much of a dead worker's last words is kept.
-const LAST_WORDS: usize = 600;
+const WORKER_GRACE: Duration = Duration::from_secs(60);
+/// How much of a dead worker's last stderr_tail is kept.
+const STDERR_TAIL_BYTES: usize = 600;
 
 /// Starts workers.
-pub(super) type Start<'a> = &'a (dyn Fn() -> std::io::Result<Command> + Sync);
+pub(super) type StartWorker<'a> = &'a (dyn Fn() -> std::io::Result<Command> + Sync);
 
 struct Worker {
     child: Child,
     input: ChildStdin,
-    answers: Receiver<String>,
-    words: Arc<Mutex<Vec<u8>>>,
+    lines: Receiver<String>,
+    stderr_tail: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Runs all jobs on `count` workers; `each` is told of every answer, in no order.
-pub(super) fn run_all(start: Start<'_>, count: usize, jobs: &[Job], each: &(dyn Fn(&Job, Answer) + Sync)) {
+/// Runs all jobs on `count` workers; `each` is told of every result, in no order.
+pub(super) fn run_all(
+    start: StartWorker<'_>,
+    count: usize,
+    jobs: &[Job],
+    each: &(dyn Fn(&Job, RunResult) + Sync),
+) {
     let next = Mutex::new(jobs.iter());
     std::thread::scope(|scope| {
         for _ in 0..count.clamp(1, jobs.len().max(1)) {
             scope.spawn(|| {
                 let mut worker = None;
                 while let Some(job) = { next.lock().unwrap_or_else(PoisonError::into_inner).next() } {
-                    each(job, ask(start, &mut worker, job));
+                    each(job, run_job(start, &mut worker, job));
                 }
             });
         }
@@ -39,20 +44,20 @@ pub(super) fn run_all(start: Start<'_>, count: usize, jobs: &[Job], each: &(dyn 
 }
 
 /// Asks the worker, a new one if there is none.
-fn ask(start: Start<'_>, worker: &mut Option<Worker>, job: &Job) -> Answer {
-    let mut asked = match worker.take().map_or_else(|| Worker::start(start), Ok) {
+fn run_job(start: StartWorker<'_>, worker: &mut Option<Worker>, job: &Job) -> RunResult {
+    let mut active = match worker.take().map_or_else(|| Worker::start(start), Ok) {
         Ok(worker) => worker,
-        Err(error) => return Answer::new(Ended::Unusable, format!("no worker: {error}")),
+        Err(error) => return RunResult::new(RunStatus::Unusable, format!("no worker: {error}")),
     };
-    let answer = asked.ask(job);
-    if answer.is_harmless() {
-        *worker = Some(asked);
+    let result = active.run_job(job);
+    if result.leaves_worker_reusable() {
+        *worker = Some(active);
     }
-    answer
+    result
 }
 
 impl Worker {
-    fn start(start: Start<'_>) -> std::io::Result<Self> {
+    fn start(start: StartWorker<'_>) -> std::io::Result<Self> {
         let mut command = start()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -60,7 +65,7 @@ impl Worker {
         let input = child.stdin.take().ok_or_else(missing)?;
         let output = child.stdout.take().ok_or_else(missing)?;
         let errors = child.stderr.take().ok_or_else(missing)?;
-        let (sender, answers) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
@@ -68,35 +73,35 @@ impl Worker {
                 }
             }
         });
-        let words = Arc::<Mutex<Vec<u8>>>::default();
-        let kept = words.clone();
-        std::thread::spawn(move || keep_last(errors, &kept));
-        Ok(Self { child, input, answers, words })
+        let stderr_tail = Arc::<Mutex<Vec<u8>>>::default();
+        let kept = stderr_tail.clone();
+        std::thread::spawn(move || keep_tail(errors, &kept));
+        Ok(Self { child, input, lines, stderr_tail })
     }
 
-    fn ask(&mut self, job: &Job) -> Answer {
-        // A worker that is dead answers nothing, which is seen below.
+    fn run_job(&mut self, job: &Job) -> RunResult {
+        // A worker that is dead lines nothing, which is observed below.
         let _ = writeln!(self.input, "{}", job.line()).and_then(|()| self.input.flush());
         loop {
-            match self.answers.recv_timeout(job.deadline + GRACE) {
+            match self.lines.recv_timeout(job.deadline + WORKER_GRACE) {
                 // Code under test may print, too.
-                Ok(line) => match Answer::parse(&line) {
-                    Some(answer) => return answer,
+                Ok(line) => match RunResult::parse(&line) {
+                    Some(result) => return result,
                     None => continue,
                 },
                 Err(RecvTimeoutError::Timeout) => {
-                    return Answer::new(Ended::Hangs, "its process does not answer any more");
+                    return RunResult::new(RunStatus::Hangs, "its process does not result any more");
                 }
                 Err(RecvTimeoutError::Disconnected) => return self.died(),
             }
         }
     }
 
-    fn died(&mut self) -> Answer {
+    fn died(&mut self) -> RunResult {
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = String::from_utf8_lossy(&words).trim().replace('\n', " | ");
-        Answer::new(Ended::Died, format!("its process ended with {status}: {words}"))
+        let stderr_tail = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr_tail = String::from_utf8_lossy(&stderr_tail).trim().replace('\n', " | ");
+        RunResult::new(RunStatus::Died, format!("its process ended with {status}: {stderr_tail}"))
     }
 }
 
@@ -108,12 +113,12 @@ impl Drop for Worker {
     }
 }
 
-fn keep_last(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
+fn keep_tail(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
     let mut buffer = [0; 1024];
     while let Ok(n @ 1..) = from.read(&mut buffer) {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(&buffer[..n]);
-        let excess = kept.len().saturating_sub(LAST_WORDS);
+        let excess = kept.len().saturating_sub(STDERR_TAIL_BYTES);
         kept.drain(..excess);
     }
 }

@@ -30,12 +30,12 @@ pub(crate) fn load(path: &Path) -> Result<LinkedBackend, Error> {
 }
 
 /// Keeps a value for as long as the process lives, as tables must be.
-pub(crate) fn kept<T>(value: T) -> &'static T {
+pub(crate) fn leak<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
 
 /// The `struct_size` of a structure.
-pub(crate) fn size<T>() -> u32 {
+pub(crate) fn struct_size<T>() -> u32 {
     u32::try_from(size_of::<T>()).unwrap_or(u32::MAX)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn size<T>() -> u32 {
 ///
 /// # Safety
 /// `theirs` is readable for `stated` bytes, and zero is valid in every field.
-pub(crate) unsafe fn known<T>(theirs: *const T, stated: u32) -> T {
+pub(crate) unsafe fn copy_known<T>(theirs: *const T, stated: u32) -> T {
     let mut ours = MaybeUninit::<T>::zeroed();
     // Half a pointer is none.
     let bytes = (stated as usize / size_of::<usize>() * size_of::<usize>()).min(size_of::<T>());
@@ -61,5 +61,5 @@ pub(crate) fn sub_table<T: Default>(theirs: *const T) -> T {
     // SAFETY: every sub-table is static and begins with its size.
     let stated = unsafe { *theirs.cast::<u32>() };
     // SAFETY: it states its size, and zero is a missing function.
-    unsafe { known(theirs, stated) }
+    unsafe { copy_known(theirs, stated) }
 }

@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 
 use runtime_core::{DeviceInfo, Error, ErrorKind, Result, suggest};
 
-use super::{ALL, Kernels};
+use super::{ALL, FormatKernels};
 
 /// Names a folder of kernels to the processes that the suite starts.
-pub(crate) const VARIABLE: &str = "RUNTIME_CONFORMANCE_KERNELS";
+pub(crate) const FOLDER_VARIABLE: &str = "RUNTIME_CONFORMANCE_KERNELS";
 /// The file with all kernels of a format.
-const MODULE: &str = "suite";
+const MODULE_STEM: &str = "suite";
 /// The file with code that a device must refuse; without it, a line of text.
-const BROKEN: &str = "broken";
+const BROKEN_STEM: &str = "broken";
 
 /// The kernels of one folder.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct KernelFolder {
     pub(crate) folder: PathBuf,
-    formats: Vec<Kernels>,
+    formats: Vec<FormatKernels>,
 }
 
-impl Given {
+impl KernelFolder {
     /// Reads the files `suite.FORMAT`, `broken.FORMAT` and `KERNEL.FORMAT` of a folder. They are never freed: a run has one
     /// folder.
     ///
@@ -42,7 +42,7 @@ impl Given {
             let Some((stem, format)) = name.split_once('.').filter(|(stem, _)| !stem.is_empty()) else {
                 continue;
             };
-            if [MODULE, BROKEN].contains(&stem) || ALL.contains(&stem) {
+            if [MODULE_STEM, BROKEN_STEM].contains(&stem) || ALL.contains(&stem) {
                 let code = std::fs::read(&path).map_err(|error| cannot(&path, &error))?;
                 files.push((stem.to_owned(), format.to_owned(), code));
             }
@@ -60,12 +60,12 @@ impl Given {
     }
 
     /// What the process that started this one was given.
-    pub(crate) fn of_environment() -> Option<&'static Self> {
-        Self::read(Path::new(&std::env::var_os(VARIABLE)?)).ok()
+    pub(crate) fn from_environment() -> Option<&'static Self> {
+        Self::read(Path::new(&std::env::var_os(FOLDER_VARIABLE)?)).ok()
     }
 
     /// The first of a device's formats, in its order of preference, of which there are files.
-    pub(super) fn choose(&'static self, device: &DeviceInfo) -> Option<&'static Kernels> {
+    pub(super) fn choose(&'static self, device: &DeviceInfo) -> Option<&'static FormatKernels> {
         device.formats.iter().find_map(|format| self.formats.iter().find(|kernels| kernels.format == *format))
     }
 
@@ -84,17 +84,17 @@ impl Given {
 }
 
 /// Groups files by their format.
-fn formats(files: Vec<(String, String, Vec<u8>)>) -> Vec<Kernels> {
-    let mut formats: Vec<Kernels> = Vec::new();
+fn formats(files: Vec<(String, String, Vec<u8>)>) -> Vec<FormatKernels> {
+    let mut formats: Vec<FormatKernels> = Vec::new();
     for (stem, format, code) in files {
         let at = formats.iter().position(|kernels| kernels.format == format).unwrap_or_else(|| {
-            formats.push(Kernels::given(format.leak()));
+            formats.push(FormatKernels::given(format.leak()));
             formats.len() - 1
         });
         let (kernels, code) = (&mut formats[at], &*code.leak());
         match stem.as_str() {
-            MODULE => kernels.source = code,
-            BROKEN => kernels.broken = code,
+            MODULE_STEM => kernels.source = code,
+            BROKEN_STEM => kernels.broken = code,
             _ => kernels.programs.push((stem.leak(), code)),
         }
     }
@@ -123,12 +123,12 @@ mod tests {
     fn a_folder_without_kernels_is_an_error() {
         let folder = std::env::temp_dir().join(format!("runtime-conformance-given-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let error = Given::read(&folder).unwrap_err().to_string();
+        let error = KernelFolder::read(&folder).unwrap_err().to_string();
         std::fs::write(folder.join("README.md"), "no kernel").unwrap();
-        let other = Given::read(&folder).unwrap_err();
+        let other = KernelFolder::read(&folder).unwrap_err();
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(error.contains("suite.FORMAT"), "{error}");
         assert_eq!(other.kind(), ErrorKind::InvalidArgument, "{other}");
-        assert_eq!(Given::read(&folder).unwrap_err().kind(), ErrorKind::Io, "it is gone");
+        assert_eq!(KernelFolder::read(&folder).unwrap_err().kind(), ErrorKind::Io, "it is gone");
     }
 }

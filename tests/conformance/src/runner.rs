@@ -30,7 +30,7 @@ impl From<Ending> for Verdict {
 }
 
 /// Runs a case for at most `deadline`. The context is dropped before this returns, unless the case hangs.
-pub(crate) fn perform(context: Arc<Context>, case: &'static Case, name: &str, deadline: Duration) -> Ending {
+pub(crate) fn run_case(context: Arc<Context>, case: &'static Case, name: &str, deadline: Duration) -> Ending {
     let run = move || {
         let verdict = catch_unwind(AssertUnwindSafe(|| (case.run)(&context)));
         drop(context);

@@ -1,4 +1,4 @@
-//! What the layer has seen: how often each function was called, which objects are open; and which call it refuses.
+//! What the layer has observed: how often each function was called, which objects are open; and which call it refuses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -7,8 +7,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use runtime_core::ErrorKind;
 use runtime_core::abi::Handle;
 
-use super::liar;
-use super::lies::Lie;
+use super::corrupt;
+use super::corruption::Corruption;
 
 /// What an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,19 +26,19 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     /// `table.function`.
-    pub(super) entry: String,
+    pub(super) function: String,
     /// Which of its calls, counted from 1.
     pub(super) nth: u64,
-    pub(super) wrong: Wrong,
+    pub(super) injection: Injection,
 }
 
 /// What is wrong with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum Injection {
     /// It is refused, with this error.
     Refused(ErrorKind),
     /// It returns something else than it should.
-    Lie(Lie),
+    Corrupt(Corruption),
 }
 
 pub(super) type Counts = BTreeMap<&'static str, u64>;
@@ -51,7 +51,7 @@ type Object = (Kind, usize);
 struct Open {
     /// The parent of each time that it was opened.
     parents: Vec<Object>,
-    /// A backend may answer with the same kernel twice: then nobody can tell whose is closed.
+    /// A backend may result with the same kernel twice: then nobody can tell whose is closed.
     shared: bool,
 }
 
@@ -61,19 +61,19 @@ struct State {
     fault: Option<Fault>,
     reached: bool,
     open: HashMap<Object, Open>,
-    broken: Vec<String>,
+    violations: Vec<String>,
 }
 
-/// What was seen in a run.
+/// What was observed in a run.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     pub(super) counts: Counts,
     /// The call that was to fail came.
     pub(super) reached: bool,
     /// Objects that are still open, counted by kind.
-    pub(super) left: Vec<String>,
+    pub(super) leaked: Vec<String>,
     /// Uses of what is not open, and parents that went before their children.
-    pub(super) broken: Vec<String>,
+    pub(super) violations: Vec<String>,
 }
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
@@ -97,39 +97,39 @@ pub(super) fn is_clean() -> bool {
     state().open.is_empty()
 }
 
-/// What was seen since the run began.
-pub(super) fn seen() -> Seen {
+/// What was observed since the run began.
+pub(super) fn observed() -> Observed {
     let state = state();
     let mut left = BTreeMap::new();
     for (&(kind, _), open) in &state.open {
         *left.entry(kind).or_insert(0) += open.parents.len();
     }
-    Seen {
+    Observed {
         counts: state.counts.clone(),
         reached: state.reached,
-        left: left.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect(),
-        broken: state.broken.clone(),
+        leaked: left.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect(),
+        violations: state.violations.clone(),
     }
 }
 
 /// Notes a call that uses objects; says with which error it is to be refused.
-pub(super) fn enter(name: &'static str, used: &[(Kind, Handle)]) -> Option<ErrorKind> {
+pub(super) fn before_call(name: &'static str, used: &[(Kind, Handle)]) -> Option<ErrorKind> {
     let mut state = state();
     for &(kind, handle) in used {
         if !state.open.contains_key(&(kind, handle.addr())) {
-            state.broken.push(format!("{name} uses a {kind} that is not open"));
+            state.violations.push(format!("{name} uses a {kind} that is not open"));
         }
     }
     let count = state.counts.entry(name).or_default();
     *count += 1;
     let count = *count;
-    let fault = state.fault.as_ref().filter(|fault| fault.entry == name && fault.nth == count);
-    let wrong = fault.map(|fault| fault.wrong);
+    let fault = state.fault.as_ref().filter(|fault| fault.function == name && fault.nth == count);
+    let wrong = fault.map(|fault| fault.injection);
     state.reached |= wrong.is_some();
     match wrong? {
-        Wrong::Refused(kind) => Some(kind),
-        Wrong::Lie(lie) => {
-            liar::prepare(lie);
+        Injection::Refused(kind) => Some(kind),
+        Injection::Corrupt(corruption) => {
+            corrupt::arm(corruption);
             None
         }
     }
@@ -148,7 +148,7 @@ pub(super) fn closing(name: &'static str, (kind, handle): (Kind, Handle)) {
     let mut state = state();
     let object = (kind, handle.addr());
     match state.open.get_mut(&object) {
-        None => state.broken.push(format!("{name} of a {kind} that is not open")),
+        None => state.violations.push(format!("{name} of a {kind} that is not open")),
         Some(open) => {
             open.parents.pop();
             if open.parents.is_empty() {
@@ -159,7 +159,7 @@ pub(super) fn closing(name: &'static str, (kind, handle): (Kind, Handle)) {
     let orphan = state.open.iter().find(|(_, child)| !child.shared && child.parents.contains(&object));
     if let Some((&(child, _), _)) = orphan {
         let text = format!("{name} before a {child} of it");
-        state.broken.push(text);
+        state.violations.push(text);
     }
 }
 
@@ -190,20 +190,29 @@ mod tests {
     fn objects_are_closed_once_and_after_their_children() {
         let (device, queue, none) =
             ((Kind::Device, handle(8)), (Kind::Queue, handle(8)), (Kind::Instance, handle(0)));
-        let fault = Fault { entry: "queue.mark".into(), nth: 2, wrong: Wrong::Refused(ErrorKind::Driver) };
+        let fault =
+            Fault { function: "queue.mark".into(), nth: 2, injection: Injection::Refused(ErrorKind::Driver) };
         begin(Some(fault));
         opened(device, none);
         opened(queue, device);
-        assert_eq!([1, 2, 3].map(|_| enter("queue.mark", &[queue])), [None, Some(ErrorKind::Driver), None]);
-        assert!(seen().reached && seen().broken.is_empty());
-        assert_eq!(seen().left, ["1 device", "1 queue"]);
+        assert_eq!(
+            [1, 2, 3].map(|_| before_call("queue.mark", &[queue])),
+            [None, Some(ErrorKind::Driver), None]
+        );
+        assert!(observed().reached && observed().violations.is_empty());
+        assert_eq!(observed().leaked, ["1 device", "1 queue"]);
         closing("device.close", device);
-        assert_eq!(seen().broken, ["device.close before a queue of it"]);
+        assert_eq!(observed().violations, ["device.close before a queue of it"]);
         closing("queue.close", queue);
         assert!(is_clean());
         closing("queue.close", queue);
-        assert_eq!(enter("queue.mark", &[queue]), None);
-        assert_eq!(seen().broken.len(), 3, "closed twice, and used afterwards: {:?}", seen().broken);
+        assert_eq!(before_call("queue.mark", &[queue]), None);
+        assert_eq!(
+            observed().violations.len(),
+            3,
+            "closed twice, and used afterwards: {:?}",
+            observed().violations
+        );
         begin(None);
         let (kernel, modules) = ((Kind::Kernel, handle(64)), [1, 2].map(|n| (Kind::Module, handle(n))));
         for module in modules {
@@ -212,6 +221,10 @@ mod tests {
         }
         closing("module.release_kernel", kernel);
         closing("module.unload", modules[1]);
-        assert!(seen().broken.is_empty(), "the kernel that is left may be of the other: {:?}", seen().broken);
+        assert!(
+            observed().violations.is_empty(),
+            "the kernel that is left may be of the other: {:?}",
+            observed().violations
+        );
     }
 }
