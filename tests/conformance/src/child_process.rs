@@ -1,5 +1,5 @@
-//! Processes that end, fork or become another program with work in flight. A case cannot do that to the suite's own
-//! process, so it starts the same program again, which sees in its environment that it is to be such a process.
+//! Child processes that exit, fork or exec with work in flight. A case cannot do that in the suite's own process, so it
+//! starts the same program again with an environment variable that selects the role of the child.
 
 use std::future::Future;
 use std::io::Write;
@@ -19,13 +19,13 @@ use crate::wait;
 
 /// `role|device|library`.
 const CHILD_VARIABLE: &str = "RUNTIME_CONFORMANCE_CHILD";
-/// How long the work of a child lasts.
+/// Duration of the work of a child.
 const WORK_US: i64 = 1_500_000;
-/// No child takes this long.
+/// A child that takes longer than this hangs.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(90);
-/// How a child ends that did what it was to do.
+/// The exit code of a child that succeeded.
 pub(crate) const EXIT_DONE: u8 = 7;
-/// How a child ends that could not.
+/// The exit code of a child that failed.
 const EXIT_BROKEN: u8 = 3;
 
 /// What a child does with work in flight.
@@ -35,15 +35,15 @@ pub(crate) enum Role {
     Exit,
     /// Returns from `main`.
     Return,
-    /// Drops everything in exit handlers: those that run before core's, and those that run after it.
+    /// Drops everything in exit handlers, both before and after core's own handler.
     AtExit,
     /// Calls `abort`.
     Abort,
-    /// Calls `abort`, and ends in a signal handler of its own.
+    /// Calls `abort`, and exits in its own signal handler.
     AbortHandler,
-    /// Becomes another program.
+    /// Calls `exec`.
     Exec,
-    /// Forks: the child is refused everything, and its parent goes on.
+    /// Forks: every call fails in the child, and the parent continues.
     Fork,
 }
 
@@ -57,7 +57,7 @@ const ROLES: [(&str, Role); 7] = [
     ("fork", Role::Fork),
 ];
 
-/// Does what the environment says, if this process was started for that: then the program has nothing else to do.
+/// Runs as a child process if the environment says so; the program must then exit with the returned code.
 #[must_use]
 pub fn child() -> Option<ExitCode> {
     let wanted = std::env::var(CHILD_VARIABLE).ok()?;
@@ -72,15 +72,15 @@ pub fn child() -> Option<ExitCode> {
     }))
 }
 
-/// Starts a child and waits for its end.
+/// Starts a child and waits until it exits.
 pub(crate) fn run_child(context: &Context, role: Role) -> Result<(ExitStatus, String), Failure> {
     let library = context.target().path.as_ref();
     let library = library.ok_or_else(|| Failure::Unsupported("the backend is linked in".to_owned()))?;
     let name = ROLES.iter().find(|(_, known)| *known == role).map_or("", |(name, _)| name);
     let words = format!("{name}|{}|{}", context.name(), library.display());
-    let failed = |error: std::io::Error| Failure::Failed(format!("the child: {error}"));
+    let failed = |error: std::io::Error| Failure::Failed(format!("cannot run the child process: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.envs(context.kernel_provider().given().map(|given| (kernels::FOLDER_VARIABLE, &given.folder)));
+    command.envs(context.kernel_provider().folder().map(|folder| (kernels::FOLDER_VARIABLE, &folder.path)));
     let mut child = command
         .args(std::env::args_os().skip(1))
         .env(CHILD_VARIABLE, words)
@@ -93,19 +93,19 @@ pub(crate) fn run_child(context: &Context, role: Role) -> Result<(ExitStatus, St
     while child.try_wait().map_err(failed)?.is_none() {
         if Instant::now() > deadline {
             child.kill().and_then(|()| child.wait()).map_err(failed)?;
-            return Err(Failure::Failed(format!("it hangs: no end after {CHILD_TIMEOUT:?}")));
+            return Err(Failure::Failed(format!("the child process hung: no end after {CHILD_TIMEOUT:?}")));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
     let output = child.wait_with_output().map_err(failed)?;
     if output.status.code() == Some(i32::from(EXIT_DONE)) {
-        // It was at work, which begins with a launch.
+        // Its work includes a launch.
         context.kernel_provider().launched();
     }
     Ok((output.status, String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
-/// A device at work: a launch, a write that depends on it, and a future that the waiter thread watches.
+/// A device with work in flight: a launch, a write that depends on it, and a future polled by the wait thread.
 #[derive(Debug)]
 struct WorkInFlight {
     runtime: Runtime,
@@ -117,25 +117,25 @@ struct WorkInFlight {
 
 impl WorkInFlight {
     fn new(library: &str, device: &str) -> Result<Self, Failure> {
-        // SAFETY: the suite is asked to run this library.
+        // SAFETY: the user selected this library for the suite.
         let runtime = unsafe { crate::builder().discover(false).library(library) }.build();
         let fixture = Fixture::new(runtime.open(device)?, KernelProvider::from_environment());
         let (queue, tensor) = (fixture.queue()?, fixture.full(1000, 0.0)?);
-        // The first launch of a kernel may wait for the queue, where it is compiled then.
+        // The first launch may compile the kernel, and wait for the queue to do so.
         wait::event(&fixture.fill(&queue, &tensor, 0.0)?)?;
         fixture.launch(&queue, "spin", &[Arg::scalar(WORK_US)], 1)?;
         let mut event = fixture.fill(&queue, &tensor, 1.0)?;
-        // The first look starts the thread that waits for futures.
+        // The first poll starts the wait thread.
         match Pin::new(&mut event).poll(&mut TaskContext::from_waker(Waker::noop())) {
             std::task::Poll::Pending => Ok(Self { runtime, fixture, queue, tensor, event }),
             std::task::Poll::Ready(outcome) => {
-                Err(Failure::Failed(format!("the work was over at once: {outcome:?}")))
+                Err(Failure::Failed(format!("the work completed immediately: {outcome:?}")))
             }
         }
     }
 }
 
-/// What exit handlers drop.
+/// Dropped by the exit handlers.
 static DROPPED_AT_EXIT: Mutex<Vec<WorkInFlight>> = Mutex::new(Vec::new());
 
 extern "C" fn drop_one() {
@@ -143,21 +143,21 @@ extern "C" fn drop_one() {
 }
 
 extern "C" fn exit_in_handler(_signal: libc::c_int) {
-    // SAFETY: ends the process; allowed in a signal handler.
+    // SAFETY: `_exit` is async-signal-safe.
     unsafe { libc::_exit(libc::c_int::from(EXIT_DONE)) }
 }
 
 fn run_role(role: Role, library: &str, device: &str) -> Result<ExitCode, Failure> {
     if role == Role::AtExit {
-        // Handlers run in the opposite order: this one after those of core and of the drivers.
-        // SAFETY: the function lives as long as the program.
+        // Handlers run in reverse order of registration: this one after those of core and of the drivers.
+        // SAFETY: the handler is a static function.
         unsafe { libc::atexit(drop_one) };
     }
     let work = WorkInFlight::new(library, device)?;
     match role {
         Role::Exit => std::process::exit(i32::from(EXIT_DONE)),
         Role::Return => {
-            // Nothing is dropped, and the thread goes on to use it.
+            // Nothing is dropped, and the thread keeps using it.
             let work: &'static WorkInFlight = Box::leak(Box::new(work));
             std::thread::spawn(move || while work.event.wait().is_ok() && work.queue.flush().is_ok() {});
             Ok(ExitCode::from(EXIT_DONE))
@@ -173,11 +173,12 @@ fn run_role(role: Role, library: &str, device: &str) -> Result<ExitCode, Failure
         Role::Abort | Role::AbortHandler => {
             if role == Role::AbortHandler {
                 let handler = exit_in_handler as *const () as libc::sighandler_t;
-                // SAFETY: the handler only ends the process.
+                // SAFETY: the handler is async-signal-safe.
                 unsafe { libc::signal(libc::SIGABRT, handler) };
             }
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: the structure lives during the call. No core file is wanted.
+            // No core file.
+            // SAFETY: the structure is valid during the call.
             unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
             std::process::abort()
         }
@@ -191,24 +192,25 @@ fn run_role(role: Role, library: &str, device: &str) -> Result<ExitCode, Failure
 }
 
 fn fork(mut work: WorkInFlight) -> Result<ExitCode, Failure> {
-    // SAFETY: the forked child calls nothing that needs the threads of its parent: that is what is tested.
+    // SAFETY: the forked child calls only this library, which must not need the parent's threads: that is what is tested.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
         let code = if all_calls_are_refused(&mut work) { EXIT_DONE } else { EXIT_BROKEN };
-        // What it holds of its parent is leaked when it is dropped.
+        // Dropping objects of the parent leaks them.
         drop(work);
-        // SAFETY: nothing of this process runs any more. Handlers of drivers do not survive `exit` in a forked child (NVIDIA's
-        // Vulkan and Intel's OpenCL crash or hang, also in programs of their own); ours do, which the loader's tests show.
+        // Not `exit`: driver exit handlers crash or hang in a forked child (NVIDIA's Vulkan and Intel's OpenCL do, in plain
+        // programs too). The loader's tests cover core's own handlers.
+        // SAFETY: no other code of this process runs after this.
         unsafe { libc::_exit(i32::from(code)) };
     }
     let mut status = 0;
     let deadline = Instant::now() + CHILD_TIMEOUT / 2;
-    // SAFETY: the child is ours and `status` is writable.
+    // SAFETY: `forked` is our child, and `status` is writable.
     while unsafe { libc::waitpid(forked, &raw mut status, libc::WNOHANG) } == 0 {
         if Instant::now() > deadline {
-            // SAFETY: the child is ours.
+            // SAFETY: `forked` is our child.
             unsafe { libc::kill(forked, libc::SIGKILL) };
-            return Err(Failure::Failed("the forked child hangs".to_owned()));
+            return Err(Failure::Failed("the forked child hung".to_owned()));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

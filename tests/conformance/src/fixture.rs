@@ -1,4 +1,4 @@
-//! An opened device with what cases make on it: queues, kernels, tensors.
+//! The fixture of a case: an opened device, and shorthands for queues, kernels, launches and tensors.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,33 +12,33 @@ use runtime_core::{
 use crate::case::{Failure, Verdict};
 use crate::kernels::{FormatKernels, KernelProvider};
 
-/// Work-items of a group where a device has groups.
+/// Work-items per group, on devices with groups.
 const GROUP_SIZE: u32 = 64;
 /// How long [`Fixture::delay`] keeps a queue busy.
 const DELAY_US: i64 = 5000;
-/// How far portable code counts at most: a driver may end loops after 65535 rounds.
+/// The largest count of the portable `spin`: a driver may end loops after 65535 iterations.
 const MAX_SPIN_COUNT: u32 = 60_000 * GROUP_SIZE * 64;
-/// Binary digits behind the point of a speed.
+/// Fractional bits of the spin speed.
 const SPEED_BITS: u32 = 10;
-/// FormatKernels that know how much they work on.
+/// Kernels without a trailing element count.
 const KERNELS_WITHOUT_COUNT: [&str; 7] = ["noop", "spin", "hold", "fail", "sum9", "sum20", "sum_record"];
 
-/// An opened device, and the suite's kernels on it, loaded when they are first asked for.
+/// An opened device, and the suite's kernels on it, loaded on first use.
 #[derive(Debug)]
 pub(crate) struct Fixture {
     device: Arc<dyn CommonRuntime>,
     kernel_provider: KernelProvider,
     module: OnceLock<Result<Module>>,
-    /// Found kernels: to drop one makes the device look at every queue, which some cases would see.
+    /// Kernels are kept, because dropping one polls every queue of the device, and some cases count polls.
     kernel_cache: Mutex<HashMap<String, Kernel>>,
-    /// How far portable code counts in a microsecond, times 2^`SPEED_BITS`, once they are known.
-    speed: Mutex<Option<u64>>,
+    /// Counts per microsecond of the portable `spin`, times 2^`SPEED_BITS`; measured on first use.
+    spin_speed: Mutex<Option<u64>>,
 }
 
 impl Fixture {
     pub(crate) fn new(device: Arc<dyn CommonRuntime>, kernel_provider: KernelProvider) -> Self {
-        let (module, kernel_cache, speed) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Self { device, kernel_provider, module, kernel_cache, speed }
+        let (module, kernel_cache, spin_speed) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Self { device, kernel_provider, module, kernel_cache, spin_speed }
     }
 
     /// The device.
@@ -71,13 +71,13 @@ impl Fixture {
         }
     }
 
-    /// Whether the loaded module has a kernel. One that does not load has them all: the cases are to say what is wrong.
+    /// Whether the loaded module has a kernel. If it fails to load, `true`: the cases then fail with the load error.
     fn module_has(&self, name: &str) -> bool {
         let lacks = |failure| matches!(failure, Failure::Error(error) if error.kind() == ErrorKind::NotFound);
         self.module().is_err() || !self.kernel(name).is_err_and(lacks)
     }
 
-    /// Why there is no program of this kernel for an embedded device; `None` when there is one.
+    /// Why the suite has no program of this kernel for an embedded device; `None` when it has one.
     pub(crate) fn missing_program(&self, name: &str) -> Option<String> {
         match self.kernels() {
             Err(failure) => Some(failure.to_string()),
@@ -90,7 +90,7 @@ impl Fixture {
         let kernels = self.kernels()?;
         let loaded = self.module.get_or_init(|| self.device.load(&kernels.source()));
         loaded.as_ref().map_err(|error| match error.kind() {
-            // A compiler that is not installed is not the backend's fault.
+            // A missing compiler is not a failure of the backend.
             ErrorKind::Unavailable => Failure::Unsupported(error.to_string()),
             _ => Failure::from(error.clone()),
         })
@@ -107,7 +107,7 @@ impl Fixture {
         Ok(kernel)
     }
 
-    /// A kernel of the suite for groups of this size; for the usual ones where the device has no such groups.
+    /// A kernel of the suite for this group size, or for the default size if the device does not support it.
     pub(crate) fn kernel_for_group_size(&self, name: &str, size: [u32; 3]) -> Result<Kernel, Failure> {
         let (kernels, limits) = (self.kernels()?, &self.device.info().limits);
         let items = size.iter().try_fold(1u32, |items, &n| items.checked_mul(n)).unwrap_or(u32::MAX);
@@ -135,10 +135,10 @@ impl Fixture {
     /// Several new queues.
     pub(crate) fn queues<const N: usize>(&self) -> Result<[Queue; N]> {
         let queues = (0..N).map(|_| self.queue()).collect::<Result<Vec<_>>>()?;
-        queues.try_into().map_err(|_| Error::new(ErrorKind::Internal, "another number of queues"))
+        queues.try_into().map_err(|_| Error::new(ErrorKind::Internal, "wrong number of queues"))
     }
 
-    /// Submits a kernel of the suite on `items` elements, with its element count where the format wants one.
+    /// Launches a kernel of the suite on `items` elements, with a trailing element count if the format has one.
     pub(crate) fn launch(
         &self,
         queue: &Queue,
@@ -149,7 +149,7 @@ impl Fixture {
         Ok(self.try_launch(queue, name, args, items)??)
     }
 
-    /// As [`Fixture::launch`], for a case that wants to look at the device's answer.
+    /// Like [`Fixture::launch`], but returns the result of the launch itself, for cases that check it.
     pub(crate) fn try_launch(
         &self,
         queue: &Queue,
@@ -162,14 +162,14 @@ impl Fixture {
         Ok(launched.inspect(|_| self.kernel_provider.launched()))
     }
 
-    /// As [`Fixture::launch`], to its end.
+    /// Like [`Fixture::launch`], but waits for completion.
     pub(crate) fn call(&self, queue: &Queue, name: &str, args: &[Arg<'_>], items: usize) -> Verdict {
         queue.call(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?)?;
         self.kernel_provider.launched();
         Ok(())
     }
 
-    /// The arguments of a kernel of the suite in the format of the device.
+    /// Adapts the arguments of a kernel of the suite to the format of the device.
     pub(crate) fn args<'a>(
         &self,
         name: &str,
@@ -196,15 +196,15 @@ impl Fixture {
         Ok(args)
     }
 
-    /// Whether a kernel takes more than so many arguments; what tells nothing of its parameters is believed to.
+    /// Whether a kernel has more parameters than `given`; assumed if its signature is unknown.
     fn has_more_params(&self, name: &str, given: usize) -> Result<bool, Failure> {
         let kernel = self.kernel(name)?;
         Ok(kernel.info().params.as_ref().is_none_or(|params| params.len() > given))
     }
 
-    /// How far portable code counts in so many microseconds, or as far as it may.
+    /// The count at which the portable `spin` ends after so many microseconds, or the largest one allowed.
     fn spin_count(&self, microseconds: u64) -> Result<u32, Failure> {
-        let mut speed = self.speed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut speed = self.spin_speed.lock().unwrap_or_else(PoisonError::into_inner);
         let speed = match *speed {
             Some(speed) => speed,
             None => *speed.insert(self.measure_spin_speed()?),
@@ -213,8 +213,8 @@ impl Fixture {
         Ok(u32::try_from(count).unwrap_or(u32::MAX).min(MAX_SPIN_COUNT))
     }
 
-    /// How far it counts in a microsecond, from a launch that takes some milliseconds: the best of a few, since the
-    /// machine may do something else meanwhile.
+    /// Measures the spin speed with launches of a few milliseconds; takes the fastest of three, because the machine may
+    /// be busy.
     fn measure_spin_speed(&self) -> Result<u64, Failure> {
         let (queue, kernel) = (self.queue()?, self.kernel("spin")?);
         let time = |count: u32| -> Result<u64> {
@@ -223,7 +223,7 @@ impl Fixture {
             Ok(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX).max(1))
         };
         let mut count = 1u32 << 16;
-        // The first call may compile.
+        // The first call may include compilation.
         time(count)?;
         loop {
             let best = time(count)?.min(time(count)?).min(time(count)?);
@@ -231,19 +231,19 @@ impl Fixture {
                 return Ok((u64::from(count) << SPEED_BITS) / best);
             }
             if count > MAX_SPIN_COUNT / 2 {
-                let reason = format!("to count to {count} takes {best} µs: the loop of `spin` is left out");
+                let reason = format!("counting to {count} takes {best} µs: the compiler removed the loop of `spin`");
                 return Err(Failure::Unsupported(reason));
             }
             count *= 2;
         }
     }
 
-    /// Keeps a queue busy for a few milliseconds, so that what does not wait for it comes too early.
+    /// Keeps a queue busy for a few milliseconds, to expose work that does not wait for it.
     pub(crate) fn delay(&self, queue: &Queue) -> Verdict {
         self.launch(queue, "spin", &[Arg::scalar(DELAY_US)], 1).map(drop)
     }
 
-    /// Submits a kernel that fails, and says that it reads one tensor and writes another.
+    /// Launches a failing kernel that declares a read of one tensor and a write of another.
     pub(crate) fn fail(&self, queue: &Queue, reads: &Tensor, writes: &Tensor) -> Result<Event, Failure> {
         self.launch(queue, "fail", &[Arg::read(reads), Arg::write(writes)], 1)
     }
@@ -263,7 +263,7 @@ impl Fixture {
         self.launch(queue, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.element_count())
     }
 
-    /// A geometry that covers `items` elements: one call where the device, or its code, has no groups.
+    /// A geometry that covers `items` elements; a single call if the device or the code format has no groups.
     pub(crate) fn geometry(&self, items: usize) -> Geometry {
         let grouped = self.kernels().is_ok_and(|kernels| kernels.grouped);
         if !grouped || !self.device.info().capabilities.has(abi::CAP_GROUPS) {
@@ -272,29 +272,29 @@ impl Fixture {
         Geometry::cover(u32::try_from(items.max(1)).unwrap_or(u32::MAX), GROUP_SIZE)
     }
 
-    /// A tensor of one dimension with these elements.
+    /// A one-dimensional tensor with these elements.
     pub(crate) fn tensor<T: Element>(&self, data: &[T]) -> Result<Tensor> {
         Tensor::from_slice(self.device(), &[data.len()], data)
     }
 
-    /// A tensor of `n` elements that are all `value`.
+    /// A tensor of `n` elements, all of them `value`.
     pub(crate) fn full(&self, n: usize, value: f32) -> Result<Tensor> {
         self.tensor(&vec![value; n])
     }
 
-    /// A tensor of `n` elements with undefined content.
+    /// A tensor of `n` elements with undefined contents.
     pub(crate) fn uninitialized<T: Element>(&self, n: usize) -> Result<Tensor> {
         self.device.allocate(T::DTYPE, &[n], &Placement::default())
     }
 
-    /// The first memory space that both the program and kernels can reach.
+    /// The first memory space that is both host-visible and kernel-visible.
     pub(crate) fn host_visible_placement(&self) -> Option<Placement> {
         let space =
             self.device.info().spaces.iter().find(|space| space.host_visible && space.kernel_visible)?;
         Some(Placement::space(&space.name))
     }
 
-    /// A tensor of `n` elements that are all `value`, in memory that the program can reach.
+    /// A tensor of `n` elements, all of them `value`, in host-visible memory.
     pub(crate) fn host_visible_tensor(&self, n: usize, value: f32) -> Result<Tensor, Failure> {
         let placement = self
             .host_visible_placement()

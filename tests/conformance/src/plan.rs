@@ -1,4 +1,4 @@
-//! From a selection to devices: what is opened, what is not there, and what does not load.
+//! Turns a selection into a plan: opens the devices, and lists what is missing or fails to load.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::kernels::{KernelFolder, KernelProvider};
 use crate::selection::Selection;
 
-/// What is tested, and what cannot be.
+/// The devices to test, and those that cannot be tested.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) devices: Vec<Arc<Context>>,
@@ -23,7 +23,7 @@ pub(crate) struct Plan {
 pub(crate) struct Absent {
     pub(crate) name: String,
     pub(crate) reason: String,
-    /// Not on this machine, and not required: ignored. Otherwise a failure.
+    /// Unavailable on this machine and not required: ignored instead of a failure.
     pub(crate) excused: bool,
 }
 
@@ -33,16 +33,16 @@ impl fmt::Display for Absent {
     }
 }
 
-/// Looks for everything that is selected, and opens it.
+/// Finds and opens everything that is selected.
 ///
 /// # Errors
-/// The folder of kernels that is selected cannot be used.
+/// The folder of kernels cannot be used.
 pub(crate) fn plan(selection: &Selection) -> Result<Plan> {
     let kernel_folder = selection.kernels.as_deref().map(KernelFolder::read).transpose()?;
     let mut plan = Plan { kernel_folder, ..Plan::default() };
     let (paths, names): (Vec<_>, Vec<_>) = selection.backends.iter().partition(|backend| is_path(backend));
     if !paths.is_empty() {
-        // SAFETY: whoever runs the suite asks for these libraries.
+        // SAFETY: the user selected these libraries for the suite.
         #[allow(unsafe_code, reason = "loads the backends under test")]
         let builder = paths.iter().fold(crate::builder(), |builder, path| unsafe { builder.library(path) });
         let runtime = builder.discover(false).build();
@@ -79,14 +79,14 @@ fn target_of(name: &str) -> &str {
 }
 
 impl Plan {
-    /// Why the kernels that were kernel_folder are of no use to any device; `None` if they are, or if none were kernel_folder.
+    /// The error for a folder of kernels that no device can load; `None` if one can, or without a folder.
     pub(crate) fn unused_kernels(&self) -> Option<String> {
         let kernel_folder = self.kernel_folder?;
         let mut formats: Vec<_> =
             self.devices.iter().flat_map(|context| context.info().formats.clone()).collect();
         formats.sort_unstable();
         formats.dedup();
-        let used = self.devices.iter().any(|context| kernel_folder.serves(context.info()));
+        let used = self.devices.iter().any(|context| kernel_folder.supports(context.info()));
         (!used && !self.devices.is_empty()).then(|| kernel_folder.unused(&formats))
     }
 
@@ -101,7 +101,7 @@ impl Plan {
             match targets.iter().find(|target| target.name == target_of(name)) {
                 Some(target) if target.name == **name => self.add_target(selection, runtime, target),
                 Some(target) => self.add_device(selection, runtime, target, name),
-                // The error lists the targets, and says why one did not load.
+                // The error lists the targets and the reasons of load failures.
                 None => self.add_absent(
                     name,
                     runtime.open(name).map_or_else(|error| error.to_string(), |_| String::new()),
@@ -110,12 +110,12 @@ impl Plan {
         }
     }
 
-    /// All whole devices of a target.
+    /// Adds all devices of a target, without sub-devices.
     fn add_target(&mut self, selection: &Selection, runtime: &Runtime, target: &Target) {
         match &target.devices {
             Err(error) => self.add_unusable(selection, &target.name, &target.name, error),
             Ok(devices) if devices.is_empty() => {
-                let error = Error::new(ErrorKind::Unavailable, "it has no devices on this machine");
+                let error = Error::new(ErrorKind::Unavailable, "no devices on this machine");
                 self.add_unusable(selection, &target.name, &target.name, &error);
             }
             Ok(devices) => {
@@ -129,7 +129,7 @@ impl Plan {
     fn add_device(&mut self, selection: &Selection, runtime: &Runtime, target: &Target, name: &str) {
         match Context::open(runtime, target, name.to_owned(), KernelProvider::new(self.kernel_folder)) {
             Ok(context) => self.devices.push(Arc::new(context)),
-            // One of several devices may be unusable where another one meets what is required.
+            // An unusable device is excused if another device of the target is usable.
             Err(error) => {
                 let usable = |device: &DeviceInfo| device.unusable.is_none();
                 let met = target.devices.as_ref().is_ok_and(|devices| devices.iter().any(usable));
@@ -147,7 +147,7 @@ impl Plan {
         self.absent.push(Absent { name: name.to_owned(), reason, excused: false });
     }
 
-    /// Libraries that were found and did not load: a failure, whatever the reason.
+    /// Adds libraries that were found and failed to load: always a failure.
     fn add_failed_libraries(&mut self, runtime: &Runtime, wanted: impl Fn(&str) -> bool) {
         for line in runtime.load_report().iter().filter(|line| line.outcome == Outcome::Failed) {
             let requested = line.origin == "given by the program";
@@ -161,7 +161,7 @@ impl Plan {
         }
     }
 
-    /// Required targets of which nothing is known at all.
+    /// Adds required targets that were not found at all.
     fn add_missing_required(&mut self, selection: &Selection, runtime: &Runtime) {
         let targets = runtime.targets();
         for name in &selection.required {
@@ -183,7 +183,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Whether the absence of `x:0` is excused where `required` is.
+    /// Whether the absence of `x:0` is excused with these required targets.
     fn is_excused(required: &[&str], kind: ErrorKind) -> bool {
         let required = required.iter().map(|name| (*name).to_owned()).collect();
         let selection = Selection { required, ..Selection::new(Vec::new()) };
@@ -196,6 +196,6 @@ mod tests {
     fn only_what_is_not_required_may_be_missing() {
         assert!(is_excused(&["y"], ErrorKind::Unavailable));
         assert!(!is_excused(&["y", "x"], ErrorKind::Unavailable), "it is required");
-        assert!(!is_excused(&["y"], ErrorKind::Driver), "it is there, and broken");
+        assert!(!is_excused(&["y"], ErrorKind::Driver), "it is present but broken");
     }
 }

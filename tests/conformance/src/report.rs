@@ -1,5 +1,5 @@
-//! What became of the cases, for a vendor to read: what passed, what failed and how, what was not tested and why, and
-//! which capability would open how many cases.
+//! The report of a run, for the vendor of a backend: passed and failed cases, what was not tested and why, and how many
+//! cases each missing capability would enable.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,20 +14,20 @@ use crate::plan::{Absent, Plan};
 use crate::selection::Selection;
 use crate::topics::TOPICS;
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
     Failed(String),
-    /// The device does not do this, as it turned out or is known.
+    /// The device does not support this, as the case found out or an exception says.
     Unsupported(String),
-    /// The device lacks what the case needs.
+    /// The device does not meet requirements of the case.
     Missing(Vec<MissingRequirement>),
-    /// Why it was expected, and the failure.
+    /// The reason of the exception, and the failure.
     FailedAsExpected(String, String),
 }
 
-/// Collects outcomes while trials run beside each other.
+/// Collects the outcomes of concurrent trials.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records(Arc<Mutex<Vec<Record>>>);
 
@@ -71,15 +71,15 @@ struct DeviceReport {
     capabilities: Capabilities,
     records: Vec<Record>,
     launches: u64,
-    /// Why there were no launches, though cases want them.
+    /// Why there were no launches, although cases need them.
     no_launches: Option<NoLaunches>,
 }
 
-/// A device of which nothing was seen that it computes.
+/// Why a device launched no kernel.
 #[derive(Debug)]
 struct NoLaunches {
     reason: String,
-    /// A tool is not on this machine, and the target is not required: no failure.
+    /// A tool is not installed, and the target is not required: not a failure.
     excused: bool,
 }
 
@@ -96,7 +96,7 @@ impl Report {
             device.write(&mut text);
         }
         if !self.absent.is_empty() {
-            line(&mut text, 0, "not there");
+            line(&mut text, 0, "missing");
             for absent in &self.absent {
                 let verdict = if absent.excused { "ignored" } else { "a failure" };
                 line(&mut text, 2, &format!("{absent} ({verdict})"));
@@ -105,7 +105,7 @@ impl Report {
         text
     }
 
-    /// Devices of which nothing was seen that they compute, which is a failure.
+    /// Devices that launched no kernel: a failure.
     pub(crate) fn without_launches(&self, selection: &Selection) -> Vec<String> {
         let no_launches = |device: &DeviceReport| {
             let excused =
@@ -186,7 +186,7 @@ impl DeviceReport {
         })
     }
 
-    /// How many cases each capability that the device lacks would open, those that need more than it left out.
+    /// For each missing capability, the number of cases that require only it.
     fn enabled_cases(&self) -> Vec<(&'static str, usize)> {
         let missing = self.missing();
         let opens = |bit: u64| {
@@ -199,18 +199,18 @@ impl DeviceReport {
         lacked.map(|(bit, name)| (*name, opens(*bit))).collect()
     }
 
-    /// The capabilities that the device lacks, those that would open most cases first; the others in one line.
+    /// The missing capabilities, those that would enable most cases first; the others in one line.
     fn lacks(&self) -> Vec<String> {
         let (mut opening, others): (Vec<_>, Vec<_>) =
             self.enabled_cases().into_iter().partition(|(_, cases)| *cases > 0);
         opening.sort_by_key(|(_, cases)| std::cmp::Reverse(*cases));
         let mut lines: Vec<_> = opening
             .into_iter()
-            .map(|(name, cases)| format!("{name}: opens {cases} case{}", if cases == 1 { "" } else { "s" }))
+            .map(|(name, cases)| format!("{name}: would enable {cases} case{}", if cases == 1 { "" } else { "s" }))
             .collect();
         if !others.is_empty() {
             let names: Vec<_> = others.into_iter().map(|(name, _)| name).collect();
-            lines.push(format!("no case needs one of these and nothing else: {}", names.join(", ")));
+            lines.push(format!("no case requires only one of these: {}", names.join(", ")));
         }
         lines
     }
@@ -246,7 +246,7 @@ impl DeviceReport {
             unsupported.iter().map(|(case, why)| format!("{case}: {}", first_line(why))),
         );
         section(text, "not tested: the device lacks", grouped(&missing));
-        section(text, "capabilities that it does not declare", self.lacks());
+        section(text, "capabilities that the device does not declare", self.lacks());
         text.push('\n');
     }
 
@@ -277,7 +277,7 @@ impl DeviceReport {
 }
 
 impl Record {
-    /// Whether the case launches kernels.
+    /// Whether the case is one that launches kernels.
     fn launches(&self) -> bool {
         let (topic, name) = self.case.split_once("::").unwrap_or_default();
         let cases = TOPICS.iter().find(|(known, _)| *known == topic).map_or(&[][..], |(_, cases)| cases);
@@ -286,31 +286,31 @@ impl Record {
 }
 
 impl NoLaunches {
-    /// Why a device has launched nothing; `None` for a kind of device that launches nothing.
+    /// Why a device launched nothing; `None` for a kind of device without launches.
     fn new(context: &Context) -> Option<Self> {
         if context.info().kind == DeviceKind::Embedded {
             return None;
         }
         let no_launches = |reason: String, excused| Some(Self { reason, excused });
         match (context.fixture().kernels(), context.fixture().module()) {
-            (Err(failure), _) => no_launches(format!("{failure}; `--kernels DIR` gives it some"), false),
-            // No compiler on this machine.
+            (Err(failure), _) => no_launches(format!("{failure}; provide some with `--kernels DIR`"), false),
+            // No compiler is installed.
             (_, Err(Failure::Unsupported(reason))) => no_launches(reason, true),
             (_, Err(failure)) => no_launches(failure.to_string(), false),
-            _ => no_launches("no case came to launch one".to_owned(), false),
+            _ => no_launches("no case that launches one was run".to_owned(), false),
         }
     }
 
     fn text(&self) -> String {
-        format!("0 LAUNCHES: nothing that this device computes was tested: {}", first_line(&self.reason))
+        format!("0 LAUNCHES: no kernel was tested on this device: {}", first_line(&self.reason))
     }
 }
 
-/// One line per thing that is missing, most cases first.
+/// One line per set of missing requirements, most cases first.
 fn grouped(missing: &[(&str, &Vec<MissingRequirement>)]) -> Vec<String> {
     let mut groups: BTreeMap<Vec<MissingRequirement>, usize> = BTreeMap::new();
     for (_, missing) in missing {
-        // Which option a simulated device would need is of no interest to others.
+        // Options of simulated devices are not listed one by one.
         let simulated = missing.iter().any(|missing| matches!(missing, MissingRequirement::Option(_)));
         let group = if simulated { vec![MissingRequirement::Option("")] } else { (*missing).clone() };
         *groups.entry(group).or_default() += 1;
@@ -341,7 +341,7 @@ fn section(text: &mut String, title: &str, lines: impl IntoIterator<Item = Strin
 }
 
 fn line(text: &mut String, indent: usize, content: &str) {
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(text, "{:indent$}{content}", "");
 }
 
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_opens_the_cases_that_need_nothing_else() {
+    fn a_capability_enables_the_cases_that_require_nothing_else() {
         let import = MissingRequirement::Capability(abi::CAP_IMPORT);
         let report = report(&[
             ("memory::a", Outcome::Missing(vec![import.clone()])),
@@ -382,11 +382,11 @@ mod tests {
             ("queues::c", Outcome::Passed),
         ]);
         assert_eq!(report.enabled_cases(), [("import", 1), ("range", 0)]);
-        assert_eq!(report.passed(), ["queues::c"], "of another device");
+        assert_eq!(report.passed(), ["queues::c"], "not of another device");
     }
 
     #[test]
-    fn the_text_says_what_failed_and_what_is_missing() {
+    fn the_text_lists_failures_and_missing_requirements() {
         let report = report(&[
             ("queues::c", Outcome::Failed("it hangs\nfor ever".into())),
             ("queues::d", Outcome::FailedAsExpected("issue 7".into(), "boom".into())),
@@ -400,7 +400,7 @@ mod tests {
             "    queues::c: it hangs\n",
             "    queues::d: issue 7 (boom)\n",
             "   2 cases: options that inject failures",
-            "    no case needs one of these and nothing else: import, range\n",
+            "    no case requires only one of these: import, range\n",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
