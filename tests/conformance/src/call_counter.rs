@@ -47,8 +47,9 @@ pub(crate) struct Calls(Arc<Counters>);
 /// As `open_queue`.
 pub(crate) fn open_queue(fixture: &Fixture) -> Result<(Queue, Calls)> {
     let queue = fixture.queue()?;
-    let counters =
-        OPENED.take().ok_or_else(|| Error::new(ErrorKind::Internal, "the queue was not opened through the layer"))?;
+    let counters = OPENED
+        .take()
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "the queue was not opened through the layer"))?;
     Ok((queue, Calls(counters)))
 }
 
@@ -108,8 +109,9 @@ unsafe extern "C" fn open<const N: usize>(
 unsafe extern "C" fn close(queue: Handle) {
     // Before closing: a new queue may get the same handle.
     let closed = QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&queue.addr());
-    let close =
-        closed.and_then(|counted_queue| counted_queue.below.close).expect("only present functions are wrapped");
+    let close = closed
+        .and_then(|counted_queue| counted_queue.below.close)
+        .expect("only present functions are wrapped");
     // SAFETY: forwards core's argument.
     unsafe { close(queue) };
 }

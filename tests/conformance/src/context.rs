@@ -33,7 +33,15 @@ impl Context {
     ) -> runtime_core::Result<Self> {
         let fixture = Arc::new(Fixture::new(runtime.open(&name)?, kernel_provider.clone()));
         let (runtime, target) = (runtime.clone(), target.clone());
-        Ok(Self { runtime, target, name, fixture, kernel_provider, linked: None, counting_fixture: OnceLock::new() })
+        Ok(Self {
+            runtime,
+            target,
+            name,
+            fixture,
+            kernel_provider,
+            linked: None,
+            counting_fixture: OnceLock::new(),
+        })
     }
 
     /// Marks the backend as linked in.

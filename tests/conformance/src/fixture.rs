@@ -231,7 +231,8 @@ impl Fixture {
                 return Ok((u64::from(count) << SPEED_BITS) / best);
             }
             if count > MAX_SPIN_COUNT / 2 {
-                let reason = format!("counting to {count} takes {best} µs: the compiler removed the loop of `spin`");
+                let reason =
+                    format!("counting to {count} takes {best} µs: the compiler removed the loop of `spin`");
                 return Err(Failure::Unsupported(reason));
             }
             count *= 2;

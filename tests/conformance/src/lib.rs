@@ -132,7 +132,10 @@ fn missed(selection: &Selection, plan: &plan::Plan, report: &Report) -> Vec<Stri
         missed.extend(report.without_launches(selection));
     }
     if tested == 0 {
-        missed.insert(0, "nothing was tested; run `runtime doctor` to see which backends were found".to_owned());
+        missed.insert(
+            0,
+            "nothing was tested; run `runtime doctor` to see which backends were found".to_owned(),
+        );
     } else if !missed.is_empty() {
         missed.insert(0, "not tested".to_owned());
     }

@@ -206,7 +206,9 @@ impl DeviceReport {
         opening.sort_by_key(|(_, cases)| std::cmp::Reverse(*cases));
         let mut lines: Vec<_> = opening
             .into_iter()
-            .map(|(name, cases)| format!("{name}: would enable {cases} case{}", if cases == 1 { "" } else { "s" }))
+            .map(|(name, cases)| {
+                format!("{name}: would enable {cases} case{}", if cases == 1 { "" } else { "s" })
+            })
             .collect();
         if !others.is_empty() {
             let names: Vec<_> = others.into_iter().map(|(name, _)| name).collect();

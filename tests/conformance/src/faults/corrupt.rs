@@ -1,4 +1,4 @@
-//! Turns what a backend has answered into a corruption, on its way to core.
+//! Corrupts what a backend returns, on its way to core.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use runtime_core::{ErrorKind, end_of};
 use super::corruption::Corruption;
 
 thread_local! {
-    /// The corruption that the call under way tells.
+    /// The corruption for the current call of this thread.
     static CORRUPTION: Cell<Option<Corruption>> = const { Cell::new(None) };
 }
 
@@ -21,12 +21,12 @@ const BINARY: Str = Str { ptr: b"\xff\xfe".as_ptr(), len: 2 };
 const NOWHERE: Str = Str { ptr: std::ptr::null(), len: 7 };
 const ENDLESS: Str = Str { ptr: b"x".as_ptr(), len: usize::MAX };
 
-/// The call that has begun on this thread is to corruption.
+/// Arms a corruption for the current call of this thread.
 pub(super) fn arm(corruption: Corruption) {
     CORRUPTION.set(Some(corruption));
 }
 
-/// Whether the call under way is not to be made at all.
+/// Whether the current call must not reach the backend.
 pub(super) fn is_skipped() -> bool {
     matches!(
         CORRUPTION.get(),
@@ -36,21 +36,21 @@ pub(super) fn is_skipped() -> bool {
     )
 }
 
-/// Whether the call under way is made, and an error returned nevertheless.
+/// Whether the current call reaches the backend, but returns an error anyway.
 pub(super) fn is_spurious_error() -> bool {
     CORRUPTION.get() == Some(Corruption::SpuriousError)
 }
 
-/// The corruption of the call that ends.
+/// Takes the corruption of the current call, at its end.
 pub(super) fn take() -> Option<Corruption> {
     CORRUPTION.take()
 }
 
-/// What a function of the tables returns.
+/// A return type of a table function.
 pub(super) trait Returned {
-    /// What it returns when it was not called.
+    /// The value returned for a call that did not reach the backend.
     fn skipped() -> Self;
-    /// What it returns instead.
+    /// The corrupted return value.
     fn corrupted(self, corruption: Corruption) -> Self;
 }
 
@@ -71,7 +71,7 @@ impl Returned for Status {
             Corruption::GarbageError => error(u32::MAX, NOWHERE, BINARY, ENDLESS),
             Corruption::SpuriousError if self.is_null() => abi::into_status(runtime_core::Error::new(
                 ErrorKind::Driver,
-                "an error of a call that succeeded",
+                "an error injected after the call succeeded",
             )),
             _ => self,
         }
@@ -94,10 +94,10 @@ impl Returned for () {
     fn corrupted(self, _: Corruption) -> Self {}
 }
 
-/// An argument: where it is the place of a result, what is there becomes a corruption.
+/// An argument; if it is an output pointer, its target can be corrupted.
 pub(super) trait Argument {
     /// # Safety
-    /// A pointer that the backend has written to is valid.
+    /// A pointer that the backend has written through is valid.
     unsafe fn corrupt_output(self, _: Corruption)
     where
         Self: Sized,
@@ -114,14 +114,14 @@ impl Argument for abi::Place {}
 
 impl<T: OutValue> Argument for *mut T {
     unsafe fn corrupt_output(self, corruption: Corruption) {
-        // SAFETY: null, or the place of an result of this type.
+        // SAFETY: the pointer is null or a valid output pointer of this type.
         if let Some(result) = unsafe { self.as_mut() } {
             result.corrupt(corruption);
         }
     }
 }
 
-/// What a backend fills in.
+/// A value that a backend writes through an output pointer.
 pub(super) trait OutValue {
     fn corrupt(&mut self, _: Corruption) {}
 }
@@ -162,7 +162,7 @@ impl<T> OutValue for *const T {
     }
 }
 
-/// A wrong number in place of `number`.
+/// A wrong number instead of `number`.
 fn corrupt_u64(number: u64, corruption: Corruption) -> u64 {
     match corruption {
         Corruption::Zero => 0,
@@ -173,7 +173,7 @@ fn corrupt_u64(number: u64, corruption: Corruption) -> u64 {
     }
 }
 
-/// The same in so many bits.
+/// Like `corrupt_u64`, truncated to 32 bits.
 fn corrupt_u32(number: u32, corruption: Corruption) -> u32 {
     u32::try_from(corrupt_u64(u64::from(number), corruption) & u64::from(u32::MAX)).unwrap_or(u32::MAX)
 }
@@ -192,7 +192,7 @@ impl OutValue for u32 {
 
 impl OutValue for usize {
     fn corrupt(&mut self, corruption: Corruption) {
-        // What is counted must be there, or not be read.
+        // Never raise a count to 1: core may read the listed elements.
         *self = match corruption {
             Corruption::One => (*self).min(1),
             _ => Self::try_from(corrupt_u64(*self as u64, corruption)).unwrap_or(Self::MAX),
@@ -262,7 +262,7 @@ impl OutValue for KernelInfo {
                 self.params.corrupt(corruption)
             }
             Corruption::UnknownKind if self.param_count > 0 => {
-                // SAFETY: the kernel's parameters, at least one.
+                // SAFETY: `params` has at least one element.
                 let mut param = unsafe { *self.params };
                 (param.kind, param.access, param.dtype.lanes) = (0xee, 0xff, 0);
                 (self.params, self.param_count) = (Box::leak(Box::new(param)), 1);
@@ -272,7 +272,7 @@ impl OutValue for KernelInfo {
     }
 }
 
-/// A wrong text in place of `text`.
+/// A wrong string instead of `text`.
 fn corrupt_str(text: Str, corruption: Corruption) -> Str {
     match corruption {
         Corruption::TextNull => NOWHERE,
@@ -283,19 +283,19 @@ fn corrupt_str(text: Str, corruption: Corruption) -> Str {
     }
 }
 
-/// A list that a backend answers with: the places of its address and of its length.
+/// A list that a backend returns: output pointers to its address and its length.
 pub(super) struct List<T>(pub(super) *mut *const T, pub(super) *mut usize);
 
 impl<T: Copy> List<T> {
-    /// Replaces the list by a copy that is changed; an empty one stays.
+    /// Replaces a list that is not empty with a modified copy.
     ///
     /// # Safety
-    /// The places are null, or hold a list and its length.
+    /// The pointers are null, or point to a valid list and its length.
     unsafe fn change(self, change: impl FnOnce(&mut Vec<T>)) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let (list, count) = (unsafe { self.0.as_mut() }, unsafe { self.1.as_mut() });
         let (Some(list), Some(count)) = (list, count) else { return };
-        // SAFETY: what the backend has filled in.
+        // SAFETY: the backend has written this list.
         let elements = unsafe { abi::borrow_slice("a list", *list, *count, usize::MAX) };
         let mut copy = elements.unwrap_or_default().to_vec();
         if !copy.is_empty() {
@@ -307,21 +307,21 @@ impl<T: Copy> List<T> {
 }
 
 impl List<Str> {
-    /// Lies about the names of a module's entry points.
+    /// Corrupts the names of a module's entry points.
     ///
     /// # Safety
-    /// As `change`.
+    /// As for `change`.
     pub(super) unsafe fn corrupt(self, corruption: Corruption) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.change(|names| names[0] = corrupt_str(names[0], corruption)) };
     }
 }
 
 impl List<OptionSpec> {
-    /// Lies about the options of a backend.
+    /// Corrupts the option specifications of a backend.
     ///
     /// # Safety
-    /// As `change`.
+    /// As for `change`.
     pub(super) unsafe fn corrupt(self, corruption: Corruption) {
         let change = |options: &mut Vec<OptionSpec>| {
             let first = &mut options[0];
@@ -330,20 +330,20 @@ impl List<OptionSpec> {
                 (first.kind, first.scope) = (u32::MAX, 0);
             }
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.change(change) };
     }
 }
 
 impl List<*const DeviceInfo> {
-    /// Lies about the devices of a backend.
+    /// Corrupts the device descriptions of a backend.
     ///
     /// # Safety
-    /// As `change`, of pointers to descriptions of this version.
+    /// As for `change`; the elements point to descriptions of this version.
     pub(super) unsafe fn corrupt(self, corruption: Corruption) {
         let change = |devices: &mut Vec<*const DeviceInfo>| {
             for device in devices.iter_mut() {
-                // SAFETY: the backend's description, of this version.
+                // SAFETY: a description of this version, from the backend.
                 let mut info = unsafe { **device };
                 corrupt_device_info(&mut info, corruption);
                 *device = Box::leak(Box::new(info));
@@ -352,7 +352,7 @@ impl List<*const DeviceInfo> {
                 devices.push(devices[0]);
             }
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.change(change) };
     }
 }
@@ -390,7 +390,7 @@ fn set_limits(info: &mut DeviceInfo, limit: u64) {
 }
 
 fn set_alignment(info: &mut DeviceInfo, alignment_bytes: u64) {
-    // SAFETY: the backend's list, of its length.
+    // SAFETY: the list of the backend, with its length.
     let spaces = unsafe { abi::borrow_slice("spaces", info.spaces, info.space_count, usize::MAX) };
     let spaces = spaces.unwrap_or_default().iter().map(|space| MemorySpace { alignment_bytes, ..*space });
     info.spaces = spaces.collect::<Vec<_>>().leak().as_ptr();

@@ -1,79 +1,79 @@
-//! The wrong values that a backend may return: which there are, and which function can return which.
+//! The corruptions that can be injected, and the functions that each applies to.
 
-/// A wrong value.
+/// A way in which a backend misbehaves without reporting an error correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Corruption {
-    /// Success, though nothing was done: what should have been filled in is left as it was.
+    /// Success without executing the call: output values keep their previous contents.
     Skipped,
-    /// An error, though everything was done.
+    /// An error, although the call succeeded.
     SpuriousError,
-    /// A number where a pointer to an error is due.
+    /// An invalid pointer as the status.
     BogusStatus,
-    /// An error that says nothing: kind 0, no text, no size.
+    /// An error without content: kind 0, no text, size 0.
     EmptyError,
-    /// An error whose texts are null, endless, and not UTF-8, of a kind that does not exist.
+    /// An error of an unknown kind whose strings are null, endless, and not UTF-8.
     GarbageError,
-    /// Numbers and counts that are 0.
+    /// Numbers and counts of 0.
     Zero,
-    /// Numbers and counts that are 1, where there are as many.
+    /// Numbers of 1, and counts of at most 1.
     One,
-    /// Numbers and counts that no memory holds.
+    /// Numbers and counts too large for any memory.
     Huge,
     /// Numbers and counts with all bits set.
     Max,
-    /// Progress of one more than was done.
+    /// Progress one ticket ahead.
     ProgressAhead,
-    /// Progress of a thousand more than was done.
+    /// Progress a thousand tickets ahead.
     ProgressFarAhead,
-    /// Progress of less than was reported.
+    /// Progress that decreases.
     ProgressBackwards,
-    /// A failure of the first ticket, which did not fail.
+    /// A failure of the first ticket, which succeeded.
     FailedFirst,
     /// A failure of a ticket that was never submitted.
     FailedLater,
     /// A null pointer.
     NullPointer,
-    /// A pointer below all memory.
+    /// A pointer below all mapped memory.
     LowPointer,
     /// A misaligned pointer.
     MisalignedPointer,
-    /// Text at a null pointer.
+    /// A string at a null pointer.
     TextNull,
-    /// Text without an end.
+    /// A string of endless length.
     TextHuge,
-    /// Text that is not UTF-8.
+    /// A string that is not UTF-8.
     TextBinary,
-    /// Text that is empty.
+    /// An empty string.
     TextEmpty,
-    /// A structure whose size was forgotten.
+    /// A structure of size 0.
     SizeZero,
     /// A structure of impossible size.
     SizeMax,
-    /// Lists inside a structure that no memory holds.
+    /// Lists in a structure that are too long for any memory.
     ListsHuge,
-    /// Lists inside a structure at null pointers.
+    /// Lists in a structure at null pointers.
     ListsNull,
-    /// A kind that does not exist.
+    /// An unknown kind.
     UnknownKind,
-    /// A whole device that calls itself a part.
+    /// A device that is described as sub-device 0.
     SubDeviceZero,
-    /// A device that is listed again.
+    /// A device that is listed twice.
     DuplicateDevice,
     /// An alignment of 0.
     AlignmentZero,
-    /// An alignment that is no power of two.
+    /// An alignment that is not a power of two.
     AlignmentOdd,
-    /// The largest alignment.
+    /// The largest possible alignment.
     AlignmentMax,
     /// Limits of 0.
     LimitsZero,
-    /// No limits.
+    /// Limits with all bits set.
     LimitsMax,
-    /// Capabilities that it has not.
+    /// Missing capabilities.
     MissingCapabilities,
 }
 
-/// The lies by their names.
+/// All corruptions, by name.
 pub(super) const CORRUPTIONS: [(&str, Corruption); 34] = [
     ("skipped", Corruption::Skipped),
     ("spurious_error", Corruption::SpuriousError),
@@ -111,7 +111,7 @@ pub(super) const CORRUPTIONS: [(&str, Corruption); 34] = [
     ("missing_capabilities", Corruption::MissingCapabilities),
 ];
 
-/// Whatever returns a status.
+/// For every function that returns a status.
 const ERRORS: &[Corruption] =
     &[Corruption::BogusStatus, Corruption::EmptyError, Corruption::GarbageError, Corruption::SpuriousError];
 const COUNTS: &[Corruption] = &[
@@ -149,10 +149,11 @@ const PROGRESS: &[Corruption] = &[
     Corruption::FailedLater,
 ];
 
-/// What a function of the tables can corruption about.
+/// The corruptions that apply to a function.
 ///
-/// A handle is a corruption only when it is null: core looks at no other, and the backend below would follow it. Whatever makes
-/// the backend itself hang or lose count of its tickets (a launch that was never made) is a hang of the backend, and none.
+/// A handle is corrupted only to null: core never dereferences handles, and the backend below would. No corruption
+/// makes the backend itself hang or lose count of its tickets (such as a launch that is skipped), because that would
+/// test the backend instead of core.
 pub(super) fn corruptions_of(function: &str) -> Vec<Corruption> {
     let parts: &[&[Corruption]] = match function {
         "instance.options" => &[ERRORS, COUNTS, TEXTS, &[Corruption::UnknownKind]],
@@ -168,7 +169,7 @@ pub(super) fn corruptions_of(function: &str) -> Vec<Corruption> {
         | "module.occupancy"
         | "queue.read_timestamp"
         | "embedded.run" => &[ERRORS, FIGURES],
-        // An address that could be is believed: what lies there is the backend's to know.
+        // Any plausible address is accepted: only the backend can validate it.
         "memory.allocate" => &[
             ERRORS,
             &[
@@ -178,7 +179,7 @@ pub(super) fn corruptions_of(function: &str) -> Vec<Corruption> {
                 Corruption::MisalignedPointer,
             ],
         ],
-        // Of imported memory nobody asks an alignment.
+        // The alignment of imported memory is not checked.
         "memory.import" | "memory.adopt" => {
             &[ERRORS, &[Corruption::Skipped, Corruption::NullPointer, Corruption::LowPointer]]
         }
@@ -189,7 +190,7 @@ pub(super) fn corruptions_of(function: &str) -> Vec<Corruption> {
         | "queue.open"
         | "graph.instantiate" => &[ERRORS, &[Corruption::Skipped, Corruption::NullPointer]],
         "queue.claim" => &[&[Corruption::Max]],
-        // Without an result below, what is asked for would never end.
+        // Skipping these calls would make waits endless.
         _ => &[ERRORS],
     };
     parts.concat()
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_lie_is_told_by_some_function() {
+    fn every_corruption_applies_to_some_function() {
         let told: Vec<_> = ["instance.devices", "module.kernel_info", "queue.poll"]
             .iter()
             .flat_map(|function| corruptions_of(function))

@@ -1,4 +1,4 @@
-//! What is asked of a worker, and what it answers: a line of JSON each.
+//! Requests to a worker and its replies, as one line of JSON each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::corruption::CORRUPTIONS;
 use super::object_tracker::{Fault, Injection};
 
-/// The kinds of error that a call is refused with.
+/// The kinds of error that can be injected, by name.
 pub(super) const KINDS: [(&str, ErrorKind); 4] = [
     ("driver", ErrorKind::Driver),
     ("device_lost", ErrorKind::DeviceLost),
@@ -21,32 +21,32 @@ pub(super) const KINDS: [(&str, ErrorKind); 4] = [
 /// One run of a case.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    /// Path of the backend.
+    /// Path of the backend library.
     pub(super) library: String,
     pub(super) device: String,
     /// `topic::case`.
     pub(super) case: String,
-    /// The call to refuse; none: only count.
+    /// The fault to inject; if `None`, only count calls.
     pub(super) fault: Option<Fault>,
-    /// By when the case must have status.
+    /// The time limit of the case.
     pub(super) deadline: Duration,
 }
 
-/// How the case status.
+/// How the case ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RunStatus {
     Passed,
-    /// With an error.
+    /// It returned an error.
     Error,
-    /// With data that is not what it should be.
+    /// It found wrong data.
     Differs,
-    /// With another expectation that did not hold.
+    /// Another expectation failed.
     Asserts,
     Unsupported,
     Hangs,
     /// The process died.
     Died,
-    /// It could not even begin.
+    /// The case could not be started.
     Unusable,
 }
 
@@ -61,12 +61,12 @@ const STATUS_NAMES: [(&str, RunStatus); 8] = [
     ("unusable", RunStatus::Unusable),
 ];
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct RunResult {
     pub(super) status: RunStatus,
     pub(super) text: String,
-    /// The call to refuse came.
+    /// Whether the faulted call was reached.
     pub(super) reached: bool,
     pub(super) elapsed: Duration,
     /// Objects that were never closed.
@@ -75,15 +75,15 @@ pub(super) struct RunResult {
     pub(super) violations: Vec<String>,
     /// Panics in core.
     pub(super) panics: Vec<String>,
-    /// Calls of each function, and those before the case began.
+    /// Calls of each function, in all and before the case began.
     pub(super) counts: BTreeMap<String, u64>,
     pub(super) setup_counts: BTreeMap<String, u64>,
 }
 
 impl Injection {
     fn parse(name: &str) -> Option<Self> {
-        let refused = KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| Self::Refused(*kind));
-        refused.or_else(|| {
+        let error = KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| Self::Error(*kind));
+        error.or_else(|| {
             CORRUPTIONS
                 .iter()
                 .find(|(known, _)| *known == name)
@@ -95,7 +95,7 @@ impl Injection {
 impl fmt::Display for Injection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
-            Self::Refused(kind) => KINDS.iter().find(|(_, known)| known == kind).map(|(name, _)| *name),
+            Self::Error(kind) => KINDS.iter().find(|(_, known)| known == kind).map(|(name, _)| *name),
             Self::Corrupt(corruption) => {
                 CORRUPTIONS.iter().find(|(_, known)| known == corruption).map(|(name, _)| *name)
             }
@@ -142,7 +142,7 @@ impl Job {
 }
 
 impl RunResult {
-    /// An result of a run that saw nothing.
+    /// The result of a run without observations.
     pub(super) fn new(status: RunStatus, text: impl Into<String>) -> Self {
         Self {
             status,
@@ -157,7 +157,7 @@ impl RunResult {
         }
     }
 
-    /// Whether the process that gave it may be asked again.
+    /// Whether the worker can run further jobs.
     pub(super) fn leaves_worker_reusable(&self) -> bool {
         self.leaked.is_empty()
             && self.violations.is_empty()
@@ -207,11 +207,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_and_an_answer_cross_the_pipe() {
+    fn jobs_and_results_round_trip() {
         let fault = Fault {
             function: "queue.mark".into(),
             nth: 3,
-            injection: Injection::Refused(ErrorKind::DeviceLost),
+            injection: Injection::Error(ErrorKind::DeviceLost),
         };
         let job = Job {
             library: "l.so".into(),

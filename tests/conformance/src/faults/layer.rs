@@ -1,7 +1,7 @@
-//! A layer over a backend's table, made of functions that look before they pass a call on: at which call it is, whether
-//! the objects in it are open, and whether it is the one to refuse, or to corruption about.
+//! A layer over a backend's table: its functions count calls, check that the objects they are passed are open, and
+//! inject the fault of the run.
 //!
-//! One per process, since a function of the table has no place for a state of its own.
+//! There is one layer per process, because table functions have no user data.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ use super::corrupt::{self, Argument, List, Returned};
 use super::object_tracker::{self, Kind};
 use crate::backend_table::{copy_known, leak, struct_size, sub_table};
 
-/// The tables of the backend below.
+/// The tables of the backend below the layer.
 struct Below {
     instance: InstanceTable,
     device: DeviceTable,
@@ -34,12 +34,12 @@ struct Below {
 
 static BELOW: OnceLock<Below> = OnceLock::new();
 
-/// Work of the cases lasts no longer, unless it waits for the case itself.
+/// Work of the cases ends within this time, unless it waits for the case itself.
 const MAX_WORK_TIME: Duration = Duration::from_millis(500);
 
-/// Puts the layer over a backend; the first one of the process stays.
+/// Puts the layer over a backend; only the first backend of a process gets one.
 pub(super) fn over(backend_table: &'static BackendTable) -> &'static BackendTable {
-    // SAFETY: a table states its size, in its header, and begins with it.
+    // SAFETY: the header of a table states its size.
     let table: BackendTable = unsafe { copy_known(backend_table, backend_table.header.struct_size) };
     let below = BELOW.get_or_init(|| Below {
         instance: sub_table(table.instance),
@@ -63,39 +63,39 @@ pub(super) fn over(backend_table: &'static BackendTable) -> &'static BackendTabl
     })
 }
 
-/// What the layer does around a call.
+/// Intercepts a call of the backend.
 trait Intercept<R> {
     fn intercept(self, name: &'static str, call: impl FnOnce() -> R) -> R;
 }
 
-/// Uses these objects.
+/// The call uses these objects.
 struct Uses<const N: usize>([(Kind, Handle); N]);
-/// Makes an object, whose handle it leaves at `.2`, of a parent.
+/// The call opens an object of this kind and parent; the backend writes its handle to `.2`.
 struct Opens(Kind, (Kind, Handle), *mut Handle);
-/// Makes a buffer.
+/// The call allocates a buffer.
 struct Allocates((Kind, Handle), *mut Allocation);
-/// Ends an object.
+/// The call closes an object.
 struct Closes(Kind, Handle);
-/// Uses a queue, a kernel and the buffers of a launch.
+/// The call uses a queue, a kernel, and the buffers of a launch.
 struct Launches((Kind, Handle), (Kind, Handle), *const Launch);
-/// The same, of a claimed ticket, which ends whatever happens.
+/// Like `Launches`, but runs a claimed ticket: it is executed even if an error is injected.
 struct Runs(Launches);
-/// Uses a queue and the buffers of both sides.
+/// The call uses a queue and two buffers.
 struct Copies2d((Kind, Handle), *const RowCopy);
-/// Submits work to a queue.
+/// The call submits work to a queue.
 struct Submits<A>(Handle, Place, A);
-/// Claims an idle queue: a refusal is no error.
+/// The call claims an idle queue: an injected fault makes it return 0, which is not an error.
 struct Claims(Handle);
-/// Says why a queue failed: a refusal gives no reason.
+/// The call reads why a queue failed: an injected fault makes it return no reason.
 struct ReadsFailure(Handle);
 
-fn refusal(name: &str, kind: ErrorKind) -> Status {
-    abi::into_status(Error::new(kind, format!("this call of {name} is refused by the fault run")))
+fn injected_error(name: &str, kind: ErrorKind) -> Status {
+    abi::into_status(Error::new(kind, format!("an error injected into {name}")))
 }
 
 impl<const N: usize> Intercept<Status> for Uses<N> {
     fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        object_tracker::before_call(name, &self.0).map_or_else(call, |kind| refusal(name, kind))
+        object_tracker::before_call(name, &self.0).map_or_else(call, |kind| injected_error(name, kind))
     }
 }
 
@@ -103,11 +103,11 @@ impl Intercept<Status> for Opens {
     fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
         let parents = if self.1.1.is_null() { &[][..] } else { &[self.1] };
         if let Some(kind) = object_tracker::before_call(name, parents) {
-            return refusal(name, kind);
+            return injected_error(name, kind);
         }
         let status = call();
         if status.is_null() {
-            // SAFETY: core passes a place for the handle, and the backend has filled it.
+            // SAFETY: `out` is valid, and the backend has written the handle.
             object_tracker::opened((self.0, unsafe { *self.2 }), self.1);
         }
         status
@@ -117,11 +117,11 @@ impl Intercept<Status> for Opens {
 impl Intercept<Status> for Allocates {
     fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
         if let Some(kind) = object_tracker::before_call(name, &[self.0]) {
-            return refusal(name, kind);
+            return injected_error(name, kind);
         }
         let status = call();
         if status.is_null() {
-            // SAFETY: core passes a place for the allocation, and the backend has filled it.
+            // SAFETY: the pointer is valid, and the backend has written the allocation.
             object_tracker::opened((Kind::Buffer, unsafe { (*self.1).buffer }), self.0);
         }
         status
@@ -141,15 +141,15 @@ impl Launches {
         if !self.1.1.is_null() {
             used.push(self.1);
         }
-        // SAFETY: null, or core's launch, which lives during the call.
+        // SAFETY: null, or core's launch, which is valid during the call.
         if let Some(launch) = unsafe { self.2.as_ref() } {
-            // SAFETY: its arguments live as long.
+            // SAFETY: the arguments are valid as long as the launch.
             let args = unsafe { abi::borrow_slice::<Arg>("args", launch.args, launch.arg_count, usize::MAX) };
             let args = args.unwrap_or_default();
             for arg in args.iter().filter(|arg| arg.kind == abi::ARG_TENSOR) {
                 // SAFETY: the kind says which member is set.
                 let tensor = unsafe { arg.value.tensor };
-                // SAFETY: core passes a tensor, which lives during the call.
+                // SAFETY: core's tensor, which is valid during the call.
                 used.push((Kind::Buffer, unsafe { (*tensor).buffer }));
             }
         }
@@ -159,13 +159,13 @@ impl Launches {
 
 impl Intercept<Status> for Launches {
     fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        self.enter(name).map_or_else(call, |kind| refusal(name, kind))
+        self.enter(name).map_or_else(call, |kind| injected_error(name, kind))
     }
 }
 
 impl Intercept<Status> for Copies2d {
     fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        // SAFETY: core's copy, which lives during the call.
+        // SAFETY: core's copy, which is valid during the call.
         let RowCopy { destination, source, .. } = unsafe { *self.1 };
         Uses([self.0, buffer_of(destination), buffer_of(source)]).intercept(name, call)
     }
@@ -173,10 +173,10 @@ impl Intercept<Status> for Copies2d {
 
 impl Intercept<Status> for Runs {
     fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        let refused = self.0.enter(name);
+        let injected = self.0.enter(name);
         let status = call();
-        match refused {
-            Some(kind) if status.is_null() => refusal(name, kind),
+        match injected {
+            Some(kind) if status.is_null() => injected_error(name, kind),
             _ => status,
         }
     }
@@ -193,14 +193,14 @@ impl<A: Intercept<Status>> Intercept<Status> for Submits<A> {
     }
 }
 
-/// Waits for the end of work that is about to be denied: core gives back what such work uses, and nobody could bear work that
-/// goes on.
+/// Waits until a ticket ends, before its submission is reported as failed: core then frees the memory that the work
+/// uses, so the work must not still be running.
 fn wait_for_end(queue: Handle, ticket: u64) {
     let Some((flush, poll)) = BELOW.get().and_then(|below| below.queue.flush.zip(below.queue.poll)) else {
         return;
     };
     let deadline = Instant::now() + MAX_WORK_TIME;
-    // SAFETY: the queue is open, as the call that was made of it has just ended.
+    // SAFETY: the queue is open: a call on it has just returned.
     let mut status = unsafe { flush(queue) };
     while status.is_null() && Instant::now() < deadline {
         let mut progress = Progress::default();
@@ -226,7 +226,7 @@ impl Intercept<Status> for ReadsFailure {
     }
 }
 
-/// A function per function of the tables; one that the backend lacks stays missing.
+/// Defines a wrapper for each function of the tables; a function missing in the backend stays missing.
 macro_rules! layer {
     ($($table:ident: $type:ident { $($slot:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $intercept:expr $(, $list:expr)?;)* })*) => {$(
         mod $table {
@@ -244,30 +244,30 @@ macro_rules! layer {
             }
 
             $(unsafe extern "C" fn $slot($($arg: $ty),*) $(-> $ret)? {
-                let below = BELOW.get().and_then(|below| below.$table.$slot).expect("wrapped since it is there");
+                let below = BELOW.get().and_then(|below| below.$table.$slot).expect("only present functions are wrapped");
                 let call = || match corrupt::is_skipped() {
                     true => Returned::skipped(),
-                    // SAFETY: core's arguments, passed on.
+                    // SAFETY: forwards core's arguments.
                     false => unsafe { below($($arg),*) },
                 };
                 let returned = $intercept.intercept(concat!(stringify!($table), ".", stringify!($slot)), call);
                 let Some(corruption) = corrupt::take() else { return returned };
-                // SAFETY: the places of the list and of its length, which the backend has filled.
+                // SAFETY: output pointers to a list and its length, which the backend has written.
                 $(unsafe { $list.corrupt(corruption) };)?
-                // SAFETY: core passes places for answers, and what they hold is valid.
+                // SAFETY: core's output pointers are valid, and so are the values behind them.
                 $(unsafe { Argument::corrupt_output($arg, corruption) };)*
                 Returned::corrupted(returned, corruption)
             })*
         }
     )*
 
-        /// The functions that return something.
+        /// The functions that return a value.
         pub(super) const FUNCTIONS: &[&str] =
             &[$($($(named(concat!(stringify!($table), ".", stringify!($slot)), PhantomData::<$ret>),)?)*)*];
     };
 }
 
-/// The name of a function that returns an `R`.
+/// Returns `name`; accepts functions with a return type only.
 const fn named<R>(name: &str, _: PhantomData<R>) -> &str {
     name
 }

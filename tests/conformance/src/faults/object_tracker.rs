@@ -1,4 +1,5 @@
-//! What the layer has observed: how often each function was called, which objects are open; and which call it refuses.
+//! Tracks what passes through the layer: calls of each function, and open objects. It also decides which call gets
+//! the fault.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,7 +11,7 @@ use runtime_core::abi::Handle;
 use super::corrupt;
 use super::corruption::Corruption;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
     Instance,
@@ -22,36 +23,36 @@ pub(super) enum Kind {
     Graph,
 }
 
-/// The call to refuse.
+/// The fault of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     /// `table.function`.
     pub(super) function: String,
-    /// Which of its calls, counted from 1.
+    /// Which of its calls gets the fault, counted from 1.
     pub(super) nth: u64,
     pub(super) injection: Injection,
 }
 
-/// What is wrong with a call.
+/// What is injected into a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Injection {
-    /// It is refused, with this error.
-    Refused(ErrorKind),
-    /// It returns something else than it should.
+    /// The call fails with an error of this kind.
+    Error(ErrorKind),
+    /// The call returns corrupted values.
     Corrupt(Corruption),
 }
 
 pub(super) type Counts = BTreeMap<&'static str, u64>;
 
-/// An object: addresses are unique among those of one kind, if at all.
+/// An object: its kind and address. Objects of different kinds may share an address.
 type Object = (Kind, usize);
 
-/// What is known of an address.
+/// The state of an open object.
 #[derive(Debug, Default)]
 struct Open {
-    /// The parent of each time that it was opened.
+    /// One parent for each time that it was opened.
     parents: Vec<Object>,
-    /// A backend may result with the same kernel twice: then nobody can tell whose is closed.
+    /// A backend may return the same kernel more than once: then its parent at close is ambiguous.
     shared: bool,
 }
 
@@ -64,15 +65,15 @@ struct State {
     violations: Vec<String>,
 }
 
-/// What was observed in a run.
+/// The observations of a run.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) counts: Counts,
-    /// The call that was to fail came.
+    /// Whether the faulted call was reached.
     pub(super) reached: bool,
     /// Objects that are still open, counted by kind.
     pub(super) leaked: Vec<String>,
-    /// Uses of what is not open, and parents that went before their children.
+    /// Uses of closed objects, and parents closed before their children.
     pub(super) violations: Vec<String>,
 }
 
@@ -82,12 +83,12 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins a run: forgets everything.
+/// Begins a run; resets all state.
 pub(super) fn begin(fault: Option<Fault>) {
     *state() = State { fault, ..State::default() };
 }
 
-/// How often each function has been called so far.
+/// The calls of each function so far.
 pub(super) fn counts() -> Counts {
     state().counts.clone()
 }
@@ -97,7 +98,7 @@ pub(super) fn is_clean() -> bool {
     state().open.is_empty()
 }
 
-/// What was observed since the run began.
+/// The observations since the run began.
 pub(super) fn observed() -> Observed {
     let state = state();
     let mut left = BTreeMap::new();
@@ -112,7 +113,7 @@ pub(super) fn observed() -> Observed {
     }
 }
 
-/// Notes a call that uses objects; says with which error it is to be refused.
+/// Records a call and the objects it uses; returns the kind of error to inject.
 pub(super) fn before_call(name: &'static str, used: &[(Kind, Handle)]) -> Option<ErrorKind> {
     let mut state = state();
     for &(kind, handle) in used {
@@ -127,7 +128,7 @@ pub(super) fn before_call(name: &'static str, used: &[(Kind, Handle)]) -> Option
     let wrong = fault.map(|fault| fault.injection);
     state.reached |= wrong.is_some();
     match wrong? {
-        Injection::Refused(kind) => Some(kind),
+        Injection::Error(kind) => Some(kind),
         Injection::Corrupt(corruption) => {
             corrupt::arm(corruption);
             None
@@ -135,7 +136,7 @@ pub(super) fn before_call(name: &'static str, used: &[(Kind, Handle)]) -> Option
     }
 }
 
-/// Notes that an object was made.
+/// Records that an object was opened.
 pub(super) fn opened((kind, handle): (Kind, Handle), (parent, parent_handle): (Kind, Handle)) {
     let mut state = state();
     let open = state.open.entry((kind, handle.addr())).or_default();
@@ -143,7 +144,7 @@ pub(super) fn opened((kind, handle): (Kind, Handle), (parent, parent_handle): (K
     open.parents.push((parent, parent_handle.addr()));
 }
 
-/// Notes that an object is being ended.
+/// Records that an object is being closed.
 pub(super) fn closing(name: &'static str, (kind, handle): (Kind, Handle)) {
     let mut state = state();
     let object = (kind, handle.addr());
@@ -158,7 +159,7 @@ pub(super) fn closing(name: &'static str, (kind, handle): (Kind, Handle)) {
     }
     let orphan = state.open.iter().find(|(_, child)| !child.shared && child.parents.contains(&object));
     if let Some((&(child, _), _)) = orphan {
-        let text = format!("{name} before a {child} of it");
+        let text = format!("{name} of a {kind} with an open {child}");
         state.violations.push(text);
     }
 }
@@ -185,13 +186,13 @@ mod tests {
         std::ptr::without_provenance_mut(address)
     }
 
-    /// One test, since the state is that of the process.
+    /// A single test, because the state is global.
     #[test]
     fn objects_are_closed_once_and_after_their_children() {
         let (device, queue, none) =
             ((Kind::Device, handle(8)), (Kind::Queue, handle(8)), (Kind::Instance, handle(0)));
         let fault =
-            Fault { function: "queue.mark".into(), nth: 2, injection: Injection::Refused(ErrorKind::Driver) };
+            Fault { function: "queue.mark".into(), nth: 2, injection: Injection::Error(ErrorKind::Driver) };
         begin(Some(fault));
         opened(device, none);
         opened(queue, device);
@@ -202,7 +203,7 @@ mod tests {
         assert!(observed().reached && observed().violations.is_empty());
         assert_eq!(observed().leaked, ["1 device", "1 queue"]);
         closing("device.close", device);
-        assert_eq!(observed().violations, ["device.close before a queue of it"]);
+        assert_eq!(observed().violations, ["device.close of a device with an open queue"]);
         closing("queue.close", queue);
         assert!(is_clean());
         closing("queue.close", queue);

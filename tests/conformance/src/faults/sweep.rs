@@ -1,4 +1,4 @@
-//! What is run with which fault, and what is made of the answers.
+//! Plans the runs of a sweep, and evaluates their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -18,16 +18,16 @@ use crate::selection::Selection;
 use crate::test_data::Random;
 use crate::topics::TOPICS;
 
-/// By when a case must have status: this, and so many times what it takes without a fault.
+/// The time limit of a run with a fault: this, plus a multiple of the duration without a fault.
 const DEADLINE: Duration = Duration::from_secs(30);
 const DEADLINE_FACTOR: u32 = 10;
-/// The deadline of a run without a fault.
+/// The time limit of a run without a fault.
 const BASELINE_DEADLINE: Duration = Duration::from_secs(120);
-/// How often the progress is progress.
+/// The interval of progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 /// The topic of cases that lend memory to a device.
 const BORROWED_MEMORY: &str = "interchange::";
-/// How many findings of one kind and function are listed.
+/// The number of findings listed per kind and function.
 const MAX_LISTED: usize = 5;
 
 pub(super) fn run(
@@ -38,14 +38,14 @@ pub(super) fn run(
     let plan = plan::plan(selection).map_err(|error| error.to_string())?;
     let cases = jobs(&plan, options);
     for absent in plan.absent.iter().filter(|absent| absent.excused) {
-        print(&format!("not there: {absent}"));
+        print(&format!("missing: {absent}"));
     }
     let required = plan.absent.iter().filter(|absent| !absent.excused);
-    let missed: Vec<_> = required.map(|absent| format!("not there, though required: {absent}")).collect();
-    // Their devices are closed before others open them.
+    let missed: Vec<_> = required.map(|absent| format!("missing but required: {absent}")).collect();
+    // Close these devices before the workers open them.
     drop(plan);
     if cases.is_empty() {
-        let nothing = "nothing to sweep; `runtime doctor` says what was looked at".to_owned();
+        let nothing = "nothing to sweep; run `runtime doctor` to see which backends were found".to_owned();
         return Err(missed.into_iter().chain([nothing]).collect::<Vec<_>>().join("\n"));
     }
     let sweep = Sweep::default();
@@ -55,7 +55,7 @@ pub(super) fn run(
     let longest = options.longest_ms.map_or(Duration::MAX, Duration::from_millis);
     baseline.retain(|(_, result)| result.elapsed <= longest);
     if baseline.len() < all {
-        print(&format!("{} cases take longer than {longest:?} and are left out", all - baseline.len()));
+        print(&format!("{} cases take longer than {longest:?} and are skipped", all - baseline.len()));
     }
     let runs = faults(&baseline, options);
     let functions: BTreeSet<_> = runs.iter().filter_map(|job| Some(&job.fault.as_ref()?.function)).collect();
@@ -96,7 +96,8 @@ fn jobs(plan: &Plan, options: &FaultOptions) -> Vec<Job> {
     jobs
 }
 
-/// The runs with a fault. What is called before a case begins is the same in all: the first case of a device has it.
+/// The runs with a fault. Calls before the start of a case are the same in all cases: only the first case of a device
+/// gets faults there.
 fn faults(baseline: &[(Job, RunResult)], options: &FaultOptions) -> Vec<Job> {
     let mut jobs = Vec::new();
     let mut devices = BTreeSet::new();
@@ -125,19 +126,19 @@ fn faults(baseline: &[(Job, RunResult)], options: &FaultOptions) -> Vec<Job> {
     jobs
 }
 
-/// What is wrong, in turn, with a call of a function.
+/// The faults to inject into a call of a function, one per run.
 fn injections(case: &str, function: &str, options: &FaultOptions) -> Vec<Injection> {
     if options.corrupt {
         return corruptions_of(function).into_iter().map(Injection::Corrupt).collect();
     }
     let kinds = options.kinds.iter().copied().filter(|kind| is_realistic(case, *kind));
-    kinds.map(Injection::Refused).collect()
+    kinds.map(Injection::Error).collect()
 }
 
-/// The runs of one case, and what the case takes.
+/// The runs of one case, and the duration of the case.
 type Timed = (Duration, Vec<Job>);
 
-/// The runs of each function of a device.
+/// The runs for each device and function.
 #[derive(Default)]
 struct Quickest(BTreeMap<(String, String), Vec<Timed>>);
 
@@ -148,7 +149,7 @@ impl Quickest {
         }
     }
 
-    /// Those of the `cases` quickest cases.
+    /// The runs of the `cases` fastest cases.
     fn of_each(self, cases: usize) -> impl Iterator<Item = Job> {
         self.0.into_values().flat_map(move |mut of_function| {
             of_function.sort_by_key(|(elapsed, _)| *elapsed);
@@ -157,7 +158,7 @@ impl Quickest {
     }
 }
 
-/// What of the options fits into the budget for a case that takes so long: of the calls to refuse, a quarter is spread.
+/// Reduces the number of runs to the budget, for a case of this duration; a quarter of them is spread.
 fn within_budget(options: &FaultOptions, elapsed: Duration) -> FaultOptions {
     let runs = options.budget.as_micros() / elapsed.as_micros().max(1);
     let runs = u64::try_from(runs).unwrap_or(u64::MAX);
@@ -166,13 +167,13 @@ fn within_budget(options: &FaultOptions, elapsed: Duration) -> FaultOptions {
     FaultOptions { first, spread, ..options.clone() }
 }
 
-/// Whether a case can be run with a kind of error. A device that is only said to be lost goes on with what it was given,
-/// so that the memory of others must not be given back at once, as it is where a device is really gone.
+/// Whether a kind of error is realistic for a case. After an injected `DeviceLost` the device is still running its
+/// work, so memory lent to it must not be returned at once, as it would be on a device that is really lost.
 fn is_realistic(case: &str, kind: ErrorKind) -> bool {
     kind != ErrorKind::DeviceLost || !case.starts_with(BORROWED_MEMORY)
 }
 
-/// The numbers of the calls to refuse, of those after `before` up to `count`.
+/// The numbers of the calls to fault, of those after `before` up to `count`.
 fn calls_to_fault(before: u64, count: u64, options: &FaultOptions) -> BTreeSet<u64> {
     let dense = count.min(before + options.first);
     let rest = count - dense;
@@ -183,7 +184,7 @@ fn calls_to_fault(before: u64, count: u64, options: &FaultOptions) -> BTreeSet<u
         .collect()
 }
 
-/// The same in another order, so that the progress that is progress is that of slow and fast cases alike.
+/// Shuffles the jobs, so that progress reports cover slow and fast cases alike.
 fn shuffled(mut jobs: Vec<Job>) -> Vec<Job> {
     let mut random = Random::new(1);
     for at in (1..jobs.len()).rev() {
@@ -192,7 +193,7 @@ fn shuffled(mut jobs: Vec<Job>) -> Vec<Job> {
     jobs
 }
 
-/// What went wrong in a run.
+/// A failure found in a run.
 #[derive(Clone, Debug)]
 struct Finding {
     what: &'static str,
@@ -243,7 +244,7 @@ impl Sweep {
         }
     }
 
-    /// The cases that work without a fault, in the order of their names.
+    /// The cases that pass without a fault, sorted by name.
     fn baseline(&self) -> Vec<(Job, RunResult)> {
         let tally = self.state();
         let works = |result: &RunResult| matches!(result.status, RunStatus::Passed | RunStatus::Unsupported);
@@ -268,7 +269,7 @@ impl Sweep {
              that would take more than {:?}",
             baseline.len(),
             names.len(),
-            if options.corrupt { "lies" } else { "refused" },
+            if options.corrupt { "corrupted" } else { "failed" },
             options.first,
             options.spread,
             options.budget
@@ -279,14 +280,14 @@ impl Sweep {
             print(&format!("no case calls {missed:?}"));
         }
         print(&format!(
-            "{} runs: {}; in {} the call did not come",
+            "{} runs: {}; in {} the call was not reached",
             tally.runs,
             endings.join(", "),
             tally.unreached
         ));
     }
 
-    /// What went injection: a line for each kind and function, and lines for the first of its runs.
+    /// One line per kind of finding and function, followed by the first findings.
     fn findings(&self) -> Vec<String> {
         let tally = self.state();
         let mut groups: BTreeMap<(&str, &str), Vec<&Finding>> = BTreeMap::new();
@@ -312,7 +313,7 @@ fn name(job: &Job) -> String {
     format!("{}::{}{}", job.device, job.case, fault.unwrap_or_default())
 }
 
-/// What is wrong with a run.
+/// The findings of a run.
 fn judge(job: &Job, result: &RunResult) -> Vec<Finding> {
     let finding = |what, text: String| Finding { what, job: job.clone(), text };
     let mut findings = Vec::new();
@@ -321,33 +322,33 @@ fn judge(job: &Job, result: &RunResult) -> Vec<Finding> {
     match result.status {
         RunStatus::Passed | RunStatus::Unsupported => {}
         RunStatus::Error | RunStatus::Asserts if faulted => {}
-        // Whoever is corrupted to may believe it, and lose sight of objects; the process goes on.
+        // Wrong data is acceptable after a corruption; a crash is not.
         RunStatus::Differs if corrupted => {}
         RunStatus::Differs if faulted => {
-            findings.push(finding("wrong data and no error", result.text.clone()))
+            findings.push(finding("wrong data without an error", result.text.clone()))
         }
-        RunStatus::Hangs => findings.push(finding("hangs", result.text.clone())),
-        RunStatus::Died => findings.push(finding("dies", result.text.clone())),
+        RunStatus::Hangs => findings.push(finding("hang", result.text.clone())),
+        RunStatus::Died => findings.push(finding("crash", result.text.clone())),
         RunStatus::Error | RunStatus::Asserts | RunStatus::Differs | RunStatus::Unusable => {
-            findings.push(finding("does not work", result.text.clone()));
+            findings.push(finding("fails without a fault", result.text.clone()));
         }
     }
     if !result.leaked.is_empty() && result.status != RunStatus::Hangs && !corrupted {
-        findings.push(finding("leaks", format!("{}; {}", result.leaked.join(", "), result.text)));
+        findings.push(finding("leak", format!("{}; {}", result.leaked.join(", "), result.text)));
     }
     if let Some(first) = result.violations.first().filter(|_| !corrupted) {
         findings.push(finding(
-            "breaks the order of objects",
+            "wrong use or order of objects",
             format!("{first} ({} times)", result.violations.len()),
         ));
     }
     if let Some(first) = result.panics.first() {
-        findings.push(finding("core panics", first.clone()));
+        findings.push(finding("panic in core", first.clone()));
     }
     findings
 }
 
-/// Writes to standard output; a reader that has gone away is no error.
+/// Writes to standard output; ignores a closed pipe.
 pub(super) fn print(text: &str) {
     let mut output = std::io::stdout().lock();
     let _ = writeln!(output, "{text}").and_then(|()| output.flush());
@@ -358,12 +359,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_chosen_from_the_first_on_then_spread_and_the_last() {
+    fn the_first_calls_then_spread_ones_and_the_last_are_faulted() {
         let options = FaultOptions { first: 4, spread: 3, ..FaultOptions::default() };
         let list = |before, count| calls_to_fault(before, count, &options).into_iter().collect::<Vec<_>>();
         assert_eq!(list(0, 3), [1, 2, 3]);
         assert_eq!(list(0, 104), [1, 2, 3, 4, 29, 54, 79, 104]);
-        assert_eq!(list(2, 5), [3, 4, 5], "what came before the case is left out");
+        assert_eq!(list(2, 5), [3, 4, 5], "calls before the case are skipped");
         assert_eq!(list(2, 2), [0u64; 0]);
         assert_eq!(list(0, 6), [1, 2, 3, 4, 5, 6]);
     }
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_no_finding_but_what_it_leaves_is() {
+    fn an_error_is_not_a_finding_but_a_leak_is() {
         let job = Job {
             library: String::new(),
             device: "x:0".into(),
@@ -391,17 +392,20 @@ mod tests {
             fault: Some(Fault {
                 function: "queue.mark".into(),
                 nth: 1,
-                injection: Injection::Refused(ErrorKind::Driver),
+                injection: Injection::Error(ErrorKind::Driver),
             }),
             deadline: DEADLINE,
         };
-        let mut result = RunResult::new(RunStatus::Error, "refused");
+        let mut result = RunResult::new(RunStatus::Error, "injected");
         assert!(judge(&job, &result).is_empty());
         result.leaked.push("1 queue".into());
-        assert_eq!(judge(&job, &result)[0].what, "leaks");
+        assert_eq!(judge(&job, &result)[0].what, "leak");
         let died = RunResult::new(RunStatus::Died, "signal 11");
-        assert_eq!(judge(&job, &died)[0].what, "dies");
+        assert_eq!(judge(&job, &died)[0].what, "crash");
         let unfaulted = Job { fault: None, ..job };
-        assert_eq!(judge(&unfaulted, &RunResult::new(RunStatus::Error, "x"))[0].what, "does not work");
+        assert_eq!(
+            judge(&unfaulted, &RunResult::new(RunStatus::Error, "x"))[0].what,
+            "fails without a fault"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The process in which cases run with a fault: one run per line of standard input, one result per line of output.
+//! The worker process, which runs cases with faults: one job per line of standard input, one result per line of
+//! standard output.
 
 use std::io::{BufRead, Write};
 use std::panic::PanicHookInfo;
@@ -20,15 +21,16 @@ use crate::kernels::KernelProvider;
 use crate::runner::{Ending, run_case};
 use crate::topics::TOPICS;
 
-/// How long objects may stay open after the end of a case: core gives a device five seconds to finish its work.
+/// The time that objects may stay open after a case ends: core waits up to five seconds for a device to finish its
+/// work.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Where the panics of interest come from.
+/// Only panics in files of this crate are reported.
 const CORE: &str = "runtime-core";
 
-/// Panics outside the suite's own files.
+/// Panics in core during the current run.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Answers until standard input ends.
+/// Serves jobs until standard input ends.
 pub(super) fn serve() -> ExitCode {
     std::panic::set_hook(Box::new(record_panic));
     let mut backend: Option<(String, LinkedBackend)> = None;
@@ -44,7 +46,7 @@ pub(super) fn serve() -> ExitCode {
             Err(error) => RunResult::new(RunStatus::Unusable, error.to_string()),
         };
         let mut output = std::io::stdout().lock();
-        // Whoever asked has gone.
+        // The parent process has gone.
         if writeln!(output, "{}", result.line()).and_then(|()| output.flush()).is_err() {
             break;
         }
@@ -60,37 +62,37 @@ fn record_panic(info: &PanicHookInfo<'_>) {
     }
 }
 
-/// Loads a library as core does, which also says what is wrong with it, and puts the layer over its table.
+/// Loads a library through core, to get its errors, then puts the layer over its table.
 fn load(path: &Path) -> Result<LinkedBackend, Error> {
-    // SAFETY: the suite is asked to run this library.
+    // SAFETY: the user selected this library for the suite.
     let runtime = unsafe { crate::builder().discover(false).library(path) }.build();
     if let Some(line) = runtime.load_report().iter().find(|line| line.outcome != Outcome::Loaded) {
         return Err(Error::new(ErrorKind::Unavailable, line.to_string()));
     }
     let layer = layer::over(backend_table::load(path)?.table());
-    // SAFETY: a layer passes calls on, refuses them, or answers them with what core does not follow.
+    // SAFETY: the layer forwards calls, fails them, or returns values that core must not dereference.
     Ok(unsafe { LinkedBackend::from_table(layer) })
 }
 
-/// Runs a case, with or without a fault, and waits until everything is closed.
+/// Runs a case, with or without a fault, and waits until all objects are closed.
 fn run(job: &Job, backend: LinkedBackend) -> RunResult {
     PANICS.lock().unwrap_or_else(PoisonError::into_inner).clear();
     object_tracker::begin(job.fault.clone());
     let began = Instant::now();
     let Some(case) = find(&job.case) else {
-        return RunResult::new(RunStatus::Unusable, "there is no such case");
+        return RunResult::new(RunStatus::Unusable, "no such case");
     };
     let (ending, setup_counts) = run_case_on(job, backend, case);
     let ending_after = began.elapsed();
     let hangs = matches!(ending, Ending::Hangs(_));
-    // Whose answers are corrupted has objects that nobody knows.
+    // After a corruption, objects may be unknown to core and stay open.
     let corrupted = job.fault.as_ref().is_some_and(|fault| matches!(fault.injection, Injection::Corrupt(_)));
     while !hangs
         && !corrupted
         && !object_tracker::is_clean()
         && began.elapsed() < ending_after + CLOSE_TIMEOUT
     {
-        // Not at once: the last drop may happen on the thread that wakes futures.
+        // The last drop may happen later, on the wait thread.
         std::thread::sleep(Duration::from_micros(200));
     }
     let observed = object_tracker::observed();

@@ -1,4 +1,4 @@
-//! Worker processes: each is active one thing at a time, and replaced when it has died, hangs, or leaves something behind.
+//! Worker processes. Each runs one job at a time, and is replaced when it dies, hangs, or leaks something.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use super::job::{Job, RunResult, RunStatus};
 
-/// What a worker has beyond the deadline of its job: to open devices, and to wait until they are closed.
+/// The time that a worker has beyond the time limit of its job, to open and close devices.
 const WORKER_GRACE: Duration = Duration::from_secs(60);
-/// How much of a dead worker's last stderr_tail is kept.
+/// How much of a dead worker's standard error is kept.
 const STDERR_TAIL_BYTES: usize = 600;
 
-/// Starts workers.
+/// Creates the command of a worker.
 pub(super) type StartWorker<'a> = &'a (dyn Fn() -> std::io::Result<Command> + Sync);
 
 struct Worker {
@@ -23,7 +23,7 @@ struct Worker {
     stderr_tail: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Runs all jobs on `count` workers; `each` is told of every result, in no order.
+/// Runs all jobs on `count` workers; calls `each` with every result, in any order.
 pub(super) fn run_all(
     start: StartWorker<'_>,
     count: usize,
@@ -43,11 +43,11 @@ pub(super) fn run_all(
     });
 }
 
-/// Asks the worker, a new one if there is none.
+/// Runs a job on the worker, starting one if there is none.
 fn run_job(start: StartWorker<'_>, worker: &mut Option<Worker>, job: &Job) -> RunResult {
     let mut active = match worker.take().map_or_else(|| Worker::start(start), Ok) {
         Ok(worker) => worker,
-        Err(error) => return RunResult::new(RunStatus::Unusable, format!("no worker: {error}")),
+        Err(error) => return RunResult::new(RunStatus::Unusable, format!("cannot start a worker: {error}")),
     };
     let result = active.run_job(job);
     if result.leaves_worker_reusable() {
@@ -61,7 +61,7 @@ impl Worker {
         let mut command = start()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
-        let missing = || std::io::Error::other("a pipe is missing");
+        let missing = || std::io::Error::other("the worker has no pipes");
         let input = child.stdin.take().ok_or_else(missing)?;
         let output = child.stdout.take().ok_or_else(missing)?;
         let errors = child.stderr.take().ok_or_else(missing)?;
@@ -80,17 +80,17 @@ impl Worker {
     }
 
     fn run_job(&mut self, job: &Job) -> RunResult {
-        // A worker that is dead lines nothing, which is observed below.
+        // If the worker is dead, the read below fails too.
         let _ = writeln!(self.input, "{}", job.line()).and_then(|()| self.input.flush());
         loop {
             match self.lines.recv_timeout(job.deadline + WORKER_GRACE) {
-                // Code under test may print, too.
+                // Code under test may print too.
                 Ok(line) => match RunResult::parse(&line) {
                     Some(result) => return result,
                     None => continue,
                 },
                 Err(RecvTimeoutError::Timeout) => {
-                    return RunResult::new(RunStatus::Hangs, "its process does not result any more");
+                    return RunResult::new(RunStatus::Hangs, "the worker process does not respond");
                 }
                 Err(RecvTimeoutError::Disconnected) => return self.died(),
             }
@@ -101,13 +101,13 @@ impl Worker {
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         let stderr_tail = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
         let stderr_tail = String::from_utf8_lossy(&stderr_tail).trim().replace('\n', " | ");
-        RunResult::new(RunStatus::Died, format!("its process ended with {status}: {stderr_tail}"))
+        RunResult::new(RunStatus::Died, format!("the worker process ended with {status}: {stderr_tail}"))
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may hang; one that is dead already is only waited for.
+        // It may hang; if it is already dead, this only reaps it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
