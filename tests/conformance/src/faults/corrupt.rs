@@ -259,7 +259,7 @@ impl OutValue for KernelInfo {
             Corruption::ListsHuge => self.param_count = usize::MAX,
             Corruption::ListsNull => (self.params, self.param_count) = (std::ptr::null(), 3),
             Corruption::LowPointer | Corruption::MisalignedPointer if self.param_count > 0 => {
-                self.params.corrupt(corruption)
+                self.params.corrupt(corruption);
             }
             Corruption::UnknownKind if self.param_count > 0 => {
                 // SAFETY: `params` has at least one element.
@@ -366,14 +366,14 @@ fn corrupt_device_info(info: &mut DeviceInfo, corruption: Corruption) {
         Corruption::UnknownKind => info.kind = 99,
         Corruption::SubDeviceZero => info.sub = 0,
         Corruption::MissingCapabilities => {
-            info.capabilities &= abi::CAP_SERIAL | abi::CAP_GROUPS | abi::CAP_RANGE
+            info.capabilities &= abi::CAP_SERIAL | abi::CAP_GROUPS | abi::CAP_RANGE;
         }
         Corruption::ListsHuge => {
             (info.space_count, info.format_count, info.property_count) = (usize::MAX, 1 << 60, 1 << 59);
         }
         Corruption::ListsNull => (info.spaces, info.formats) = (std::ptr::null(), std::ptr::null()),
         Corruption::LimitsZero | Corruption::LimitsMax => {
-            set_limits(info, if corruption == Corruption::LimitsMax { u64::MAX } else { 0 })
+            set_limits(info, if corruption == Corruption::LimitsMax { u64::MAX } else { 0 });
         }
         Corruption::AlignmentZero => set_alignment(info, 0),
         Corruption::AlignmentOdd => set_alignment(info, 3),

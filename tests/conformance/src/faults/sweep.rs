@@ -325,7 +325,7 @@ fn judge(job: &Job, result: &RunResult) -> Vec<Finding> {
         // Wrong data is acceptable after a corruption; a crash is not.
         RunStatus::Differs if corrupted => {}
         RunStatus::Differs if faulted => {
-            findings.push(finding("wrong data without an error", result.text.clone()))
+            findings.push(finding("wrong data without an error", result.text.clone()));
         }
         RunStatus::Hangs => findings.push(finding("hang", result.text.clone())),
         RunStatus::Died => findings.push(finding("crash", result.text.clone())),

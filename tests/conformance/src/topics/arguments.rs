@@ -1,4 +1,4 @@
-//! Arguments of a launch: every kind of them, and the wrong ones.
+//! Launch arguments: every kind, and invalid ones.
 
 use runtime_core::{Arg, ErrorKind, Options};
 
@@ -76,7 +76,7 @@ fn bytes_by_value(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (out, bytes) = (fixture.tensor(&[0.0f64])?, record());
     fixture.call(&queue, "sum_record", &[Arg::bytes(&bytes), Arg::write(&out)], 1)?;
-    expect_equal("of a record", &out.to_vec::<f64>()?, &[8_589_934_599.5])
+    expect_equal("sum of a record", &out.to_vec::<f64>()?, &[8_589_934_599.5])
 }
 
 fn bytes_by_value_are_taken_at_once(context: &Context) -> Verdict {
@@ -86,7 +86,7 @@ fn bytes_by_value_are_taken_at_once(context: &Context) -> Verdict {
     drop(fixture.launch(&queue, "sum_record", &[Arg::bytes(&bytes), Arg::write(&out)], 1)?);
     bytes.fill(0xff);
     drop(bytes);
-    expect_equal("of what it was", &out.to_vec::<f64>()?, &[8_589_934_599.5])
+    expect_equal("sum of the original bytes", &out.to_vec::<f64>()?, &[8_589_934_599.5])
 }
 
 fn work_group_memory(context: &Context) -> Verdict {
@@ -111,14 +111,14 @@ fn too_much_work_group_memory_is_an_error(context: &Context) -> Verdict {
         let (queue, x) = (fixture.queue()?, fixture.full(4, 1.0)?);
         let args = [Arg::read(&x), Arg::write(&x), Arg::local(bytes)];
         let outcome = fixture.launch(&queue, "reverse_f32", &args, 4).map(|event| wait::event(&event));
-        assert!(!matches!(outcome, Ok(Ok(()))), "{bytes} bytes of work-group memory were given");
+        assert!(!matches!(outcome, Ok(Ok(()))), "{bytes} bytes of work-group memory were accepted");
     }
     let limit = context.info().limits.shared_bytes;
     let (queue, x) = (fixture.queue()?, fixture.full(4, 1.0)?);
-    // Where the code does not tell how many there are: together it is too much.
-    let told = fixture.kernel("reverse_f32")?.info().params.is_some();
-    let mut args = vec![Arg::read(&x), Arg::write(&x), Arg::local(limit + u64::from(told))];
-    args.extend((!told).then_some(Arg::local(1)));
+    // Without a known signature any number of `local` arguments is accepted: their sum exceeds the limit.
+    let signature_known = fixture.kernel("reverse_f32")?.info().params.is_some();
+    let mut args = vec![Arg::read(&x), Arg::write(&x), Arg::local(limit + u64::from(signature_known))];
+    args.extend((!signature_known).then_some(Arg::local(1)));
     let launched = fixture.try_launch(&queue, "reverse_f32", &args, 4)?;
     expect_error(
         "one byte more",
@@ -139,12 +139,12 @@ fn a_tensor_of_another_opening_is_refused(context: &Context) -> Verdict {
     expect_all("untouched", &x, 1.0)
 }
 
-/// Launches `fill_f32` with these arguments where its parameters are known, and expects a refusal.
+/// Launches `fill_f32` with these arguments if its signature is known, and expects an error.
 fn wrong(context: &Context, args: &[Arg<'_>], words: &[&str]) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let kernel = fixture.kernel("fill_f32")?;
     if kernel.info().params.is_none() {
-        return Err(Failure::Unsupported("this code does not tell its parameters".to_owned()));
+        return Err(Failure::Unsupported("the code format has no signatures".to_owned()));
     }
     expect_error(
         "launch",

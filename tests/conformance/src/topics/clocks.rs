@@ -1,4 +1,4 @@
-//! Clocks of a timed evaluation: which there are, and that a time carries its name.
+//! Clocks of timed evaluations: which are available, and that times carry the name of their clock.
 
 use runtime_core::{Clock, ClockChoice, ErrorKind, abi};
 
@@ -17,7 +17,7 @@ fn the_clock_is_named(context: &Context) -> Verdict {
     let measured = measure(context, |_| {})?;
     assert!(Clock::ALL.contains(&measured.clock) && !measured.clock.name().is_empty());
     let timestamps = context.info().capabilities.has(abi::CAP_TIMESTAMPS);
-    assert!(timestamps || !measured.clock.is_device(), "a device clock of a device without one");
+    assert!(timestamps || !measured.clock.is_device(), "a device clock on a device without timestamps");
     Ok(())
 }
 

@@ -33,7 +33,7 @@ fn device(fixture: &Fixture) -> Result<&EmbeddedDevice, Failure> {
     fixture
         .device()
         .as_embedded()
-        .ok_or_else(|| Failure::Failed("it does not open as an embedded device".to_owned()))
+        .ok_or_else(|| Failure::Failed("the device did not open as an embedded device".to_owned()))
 }
 
 fn program(fixture: &Fixture, name: &str) -> Result<ModuleSource, Failure> {
@@ -77,7 +77,7 @@ fn a_new_program_replaces_the_old(context: &Context) -> Verdict {
     scale(&fixture, &[1.0; 10], 2.0)?;
     scale(&fixture, &[5.0; 7], 3.0)?;
     device(&fixture)?.run(WAIT_TIMEOUT)?;
-    expect_equal("of the new one", &result(&fixture)?, &[15.0; 7])
+    expect_equal("the new program", &result(&fixture)?, &[15.0; 7])
 }
 
 fn seeds_make_the_same_data(context: &Context) -> Verdict {
@@ -91,7 +91,7 @@ fn seeds_make_the_same_data(context: &Context) -> Verdict {
         result(&fixture)
     };
     let first = filled(1)?;
-    assert!(first.iter().all(|x| (0.0..1.0).contains(x)), "floats of a seed lie between 0 and 1");
+    assert!(first.iter().all(|x| (0.0..1.0).contains(x)), "seeded floats lie between 0 and 1");
     expect_equal("the same seed", &filled(1)?, &first)?;
     assert_ne!(filled(2)?, first, "another seed");
     Ok(())

@@ -1,4 +1,4 @@
-//! Error texts: one line that names the operation, the device and the remedy.
+//! Error messages: one line that names the operation, the device and the remedy.
 
 use runtime_core::{Arg, DType, Error, ErrorKind, Options, Placement};
 
@@ -12,7 +12,7 @@ cases! {
         the_kind_decides_and_not_the_text;
 }
 
-/// One error of each sort that a wrong program can make.
+/// One error of each kind that an incorrect program can cause.
 fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::case::Failure> {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (x, ints) = (fixture.full(10, 1.0)?, fixture.tensor(&[1i32; 10])?);
@@ -41,7 +41,7 @@ fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::ca
 
 fn every_error_names_its_operation_and_device(context: &Context) -> Verdict {
     let errors = collection(context)?;
-    assert_eq!(errors.len(), 12, "one of them was no error: {errors:?}");
+    assert_eq!(errors.len(), 12, "one of them succeeded: {errors:?}");
     for (what, error) in errors {
         let operation = what.split(':').next().unwrap_or_default();
         assert!(
@@ -61,7 +61,7 @@ fn messages_end_plainly(context: &Context) -> Verdict {
         let text = error.to_string();
         assert!(!text.contains('\n') && text.len() < 600, "{what}: {text}");
         assert!(!text.ends_with(['.', ' ', ':', ';']), "{what}: {text}");
-        assert!(!text.contains("::") && !text.contains("unwrap"), "{what} speaks of the source: {text}");
+        assert!(!text.contains("::") && !text.contains("unwrap"), "{what} mentions source code: {text}");
     }
     Ok(())
 }
@@ -70,7 +70,11 @@ fn the_kind_decides_and_not_the_text(context: &Context) -> Verdict {
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::NotFound, ErrorKind::Unsupported];
     for (what, error) in collection(context)? {
         assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
-        assert_ne!(error.kind(), ErrorKind::Unavailable, "only what is not on this machine is unavailable");
+        assert_ne!(
+            error.kind(),
+            ErrorKind::Unavailable,
+            "only missing hardware or software is `Unavailable`"
+        );
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Timed evaluation: what must hold of every measurement, whatever the time was.
+//! Timed evaluation: invariants of every measurement, whatever the time was.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ cases! {
     [Requirement::Kernel("fail")] => a_failing_kernel_is_an_error;
 }
 
-/// `fill_f32` on a tensor, as a subject.
+/// Evaluates `fill_f32` on a tensor.
 pub(super) struct FillEvaluation {
     kernel: Kernel,
     out: Tensor,
@@ -55,7 +55,7 @@ pub(super) fn evaluate(
     block_on(fixture.device().evaluate(evaluation))
 }
 
-/// Asks with changes, and answers.
+/// Evaluates `fill_f32` with changed settings.
 pub(super) fn measure(
     context: &Context,
     change: impl FnOnce(&mut Evaluation<'_>),

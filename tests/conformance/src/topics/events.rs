@@ -1,4 +1,4 @@
-//! Events: waiting, polling, awaiting, cloning, dropping.
+//! Events: wait, poll, await, clone, drop.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -63,7 +63,7 @@ fn an_event_outlives_its_device(context: &Context) -> Verdict {
     let fixture = context.reopen(&Options::new())?;
     let event = fixture.queue()?.fill(&fixture.full(1000, 0.0)?, &[1])?;
     drop(fixture);
-    // The last drop of the device has waited for the work.
+    // Dropping the device waited for the work.
     Ok(wait::event(&event)?)
 }
 
@@ -121,7 +121,7 @@ fn a_timeout_cancels_nothing(context: &Context) -> Verdict {
     })?;
     let event: Event = event.ok_or_else(|| Failure::Failed("nothing was submitted".to_owned()))?;
     wait::event(&event)?;
-    expect_all("it went on", &tensor, 2.0)
+    expect_all("the work continued", &tensor, 2.0)
 }
 
 fn a_clone_is_the_same_point(context: &Context) -> Verdict {
@@ -158,7 +158,7 @@ fn dropping_a_future_cancels_nothing(context: &Context) -> Verdict {
     let tensor = fixture.full(100, 0.0)?;
     fixture.delay(&queue)?;
     let event = fixture.fill(&queue, &tensor, 3.0)?;
-    // Polled once, so that the waiter knows it, and dropped.
+    // Polled once, to register it with the wait thread, and dropped.
     let mut polled = std::pin::pin!(event);
     let _ = wait::poll_once(polled.as_mut());
     expect_all("submitted", &tensor, 3.0)
@@ -200,41 +200,41 @@ fn waiting_for_early_work_does_not_wait_for_late_work(context: &Context) -> Verd
     let outcome = wait::event(&early);
     let still_held = held.is_done().map(|done| !done);
     flag.store(1, Ordering::Release);
-    // The kernel reads the flag, so it has ended before this returns, whatever is refused.
+    // The kernel reads the flag, so wait for its end before returning, even after an error.
     wait::event(&held).or_else(|_| wait::event(&held))?;
     outcome?;
-    assert!(still_held?, "waiting for the first waited for the second");
+    assert!(still_held?, "the wait for the first event waited for the second");
     Ok(())
 }
 
-/// Waits for an event on a thread of its own, without a deadline.
+/// Waits for an event on another thread, without a deadline.
 fn wait_on_thread(event: &Arc<Event>) -> JoinHandle<runtime_core::Result<()>> {
     let event = event.clone();
     let waiter = std::thread::spawn(move || event.wait());
-    // It is likely to wait by then.
+    // By now the thread is probably waiting.
     std::thread::sleep(Duration::from_millis(2));
     waiter
 }
 
-/// What such a wait came to, which must not last for ever.
+/// The result of such a wait; fails if it does not end.
 fn join_waiter(waiter: JoinHandle<runtime_core::Result<()>>) -> Verdict {
-    wait::until("the end of a wait", || Ok(waiter.is_finished()))?;
+    wait::until("a wait to end", || Ok(waiter.is_finished()))?;
     Ok(waiter.join().map_err(|_| Failure::Failed("a wait panicked".to_owned()))??)
 }
 
-/// Tries with kernels that take longer and longer, in microseconds, until one still runs when `attempt` has ended.
+/// Retries `attempt` with longer kernels, given in microseconds, until one is still running when `attempt` returns.
 fn expect_ends_before_kernel(what: &str, mut attempt: impl FnMut(i64) -> Result<bool, Failure>) -> Verdict {
     for microseconds in [20_000, 200_000, 1_000_000, 3_000_000] {
         if attempt(microseconds)? {
             return Ok(());
         }
     }
-    Err(Failure::Failed(format!("{what} lasted as long as a kernel of seconds")))
+    Err(Failure::Failed(format!("{what} took as long as a kernel of several seconds")))
 }
 
 fn waiting_without_a_deadline_does_not_wait_for_late_work(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
-    expect_ends_before_kernel("a wait for what was before it", |microseconds| {
+    expect_ends_before_kernel("a wait for earlier work", |microseconds| {
         let early = Arc::new(fixture.launch(&queue, "noop", &[], 1)?);
         let late = fixture.launch(&queue, "spin", &[Arg::scalar(microseconds)], 1)?;
         join_waiter(wait_on_thread(&early))?;
@@ -249,7 +249,7 @@ fn waiting_without_a_deadline_does_not_block_other_threads(context: &Context) ->
     expect_ends_before_kernel("work beside a wait", |microseconds| {
         let held = Arc::new(fixture.launch(&busy, "spin", &[Arg::scalar(microseconds)], 1)?);
         let waiters = [wait_on_thread(&held), wait_on_thread(&held)];
-        // A device may run one kernel at a time, of whatever queue: what must go on is the program's own part.
+        // A device may run one kernel at a time, across all queues: only the host side must not block.
         let other = fixture.launch(&free, "noop", &[], 1)?;
         let late = fixture.launch(&busy, "noop", &[], 1)?;
         other.is_done()?;
@@ -286,7 +286,7 @@ fn waiting_without_a_deadline_includes_everything_before(context: &Context) -> V
         fixture.delay(&queue)?;
         let events = tensors.iter().map(|tensor| fixture.fill(&queue, tensor, f32::from(round)));
         let events = events.collect::<Result<Vec<_>, _>>()?;
-        // One that nobody keeps is the last.
+        // The last submission has no event.
         drop(fixture.launch(&queue, "noop", &[], 1)?);
         queue.wait_idle()?;
         for event in &events {
@@ -313,13 +313,13 @@ fn selecting_the_first_loses_no_other(context: &Context) -> Verdict {
         }
         Poll::Pending
     }))?;
-    expect_all("of the first", &tensors[first], 5.0)?;
-    // The other was polled and not taken: it can be awaited all the same.
+    expect_all("the first", &tensors[first], 5.0)?;
+    // The other future was polled but did not complete: it can still be awaited.
     block_on(&mut events[1 - first])?;
-    expect_all("of the other", &tensors[1 - first], 5.0)
+    expect_all("the other", &tensors[1 - first], 5.0)
 }
 
-/// Counts how often it is woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Counter(AtomicUsize);
 
@@ -340,7 +340,7 @@ fn a_future_wakes_the_task_that_polled_it_last(context: &Context) -> Verdict {
             return Err(Failure::Unsupported("the machine is too busy to poll in time".to_owned()));
         }
     }
-    wait::until("the last task", || Ok(tasks[2].0.load(Ordering::SeqCst) > 0))?;
+    wait::until("a wake-up of the last task", || Ok(tasks[2].0.load(Ordering::SeqCst) > 0))?;
     assert!(event.is_done()?);
     Ok(())
 }

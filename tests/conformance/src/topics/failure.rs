@@ -1,4 +1,4 @@
-//! Failure: permanent on its queue, travelling with the data, never a hang and never a success.
+//! Failures: permanent on their queue, propagated with the data, never a hang and never a success.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ cases! {
         a_failed_queue_says_when_it_is_idle, flush_and_poll_survive_a_failure, a_failure_among_a_hundred_waits_reaches_what_comes_after;
 }
 
-/// Submits a kernel that fails and says that it writes `x`.
+/// Launches a failing kernel that declares a write of `x`.
 fn launch_failing(fixture: &Fixture, queue: &runtime_core::Queue, x: &Tensor) -> Result<Event, Failure> {
     let other = fixture.full(1, 0.0)?;
     fixture.delay(queue)?;
@@ -54,7 +54,7 @@ fn a_wait_without_a_deadline_reports_the_failure(context: &Context) -> Verdict {
         let event = event.clone();
         move || event.wait()
     });
-    wait::until("the end of a wait", || Ok(waiter.is_finished()))?;
+    wait::until("a wait to end", || Ok(waiter.is_finished()))?;
     let waited = waiter.join().map_err(|_| Failure::Failed("a wait panicked".to_owned()))?;
     expect_failed("the event", waited).map(drop)
 }
@@ -72,7 +72,7 @@ fn what_came_before_is_not_failed(context: &Context) -> Verdict {
 fn what_comes_after_fails_too(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let event = launch_failing(fixture, &queue, &fixture.full(10, 0.0)?)?;
-    // Of nobody's data; refused at once if the failure is known already.
+    // Depends on no data; fails at submission if the failure is already known.
     let after = fixture.try_launch(&queue, "noop", &[], 1)?.and_then(|after| wait::event(&after));
     let error = expect_failed("after it", after)?;
     assert!(error.to_string().contains("ticket 2"), "{error}");
@@ -86,12 +86,12 @@ fn a_failed_queue_refuses_and_another_works(context: &Context) -> Verdict {
     expect_failed("launch", fixture.try_launch(&queue, "noop", &[], 1)?.map(drop))?;
     expect_failed("fill", queue.fill(&fixture.full(10, 0.0)?, &[1]).map(drop))?;
     expect_failed("idle", wait::idle(&queue))?;
-    assert_eq!(queue.submitted(), before, "what is refused takes no ticket");
+    assert_eq!(queue.submitted(), before, "a rejected submission takes no ticket");
     wait::event(&fixture.launch(&fixture.queue()?, "noop", &[], 1)?)?;
     Ok(())
 }
 
-/// A copy of what failed work writes; `None` if the failure was known already, so that the copy was refused.
+/// Copies the output of failed work; `None` if the failure was already known, so that the submission failed.
 fn dependent(
     fixture: &Fixture,
     queue: &runtime_core::Queue,
@@ -100,7 +100,7 @@ fn dependent(
 ) -> Result<Option<Event>, Failure> {
     match fixture.try_launch(queue, "copy_f32", &[Arg::read(from), Arg::write(to)], 10)? {
         Ok(event) => Ok(Some(event)),
-        known => expect_failed("what is known already", known.map(drop)).map(|_| None),
+        known => expect_failed("the known failure", known.map(drop)).map(|_| None),
     }
 }
 
@@ -110,7 +110,7 @@ fn a_failure_travels_through_a_tensor(context: &Context) -> Verdict {
     let origin = launch_failing(fixture, &a, &x)?;
     let Some(dependent) = dependent(fixture, &b, &x, &y)? else { return Ok(()) };
     let error = expect_failed("the dependent", wait::event(&dependent))?;
-    assert!(error.to_string().contains("ticket 2"), "names the ticket where it began: {error}");
+    assert!(error.to_string().contains("ticket 2"), "the error names the ticket that failed first: {error}");
     expect_failed("its queue", fixture.try_launch(&b, "noop", &[], 1)?.map(drop))?;
     expect_failed("the origin", wait::event(&origin)).map(drop)
 }
@@ -123,7 +123,7 @@ fn a_failure_travels_over_three_queues(context: &Context) -> Verdict {
     drop(between);
     let Some(last) = dependent(fixture, &c, &y, &z)? else { return Ok(()) };
     let error = expect_failed("the last", wait::event(&last))?;
-    assert!(error.to_string().contains(fixture.kernels()?.cause), "keeps the cause: {error}");
+    assert!(error.to_string().contains(fixture.kernels()?.cause), "the error keeps the cause: {error}");
     expect_failed("its tensor", z.to_vec::<f32>().map(drop)).map(drop)
 }
 
@@ -140,7 +140,7 @@ fn a_failure_travels_through_a_copy(context: &Context) -> Verdict {
     let (fixture, [a, b]) = (context.fixture(), context.fixture().queues()?);
     let (x, y) = (fixture.full(10, 0.0)?, fixture.full(10, 0.0)?);
     drop(launch_failing(fixture, &a, &x)?);
-    // The copy itself is refused if the failure is known already.
+    // The copy fails at submission if the failure is already known.
     expect_failed("the copy", b.copy(&y, &x).and_then(|copied| wait::event(&copied)))?;
     let queue = fixture.queue()?;
     expect_failed("a queue's read", queue.read(&x, &mut [0; 40]))?;
@@ -150,7 +150,7 @@ fn a_failure_travels_through_a_copy(context: &Context) -> Verdict {
 fn a_failure_travels_through_an_explicit_wait(context: &Context) -> Verdict {
     let (fixture, [a, b]) = (context.fixture(), context.fixture().queues()?);
     let event = launch_failing(fixture, &a, &fixture.full(10, 0.0)?)?;
-    // The wait itself is refused if the failure is known already.
+    // The wait fails at submission if the failure is already known.
     let after = match b.wait_for(&event) {
         Ok(()) => fixture.try_launch(&b, "noop", &[], 1)?.and_then(|after| wait::event(&after)),
         known => known,
@@ -167,7 +167,7 @@ fn a_failure_travels_to_another_opening(context: &Context) -> Verdict {
     let (a, b) = (fixture.queue()?, other.queue()?);
     let (x, y) = (fixture.full(10, 0.0)?, other.full(10, 0.0)?);
     drop(launch_failing(fixture, &a, &x)?);
-    expect_failed("over the border", b.copy(&y, &x).and_then(|event| wait::event(&event))).map(drop)
+    expect_failed("on the other device", b.copy(&y, &x).and_then(|event| wait::event(&event))).map(drop)
 }
 
 fn a_failed_reader_fails_no_writer(context: &Context) -> Verdict {
@@ -178,7 +178,7 @@ fn a_failed_reader_fails_no_writer(context: &Context) -> Verdict {
     let writer = fixture.fill(&b, &x, 5.0)?;
     wait::event(&writer)?;
     expect_failed("the reader", wait::event(&reader))?;
-    expect_all("order alone carries no failure", &x, 5.0)
+    expect_all("ordering alone propagates no failure", &x, 5.0)
 }
 
 fn a_whole_write_heals_a_tensor(context: &Context) -> Verdict {
@@ -203,7 +203,7 @@ fn an_awaited_failure_is_an_error(context: &Context) -> Verdict {
     let (fixture, [a, b]) = (context.fixture(), context.fixture().queues()?);
     let (x, y) = (fixture.full(10, 0.0)?, fixture.full(10, 0.0)?);
     let event = launch_failing(fixture, &a, &x)?;
-    // Refused if the failure is known already.
+    // Fails at submission if the failure is already known.
     let dependent = fixture.try_launch(&b, "copy_f32", &[Arg::read(&x), Arg::write(&y)], 10)?;
     expect_failed("the dependent", dependent.and_then(block_on))?;
     expect_failed("the origin", block_on(event)).map(drop)
@@ -217,9 +217,9 @@ fn a_failure_that_is_already_known_is_refused(context: &Context) -> Verdict {
         "the reader",
         fixture.try_launch(&b, "copy_f32", &[Arg::read(&x), Arg::write(&y)], 10)?.map(drop),
     )?;
-    assert_eq!(b.submitted(), 0, "what is refused takes no ticket");
+    assert_eq!(b.submitted(), 0, "a rejected submission takes no ticket");
     wait::event(&fixture.fill(&b, &y, 1.0)?)?;
-    expect_all("and poisons nothing", &y, 1.0)
+    expect_all("the tensor is not poisoned", &y, 1.0)
 }
 
 fn a_failed_queue_can_be_dropped(context: &Context) -> Verdict {
@@ -230,7 +230,7 @@ fn a_failed_queue_can_be_dropped(context: &Context) -> Verdict {
     drop(queue);
     expect_failed("the event", wait::event(&event))?;
     drop(event);
-    // Asks the device to close what is left; what the queue wrote stays failed.
+    // Makes the device close dropped objects; what the queue wrote stays failed.
     (0..3).try_for_each(|_| fixture.queue().map(drop))?;
     expect_failed("read", x.to_vec::<f32>().map(drop)).map(drop)
 }
@@ -256,7 +256,7 @@ fn freezing_a_failed_tensor_is_an_error(context: &Context) -> Verdict {
 
 fn a_failure_before_a_slow_kernel_is_seen(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
-    // Its drop would look at the queue, which then takes nothing any more.
+    // Dropping it early would poll the queue, which would then reject the launch below.
     let x = fixture.full(10, 0.0)?;
     let event = launch_failing(fixture, &queue, &x)?;
     drop(fixture.launch(&queue, "spin", &[Arg::scalar(100_000i64)], 1)?);
@@ -267,7 +267,7 @@ fn a_failure_before_a_slow_kernel_is_seen(context: &Context) -> Verdict {
 fn a_failed_queue_says_when_it_is_idle(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     expect_failed("the event", wait::event(&launch_failing(fixture, &queue, &fixture.full(10, 0.0)?)?))?;
-    wait::until("all tickets end, well or badly", || Ok(queue.completed()? == queue.submitted()))?;
+    wait::until("all tickets to end", || Ok(queue.completed()? == queue.submitted()))?;
     Ok(())
 }
 
@@ -280,12 +280,12 @@ fn flush_and_poll_survive_a_failure(context: &Context) -> Verdict {
 }
 
 fn a_failure_among_a_hundred_waits_reaches_what_comes_after(context: &Context) -> Verdict {
-    /// After so many waits the failing one comes.
+    /// The wait that fails.
     const FAILING: usize = 60;
     let (fixture, queue, sources) =
         (context.fixture(), context.fixture().queue()?, context.fixture().queues::<5>()?);
     let (x, y) = (fixture.full(10, 0.0)?, fixture.full(10, 0.0)?);
-    // Until the end nobody can see which of the waits is over: none may be forgotten, nor be taken for another.
+    // No wait completes before the end: none may be forgotten or mistaken for another.
     for source in &sources {
         fixture.launch(source, "spin", &[Arg::scalar(100_000i64)], 1)?;
     }
@@ -296,7 +296,7 @@ fn a_failure_among_a_hundred_waits_reaches_what_comes_after(context: &Context) -
             _ => fixture.launch(&sources[1 + number % 4], "noop", &[], 1)?,
         };
         if let Err(error) = queue.wait_for(&event) {
-            // The machine is so slow that it is known already.
+            // The machine was so slow that the failure was already known.
             assert_eq!((number, error.kind()), (FAILING, ErrorKind::Failed), "{error}");
             return Err(Failure::Unsupported("the machine is too busy".to_owned()));
         }

@@ -1,4 +1,4 @@
-//! Faults of the backend itself, injected by device options: refusals, panics, a device.
+//! Faults inside the backend, injected by device options: errors, panics, and a device that does not open.
 
 use runtime_core::{Arg, Error, ErrorKind, Options};
 
@@ -37,7 +37,7 @@ fn a_refused_submission_poisons_nothing(context: &Context) -> Verdict {
     let third = fixture.scale(&queue, &x, 3.0)?;
     assert_eq!(third.ticket(), 2);
     [first, third].iter().try_for_each(wait::event)?;
-    expect_all("twice, not three times", &x, 6.0)
+    expect_all("added twice, not three times", &x, 6.0)
 }
 
 fn a_refusal_after_a_wait_poisons_nothing(context: &Context) -> Verdict {
@@ -46,13 +46,13 @@ fn a_refusal_after_a_wait_poisons_nothing(context: &Context) -> Verdict {
     let (x, y, z) = (fixture.full(10, 0.0)?, fixture.full(10, 0.0)?, fixture.full(1, 0.0)?);
     fixture.delay(&a)?;
     let failing = fixture.fail(&a, &z, &x)?;
-    // It waits for the other queue, and is then refused: the wait must not tie what comes next to that failure.
+    // Waits for the other queue, then fails: the wait must not make the next submission fail.
     let dependent = fixture.try_launch(&b, "copy_f32", &[Arg::read(&x), Arg::write(&y)], 10)?;
     expect_error("the dependent", dependent, ErrorKind::Driver, &[])?;
     let next = fixture.fill(&b, &y, 1.0)?;
     assert!(wait::event(&failing).is_err());
     wait::event(&next)?;
-    expect_all("of nobody's data", &y, 1.0)
+    expect_all("depends on no failed data", &y, 1.0)
 }
 
 fn a_refused_transfer_is_an_error(context: &Context) -> Verdict {
@@ -66,7 +66,7 @@ fn a_refused_mark_loses_no_work(context: &Context) -> Verdict {
     for nth in 1..=4 {
         let fixture = open_faulty(context, "fail_call", format!("mark:{nth}"))?;
         let queue = fixture.queue()?;
-        // One of the waits and transfers is refused, whichever comes to the mark; it works when it is tried again.
+        // One of the waits and transfers hits the failing mark; it works when retried.
         let x = fixture.full(10, 1.0).or_else(|_| fixture.full(10, 1.0))?;
         let event = fixture.scale(&queue, &x, 2.0)?;
         wait::event(&event).or_else(|_| wait::event(&event))?;
@@ -101,7 +101,7 @@ fn an_error_kind_reaches_the_caller(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// The functions that [`use_everything`] calls, and whose end the caller is told.
+/// The functions that [`use_everything`] calls and whose errors reach the caller.
 const REPORTED: [&str; 20] = [
     "allocate",
     "copy",
@@ -125,16 +125,16 @@ const REPORTED: [&str; 20] = [
     "write",
 ];
 
-/// How many microseconds the first work work_us, in turn: `wait` is called only while it does, and a thread that the
-/// machine holds up comes later.
+/// Durations of the first work in microseconds, tried in turn: `wait` is called only while the work runs, and on a
+/// busy machine this thread may be late.
 const WORK_US: [i64; 4] = [5_000, 50_000, 500_000, 5_000_000];
 
-/// What went wrong while something was done.
+/// Collects errors.
 #[derive(Debug, Default)]
 struct Errors(Vec<Error>);
 
 impl Errors {
-    /// Passes an error over, and keeps it.
+    /// Stores an error and continues.
     fn note<T>(&mut self, result: Result<T, impl Into<Failure>>) -> Option<T> {
         match result.map_err(Into::into) {
             Ok(value) => Some(value),
@@ -148,13 +148,13 @@ impl Errors {
         None
     }
 
-    /// Whether one of them is of this kind, and says who caused it.
+    /// Whether there is an error of this kind that contains `word`.
     fn contains(&self, kind: ErrorKind, word: &str) -> bool {
         self.0.iter().any(|error| error.kind() == kind && error.to_string().contains(word))
     }
 }
 
-/// Expects that [`use_everything`] is told of what the options make fail in `slot`.
+/// Expects that [`use_everything`] reports the fault that the options inject into `slot`.
 fn expect_reported(context: &Context, options: &Options, slot: &str, kind: ErrorKind, word: &str) {
     for work_us in WORK_US {
         let errors = use_everything(context, options, work_us).unwrap_or_default();
@@ -166,8 +166,8 @@ fn expect_reported(context: &Context, options: &Options, slot: &str, kind: Error
     }
 }
 
-/// Does a little of everything, behind work of so many microseconds, and goes on after what fails; `None` if the options
-/// are refused.
+/// Calls a bit of everything, behind work of so many microseconds, and continues after errors; `None` if the options
+/// are rejected.
 fn use_everything(context: &Context, options: &Options, work_us: i64) -> Option<Errors> {
     let mut errors = Errors::default();
     let device = match context.runtime().open_with(context.name(), options) {
@@ -236,12 +236,12 @@ fn a_refusal_of_any_call_ends(context: &Context) -> Verdict {
         for (name, kind) in kinds {
             for nth in 1..=3 {
                 let options = Options::new().with("fail_call", format!("{slot}:{nth}:{name}"));
-                // Without a copy or a wait on the device core goes another way.
+                // Without copies or waits on the device, core falls back to another way.
                 let helped = kind == ErrorKind::Unsupported && ["copy", "wait_for"].contains(&&*slot);
                 if nth == 1 && REPORTED.contains(&&*slot) && !helped {
                     expect_reported(context, &options, &slot, kind, "fail_call");
                 } else {
-                    // Those that cannot fail are refused as options.
+                    // Functions that cannot fail are rejected as options.
                     use_everything(context, &options, WORK_US[0]);
                 }
             }
@@ -257,7 +257,7 @@ fn a_panic_is_an_error(context: &Context) -> Verdict {
     expect_error("launch", launched, ErrorKind::Internal, &["launch", "panic"])?;
     assert_eq!(queue.submitted(), 0);
     wait::event(&queue.fill(&x, &[0])?)?;
-    expect_all("the queue goes on", &x, 0.0)
+    expect_all("the queue still works", &x, 0.0)
 }
 
 fn a_panic_of_any_call_ends(context: &Context) -> Verdict {

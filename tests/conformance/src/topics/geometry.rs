@@ -1,4 +1,4 @@
-//! Geometry: what a device allows, refused before any driver sees it.
+//! Geometry: the limits of a device, checked before any driver call.
 
 use runtime_core::{Arg, ErrorKind, Geometry, abi};
 
@@ -28,7 +28,7 @@ fn launch(context: &Context, geometry: &Geometry) -> Result<runtime_core::Result
     Ok(launched.and_then(|event| wait::event(&event)))
 }
 
-/// The kind of a refusal: a limit where there are groups, else the whole idea.
+/// The expected kind of error: a limit on devices with groups, otherwise groups as such.
 fn kind(context: &Context) -> ErrorKind {
     let groups = context.info().capabilities.has(abi::CAP_GROUPS);
     if groups { ErrorKind::InvalidArgument } else { ErrorKind::Unsupported }
@@ -85,7 +85,7 @@ fn too_large_a_group_is_refused(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// The largest group of `kernel` along one axis.
+/// The largest group size of `kernel` along one axis.
 fn largest(context: &Context, kernel: &str, axis: usize) -> Result<[u32; 3], Failure> {
     let limits = &context.info().limits;
     let of_kernel = context.fixture().kernel(kernel)?.info().max_group_items.unwrap_or(u32::MAX);
@@ -98,7 +98,7 @@ fn the_limits_themselves_are_accepted(context: &Context) -> Verdict {
     /// More groups than this take too long.
     const MOST_GROUPS: u64 = 1 << 16;
     if !context.fixture().kernels()?.grouped {
-        return Err(Failure::Unsupported("the suite's kernels for it run no groups".to_owned()));
+        return Err(Failure::Unsupported("the suite's kernels in this format run no groups".to_owned()));
     }
     for axis in 0..3 {
         launch(context, &Geometry::new(1, largest(context, "noop", axis)?))??;
@@ -121,7 +121,7 @@ fn the_largest_group_runs_whole(context: &Context) -> Verdict {
         wait::event(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
         let mut ids = out.tensor().to_vec::<u32>()?;
         ids.sort_unstable();
-        expect_equal("every number once", &ids, &(0..2 * items).collect::<Vec<_>>())?;
+        expect_equal("every number exactly once", &ids, &(0..2 * items).collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ fn too_much_shared_memory_is_refused(context: &Context) -> Verdict {
     let Some(beyond) =
         u32::try_from(context.info().limits.shared_bytes).ok().and_then(|limit| limit.checked_add(1))
     else {
-        return Err(Failure::Unsupported("the limit is beyond what a launch can ask for".to_owned()));
+        return Err(Failure::Unsupported("the limit exceeds what a launch can request".to_owned()));
     };
     let geometry = Geometry::single().shared_bytes(beyond);
     expect_error(
@@ -196,7 +196,7 @@ fn no_groups_run_nothing(context: &Context) -> Verdict {
     }
     assert_eq!(queue.submitted(), 8, "each is a submission with an event");
     wait::event(&queue.launch(&kernel, &Geometry::new(2, 4), &[Arg::write(out.tensor())])?)?;
-    out.check("the queue goes on", &[0_u32, 1, 2, 3, 4, 5, 6, 7])
+    out.check("the queue still works", &[0_u32, 1, 2, 3, 4, 5, 6, 7])
 }
 
 fn every_work_item_runs_once(context: &Context) -> Verdict {
@@ -210,7 +210,7 @@ fn every_work_item_runs_once(context: &Context) -> Verdict {
         wait::event(&queue.launch(&kernel, &Geometry::new(groups, size), &[Arg::write(out.tensor())])?)?;
         let mut ids = out.tensor().to_vec::<u32>()?;
         ids.sort_unstable();
-        expect_equal("every number once", &ids, &(0..items).collect::<Vec<_>>())?;
+        expect_equal("every number exactly once", &ids, &(0..items).collect::<Vec<_>>())?;
         out.check("in their places", &(0..items).collect::<Vec<_>>())?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Graphs: recorded and not run, instantiated, updated, replayed.
+//! Graphs: record without running, instantiate, update, replay.
 
 use runtime_core::{Arg, ErrorKind, Graph, Options, Queue, abi};
 
@@ -20,7 +20,7 @@ cases! {
     [Requirement::Kernel("fail")] => a_failing_node_fails_the_replay;
 }
 
-/// Records what `work` submits.
+/// Records the submissions of `work`.
 pub(super) fn record(queue: &Queue, work: impl FnOnce() -> Verdict) -> Result<Graph, Failure> {
     queue.begin_recording()?;
     let verdict = work();
@@ -99,7 +99,7 @@ fn a_wrong_update_is_refused(context: &Context) -> Verdict {
         &["argument 0"],
     )?;
     wait::event(&queue.replay(&executable)?)?;
-    expect_all("as it was", &x, 0.0)
+    expect_all("unchanged", &x, 0.0)
 }
 
 fn an_update_that_needs_another_order_is_refused(context: &Context) -> Verdict {
@@ -115,7 +115,7 @@ fn an_update_that_needs_another_order_is_refused(context: &Context) -> Verdict {
     let update = executable.update(2, &fixture.args("copy_f32", &[Arg::read(&y), Arg::write(&z)], N)?);
     expect_error("order", update, ErrorKind::InvalidArgument, &["order"])?;
     wait::event(&queue.replay(&executable)?)?;
-    expect_all("as it was", &z, 1.0)
+    expect_all("unchanged", &z, 1.0)
 }
 
 fn what_a_graph_uses_stays(context: &Context) -> Verdict {
@@ -140,7 +140,7 @@ fn a_replay_is_ordered_with_other_queues(context: &Context) -> Verdict {
     drop(fixture.fill(&a, &x, 7.0)?);
     drop(b.replay(&executable)?);
     wait::event(&fixture.fill(&a, &x, 9.0)?)?;
-    expect_all("after the one and before the other", &y, 7.0)
+    expect_all("between the two launches", &y, 7.0)
 }
 
 fn a_graph_is_native_where_the_device_says_so(context: &Context) -> Verdict {

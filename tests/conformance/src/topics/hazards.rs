@@ -1,6 +1,6 @@
 //! Hazards between queues: read after write, write after read, write after write, over two and three queues.
 //!
-//! Each case keeps a queue busy first, so that what does not wait for it comes too early and is seen.
+//! Each case keeps a queue busy first, to expose work that does not wait for it.
 
 use runtime_core::{Arg, Tensor};
 
@@ -23,7 +23,7 @@ cases! {
 
 fn tensors<const K: usize>(context: &Context, value: f32) -> runtime_core::Result<[Tensor; K]> {
     let tensors = (0..K).map(|_| context.fixture().full(N, value)).collect::<Result<Vec<_>, _>>()?;
-    tensors.try_into().map_err(|_| runtime_core::Error::invalid("another number of tensors"))
+    tensors.try_into().map_err(|_| runtime_core::Error::invalid("wrong number of tensors"))
 }
 
 fn read_after_write_over_two_queues(context: &Context) -> Verdict {
@@ -132,7 +132,7 @@ fn a_chain_over_two_queues(context: &Context) -> Verdict {
         if round % 25 == 0 {
             fixture.delay(queue)?;
         }
-        // x = 1 - x, in two steps that must not change places.
+        // x = 1 - x, in two steps whose order matters.
         if round % 2 == 0 {
             drop(fixture.scale(queue, &x, -1.0)?);
         } else {
@@ -219,7 +219,7 @@ fn two_openings_are_ordered(context: &Context) -> Verdict {
     fixture.delay(&a)?;
     fixture.fill(&a, &x, 7.0)?;
     wait::event(&b.copy(&y, &x)?)?;
-    expect_all("over the border", &y, 7.0)
+    expect_all("on the other device", &y, 7.0)
 }
 
 fn a_diamond_of_four_queues(context: &Context) -> Verdict {
@@ -234,10 +234,10 @@ fn a_diamond_of_four_queues(context: &Context) -> Verdict {
         fixture.launch(&d, "add_f32", &[Arg::read(&left), Arg::read(&right), Arg::write(&out)], N)?;
     }
     wait::idle(&d)?;
-    expect_all("five times round", &out, 10.0)
+    expect_all("after five rounds", &out, 10.0)
 }
 
-/// In both orders of the tensors: core sorts them by addresses that nobody sees here.
+/// Tries both orders of the tensors: core sorts them by address.
 fn a_tensor_that_is_read_twice_is_read(context: &Context) -> Verdict {
     let (fixture, [a, b], tensors) =
         (context.fixture(), context.fixture().queues()?, tensors::<2>(context, 1.0)?);
@@ -255,7 +255,7 @@ fn a_tensor_in_the_first_and_last_place_is_one_use(context: &Context) -> Verdict
     let (fixture, queue, tensors) =
         (context.fixture(), context.fixture().queue()?, tensors::<2>(context, 1.0)?);
     if fixture.kernels()?.portable {
-        return Err(Failure::Unsupported("portable code refuses a tensor beside itself".to_owned()));
+        return Err(Failure::Unsupported("portable code rejects overlapping tensors".to_owned()));
     }
     for (x, y) in [(&tensors[0], &tensors[1]), (&tensors[1], &tensors[0])] {
         x.write(&[1.0f32; N])?;

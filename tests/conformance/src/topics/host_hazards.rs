@@ -1,4 +1,4 @@
-//! Hazards between queues and the program: reads, writes, maps, freezing.
+//! Hazards between queues and the host: reads, writes, maps, freezing.
 
 use runtime_core::{Arg, Placement};
 

@@ -1,4 +1,4 @@
-//! Who a device is, how it is found, and how it is opened.
+//! Identity of devices: device strings, descriptions, options.
 
 use std::collections::HashSet;
 
@@ -30,10 +30,10 @@ fn the_description_is_filled_in(context: &Context) -> Verdict {
     assert!(info.kind == DeviceKind::Embedded || !info.spaces.is_empty(), "{info:?}");
     for space in &info.spaces {
         assert!(space.alignment_bytes.is_power_of_two() && !space.name.is_empty(), "{space:?}");
-        assert!(space.host_visible || space.kernel_visible, "nobody can use {space:?}");
+        assert!(space.host_visible || space.kernel_visible, "neither the host nor kernels can use {space:?}");
     }
     let names: HashSet<_> = info.spaces.iter().map(|space| &space.name).collect();
-    assert_eq!(names.len(), info.spaces.len(), "two memory spaces of one name");
+    assert_eq!(names.len(), info.spaces.len(), "two memory spaces with the same name");
     let limits = &info.limits;
     assert!(
         limits.group_items >= 1 && !limits.groups.contains(&0) && !limits.group_size.contains(&0),
@@ -70,12 +70,12 @@ fn two_listings_are_alike(context: &Context) -> Verdict {
 fn indices_are_unique(context: &Context) -> Verdict {
     let devices = context.runtime().devices();
     let ids: HashSet<_> = devices.iter().map(|info| &info.id).collect();
-    assert_eq!(ids.len(), devices.len(), "two devices of one identity");
+    assert_eq!(ids.len(), devices.len(), "two devices with the same id");
     for part in devices.iter().filter(|info| info.id.sub.is_some()) {
         let whole = |info: &&DeviceInfo| info.id.index == part.id.index && info.id.sub.is_none();
         assert!(
             devices.iter().filter(|info| info.id.target == part.id.target).any(|info| whole(&info)),
-            "{} has no whole",
+            "{} has no parent device",
             part.id
         );
     }
@@ -110,6 +110,6 @@ fn siblings_are_the_others(context: &Context) -> Verdict {
 
 fn telemetry_has_values(context: &Context) -> Verdict {
     let telemetry = context.fixture().device().telemetry()?;
-    assert_ne!(telemetry, Telemetry::default(), "the capability is there, but no figure");
+    assert_ne!(telemetry, Telemetry::default(), "the capability is declared, but no value is set");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Tensors of and for other libraries, by DLPack.
+//! DLPack: tensors exported to other libraries, and imported from them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ cases! {
         foreign_memory_is_computed_on;
 }
 
-/// What another library makes of a tensor of ours: the same memory, with a deleter that counts.
+/// A tensor of another library on the memory of one of ours, with a deleter that counts.
 #[repr(C)]
 struct ForeignTensor {
     managed: DLManagedTensorVersioned,
@@ -32,25 +32,25 @@ struct ForeignTensor {
 }
 
 unsafe extern "C" fn delete(managed: *mut DLManagedTensorVersioned) {
-    // SAFETY: the first field of a `ForeignTensor`, which its consumer gives back once.
+    // SAFETY: the first field of a `ForeignTensor`; the deleter is called once.
     let foreign_tensor = unsafe { Box::from_raw(managed.cast::<ForeignTensor>()) };
     let deletions = foreign_tensor.deletions.clone();
     drop(foreign_tensor);
     deletions.fetch_add(1, Ordering::SeqCst);
 }
 
-/// A structure that is given away; who does not take it, leaves it to be given back.
+/// An exported DLPack structure; dropped unless it is imported.
 struct DlpackHandle(*mut DLManagedTensorVersioned);
 
 impl DlpackHandle {
     fn structure(&self) -> &DLManagedTensorVersioned {
-        // SAFETY: made by core or `foreign`, and not given back yet.
+        // SAFETY: made by core or `foreign`, and not deleted yet.
         unsafe { &*self.0 }
     }
 
-    /// Takes it over.
+    /// Imports it: the new tensor takes ownership.
     fn import(self, context: &Context) -> Result<Tensor, Failure> {
-        // SAFETY: memory of this device, and nobody else uses it.
+        // SAFETY: memory of this device, with no other user.
         let tensor = unsafe { Tensor::from_dlpack(context.fixture().device(), self.0) }?;
         std::mem::forget(self);
         Ok(tensor)
@@ -60,13 +60,13 @@ impl DlpackHandle {
 impl Drop for DlpackHandle {
     fn drop(&mut self) {
         if let Some(delete) = self.structure().deleter {
-            // SAFETY: given back once.
+            // SAFETY: called once.
             unsafe { delete(self.0) };
         }
     }
 }
 
-/// A tensor as core offers it.
+/// Exports a tensor through core.
 fn exported(tensor: &Tensor) -> Result<DlpackHandle, Failure> {
     match tensor.to_dlpack() {
         Ok(lent) => Ok(DlpackHandle(lent.into_raw())),
@@ -75,7 +75,7 @@ fn exported(tensor: &Tensor) -> Result<DlpackHandle, Failure> {
     }
 }
 
-/// A tensor as another library would offer it, and how often its deleter has run.
+/// Exports a tensor as another library would, with a counter of deleter calls.
 fn foreign(tensor: &Tensor, flags: u64) -> Result<(DlpackHandle, Arc<AtomicUsize>), Failure> {
     let ours = exported(tensor)?;
     let DLManagedTensorVersioned { version, dl_tensor, .. } = *ours.structure();
@@ -91,14 +91,14 @@ fn foreign(tensor: &Tensor, flags: u64) -> Result<(DlpackHandle, Arc<AtomicUsize
     Ok((DlpackHandle(Box::into_raw(Box::new(foreign_tensor)).cast()), deletions))
 }
 
-/// Lets the device look for what it can give back.
+/// Makes the device collect what it can free.
 fn collect_garbage(context: &Context) -> Verdict {
     context.fixture().uninitialized::<u8>(1)?;
     Ok(())
 }
 
-/// Lets the device look until a deleter has run, which is then once. Other cases use the device, too, and of two
-/// threads that look at the same moment one leaves it to the other.
+/// Makes the device collect until a deleter has run, and expects exactly one call. It polls, because other cases use
+/// the device too, and of two threads that collect at once one skips the work.
 fn expect_one_deletion(context: &Context, deletions: &AtomicUsize) -> Verdict {
     wait::until("the deleter", || {
         context.fixture().uninitialized::<u8>(1)?;
@@ -119,9 +119,9 @@ fn an_export_says_what_it_is(context: &Context) -> Verdict {
         let offered = exported(&view)?;
         let tensor = offered.structure().dl_tensor;
         let ndim = usize::try_from(tensor.ndim).unwrap_or(0);
-        // SAFETY: DLPack promises as many extents.
+        // SAFETY: DLPack guarantees `ndim` extents.
         let shape = unsafe { std::slice::from_raw_parts(tensor.shape, ndim) };
-        // SAFETY: core always gives strides.
+        // SAFETY: core always exports strides.
         let strides = unsafe { std::slice::from_raw_parts(tensor.strides, ndim) };
         let expected: Vec<_> = view.shape().iter().map(|&n| i64::try_from(n).unwrap_or(-1)).collect();
         expect_equal("shape", shape, &expected)?;
@@ -209,7 +209,7 @@ fn a_deleter_runs_once(context: &Context) -> Verdict {
     let (clone, view) = (back.clone(), back.slice(0, 10..20)?);
     drop((back, clone));
     collect_garbage(context)?;
-    assert_eq!(deletions.load(Ordering::SeqCst), 0, "a view is left");
+    assert_eq!(deletions.load(Ordering::SeqCst), 0, "a view still exists");
     expect_all("a view", &view, 1.0)?;
     drop(view);
     expect_one_deletion(context, &deletions)?;
@@ -240,7 +240,7 @@ fn read_only_memory_is_frozen(context: &Context) -> Verdict {
     assert_eq!(
         exported(&tensor)?.structure().flags & FLAG_READ_ONLY,
         FLAG_READ_ONLY,
-        "a frozen tensor goes out with the flag"
+        "a frozen tensor is exported as read-only"
     );
     Ok(())
 }
@@ -253,14 +253,14 @@ fn an_unversioned_tensor_comes_in(context: &Context) -> Verdict {
         }
         lent => lent?.into_raw_unversioned()?,
     };
-    // SAFETY: core made it of memory of this device, and nobody else uses it.
+    // SAFETY: core made it from memory of this device, with no other user.
     let back = unsafe { Tensor::from_dlpack_unversioned(context.fixture().device(), managed) };
     let back = match back {
         Ok(back) => back,
         Err(error) => {
-            // SAFETY: who refuses it leaves it as it is.
+            // SAFETY: a rejected structure stays valid.
             if let Some(delete) = unsafe { (*managed).deleter } {
-                // SAFETY: given back once.
+                // SAFETY: called once.
                 unsafe { delete(managed) };
             }
             return Err(error.into());
@@ -283,14 +283,14 @@ fn a_structure_that_is_refused_stays_the_callers(context: &Context) -> Verdict {
     ];
     for (what, change) in changes {
         let (offered, deletions) = foreign(&tensor, 0)?;
-        // SAFETY: made just now, and nobody else knows it.
+        // SAFETY: created above, and not shared.
         change(unsafe { &mut *offered.0 });
-        // SAFETY: what is wrong with it is seen before anything is made of it.
+        // SAFETY: the structure is validated before it is used.
         let taken = unsafe { Tensor::from_dlpack(context.fixture().device(), offered.0) };
-        let Err(error) = taken else { return Err(Failure::Failed(format!("a wrong {what} was taken"))) };
+        let Err(error) = taken else { return Err(Failure::Failed(format!("a wrong {what} was accepted"))) };
         assert!(error.to_string().contains(what), "{error}");
         collect_garbage(context)?;
-        assert_eq!(deletions.load(Ordering::SeqCst), 0, "{what}: the caller keeps it");
+        assert_eq!(deletions.load(Ordering::SeqCst), 0, "{what}: the caller keeps ownership");
     }
     expect_all("ours", &tensor, 5.0)
 }
@@ -306,7 +306,7 @@ fn a_deleter_waits_for_the_last_work(context: &Context) -> Verdict {
     collect_garbage(context)?;
     let early = deletions.load(Ordering::SeqCst);
     let ended = copied.is_done()?;
-    assert!(early == 0 || ended, "deleted while it is used");
+    assert!(early == 0 || ended, "deleted while in use");
     wait::event(&copied)?;
     expect_one_deletion(context, &deletions)?;
     expect_all("copied", &out, 2.0)
@@ -320,7 +320,7 @@ fn an_export_waits_for_the_writer(context: &Context) -> Verdict {
     let managed = exported(&tensor)?;
     let ended = filled.is_done();
     let back = managed.import(context)?;
-    assert!(ended?, "what goes out has been written");
+    assert!(ended?, "an exported tensor has been written");
     expect_all("exported", &back, 4.0)
 }
 
@@ -330,7 +330,7 @@ fn foreign_memory_is_computed_on(context: &Context) -> Verdict {
     let back = foreign(&tensor, 0)?.0.import(context)?;
     fixture.delay(&first)?;
     drop(fixture.scale(&first, &back, 2.0)?);
-    // Ordered with the first queue, as memory of our own.
+    // Ordered with the first queue, like native memory.
     drop(fixture.scale(&second, &back, 3.0)?);
     expect_all("through the import", &back, 6.0)?;
     drop(back);

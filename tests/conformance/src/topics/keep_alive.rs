@@ -1,4 +1,4 @@
-//! What is dropped while it is in use stays until the work is done, and is not reused before.
+//! Lifetimes: objects dropped while in use stay alive until the work ends, and memory is not reused before.
 
 use runtime_core::{Arg, DType, Options, Placement};
 
@@ -20,10 +20,10 @@ cases! {
         what_is_dropped_comes_back, memory_of_a_queue_is_used_again_in_order;
 }
 
-/// Takes what was given back, and overwrites it.
+/// Reallocates freed memory and overwrites it.
 fn overwrite(fixture: &Fixture) -> Verdict {
     let others = (0..8).map(|_| fixture.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
-    others.iter().try_for_each(|other| expect_all("the new owner's", other, -1.0))
+    others.iter().try_for_each(|other| expect_all("reallocated memory", other, -1.0))
 }
 
 fn a_dropped_tensor_is_not_reused_early(context: &Context) -> Verdict {
@@ -48,7 +48,7 @@ fn a_dropped_output_is_not_reused_early(context: &Context) -> Verdict {
         drop(x);
         let others = (0..8).map(|_| fixture.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
         wait::idle(&queue)?;
-        others.iter().try_for_each(|other| expect_all("written by nobody else", other, -1.0))?;
+        others.iter().try_for_each(|other| expect_all("reallocated memory", other, -1.0))?;
     }
     Ok(())
 }
@@ -62,11 +62,11 @@ fn memory_of_a_queue_is_used_again_in_order(context: &Context) -> Verdict {
         fixture.delay(&first)?;
         drop(fixture.fill(&first, &x, -1.0)?);
         drop(x);
-        // Perhaps the same memory, which work in flight still writes.
+        // Possibly the same memory, which work in flight still writes.
         let y = room()?;
         drop(fixture.fill(&second, &y, f32::from(round))?);
         wait::idle(&first)?;
-        expect_all("the new owner's", &y, f32::from(round))?;
+        expect_all("reallocated memory", &y, f32::from(round))?;
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn a_dropped_kernel_and_module_stay(context: &Context) -> Verdict {
     let args = fixture.args("fill_f32", &[Arg::write(&y), Arg::scalar(5.0f32)], N)?;
     drop(queue.launch(&fill, &fixture.geometry(N), &args)?);
     drop((module, fill));
-    // Asks the device to look what it can free.
+    // Makes the device free what it can.
     drop(fixture.full(10, 0.0)?);
     expect_all("written by a dropped kernel", &y, 5.0)
 }
@@ -129,7 +129,7 @@ fn a_dropped_device_finishes(context: &Context) -> Verdict {
     fixture.delay(&queue)?;
     let event = fixture.copy(&queue, &x, &y)?;
     drop((fixture, queue, x));
-    expect_all("the last thing that is left", &y, 3.0)?;
+    expect_all("the last remaining tensor", &y, 3.0)?;
     drop(y);
     Ok(wait::event(&event)?)
 }
@@ -183,7 +183,7 @@ fn five_things_dropped_in_every_order(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// Every order of `count` things.
+/// All permutations of `count` objects.
 fn orders(count: usize) -> Vec<Vec<usize>> {
     let Some(last) = count.checked_sub(1) else { return vec![Vec::new()] };
     let with_last =
@@ -241,14 +241,14 @@ fn what_is_dropped_comes_back(context: &Context) -> Verdict {
     let space = &context.info().spaces[0].name;
     let free = || fixture.device().memory_usage(space).map(|usage| usage.free_bytes);
     let queue = fixture.queue()?;
-    // 2.5 GiB in all, each piece busy when it is dropped.
+    // 2.5 GiB in total; each piece is in use when it is dropped.
     for _ in 0..160 {
         let x = fixture.uninitialized::<f32>(4 << 20)?;
         drop(fixture.fill(&queue, &x.slice(0, 0..16)?, 1.0)?);
     }
     wait::idle(&queue)?;
     drop(fixture.full(10, 0.0)?);
-    // Only a device that is nobody else's tells exactly what is left.
+    // Only a simulated device has no other users, so that its free memory is exact.
     let before = context.info().properties.flag("simulated").then(free).transpose()?;
     let total = fixture.device().memory_usage(space).map_or(0, |usage| usage.total_bytes);
     assert!(before.is_none_or(|free| free + 100 >= total), "{before:?} of {total} bytes came back");

@@ -40,7 +40,7 @@ fn add_of_every_size(context: &Context) -> Verdict {
 fn one_tensor_in_two_places(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     if fixture.kernels()?.portable {
-        return Err(Failure::Unsupported("portable code refuses a tensor beside itself".to_owned()));
+        return Err(Failure::Unsupported("portable code rejects overlapping tensors".to_owned()));
     }
     let x = fixture.full(1000, 1.0)?;
     for _ in 0..4 {
@@ -75,7 +75,7 @@ fn a_thousand_launches_are_in_order(context: &Context) -> Verdict {
         }
     }
     wait::idle(&queue)?;
-    expect_all("seven and the later half", &y, 506.0)
+    expect_all("after all launches", &y, 506.0)
 }
 
 fn a_call_returns_the_result(context: &Context) -> Verdict {
@@ -152,10 +152,10 @@ fn an_untracked_launch_runs(context: &Context) -> Verdict {
     let args = fixture.args("scale_f32", &[Arg::read_write(&x), Arg::scalar(2.0f32)], 100)?;
     let kernel = fixture.kernel("scale_f32")?;
     let launched = (0..3).try_for_each(|_| {
-        // SAFETY: nothing but this queue uses the tensor, which lives until the wait below.
+        // SAFETY: only this queue uses the tensor, which lives until the wait below.
         unsafe { queue.launch_untracked(&kernel, &fixture.geometry(100), &args) }.map(drop)
     });
-    // Whatever was refused: what was not has ended before the tensor goes.
+    // Wait even after an error: launches that were accepted must end before the tensor is dropped.
     wait::idle(&queue).or_else(|_| wait::idle(&queue))?;
     launched?;
     expect_all("three times", &x, 8.0)

@@ -1,4 +1,4 @@
-//! A lost device: every call says so, and nothing hangs.
+//! Lost devices: every call reports the loss, and nothing hangs.
 
 use runtime_core::{Arg, ErrorKind, Options, Result};
 
@@ -15,7 +15,7 @@ cases! {
         a_lost_device_can_be_opened_again, losing_one_opening_leaves_the_other;
 }
 
-/// An opening that is lost, with what was made before.
+/// A lost device, with objects made before the loss.
 fn lost(context: &Context) -> Result<(Fixture, runtime_core::Queue, runtime_core::Tensor), Failure> {
     let fixture = open_faulty(context, "lose_after", 4)?;
     let (queue, x) = (fixture.queue()?, fixture.full(10, 1.0)?);
@@ -81,7 +81,7 @@ fn a_lost_device_can_be_dropped(context: &Context) -> Verdict {
 fn a_lost_device_can_be_opened_again(context: &Context) -> Verdict {
     let gone = lost(context)?;
     let fixture = context.reopen(&Options::new())?;
-    expect_all("beside the lost one", &fixture.full(10, 1.0)?, 1.0)?;
+    expect_all("on the reopened device", &fixture.full(10, 1.0)?, 1.0)?;
     drop(gone);
     wait::event(&fixture.launch(&fixture.queue()?, "noop", &[], 1)?)?;
     Ok(())
@@ -93,5 +93,5 @@ fn losing_one_opening_leaves_the_other(context: &Context) -> Verdict {
     let (_lab, _queue, x) = lost(context)?;
     assert!(queue.copy(&y, &x).is_err(), "copied from a lost device");
     wait::event(&fixture.fill(&fixture.queue()?, &y, 1.0)?)?;
-    expect_all("of its own", &y, 1.0)
+    expect_all("on the other opened device", &y, 1.0)
 }

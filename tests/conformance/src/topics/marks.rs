@@ -1,4 +1,4 @@
-//! Marks are lazy: a held event is marked once, a dropped one never. Seen by a layer that counts what core calls.
+//! Marks are lazy: a held event is marked once, a dropped one never. Checked with a layer that counts core's calls.
 
 use runtime_core::{Queue, abi};
 
@@ -103,7 +103,7 @@ fn hazards_within_a_queue_cost_no_mark(context: &Context) -> Verdict {
     }
     let counts = calls.counts();
     assert_eq!((counts.mark, counts.wait_for), (0, 0), "{counts:?}");
-    expect_all("and in order", &x, 1024.0)
+    expect_all("in order", &x, 1024.0)
 }
 
 fn hazards_between_queues_mark_once(context: &Context) -> Verdict {
@@ -116,13 +116,9 @@ fn hazards_between_queues_mark_once(context: &Context) -> Verdict {
         drop(fixture.copy(&b, &x, &y)?);
     }
     let (source, reader) = (of_a.counts(), of_b.counts());
-    assert_eq!(source.mark, 1, "the one that is waited for: {source:?}");
-    assert!(source.flush >= 1, "nobody waits for what was not submitted: {source:?}");
-    assert_eq!(
-        (reader.wait_for, reader.mark),
-        (1, 0),
-        "what is waited for is not waited for again: {reader:?}"
-    );
+    assert_eq!(source.mark, 1, "only the ticket waited for: {source:?}");
+    assert!(source.flush >= 1, "flushed before another queue waits: {source:?}");
+    assert_eq!((reader.wait_for, reader.mark), (1, 0), "no second wait for the same ticket: {reader:?}");
     expect_all("read", &y, 2.0)
 }
 
@@ -149,7 +145,7 @@ fn a_clone_is_marked_at_once(context: &Context) -> Verdict {
     drop(event);
     noops(fixture, &queue, 3)?;
     let counts = calls.counts();
-    assert_eq!(counts.mark, 1, "once for all three: {counts:?}");
+    assert_eq!(counts.mark, 1, "one mark for all three: {counts:?}");
     clones.iter().try_for_each(|clone| Ok(wait::event(clone)?))
 }
 
@@ -165,7 +161,7 @@ fn a_call_is_one_launch(context: &Context) -> Verdict {
 }
 
 fn a_launch_is_one_call_of_the_driver(context: &Context) -> Verdict {
-    // With nobody beside it: what others drop makes core look at this queue.
+    // An exclusive device: objects that other cases drop would make core poll this queue.
     let fixture = context.open_counting_fixture()?;
     let (queue, calls) = open_queue(&fixture)?;
     let (x, y) = (fixture.full(10, 1.0)?, fixture.full(10, 1.0)?);
@@ -175,7 +171,7 @@ fn a_launch_is_one_call_of_the_driver(context: &Context) -> Verdict {
         drop(fixture.copy(&queue, &x, &y)?);
     }
     assert_eq!(before, Counts::default());
-    assert_eq!(calls.counts(), Counts { launch: 10, ..Counts::default() }, "launches alone");
+    assert_eq!(calls.counts(), Counts { launch: 10, ..Counts::default() }, "only launches");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Memory: sizes, alignment, spaces, limits, and what happens when there is none left.
+//! Memory: sizes, alignment, spaces, limits, and exhaustion.
 
 use runtime_core::{DType, Element, ErrorKind, Options, Placement, Tensor, abi};
 
@@ -121,9 +121,9 @@ fn an_allocation_failure_is_an_error(context: &Context) -> Verdict {
 
 fn the_limit_of_an_allocation_is_kept(context: &Context) -> Verdict {
     let limit = context.info().limits.allocation_bytes;
-    // A shape of more bytes than that is no shape.
+    // A tensor cannot have more than `isize::MAX` bytes.
     let Some(beyond) = isize::try_from(limit).ok().filter(|&n| n > 0).and_then(|n| n.checked_add(1)) else {
-        return Err(Failure::Unsupported("the device states no limit that a tensor can reach".to_owned()));
+        return Err(Failure::Unsupported("the device reports no limit that a tensor can exceed".to_owned()));
     };
     let beyond = beyond.unsigned_abs();
     expect_error(
@@ -165,12 +165,12 @@ fn many_small_tensors_are_apart(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// 2.5 GiB in all, of which at most half may be left in use: what is freed is kept for a while.
+/// Allocates and frees 2.5 GiB in total; at most half may stay in use, because freed memory is cached for a while.
 fn freed_memory_comes_back(context: &Context) -> Verdict {
     const BYTES: usize = 16 << 20;
     const ROUNDS: usize = 160;
     let limit = usize::try_from(context.info().limits.allocation_bytes).unwrap_or(usize::MAX);
-    // 0 is a limit that is not known.
+    // A limit of 0 is unknown.
     let bytes = if limit == 0 { BYTES } else { BYTES.min(limit) };
     let before = in_use(context)?;
     for round in 0..ROUNDS {
@@ -188,8 +188,8 @@ fn freed_memory_comes_back(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// Bytes that are in use: of memory that only kernels reach, where the device tells; else addresses of this process, where devices
-/// without memory of their own have theirs.
+/// Bytes in use: of kernel-only memory, if the device reports it; otherwise of this process's address space, which
+/// holds the memory of devices without memory of their own.
 fn in_use(context: &Context) -> Result<Vec<(String, u64)>, Failure> {
     let mut found = Vec::new();
     for space in context.info().spaces.iter().filter(|space| !space.host_visible) {
@@ -199,12 +199,12 @@ fn in_use(context: &Context) -> Result<Vec<(String, u64)>, Failure> {
             Err(error) => return Err(error.into()),
         }
     }
-    // Pages: the first number of `proc_pid_statm(5)`.
+    // In pages: the first field of `proc_pid_statm(5)`.
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     if let (true, Some(Ok(pages))) = (found.is_empty(), statm.split(' ').next().map(str::parse::<u64>)) {
         found.push(("this process".to_owned(), pages * 4096));
     }
-    let none = || Failure::Unsupported("neither the system nor the device tells what is in use".to_owned());
+    let none = || Failure::Unsupported("neither the system nor the device reports memory usage".to_owned());
     if found.is_empty() { Err(none()) } else { Ok(found) }
 }
 
@@ -314,7 +314,7 @@ fn exhaustion_leaves_nothing_behind(context: &Context) -> Verdict {
         let on_queue = queue.allocate(DType::U8, &[10_000], &Placement::default());
         expect_error("on a queue", on_queue, ErrorKind::OutOfMemory, &["allocate"])?;
         expect_error("with data", fixture.tensor(&[1u8; 10_000]), ErrorKind::OutOfMemory, &["allocate"])?;
-        // What is left is as much as before.
+        // The failed allocations left nothing allocated.
         fixture.uninitialized::<u8>(9_900)?;
     }
     expect_error("of a second", fixture.uninitialized::<u8>(9_961), ErrorKind::OutOfMemory, &[])?;
@@ -329,7 +329,7 @@ fn exhaustion_with_work_in_flight_recovers(context: &Context) -> Verdict {
     let part = busy.slice(0, 0..500)?;
     drop(queue.copy(&out, &part)?);
     drop((busy, part));
-    // Its memory comes back when the work has ended, and not before; whoever asks again gets it.
+    // The memory is freed when the work has ended, and not before; then a retried allocation succeeds.
     wait::until("memory", || match fixture.uninitialized::<u8>(7000) {
         Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok(false),
         tensor => tensor.map(|_| true),
@@ -339,16 +339,19 @@ fn exhaustion_with_work_in_flight_recovers(context: &Context) -> Verdict {
 
 #[allow(unsafe_code, reason = "imports memory of its own")]
 fn imported_memory_is_shared(context: &Context) -> Verdict {
-    let host =
-        context.fixture().device().as_host().ok_or_else(|| Failure::Failed("it is no host".to_owned()))?;
+    let host = context
+        .fixture()
+        .device()
+        .as_host()
+        .ok_or_else(|| Failure::Failed("the device is not a host".to_owned()))?;
     let mut data = vec![1.0f32; 64];
-    // SAFETY: `data` outlives the tensor, which the queue has finished with when it is dropped.
+    // SAFETY: `data` outlives the tensor, and the queue is done with it when it is dropped.
     let tensor = unsafe { host.import(data.as_mut_ptr().cast(), f32::DTYPE, &[64]) }?;
     expect_all("imported", &tensor, 1.0)?;
     tensor.fill(&7.0f32.to_le_bytes())?;
     drop(tensor);
-    expect_equal("the program's own", &data, &[7.0; 64])?;
-    // SAFETY: a null pointer is refused.
+    expect_equal("the imported memory", &data, &[7.0; 64])?;
+    // SAFETY: a null pointer is rejected.
     let nothing = unsafe { host.import(std::ptr::null_mut(), f32::DTYPE, &[64]) };
     expect_error("null", nothing, ErrorKind::InvalidArgument, &["null"]).map(drop)
 }

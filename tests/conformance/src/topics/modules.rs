@@ -1,4 +1,4 @@
-//! Loaded code, its entry points, and what is wrong with code that does not load.
+//! Modules: loaded code, its entry points, and errors of code that does not load.
 
 use runtime_core::{ErrorKind, Geometry, Options};
 
@@ -89,7 +89,7 @@ fn kernels_of_two_modules_share_a_queue(context: &Context) -> Verdict {
         drop(queue.launch(&scale, &first.geometry(100), &first.args("scale_f32", &args, 100)?)?);
     }
     wait::idle(&queue)?;
-    expect_all("there and back", &x, 3.0)
+    expect_all("after both kernels", &x, 3.0)
 }
 
 fn an_unknown_load_option_is_refused(context: &Context) -> Verdict {
@@ -131,7 +131,7 @@ fn kernel_info_fits_the_device(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// What it tells fits a compute unit, and larger groups are fewer.
+/// Occupancy fits a compute unit, and decreases with the group size.
 fn occupancy_fits_the_device(context: &Context) -> Verdict {
     let (kernel, limits) = (context.fixture().kernel("fill_f32")?, &context.info().limits);
     let most = limits.group_items.min(kernel.info().max_group_items.unwrap_or(u32::MAX));
@@ -141,9 +141,9 @@ fn occupancy_fits_the_device(context: &Context) -> Verdict {
         let sized = context.fixture().kernel_for_group_size("fill_f32", [size, 1, 1])?;
         let occupancy = match sized.occupancy(&Geometry::new(1, size)) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
-                return Err(Failure::Unsupported("the backend tells no occupancy".to_owned()));
+                return Err(Failure::Unsupported("the backend reports no occupancy".to_owned()));
             }
-            told => told?,
+            occupancy => occupancy?,
         };
         assert!(occupancy.groups >= 1 && occupancy.groups <= before, "{size}: {occupancy:?} after {before}");
         assert!(occupancy.sub_groups >= occupancy.groups, "{size}: {occupancy:?}");

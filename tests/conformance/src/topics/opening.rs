@@ -1,4 +1,4 @@
-//! Opening a device: by which names, with which options, how often.
+//! Opening devices: by every kind of name, with options, repeatedly, concurrently.
 
 use std::sync::Arc;
 
@@ -146,9 +146,9 @@ fn peers_are_of_one_runtime(context: &Context) -> Verdict {
     let [Some(device), Some(peer), Some(stranger)] = all else {
         return Err(Failure::Unsupported("only accelerators have peers".to_owned()));
     };
-    // Whether a device is a peer of itself is the driver's to say; it says the same both ways.
+    // Whether a device is its own peer depends on the driver, but both directions must agree.
     assert_eq!(device.can_access(peer)?, peer.can_access(device)?);
-    assert!(!device.can_access(stranger)?, "of another runtime");
+    assert!(!device.can_access(stranger)?, "a device of another runtime");
     Ok(())
 }
 

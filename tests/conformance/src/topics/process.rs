@@ -1,4 +1,4 @@
-//! The end of the process, with work in flight: no crash, no hang, and nobody else's handlers replaced.
+//! The end of the process with work in flight: no crash, no hang, and signal handlers stay in place.
 
 use std::os::unix::process::ExitStatusExt;
 

@@ -1,4 +1,4 @@
-//! Programs: long sequences of steps, the same every time, against what the host computes step by step.
+//! Programs: long deterministic sequences of steps, compared with a model on the host.
 
 use runtime_core::{Arg, Event, Options, Queue, Tensor};
 
@@ -22,7 +22,7 @@ cases! {
     [Requirement::Kernel("saxpy_f32"), Requirement::Option("fail_call")] => where_a_wait_on_the_device_is_refused;
 }
 
-/// A step: what is done to tensor `to`.
+/// A step: an operation on the tensor `to`.
 #[derive(Clone, Copy)]
 enum Step {
     Fill(f32),
@@ -50,7 +50,7 @@ impl Step {
         }
     }
 
-    /// On the device.
+    /// Runs the step on the device.
     fn run(
         self,
         fixture: &Fixture,
@@ -78,7 +78,7 @@ impl Step {
         }))
     }
 
-    /// On the model.
+    /// Runs the step on the model.
     fn apply(self, source: &[f32], target: &mut [f32]) {
         match self {
             Self::Fill(value) | Self::Pattern(value) => target.fill(value),
@@ -90,7 +90,7 @@ impl Step {
     }
 }
 
-/// Runs a program on `count` queues and compares every tensor with the model, at some points and at the end.
+/// Runs a program on `count` queues and compares all tensors with the model, at some steps and at the end.
 fn program(fixture: &Fixture, count: usize, seed: u64) -> Verdict {
     let mut random = Random::new(seed);
     let mut model: Vec<_> = (0..TENSORS).map(|_| random.floats(N)).collect();
@@ -105,7 +105,7 @@ fn program(fixture: &Fixture, count: usize, seed: u64) -> Verdict {
         let event =
             step.run(fixture, &queues[random.below(count)], (&tensors[from], &tensors[to]), &source)?;
         step.apply(&source, &mut model[to]);
-        // Held events are marked and dropped ones are not: both must do.
+        // Held events are marked and dropped ones are not: cover both.
         held.extend(event.filter(|_| random.below(3) == 0));
         if random.below(20) == 0 {
             expect_equal(&format!("seed {seed}, step {number}"), &tensors[to].to_vec::<f32>()?, &model[to])?;
@@ -137,7 +137,7 @@ fn on_five_queues(context: &Context) -> Verdict {
     programs(context.fixture(), 5)
 }
 
-/// On a device with a fault that a right program must not notice.
+/// Runs on a simulated device with an option that a correct program must not notice.
 fn with(context: &Context, options: &Options) -> Verdict {
     let fixture = context.reopen(options)?;
     [1, 2, 3].into_iter().try_for_each(|count| program(&fixture, count, 11))

@@ -1,4 +1,4 @@
-//! Queues: tickets, order, independence, time.
+//! Queues: tickets, order, independence, timestamps.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -41,13 +41,13 @@ fn an_idle_queue_is_waited_for_at_once(context: &Context) -> Verdict {
 }
 
 fn completion_reaches_the_last_ticket(context: &Context) -> Verdict {
-    // Of an opening of its own: others that allocate there would have its work handed over.
+    // A separate device: allocations of other cases would flush its queues.
     let fixture = context.reopen(&Options::new())?;
     let (queue, tensor) = (fixture.queue()?, fixture.full(10_000, 0.0)?);
     for _ in 0..20 {
         drop(queue.fill(&tensor, &[1])?);
     }
-    // Whoever only looks must see the end too.
+    // Polling alone must reach the end too.
     wait::until("the last ticket", || Ok(queue.completed()? == queue.submitted()))?;
     Ok(queue.wait_idle_timeout(Duration::ZERO)?)
 }
@@ -73,7 +73,7 @@ fn many_queues_work_beside_each_other(context: &Context) -> Verdict {
     for (queue, tensor) in queues.iter().zip(&tensors) {
         wait::idle(queue)?;
         assert_eq!(queue.submitted(), 3);
-        expect_all("of its own", tensor, 3.0)?;
+        expect_all("the queue's own tensor", tensor, 3.0)?;
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ fn a_hundred_queues_come_and_go(context: &Context) -> Verdict {
     for round in 0..100u8 {
         drop(fixture.queue()?.fill(&tensor, &f32::from(round).to_le_bytes())?);
     }
-    expect_all("the last one's", &tensor, 99.0)
+    expect_all("the last queue", &tensor, 99.0)
 }
 
 fn a_later_ticket_is_not_done_before(context: &Context) -> Verdict {
@@ -113,7 +113,7 @@ fn a_later_ticket_is_not_done_before(context: &Context) -> Verdict {
     }
     wait::until("the last event", || {
         let done = events.iter().rev().map(runtime_core::Event::is_done).collect::<Result<Vec<_>, _>>()?;
-        // Looked at from the last: whoever is done then, all before it are done a moment later.
+        // Polled from the last to the first: if one is done, all before it are done when they are polled.
         assert!(done.windows(2).all(|pair| !pair[0] || pair[1]), "{done:?}");
         Ok(done[0])
     })?;
@@ -138,7 +138,7 @@ fn an_explicit_wait_orders_two_queues(context: &Context) -> Verdict {
         second.wait_for(&early)?;
         let late = fixture.launch(&second, "noop", &[], 1)?;
         wait::event(&late)?;
-        assert!(early.is_done()?, "what waits ended before what it waits for");
+        assert!(early.is_done()?, "the waiting work ended before the work it waits for");
     }
     Ok(())
 }
@@ -163,7 +163,7 @@ fn a_busy_queue_holds_up_no_other(context: &Context) -> Verdict {
     let outcome = fixture.launch(&free, "noop", &[], 1).map(|event| wait::event(&event));
     let still_held = held.is_done().map(|done| !done);
     flag.store(1, Ordering::Release);
-    // The kernel reads the flag, so it has ended before this returns, whatever is refused.
+    // The kernel reads the flag, so wait for its end before returning, even after an error.
     wait::event(&held).or_else(|_| wait::event(&held))?;
     outcome??;
     assert!(still_held?, "the other queue waited for the busy one");
@@ -180,7 +180,7 @@ fn an_empty_kernel_ends(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// A queue that can be asked for timestamps.
+/// A queue with timestamps.
 fn timed(context: &Context) -> runtime_core::Result<runtime_core::Queue> {
     context.fixture().device().open_queue(&QueueOptions { timestamps: true, ..QueueOptions::default() })
 }

@@ -1,4 +1,4 @@
-//! Recording: what is noted, what is refused, and that nothing runs.
+//! Recording: what is recorded, what is rejected, and that nothing runs.
 
 use runtime_core::{ErrorKind, Options};
 
@@ -42,11 +42,11 @@ fn dependencies_follow_the_tensors(context: &Context) -> Verdict {
     })?;
     let dependencies: Vec<_> =
         (0..6).map(|node| graph.dependencies(node).unwrap_or_default().to_vec()).collect();
-    assert!(dependencies[..2].iter().all(Vec::is_empty), "two that share nothing");
+    assert!(dependencies[..2].iter().all(Vec::is_empty), "two independent nodes");
     assert_eq!(dependencies[2], [0], "read after write");
     assert_eq!(dependencies[3], [0, 1], "read after write, and write after write");
     assert!(dependencies[4].ends_with(&[2, 3]), "write after read: {:?}", dependencies[4]);
-    assert_eq!(dependencies[5], [4], "what is implied already is not said again");
+    assert_eq!(dependencies[5], [4], "implied dependencies are omitted");
     assert_eq!(graph.dependencies(6), None);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Tensors and views: shapes, strides, what shares memory and what is final.
+//! Tensors and views: shapes, strides, shared memory, freezing.
 
 use runtime_core::{DType, ErrorKind, HostArray, Placement, Tensor};
 

@@ -20,7 +20,7 @@ cases! {
     [Requirement::Kernel("noop")] => a_hundred_thousand_events;
 }
 
-/// Runs `work` on all threads, which begin together.
+/// Runs `work` on all threads, which start together.
 fn together(work: impl Fn(u16) -> Verdict + Sync) -> Verdict {
     let barrier = Barrier::new(usize::from(THREADS));
     std::thread::scope(|scope| {
@@ -32,7 +32,7 @@ fn together(work: impl Fn(u16) -> Verdict + Sync) -> Verdict {
         let ended = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Failure::Failed("a thread panicked".to_owned())))
         });
-        // All are joined before one is judged.
+        // Join all threads before returning an error.
         ended.collect::<Vec<_>>().into_iter().collect()
     })
 }
@@ -59,7 +59,7 @@ fn sixty_four_threads_on_one_queue(context: &Context) -> Verdict {
         let mut last = 0;
         for round in 1..=10u8 {
             let event = fixture.scale(&queue, &y, 2.0)?;
-            assert!(event.ticket() > last, "tickets of a thread go up");
+            assert!(event.ticket() > last, "the tickets of a thread increase");
             last = event.ticket();
             if round % 5 == 0 {
                 wait::event(&event)?;
@@ -82,7 +82,7 @@ fn sixty_four_threads_share_a_tensor(context: &Context) -> Verdict {
         }
         Ok(())
     })?;
-    expect_all("every addition counts once", &sum, f32::from(THREADS) * 5.0)
+    expect_all("each addition exactly once", &sum, f32::from(THREADS) * 5.0)
 }
 
 fn sixty_four_threads_await(context: &Context) -> Verdict {
@@ -91,7 +91,7 @@ fn sixty_four_threads_await(context: &Context) -> Verdict {
         let (queue, y) = (fixture.queue()?, fixture.full(10, 0.0)?);
         for round in 0..5u16 {
             let value = f32::from(thread * 8 + round);
-            // Long enough that most are not over at the first look.
+            // Long enough that most are not done at the first poll.
             fixture.launch(&queue, "spin", &[Arg::scalar(1000i64)], 1)?;
             block_on(fixture.fill(&queue, &y, value)?)?;
             expect_all("awaited means written", &y, value)?;
@@ -110,7 +110,7 @@ fn a_hundred_thousand_events(context: &Context) -> Verdict {
     let tickets: Vec<_> = events.iter().map(Event::ticket).collect();
     let expected: Vec<_> = (0..EVENTS as u64).map(|number| number / 4 + 1).collect();
     expect_equal("tickets", &tickets, &expected)?;
-    // In no order, some by waiting, some by looking, some by awaiting; and then all of them.
+    // Complete them in no particular order, by waiting, polling or awaiting; then all of them.
     let mut random = Random::new(31);
     for _ in 0..200 {
         let event = &mut events[random.below(EVENTS)];

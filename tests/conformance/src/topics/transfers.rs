@@ -1,4 +1,4 @@
-//! Moving data on a queue: write, read, copy, fill.
+//! Data transfers on a queue: write, read, copy, fill.
 
 use runtime_core::{ErrorKind, Options, Tensor, abi};
 
@@ -20,16 +20,16 @@ cases! {
     [Requirement::Capability(abi::CAP_ROWS), Requirement::Kernel("fill_f32")] => a_copy_of_rows_is_ordered_by_what_it_touches;
 }
 
-/// Rows and columns of a matrix, and the columns of a block of it: narrow, odd, wide, and with much in between.
+/// Rows and columns of a matrix, and the columns of a block of it: narrow, odd, wide, and with large gaps.
 const BLOCKS: [(usize, usize, usize, usize); 5] =
     [(2, 3, 1, 3), (5, 7, 2, 3), (33, 1000, 0, 1), (301, 257, 100, 257), (300, 4099, 17, 900)];
 
-/// What `block` is when its columns `from..to` of rows of `columns` are cut out.
+/// The columns `from..to` of a matrix with `columns` columns.
 fn columns_of(data: &[f32], columns: usize, from: usize, to: usize) -> Vec<f32> {
     data.chunks_exact(columns).flat_map(|row| row[from..to].to_vec()).collect()
 }
 
-/// `data` with the columns `from..to` of its rows replaced.
+/// The matrix with its columns `from..to` replaced by `block`.
 fn with_columns(data: &[f32], columns: usize, from: usize, to: usize, block: &[f32]) -> Vec<f32> {
     let mut data = data.to_vec();
     for (row, part) in data.chunks_exact_mut(columns).zip(block.chunks_exact(to - from)) {
@@ -81,7 +81,7 @@ fn blocks_of_columns_are_copied(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// Apart, side by side, and on top of each other.
+/// Disjoint, adjacent, and overlapping blocks.
 fn blocks_of_columns_within_one_matrix(context: &Context) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let (rows, columns, width) = (50, 40, 15);
@@ -102,7 +102,7 @@ fn a_copy_of_rows_does_not_wait(context: &Context) -> Verdict {
     let matrix = fixture.full(600, 3.0)?.reshape(&[20, 30])?;
     let dense = fixture.full(100, 0.0)?.reshape(&[20, 5])?;
     let event = queue.copy(&dense, &matrix.slice(1, 7..12)?)?;
-    assert_eq!(queue.submitted(), 1, "it is one submission");
+    assert_eq!(queue.submitted(), 1, "one submission");
     wait::event(&event)?;
     expect_all("copied", &dense, 3.0)
 }
@@ -196,7 +196,7 @@ fn a_staged_copy_on_a_new_queue_ends(context: &Context) -> Verdict {
     wait::event(&event)?;
     assert!(event.is_done()?);
     expect_all("copied", &dense, 1.0)?;
-    // It is over already, so it stands before whatever comes.
+    // It has already ended, so its ticket comes before any later one.
     let later = queue.copy(&fixture.full(10, 0.0)?, &dense)?;
     wait::event(&later)?;
     assert!(event.ticket() <= later.ticket());

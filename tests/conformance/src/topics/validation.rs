@@ -1,4 +1,4 @@
-//! Validation: what a timed evaluation says of a right, a wrong and an unwritten result.
+//! Validation: what a timed evaluation reports for correct, wrong and unwritten results.
 
 use runtime_core::{Access, Arg, ErrorKind, Evaluation, EvaluationArg, HostArray, On, Validation, Warmup};
 
@@ -41,7 +41,7 @@ fn a_wrong_result_is_detected(context: &Context) -> Verdict {
         (&[777][..], "3.0", "4.0"),
         "{mismatch}"
     );
-    assert_eq!(measured.samples_ns.len(), 5, "a wrong result is no error: the times are there");
+    assert_eq!(measured.samples_ns.len(), 5, "a wrong result is not an error: times are reported");
     Ok(())
 }
 
@@ -49,11 +49,9 @@ fn an_unwritten_result_is_detected(context: &Context) -> Verdict {
     let fixture = context.fixture();
     let (kernel, out) = (fixture.kernel("scale_f32")?, fixture.full(N, 3.0)?);
     if kernel.info().params.is_some() || !fixture.kernels()?.takes_count {
-        return Err(Failure::Unsupported(
-            "no kernel of the suite takes a tensor and leaves it alone".to_owned(),
-        ));
+        return Err(Failure::Unsupported("no kernel of the suite can leave its tensor unwritten".to_owned()));
     }
-    // Told that there are no elements, it writes none.
+    // With an element count of 0, the kernel writes nothing.
     let out_arg = EvaluationArg::tensor(&out, Access::Write, On::Device);
     let args = vec![out_arg, Arg::scalar(2.0f32).into(), Arg::scalar(0i64).into()];
     let mut evaluation = Evaluation::new(&kernel, fixture.geometry(1), args);
@@ -64,7 +62,9 @@ fn an_unwritten_result_is_detected(context: &Context) -> Verdict {
         Validation::Failed(mismatch) => {
             assert_eq!((mismatch.wrong, mismatch.unwritten), (N, N), "{mismatch}");
         }
-        other => return Err(Failure::Failed(format!("what was right before passed for written: {other:?}"))),
+        other => {
+            return Err(Failure::Failed(format!("a stale correct value was accepted as written: {other:?}")));
+        }
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ fn read_write_contents_are_put_back(context: &Context) -> Verdict {
     let measured = evaluate(fixture, &mut evaluation)?;
     assert!(measured.validation.is_passed(), "{:?}", measured.validation);
     assert_eq!(measured.calls, 3, "one to validate, one to warm up, one sample");
-    expect_all("as if validation had not been", &x, 12.0)
+    expect_all("as without validation", &x, 12.0)
 }
 
 fn a_wrong_reference_is_refused(context: &Context) -> Verdict {
