@@ -4,12 +4,12 @@
 
 pub mod case;
 pub mod device;
+pub mod device_process;
 pub mod fuzz;
 pub mod generate;
-pub mod guarded;
-mod hidden;
+pub mod guarded_memory;
 pub mod interpret;
-pub mod machine;
+mod opaque_constants;
 pub mod shrink;
 pub mod tree;
 pub mod worker;

@@ -50,9 +50,9 @@ pub struct Expression {
     /// Its text and its parts.
     pub parts: Vec<Part>,
     /// Whether a compiler may know its value, so that WGSL's rules for constants may hold.
-    pub known: bool,
+    pub constant: bool,
     /// Whether the shrinker may put a value in its place: not where a place in memory must stand.
-    pub value: bool,
+    pub replaceable: bool,
 }
 
 /// A piece of a statement or an expression.
@@ -215,21 +215,21 @@ impl Expression {
     /// An expression of a pattern, whose `@`s are `operands`.
     #[must_use]
     pub fn new(ty: Type, pattern: &str, operands: Vec<Self>) -> Self {
-        let known = operands.iter().all(|operand| operand.known);
-        Self { ty, parts: fill(pattern, operands), known, value: true }
+        let constant = operands.iter().all(|operand| operand.constant);
+        Self { ty, parts: fill(pattern, operands), constant, replaceable: true }
     }
 
     /// The same, whose value no compiler knows.
     #[must_use]
-    pub fn unknown(mut self) -> Self {
-        self.known = false;
+    pub fn runtime(mut self) -> Self {
+        self.constant = false;
         self
     }
 
     /// The same, for which no value can stand.
     #[must_use]
-    pub fn place(mut self) -> Self {
-        self.value = false;
+    pub fn lvalue(mut self) -> Self {
+        self.replaceable = false;
         self
     }
 }

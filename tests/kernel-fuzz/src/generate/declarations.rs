@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use super::scope::{Mode, Space, Variable};
-use super::{Author, NAMES};
+use super::context::{SharedUse, Space, Variable};
+use super::{Generator, RESERVED_WORDS};
 use crate::tree::{Scalar, Struct, Type};
 
-impl Author {
+impl Generator {
     pub(super) fn declare_structs(&mut self) {
         for at in 0..self.random.below(3) {
             let name = format!("S{at}{}", self.tag);
             let members: Vec<_> = (0..=self.random.below(3)).map(|member| (member, self.ty(1))).collect();
             let odd = self.random.once_in(3);
-            let name_of = |at: usize| if odd { NAMES[at * 7].to_owned() } else { format!("m{at}") };
+            let name_of = |at: usize| if odd { RESERVED_WORDS[at * 7].to_owned() } else { format!("m{at}") };
             let members: Vec<_> = members.into_iter().map(|(at, ty)| (name_of(at), ty)).collect();
             let lines: String = members.iter().map(|(name, ty)| format!("{name}: {ty}, ")).collect();
             self.global(&format!("struct {name} {{ {lines}}}"));
@@ -79,13 +79,13 @@ impl Author {
                 self.global(&format!("override {name}: {} = {value}{suffix};", scalar.name()));
             }
             let variable = Variable::value(&name, Type::Scalar(scalar), true);
-            self.scope.push(Variable { known: true, ..variable });
+            self.scope.push(Variable { constant: true, ..variable });
         }
         if self.random.once_in(6) {
             let name = format!("lanes{}", self.tag);
             self.global(&format!("override {name}: u32 = 1;"));
             given.push((name.clone(), self.lanes.to_string()));
-            self.size_name = Some(name);
+            self.size_override = Some(name);
         }
         given
     }
@@ -168,12 +168,16 @@ impl Author {
         for at in 0..self.random.below(3) {
             let element = if self.random.once_in(4) { self.ty(1) } else { Type::Scalar(self.scalar(false)) };
             let name = format!("w{at}{tag}");
-            let count = self.size_name.clone().unwrap_or_else(|| self.lanes.to_string());
+            let count = self.size_override.clone().unwrap_or_else(|| self.lanes.to_string());
             self.global(&format!("var<workgroup> {name}: array<{element}, {count}>;"));
             let ty = Type::Array(Box::new(element), self.lanes);
             let variable = Variable::value(&name, ty, false);
-            arrays.push(Variable { space: Space::Shared(self.modes.len()), writable: true, ..variable });
-            self.modes.push(if self.random.once_in(4) { Mode::Read } else { Mode::Own(0) });
+            arrays.push(Variable {
+                space: Space::Shared(self.shared_uses.len()),
+                writable: true,
+                ..variable
+            });
+            self.shared_uses.push(if self.random.once_in(4) { SharedUse::Read } else { SharedUse::Own(0) });
         }
         if self.random.once_in(3) {
             self.global(&format!("var<workgroup> c{tag}: array<atomic<u32>, {}>;", self.counters));
@@ -185,7 +189,7 @@ impl Author {
         }
         if self.random.once_in(2) {
             self.global(&format!("var<workgroup> u{tag}: u32;"));
-            self.cell = Some(format!("u{tag}"));
+            self.uniform_cell = Some(format!("u{tag}"));
         }
         arrays
     }

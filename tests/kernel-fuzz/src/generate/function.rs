@@ -1,8 +1,8 @@
 //! Helper functions and their calls.
 
-use super::Author;
-use super::expression::Want;
-use super::scope::{Around, Space, Variable};
+use super::Generator;
+use super::context::{Context, Space, Variable};
+use super::expression::Constraints;
 use crate::tree::{Expression, Scalar, Statement, Type};
 
 const U32: Type = Type::Scalar(Scalar::U32);
@@ -19,7 +19,7 @@ pub(super) struct Function {
     uses: Vec<String>,
 }
 
-impl Author {
+impl Generator {
     /// Declares a function: its parameters, a body, a `return`.
     #[allow(clippy::too_many_lines, reason = "one declaration from front to back")]
     pub(super) fn function_declaration(&mut self, at: usize) -> Statement {
@@ -45,7 +45,7 @@ impl Author {
             parameters.push((ty, space));
         }
         let result = (self.random.below(4) > 0).then(|| self.ty(1));
-        let kept = self.enter();
+        let kept = self.enter_function();
         let mut texts = Vec::new();
         for (ty, space) in &parameters {
             let name = self.name();
@@ -64,11 +64,11 @@ impl Author {
         let has_pointer = parameters.iter().any(|(_, space)| *space == Space::Private);
         if has_pointer {
             let private = |variable: &Variable| variable.space == Space::Private;
-            self.opened -= self.scope.iter().filter(|variable| private(variable)).count();
+            self.block_start -= self.scope.iter().filter(|variable| private(variable)).count();
             self.scope.retain(|variable| !private(variable));
         }
         self.result = result.clone();
-        let around = Around {
+        let context = Context {
             uniform: false,
             depth: 2,
             loops: 1,
@@ -78,7 +78,7 @@ impl Author {
             barriers: false,
         };
         let length = 2 + self.random.below(5);
-        let mut body = self.statements(around, length);
+        let mut body = self.statements(context, length);
         if self.result.is_some() {
             body.push(self.return_());
         }
@@ -96,10 +96,10 @@ impl Author {
         let scalar = *self.random.one(&[Scalar::I32, Scalar::U32]);
         let ty = Type::Scalar(scalar);
         let (step, rounds) = (1 + self.random.below(3), 2 + self.random.below(3));
-        let kept = self.enter();
+        let kept = self.enter_function();
         self.scope.push(Variable::value("lane", U32, false));
         self.scope.push(Variable::value("given", ty.clone(), false));
-        let first = self.unknown(&ty, Want { depth: 2, uniform: false });
+        let first = self.runtime_expression(&ty, Constraints { depth: 2, uniform: false });
         let leaves = self.random.once_in(3);
         self.leave_function(kept);
         let line = |text: &str| Statement::new(text, Vec::new());
@@ -131,15 +131,15 @@ impl Author {
     }
 
     /// The arguments of a call, if there is something for each pointer.
-    fn arguments(&mut self, function: &Function, want: Want) -> Option<Vec<Expression>> {
+    fn arguments(&mut self, function: &Function, constraints: Constraints) -> Option<Vec<Expression>> {
         let mut taken: Vec<String> = function.uses.clone();
         let mut arguments = Vec::new();
         for (index, (ty, space)) in function.parameters.iter().enumerate() {
             if *space == Space::Value {
                 if function.barriers && index == 0 {
-                    arguments.push(Expression::new(U32, &self.lane.clone(), Vec::new()).unknown().place());
+                    arguments.push(Expression::new(U32, &self.lane.clone(), Vec::new()).runtime().lvalue());
                 } else {
-                    let value = self.expression(ty, want);
+                    let value = self.expression(ty, constraints);
                     arguments.push(self.bounded(value));
                 }
                 continue;
@@ -147,12 +147,12 @@ impl Author {
             let parts = !self.without.element_pointers;
             // A part of an array, where there is a pointer to one.
             let is_part = |whole: &Type| matches!(whole, Type::Array(element, _) if **element == *ty);
-            let fits = |author: &Self, variable: &Variable| {
+            let fits = |generator: &Self, variable: &Variable| {
                 variable.space == *space
                     && (variable.ty == *ty || parts && is_part(&variable.ty))
                     && variable.writable
                     && !variable.uniform
-                    && author.is_visible(variable)
+                    && generator.is_visible(variable)
                     && !taken.contains(&variable.name)
             };
             let variables: Vec<_> = self.scope.iter().filter(|v| fits(self, v)).cloned().collect();
@@ -164,32 +164,33 @@ impl Author {
             self.note_use(&variable);
             let pointer = match variable.ty.element() {
                 Some((_, count)) if variable.ty != *ty => {
-                    let index = self.index(count, Want { depth: 1, ..want });
+                    let index = self.index(count, Constraints { depth: 1, ..constraints });
                     Expression::new(ty.clone(), &format!("&{}[@]", variable.text), vec![index])
                 }
                 _ => Expression::new(ty.clone(), &format!("&{}", variable.text), Vec::new()),
             };
-            arguments.push(pointer.place());
+            arguments.push(pointer.lvalue());
         }
         function.uses.iter().for_each(|name| self.used.push(name.clone()));
         Some(arguments)
     }
 
     /// A call that gives a value of this type.
-    pub(super) fn call_value(&mut self, ty: &Type, want: Want) -> Option<Expression> {
-        if want.uniform || self.calls == 0 {
+    pub(super) fn call_value(&mut self, ty: &Type, constraints: Constraints) -> Option<Expression> {
+        if constraints.uniform || self.calls == 0 {
             return None;
         }
         let fits = |function: &&Function| !function.barriers && function.result.as_ref() == Some(ty);
         let functions: Vec<_> = self.functions.iter().filter(fits).cloned().collect();
         let function = (!functions.is_empty()).then(|| self.random.one(&functions).clone())?;
         self.calls -= 1;
-        let arguments = self.arguments(&function, Want { depth: want.depth.min(1), ..want })?;
+        let arguments =
+            self.arguments(&function, Constraints { depth: constraints.depth.min(1), ..constraints })?;
         Some(call(&function, arguments, ty.clone()))
     }
 
     /// A call as a statement, with variables made for the pointers that it takes.
-    pub(super) fn call(&mut self, around: Around, block: &mut Vec<Statement>) {
+    pub(super) fn call(&mut self, context: Context, block: &mut Vec<Statement>) {
         let functions: Vec<_> =
             self.functions.iter().filter(|function| !function.barriers).cloned().collect();
         if functions.is_empty() || self.calls == 0 {
@@ -197,19 +198,19 @@ impl Author {
         }
         self.calls -= 1;
         let function = self.random.one(&functions).clone();
-        let want = Want { depth: 1, uniform: false };
+        let constraints = Constraints { depth: 1, uniform: false };
         for (ty, space) in &function.parameters {
             if *space == Space::Function && self.random.once_in(2) {
                 let name = self.name();
-                let value = self.expression(ty, want);
+                let value = self.expression(ty, constraints);
                 let value = self.bounded(value);
                 block.push(Statement::new(&format!("var {name}: {ty} = @;"), vec![value]));
                 let variable = Variable::value(&name, ty.clone(), false);
                 self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
             }
         }
-        let Some(arguments) = self.arguments(&function, want) else { return };
-        let _ = around;
+        let Some(arguments) = self.arguments(&function, constraints) else { return };
+        let _ = context;
         match &function.result {
             None => {
                 let call = call(&function, arguments, Type::Nothing);
@@ -238,7 +239,7 @@ impl Author {
         }
         self.calls -= 1;
         let function = self.random.one(&functions).clone();
-        let Some(arguments) = self.arguments(&function, Want { depth: 1, uniform: false }) else {
+        let Some(arguments) = self.arguments(&function, Constraints { depth: 1, uniform: false }) else {
             return false;
         };
         let (Some(ty), name) = (function.result.clone(), self.name()) else { return false };
@@ -251,5 +252,5 @@ impl Author {
 
 fn call(function: &Function, arguments: Vec<Expression>, ty: Type) -> Expression {
     let marks = vec!["@"; arguments.len()].join(", ");
-    Expression::new(ty, &format!("{}({marks})", function.name), arguments).unknown()
+    Expression::new(ty, &format!("{}({marks})", function.name), arguments).runtime()
 }

@@ -3,11 +3,11 @@
 //! They are valid and give the same on every device: each work-item writes elements of its own, or those that a phase
 //! between barriers gives it; atomics commute; loops are short. What goes wrong in spite of that, the interpreter refuses.
 
+mod context;
 mod declarations;
 mod expression;
 mod function;
 mod pointer;
-mod scope;
 mod statement;
 
 use std::rc::Rc;
@@ -16,9 +16,9 @@ use portable::random::Random;
 
 use crate::case::{Case, Launch};
 use crate::tree::{self, Expression, Scalar, Statement, Struct, Type};
-use expression::Want;
+use context::{Context, SharedUse, Space, Variable};
+use expression::Constraints;
 use function::Function;
-use scope::{Around, Mode, Space, Variable};
 
 const U32: Type = Type::Scalar(Scalar::U32);
 
@@ -42,7 +42,7 @@ impl Kernel {
     }
 }
 
-/// What kernels are made without, while it is known to be wrong.
+/// What kernels are made without, while it is constant to be wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Without {
     /// Work-group memory that starts as zeros: each work-item clears its element first.
@@ -91,7 +91,7 @@ impl Features {
 }
 
 /// Makes a text.
-struct Author {
+struct Generator {
     random: Random,
     /// What the names of the module end in.
     tag: String,
@@ -104,13 +104,13 @@ struct Author {
     first_immediate: String,
     scope: Vec<Variable>,
     /// Where the innermost block begins in `scope`.
-    opened: usize,
+    block_start: usize,
     forbidden: Vec<String>,
-    modes: Vec<Mode>,
+    shared_uses: Vec<SharedUse>,
     /// Indices that stand within each other here.
     indices: usize,
     counting: bool,
-    deepest: usize,
+    max_depth: usize,
     wide: bool,
     half: bool,
     structs: Vec<Rc<Struct>>,
@@ -135,16 +135,16 @@ struct Author {
     tensors: Vec<String>,
     totals: Option<String>,
     /// The override that is the size of a group.
-    size_name: Option<String>,
+    size_override: Option<String>,
     /// Atomics in work-group memory, one for each work-item.
     own_atomics: Option<String>,
     workgroup_counters: Option<String>,
     counters: usize,
-    cell: Option<String>,
+    uniform_cell: Option<String>,
 }
 
 /// Names that mean something in C, OpenCL C, CUDA C++ or what is printed there, and nothing in WGSL.
-const NAMES: [&str; 52] = [
+const RESERVED_WORDS: [&str; 52] = [
     "LANES",
     "int",
     "float4",
@@ -200,7 +200,7 @@ const NAMES: [&str; 52] = [
 ];
 
 /// Sizes of groups.
-const SIZES: [[u32; 3]; 16] = [
+const GROUP_SIZES: [[u32; 3]; 16] = [
     [1, 1, 1],
     [2, 1, 1],
     [3, 1, 1],
@@ -224,22 +224,22 @@ const SIZES: [[u32; 3]; 16] = [
 pub fn kernel(seed: u64, without: Without) -> Kernel {
     let features = Features::of(seed);
     let mut random = Random::new(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1234);
-    let size = *random.one(&SIZES);
+    let size = *random.one(&GROUP_SIZES);
     let lanes = size.iter().product::<u32>() as usize;
     let tag = format!("_{seed}");
-    let mut author = Author {
+    let mut generator = Generator {
         item: String::new(),
         lane: String::new(),
         lanes,
         immediates: format!("s{tag}"),
         first_immediate: String::new(),
         scope: Vec::new(),
-        opened: 0,
+        block_start: 0,
         forbidden: Vec::new(),
-        modes: Vec::new(),
+        shared_uses: Vec::new(),
         indices: 0,
         counting: true,
-        deepest: 3,
+        max_depth: 3,
         wide: features.wide,
         half: features.half,
         structs: Vec::new(),
@@ -258,18 +258,18 @@ pub fn kernel(seed: u64, without: Without) -> Kernel {
         rows: None,
         tensors: Vec::new(),
         totals: None,
-        size_name: None,
+        size_override: None,
         own_atomics: None,
         workgroup_counters: None,
         counters: 4,
-        cell: None,
+        uniform_cell: None,
         random,
         tag,
     };
-    author.kernel(size, features, seed)
+    generator.kernel(size, features, seed)
 }
 
-impl Author {
+impl Generator {
     fn kernel(&mut self, size: [u32; 3], features: Features, seed: u64) -> Kernel {
         self.declare_structs();
         let immediates = self.declare_immediates();
@@ -328,14 +328,14 @@ impl Author {
             let variable = Variable::value(&text, element, false);
             self.scope.push(Variable { writable: true, ..variable });
         }
-        self.opened = self.scope.len();
+        self.block_start = self.scope.len();
         if self.without.zeros {
-            body.extend(self.cleared(shared));
+            body.extend(self.clear_workgroup_memory(shared));
         }
         let barriers = self.random.below(4) > 0;
-        let around = Around {
+        let context = Context {
             uniform: true,
-            depth: self.deepest,
+            depth: self.max_depth,
             loops: 0,
             breaks: false,
             continues: false,
@@ -346,14 +346,14 @@ impl Author {
             self.fuel = 30;
         }
         let length = 4 + self.random.below(8);
-        body.extend(self.statements(around, length));
+        body.extend(self.statements(context, length));
         if barriers {
-            let around = Around { uniform: false, returns: true, barriers: false, ..around };
+            let context = Context { uniform: false, returns: true, barriers: false, ..context };
             self.fuel = self.fuel.min(20);
-            body.extend(self.statements(around, 4));
+            body.extend(self.statements(context, 4));
         }
-        body.extend(self.dump());
-        let x = match &self.size_name {
+        body.extend(self.write_variables());
+        let x = match &self.size_override {
             Some(name) if y * z == 1 => name.clone(),
             _ => x.to_string(),
         };
@@ -367,7 +367,7 @@ impl Author {
     }
 
     /// Clears what work-group memory there is.
-    fn cleared(&self, shared: &[Variable]) -> Vec<Statement> {
+    fn clear_workgroup_memory(&self, shared: &[Variable]) -> Vec<Statement> {
         let line = |text: &str| Statement::new(text, Vec::new());
         let mut body = Vec::new();
         for variable in shared {
@@ -386,7 +386,7 @@ impl Author {
     }
 
     /// Writes what the variables hold at the end.
-    fn dump(&mut self) -> Vec<Statement> {
+    fn write_variables(&mut self) -> Vec<Statement> {
         let Some(output) = self.output.clone() else { return Vec::new() };
         let variables: Vec<_> = self
             .scope
@@ -418,7 +418,7 @@ impl Author {
                     continue;
                 }
                 let scalar = *self.random.one(&scalars);
-                let part = self.part(whole, &Type::Scalar(scalar), Want { depth: 0, uniform: false });
+                let part = self.part(whole, &Type::Scalar(scalar), Constraints { depth: 0, uniform: false });
                 let pattern = match scalar {
                     Scalar::F16 | Scalar::F32 => "u32(i32(@))",
                     Scalar::Bool => "select(3u, 5u, @)",
@@ -468,11 +468,11 @@ impl Author {
         self.names += 1;
         for _ in 0..4 {
             let name = match self.random.below(3) {
-                0 => (*self.random.one(&NAMES)).to_owned(),
+                0 => (*self.random.one(&RESERVED_WORDS)).to_owned(),
                 1 => format!("v{}", self.random.below(6)),
                 _ => format!("v{}", self.names + 6),
             };
-            let taken = self.scope[self.opened..].iter().any(|variable| variable.name == name)
+            let taken = self.scope[self.block_start..].iter().any(|variable| variable.name == name)
                 || self.forbidden.contains(&name)
                 || ["item", "group", "lane", "local"].contains(&name.as_str());
             if !taken {
@@ -489,7 +489,7 @@ impl Author {
     }
 
     fn may_read(&self, variable: &Variable) -> bool {
-        !matches!(variable.space, Space::Shared(at) if self.modes[at] == Mode::Leader)
+        !matches!(variable.space, Space::Shared(at) if self.shared_uses[at] == SharedUse::Leader)
     }
 
     fn note_use(&mut self, variable: &Variable) {
@@ -499,13 +499,13 @@ impl Author {
     }
 
     fn open(&mut self) -> (usize, usize) {
-        let kept = (self.scope.len(), self.opened);
-        self.opened = kept.0;
+        let kept = (self.scope.len(), self.block_start);
+        self.block_start = kept.0;
         kept
     }
 
     fn close(&mut self, (length, opened): (usize, usize)) -> Vec<Variable> {
-        self.opened = opened;
+        self.block_start = opened;
         self.scope.split_off(length)
     }
 
@@ -519,9 +519,9 @@ impl Author {
     }
 
     /// Begins a helper function: of the variables only those of the module are left.
-    fn enter(&mut self) -> Vec<Variable> {
+    fn enter_function(&mut self) -> Vec<Variable> {
         self.used = Vec::new();
-        self.opened = self.scope.len();
+        self.block_start = self.scope.len();
         self.scope.clone()
     }
 

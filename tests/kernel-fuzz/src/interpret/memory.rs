@@ -1,4 +1,4 @@
-//! Memory of the interpreter: slots, each a scalar, with traces of who touched it.
+//! Memory of the interpreter: slots, each a scalar, with traces of accessor touched it.
 //!
 //! Whatever the order of work-items between barriers, a kernel must give the same result; an access for which that is not
 //! certain makes it invalid.
@@ -7,7 +7,7 @@ use super::Invalid;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum Access {
     /// A plain or atomic load.
     Read,
     /// A store, or an atomic operation whose result is used.
@@ -18,40 +18,40 @@ pub(super) enum Use {
 
 /// A work-item, its group, and how many barriers its group has passed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Who {
+pub(super) struct Accessor {
     pub(super) item: u32,
     pub(super) group: u32,
     pub(super) epoch: u32,
 }
 
-const NOBODY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 const MANY: u32 = u32::MAX - 1;
 
 /// The uses of a slot, by somebody or by many, that nothing has ordered yet.
 #[derive(Clone, Copy, Debug)]
-struct Uses {
-    who: u32,
-    what: Use,
+struct AccessState {
+    accessor: u32,
+    what: Access,
 }
 
-impl Uses {
-    const NONE: Self = Self { who: NOBODY, what: Use::Read };
+impl AccessState {
+    const NONE: Self = Self { accessor: NONE, what: Access::Read };
 
     /// Adds a use; false if its order and that of the others matters.
-    fn add(&mut self, who: u32, what: Use) -> bool {
-        if self.who == NOBODY {
-            *self = Self { who, what };
+    fn add(&mut self, accessor: u32, what: Access) -> bool {
+        if self.accessor == NONE {
+            *self = Self { accessor, what };
             return true;
         }
-        if self.who == who {
+        if self.accessor == accessor {
             // The stronger of both stands for both.
             if self.what != what {
-                self.what = Use::Write;
+                self.what = Access::Write;
             }
             return true;
         }
-        self.who = MANY;
-        self.what == what && what != Use::Write
+        self.accessor = MANY;
+        self.what == what && what != Access::Write
     }
 }
 
@@ -59,11 +59,11 @@ impl Uses {
 #[derive(Clone, Copy, Debug)]
 struct Trace {
     /// Within a group since its last barrier.
-    items: Uses,
+    items: AccessState,
     group: u32,
     epoch: u32,
     /// Between groups, which nothing orders.
-    groups: Uses,
+    groups: AccessState,
 }
 
 /// A variable, or a tensor.
@@ -83,7 +83,7 @@ impl Memory {
 
     /// Memory that work-items share.
     pub(super) fn shared(words: Vec<u64>) -> Self {
-        let none = Trace { items: Uses::NONE, group: NOBODY, epoch: 0, groups: Uses::NONE };
+        let none = Trace { items: AccessState::NONE, group: NONE, epoch: 0, groups: AccessState::NONE };
         Self { traces: vec![none; words.len()], words, per_item: 0 }
     }
 
@@ -101,12 +101,12 @@ impl Memory {
     ///
     /// # Errors
     /// It races with another one.
-    pub(super) fn touch(&mut self, slot: usize, who: Who, what: Use) -> Result<(), Invalid> {
+    pub(super) fn record(&mut self, slot: usize, accessor: Accessor, what: Access) -> Result<(), Invalid> {
         let Some(trace) = self.traces.get_mut(slot) else { return Ok(()) };
-        if trace.group != who.group || trace.epoch != who.epoch {
-            (trace.items, trace.group, trace.epoch) = (Uses::NONE, who.group, who.epoch);
+        if trace.group != accessor.group || trace.epoch != accessor.epoch {
+            (trace.items, trace.group, trace.epoch) = (AccessState::NONE, accessor.group, accessor.epoch);
         }
-        if trace.items.add(who.item, what) && trace.groups.add(who.group, what) {
+        if trace.items.add(accessor.item, what) && trace.groups.add(accessor.group, what) {
             Ok(())
         } else {
             Err(Invalid::Race)

@@ -12,13 +12,13 @@
     reason = "the arithmetic of WGSL on bit patterns"
 )]
 
-mod evaluate;
+mod expression;
+mod launch;
 mod layout;
 mod math;
 mod memory;
-mod run;
 mod scalar;
-mod start;
+mod statement;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -41,7 +41,7 @@ pub enum Invalid {
     /// A float result that is rounded.
     Inexact,
     /// Too many steps.
-    Long,
+    StepLimit,
     /// The bindings have gaps.
     Bindings,
     /// Something that the interpreter does not know.
@@ -60,7 +60,7 @@ impl fmt::Display for Invalid {
             Self::Race => write!(f, "two work-items race"),
             Self::Divergent => write!(f, "not all work-items reach a barrier"),
             Self::Inexact => write!(f, "a float result is not exact"),
-            Self::Long => write!(f, "it takes too many steps"),
+            Self::StepLimit => write!(f, "it takes too many steps"),
             Self::Bindings => write!(f, "the bindings have gaps"),
             Self::Unknown(what) => write!(f, "the interpreter has no {what}"),
         }
@@ -132,7 +132,7 @@ pub struct Expected {
 /// # Errors
 /// It has no single result.
 pub fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> {
-    start::interpret(parsed, launch)
+    launch::interpret(parsed, launch)
 }
 
 /// The bits of a small whole number as a float.

@@ -7,14 +7,14 @@ use std::ptr::{NonNull, null_mut};
 
 /// Memory that ends (or begins) where a forbidden page begins (or ends).
 #[derive(Debug)]
-pub struct Guarded {
+pub struct GuardedMemory {
     mapping: NonNull<u8>,
     mapped: usize,
     offset: usize,
     bytes: usize,
 }
 
-impl Guarded {
+impl GuardedMemory {
     /// Memory with this content. With `at_end` the page behind it is the near one, as far as `alignment` lets it.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping that `new` made; tensors of it are gone, as who made them has promised.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped) };

@@ -3,7 +3,7 @@
 use naga::{AddressSpace, ArraySize, Expression, GlobalVariable, Handle, StorageAccess, TypeInner};
 use runtime_kernel::naga;
 
-use super::evaluate::{Frame, Types};
+use super::expression::{Frame, Types};
 use super::memory::Memory;
 use super::scalar::{float_bits, truncate};
 use super::{Argument, Expected, Interpreter, Invalid, Parsed, Tensor};
@@ -39,7 +39,7 @@ pub(super) fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, In
         let kept = run.memories.len();
         for (handle, global) in &shared {
             if !run.is_fixed(*handle) {
-                run.own(*handle, global)?;
+                run.group_variable(*handle, global)?;
             }
         }
         run.entry(entry)?;
@@ -171,7 +171,11 @@ impl Interpreter<'_> {
     }
 
     /// Makes a private or work-group variable of a group.
-    fn own(&mut self, handle: Handle<GlobalVariable>, global: &GlobalVariable) -> Result<(), Invalid> {
+    fn group_variable(
+        &mut self,
+        handle: Handle<GlobalVariable>,
+        global: &GlobalVariable,
+    ) -> Result<(), Invalid> {
         let width = self.width(self.inner(global.ty))?;
         let start = match global.init {
             Some(init) => self.constant(init)?,
@@ -195,7 +199,7 @@ impl Interpreter<'_> {
         let mut frame = Frame::new(&module.global_expressions, Types::Module(self.info), Vec::new());
         let result = (|| {
             for (other, _) in module.global_expressions.iter() {
-                if other.index() <= handle.index() && !self.is_open(other) {
+                if other.index() <= handle.index() && !self.needs_override(other) {
                     self.evaluate(&mut frame, other, &[0])?;
                 }
             }
@@ -206,11 +210,13 @@ impl Interpreter<'_> {
     }
 
     /// Whether an expression asks for an override that has no value yet.
-    fn is_open(&self, handle: Handle<Expression>) -> bool {
+    fn needs_override(&self, handle: Handle<Expression>) -> bool {
         match &self.module.global_expressions[handle] {
             Expression::Override(constant) => !self.overrides.contains_key(constant),
-            Expression::Unary { expr, .. } | Expression::As { expr, .. } => self.is_open(*expr),
-            Expression::Binary { left, right, .. } => self.is_open(*left) || self.is_open(*right),
+            Expression::Unary { expr, .. } | Expression::As { expr, .. } => self.needs_override(*expr),
+            Expression::Binary { left, right, .. } => {
+                self.needs_override(*left) || self.needs_override(*right)
+            }
             Expression::ZeroValue(ty) => match self.inner(*ty) {
                 TypeInner::Array { size: ArraySize::Pending(constant), .. } => {
                     !self.overrides.contains_key(constant)
@@ -218,10 +224,10 @@ impl Interpreter<'_> {
                 _ => false,
             },
             Expression::Select { condition, accept, reject } => {
-                [condition, accept, reject].iter().any(|handle| self.is_open(**handle))
+                [condition, accept, reject].iter().any(|handle| self.needs_override(**handle))
             }
             Expression::Math { arg, arg1, arg2, .. } => {
-                [Some(*arg), *arg1, *arg2].iter().flatten().any(|handle| self.is_open(*handle))
+                [Some(*arg), *arg1, *arg2].iter().flatten().any(|handle| self.needs_override(*handle))
             }
             _ => false,
         }

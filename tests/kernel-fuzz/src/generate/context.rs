@@ -28,25 +28,25 @@ pub(super) struct Variable {
     pub(super) writable: bool,
     /// Whether it is the same in all work-items, wherever it is read.
     pub(super) uniform: bool,
-    pub(super) known: bool,
+    pub(super) constant: bool,
 }
 
 impl Variable {
     pub(super) fn value(name: &str, ty: Type, uniform: bool) -> Self {
         let (text, name) = (name.to_owned(), name.to_owned());
-        Self { text, name, ty, space: Space::Value, writable: false, uniform, known: false }
+        Self { text, name, ty, space: Space::Value, writable: false, uniform, constant: false }
     }
 
     pub(super) fn expression(&self) -> Expression {
         let mut expression = Expression::new(self.ty.clone(), &self.text, Vec::new());
-        expression.known = self.known;
+        expression.constant = self.constant;
         expression
     }
 }
 
 /// What a barrier-separated phase lets work-items do with a shared array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum SharedUse {
     /// Each work-item uses the element beside its own by this much.
     Own(usize),
     /// All read all.
@@ -57,7 +57,7 @@ pub(super) enum Mode {
 
 /// What surrounds a statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
+pub(super) struct Context {
     /// All work-items are here.
     pub(super) uniform: bool,
     /// How much deeper statements may nest.
@@ -72,7 +72,7 @@ pub(super) struct Around {
     pub(super) barriers: bool,
 }
 
-impl Around {
+impl Context {
     /// The inside of what only some work-items take.
     pub(super) fn divergent(self) -> Self {
         Self { uniform: false, barriers: false, ..self }

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use crate::case::Case;
 use crate::device::Verdict;
-use crate::worker::verdict;
+use crate::worker::decode;
 
 /// A module loads and a launch ends within this.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How a process ended that did not end by itself.
-pub(crate) const HANGS: &str = "it hangs";
+pub(crate) const HUNG: &str = "hung";
 
 /// Names a file in which whatever watches the device tells what is wrong.
-pub(crate) const WATCHED: &str = "KERNEL_FUZZ_WATCHED";
+pub(crate) const CHECKER_LOG: &str = "KERNEL_FUZZ_CHECKER_LOG";
 
 /// A device behind a child process.
 #[derive(Debug)]
-pub struct Machine {
+pub struct DeviceProcess {
     /// As in `--devices`.
     pub name: String,
     program: PathBuf,
@@ -41,7 +41,7 @@ struct Worker {
 /// Verdicts of launches, and that of the module if it does not load.
 type Launched = (Vec<(usize, Verdict)>, Option<Verdict>);
 
-impl Machine {
+impl DeviceProcess {
     /// A device whose child processes are `program`; `file` is where cases are handed over.
     #[must_use]
     pub fn new(name: &str, program: PathBuf, file: PathBuf) -> Self {
@@ -60,27 +60,27 @@ impl Machine {
     pub fn run(&mut self, cases: &[&Case]) -> Result<Vec<Verdict>, String> {
         let mut verdicts: Vec<Option<Verdict>> = vec![None; cases.len()];
         while let Some(first) = verdicts.iter().position(Option::is_none) {
-            let open: Vec<usize> = (first..cases.len()).filter(|at| verdicts[*at].is_none()).collect();
-            let module: Vec<_> = open.iter().map(|at| cases[*at]).collect();
-            let (launched, rest) = self.module(&Case::join(&module))?;
+            let pending: Vec<usize> = (first..cases.len()).filter(|at| verdicts[*at].is_none()).collect();
+            let module: Vec<_> = pending.iter().map(|at| cases[*at]).collect();
+            let (launched, rest) = self.run_module(&Case::join(&module))?;
             for (index, verdict) in launched {
-                verdicts[open[index]] = Some(verdict);
+                verdicts[pending[index]] = Some(verdict);
             }
             let Some(rest) = rest else { continue };
-            if open.len() == 1 {
-                verdicts[open[0]] = Some(rest);
+            if pending.len() == 1 {
+                verdicts[pending[0]] = Some(rest);
             } else {
                 // Which of them is it? Each half for itself.
                 let (front, back) = module.split_at(module.len() / 2);
                 let both = [self.run(front)?, self.run(back)?].concat();
-                open.iter().zip(both).for_each(|(at, verdict)| verdicts[*at] = Some(verdict));
+                pending.iter().zip(both).for_each(|(at, verdict)| verdicts[*at] = Some(verdict));
             }
         }
         Ok(verdicts.into_iter().flatten().collect())
     }
 
     /// Runs a module: verdicts of launches, and that of the module if it does not load.
-    fn module(&mut self, case: &Case) -> Result<Launched, String> {
+    fn run_module(&mut self, case: &Case) -> Result<Launched, String> {
         std::fs::write(&self.file, case.to_string()).map_err(|error| error.to_string())?;
         let path = format!("{}\n", self.file.display());
         let deadline = self.deadline;
@@ -92,10 +92,10 @@ impl Machine {
             let line = match worker.lines.recv_timeout(deadline) {
                 Ok(line) if sent.is_ok() => line,
                 _ => {
-                    let end = self.end();
+                    let end = self.terminate();
                     match running {
                         Some(index) => verdicts.push((index, end)),
-                        None => whole = Some(while_it_loads(end)),
+                        None => whole = Some(while_loading(end)),
                     }
                     return Ok((verdicts, whole));
                 }
@@ -103,16 +103,16 @@ impl Machine {
             let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
             match word {
                 "done" => break,
-                "load" => whole = verdict(rest),
+                "load" => whole = decode(rest),
                 "run" => running = rest.parse().ok(),
                 "end" => {
                     let rest = rest.split_once(' ').map_or("", |(_, rest)| rest);
-                    if let (Some(index), Some(verdict)) = (running.take(), verdict(rest)) {
+                    if let (Some(index), Some(verdict)) = (running.take(), decode(rest)) {
                         let failed = matches!(verdict, Verdict::Failed(_));
                         verdicts.push((index, verdict));
                         if failed {
                             // The device may be of no use any more.
-                            self.end();
+                            self.terminate();
                             return Ok((verdicts, None));
                         }
                     }
@@ -145,7 +145,7 @@ impl Machine {
             }
             only(&mut command, library)?;
             written(&log, "")?;
-            command.env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_LOG", &log).env(WATCHED, &log);
+            command.env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_LOG", &log).env(CHECKER_LOG, &log);
             "opencl:0".clone_into(&mut device);
         } else if let Some(options) = self.name.strip_prefix("intel") {
             let library = std::env::var("RUNTIME_TEST_INTEL_OPENCL")
@@ -165,7 +165,7 @@ impl Machine {
             written(&settings, &text)?;
             written(&log, "")?;
             command.env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
-            command.env("VK_LAYER_SETTINGS_PATH", settings).env(WATCHED, &log);
+            command.env("VK_LAYER_SETTINGS_PATH", settings).env(CHECKER_LOG, &log);
             name.clone_into(&mut device);
         }
         // A compiler that ends the process may leave files where it runs.
@@ -194,7 +194,7 @@ impl Machine {
             match lines.recv_timeout(self.deadline) {
                 Ok(line) if line == "ready" => {}
                 Ok(line) => return Err(line),
-                Err(_) => return Err("it does not open the device".to_owned()),
+                Err(_) => return Err("the child process did not open the device".to_owned()),
             }
             self.child = Some(Worker { child, input, lines });
         }
@@ -202,7 +202,7 @@ impl Machine {
     }
 
     /// Ends the child process, and tells how it went.
-    fn end(&mut self) -> Verdict {
+    fn terminate(&mut self) -> Verdict {
         let Some(mut worker) = self.child.take() else { return Verdict::Crashed("no process".to_owned()) };
         // One that has crashed is gone within a moment; one that hangs is not.
         for _ in 0..50 {
@@ -216,18 +216,18 @@ impl Machine {
         }
         let _ = worker.child.kill();
         let _ = worker.child.wait();
-        Verdict::Crashed(HANGS.to_owned())
+        Verdict::Crashed(HUNG.to_owned())
     }
 }
 
-fn while_it_loads(verdict: Verdict) -> Verdict {
+fn while_loading(verdict: Verdict) -> Verdict {
     match verdict {
-        Verdict::Crashed(text) => Verdict::Crashed(format!("{text} while it loads")),
+        Verdict::Crashed(text) => Verdict::Crashed(format!("{text} while loading")),
         other => other,
     }
 }
 
-impl Drop for Machine {
+impl Drop for DeviceProcess {
     fn drop(&mut self) {
         if let Some(mut worker) = self.child.take() {
             drop(worker.input);

@@ -7,7 +7,7 @@ use naga::{
 };
 use runtime_kernel::naga;
 
-use super::memory::{Use, Who};
+use super::memory::{Access, Accessor};
 use super::scalar::{binary, convert, float_bits, integer, truncate};
 use super::{Interpreter, Invalid, math};
 
@@ -22,7 +22,7 @@ pub(super) struct Pointer {
 
 /// The values of an expression.
 #[derive(Clone, Debug)]
-pub(super) enum Column {
+pub(super) enum Values {
     /// `width` words for each work-item.
     Words(usize, Vec<u64>),
     /// The same words for all.
@@ -41,23 +41,23 @@ pub(super) enum Types<'a> {
 pub(super) struct Frame<'a> {
     pub(super) expressions: &'a Arena<Expression>,
     types: Types<'a>,
-    pub(super) values: Vec<Option<Column>>,
-    arguments: Vec<Column>,
+    pub(super) values: Vec<Option<Values>>,
+    arguments: Vec<Values>,
     /// The memory of each local variable.
     pub(super) locals: Vec<usize>,
-    pub(super) result: Option<Column>,
+    pub(super) result: Option<Values>,
 }
 
 impl<'a> Frame<'a> {
-    pub(super) fn new(expressions: &'a Arena<Expression>, types: Types<'a>, arguments: Vec<Column>) -> Self {
+    pub(super) fn new(expressions: &'a Arena<Expression>, types: Types<'a>, arguments: Vec<Values>) -> Self {
         let values = vec![None; expressions.len()];
         Self { expressions, types, values, arguments, locals: Vec::new(), result: None }
     }
 
     pub(super) fn words(&self, handle: Handle<Expression>, lane: usize) -> Result<&[u64], Invalid> {
         match &self.values[handle.index()] {
-            Some(Column::Words(width, words)) => Ok(&words[lane * width..(lane + 1) * width]),
-            Some(Column::Same(words)) => Ok(words),
+            Some(Values::Words(width, words)) => Ok(&words[lane * width..(lane + 1) * width]),
+            Some(Values::Same(words)) => Ok(words),
             _ => Err(Invalid::unknown(&format!("value of {:?}", self.expressions[handle]))),
         }
     }
@@ -68,7 +68,7 @@ impl<'a> Frame<'a> {
 
     pub(super) fn pointer(&self, handle: Handle<Expression>, lane: usize) -> Result<Pointer, Invalid> {
         match &self.values[handle.index()] {
-            Some(Column::Pointers(pointers)) => Ok(pointers[lane]),
+            Some(Values::Pointers(pointers)) => Ok(pointers[lane]),
             _ => Err(Invalid::unknown(&format!("pointer {:?}", self.expressions[handle]))),
         }
     }
@@ -82,7 +82,7 @@ impl<'a> Frame<'a> {
     }
 
     fn is_pointer(&self, handle: Handle<Expression>) -> bool {
-        matches!(self.values[handle.index()], Some(Column::Pointers(_)))
+        matches!(self.values[handle.index()], Some(Values::Pointers(_)))
     }
 }
 
@@ -109,7 +109,7 @@ impl<'a> Interpreter<'a> {
         active: &[u32],
     ) -> Result<(), Invalid> {
         self.steps += active.len() as u64;
-        if let Some(column) = self.fixed(frame, handle)? {
+        if let Some(column) = self.constant_values(frame, handle)? {
             frame.values[handle.index()] = Some(column);
             return Ok(());
         }
@@ -118,41 +118,45 @@ impl<'a> Interpreter<'a> {
                 if frame.is_pointer(*base) =>
             {
                 let mut pointers = match frame.values[handle.index()].take() {
-                    Some(Column::Pointers(pointers)) => pointers,
+                    Some(Values::Pointers(pointers)) => pointers,
                     _ => vec![Pointer::default(); self.lanes],
                 };
                 for lane in active.iter().map(|lane| *lane as usize) {
-                    pointers[lane] = self.step(frame, handle, lane)?;
+                    pointers[lane] = self.access(frame, handle, lane)?;
                 }
-                frame.values[handle.index()] = Some(Column::Pointers(pointers));
+                frame.values[handle.index()] = Some(Values::Pointers(pointers));
             }
             _ => {
                 let width = self.width(self.type_of(frame, handle))?;
                 let mut words = match frame.values[handle.index()].take() {
-                    Some(Column::Words(_, words)) => words,
+                    Some(Values::Words(_, words)) => words,
                     _ => vec![0; width * self.lanes],
                 };
                 for lane in active.iter().map(|lane| *lane as usize) {
                     let out = &mut words[lane * width..(lane + 1) * width];
                     self.value(frame, handle, lane, out)?;
                 }
-                frame.values[handle.index()] = Some(Column::Words(width, words));
+                frame.values[handle.index()] = Some(Values::Words(width, words));
             }
         }
         Ok(())
     }
 
     /// The values of what is no computation.
-    fn fixed(&mut self, frame: &Frame<'_>, handle: Handle<Expression>) -> Result<Option<Column>, Invalid> {
-        let all = |memory| Column::Pointers(vec![Pointer { memory, ..Pointer::default() }; self.lanes]);
+    fn constant_values(
+        &mut self,
+        frame: &Frame<'_>,
+        handle: Handle<Expression>,
+    ) -> Result<Option<Values>, Invalid> {
+        let all = |memory| Values::Pointers(vec![Pointer { memory, ..Pointer::default() }; self.lanes]);
         Ok(Some(match &frame.expressions[handle] {
-            Expression::Literal(literal) => Column::Same(vec![bits(literal)?]),
-            Expression::ZeroValue(ty) => Column::Same(vec![0; self.width(self.inner(*ty))?]),
+            Expression::Literal(literal) => Values::Same(vec![bits(literal)?]),
+            Expression::ZeroValue(ty) => Values::Same(vec![0; self.width(self.inner(*ty))?]),
             Expression::Constant(constant) => {
-                Column::Same(self.constant(self.module.constants[*constant].init)?)
+                Values::Same(self.constant(self.module.constants[*constant].init)?)
             }
             Expression::Override(constant) => {
-                Column::Same(self.overrides.get(constant).cloned().ok_or(Invalid::unknown("an override"))?)
+                Values::Same(self.overrides.get(constant).cloned().ok_or(Invalid::unknown("an override"))?)
             }
             Expression::FunctionArgument(index) => frame.arguments[*index as usize].clone(),
             Expression::GlobalVariable(global) => {
@@ -165,7 +169,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// A pointer to a part of what a pointer points at.
-    fn step(&self, frame: &Frame<'_>, handle: Handle<Expression>, lane: usize) -> Result<Pointer, Invalid> {
+    fn access(&self, frame: &Frame<'_>, handle: Handle<Expression>, lane: usize) -> Result<Pointer, Invalid> {
         let (base, index) = self.base_and_index(frame, handle, lane)?;
         let mut pointer = frame.pointer(base, lane)?;
         let (count, stride) = match self.type_of(frame, base) {
@@ -226,20 +230,20 @@ impl<'a> Interpreter<'a> {
             out.fill(0);
             return Ok(());
         }
-        let who = self.who(lane, pointer.memory);
+        let accessor = self.accessor(lane, pointer.memory);
         let memory = &mut self.memories[pointer.memory];
         for (index, out) in out.iter_mut().enumerate() {
             let slot = memory.slot(lane, pointer.offset + index);
-            memory.touch(slot, who, Use::Read)?;
+            memory.record(slot, accessor, Access::Read)?;
             *out = memory.words[slot];
         }
         Ok(())
     }
 
-    pub(super) fn who(&self, lane: usize, memory: usize) -> Who {
+    pub(super) fn accessor(&self, lane: usize, memory: usize) -> Accessor {
         let epoch = self.epochs[usize::from(!self.is_workgroup.get(memory).copied().unwrap_or(false))];
         let item = self.group * self.lanes as u32 + lane as u32;
-        Who { item, group: self.group, epoch }
+        Accessor { item, group: self.group, epoch }
     }
 
     fn value(
