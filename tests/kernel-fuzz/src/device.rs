@@ -1,6 +1,6 @@
-//! Cases on a device.
+//! Runs cases on a device.
 
-#![allow(unsafe_code, reason = "lends guarded memory to the host's tensors")]
+#![allow(unsafe_code, reason = "imports guarded memory into tensors of the host")]
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -22,40 +22,40 @@ use crate::guarded_memory::GuardedMemory;
 use crate::interpret::{self, Expected};
 use crate::opaque_constants::opaque_constants;
 
-/// No launch takes this long.
+/// A launch that takes longer than this hangs.
 const LAUNCH_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes in front of and behind a tensor that no kernel may touch, where there are no forbidden pages.
+/// Guard bytes on each side of a tensor, on devices without guard pages.
 const GUARD_BYTES: usize = 256;
 const GUARD: u8 = 0x5a;
 
-/// How a launch went.
+/// The result of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it must.
+    /// The expected result.
     Same,
-    /// The device lacks what the kernel needs.
+    /// The device lacks a feature that the kernel needs.
     Unsupported(String),
-    /// It was refused when it was loaded.
+    /// The module failed to load.
     Rejected(String),
-    /// It failed, or hung.
+    /// The launch failed or hung.
     Failed(String),
-    /// Something else came out.
+    /// A different result.
     Different(String),
-    /// The process ended, by what.
+    /// The process crashed; with the reason.
     Crashed(String),
 }
 
 impl Verdict {
-    /// Whether something is wrong.
+    /// Whether the verdict is a failure.
     #[must_use]
     pub const fn is_wrong(&self) -> bool {
         !matches!(self, Self::Same | Self::Unsupported(_))
     }
 
-    /// Whether two are of one kind, so that a smaller case shows the same.
+    /// Whether two verdicts show the same failure, so that a smaller case still reproduces it.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
-        // The words of an error are the same, but for names and lines.
+        // Compare the words of an error, without names and line numbers.
         let words =
             |text: &str| text.chars().filter(|c| c.is_alphabetic() || *c == ' ').take(40).collect::<String>();
         match (self, other) {
@@ -66,22 +66,23 @@ impl Verdict {
     }
 }
 
-/// A device that takes WGSL.
+/// A device that accepts WGSL.
 #[derive(Debug)]
 pub struct Device {
     device: Arc<dyn CommonRuntime>,
     queue: Queue,
     options: Options,
-    /// Where those who watch the device write, and how much of it was read.
+    /// The log of an external checker (validation layer, Oclgrind), and how much of it was read.
     checker_log: Option<(PathBuf, Cell<usize>)>,
 }
 
 impl Device {
-    /// Opens `host`, `opencl:0`, …; load options follow behind a slash: `host/bodies=2`. So do `broken=` (no checks on the
-    /// host) and `constants=opaque` (SPIR-V whose numbers the driver cannot know).
+    /// Opens `host`, `opencl:0`, …; load options follow after slashes: `host/bodies=2`. Two more options select a
+    /// lowering: `unchecked=true` (no bounds checks on the host) and `constants=opaque` (SPIR-V whose constants the
+    /// driver's compiler cannot see).
     ///
     /// # Errors
-    /// Those of opening it.
+    /// Those of opening the device.
     pub fn open(name: &str) -> runtime_core::Result<Self> {
         let (name, words) = name.split_once('/').unwrap_or((name, ""));
         let mut options = Options::new();
@@ -105,7 +106,7 @@ impl Device {
         Ok(Self { device, queue, options, checker_log })
     }
 
-    /// What those who watch the device have written since the last time.
+    /// New messages in the log of the external checker.
     fn checker_messages(&self) -> Option<String> {
         let (path, seen) = self.checker_log.as_ref()?;
         let text = std::fs::read_to_string(path).ok()?;
@@ -113,10 +114,10 @@ impl Device {
         (!new.is_empty()).then_some(new)
     }
 
-    /// Loads a case, and calls `tell` guards each launch: with nothing before it, with the verdict after it.
+    /// Loads a case, and calls `report` before each launch, without a verdict, and after it, with one.
     ///
     /// # Errors
-    /// The verdict of all launches, where the module does not load.
+    /// The verdict for all launches, if the module does not load.
     pub fn run(
         &self,
         case: &Case,
@@ -156,7 +157,7 @@ impl Device {
         expected: &Expected,
     ) -> runtime_core::Result<Verdict> {
         let kernel = module.kernel(&launch.entry)?;
-        // Some drivers run a kernel in smaller groups than the device's, once it is compiled.
+        // Some drivers limit the group size of a kernel further when it is compiled.
         let items: u32 = expected.group.iter().product();
         if let Some(limit) = kernel.info().max_group_items.filter(|limit| *limit < items) {
             return Ok(Verdict::Unsupported(format!(
@@ -187,7 +188,7 @@ impl Device {
         Ok(result)
     }
 
-    /// A tensor: on the host between forbidden pages, elsewhere between bytes that are looked at afterwards.
+    /// Allocates a tensor with guards: pages without access on the host, guard bytes on other devices.
     fn allocate_guarded(
         &self,
         tensor: &interpret::Tensor,
@@ -199,7 +200,7 @@ impl Device {
         if let Some(host) = self.device.as_host() {
             let memory = GuardedMemory::new(&tensor.before, !at_start, 16)
                 .map_err(|error| runtime_core::Error::new(ErrorKind::OutOfMemory, error.to_string()))?;
-            // SAFETY: the memory is dropped after the tensor and all work on it, which is waited for.
+            // SAFETY: the memory is dropped after the tensor and after all work on it has completed.
             let tensor = unsafe { host.import(memory.start(), dtype, &[count]) }?;
             return Ok(GuardedTensor { tensor, guards: Guards::Pages(memory) });
         }
@@ -212,7 +213,7 @@ impl Device {
     }
 }
 
-/// The lowering of WGSL; that the verifier rejected a schedule for the host, and took the plain one, is an error.
+/// The lowering of WGSL. It fails if the verifier rejects a schedule for the host, instead of using the plain one.
 fn verified() -> Arc<dyn Lowering> {
     changed(None, |_, _, lowered| {
         let text = std::str::from_utf8(&lowered.code).unwrap_or_default();
@@ -256,7 +257,8 @@ impl GuardedTensor {
     }
 }
 
-/// Compares every scalar; zeros of both signs are one, since WGSL lets devices ignore the sign ("Differences from IEEE-754").
+/// Compares all scalars. Zeros of either sign are equal, because WGSL lets devices ignore the sign ("Differences from
+/// IEEE-754").
 fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
     let mut wrong = 0;
     let mut first = String::new();
@@ -274,7 +276,7 @@ fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
             wrong += 1;
             if first.is_empty() {
                 first = format!(
-                    " scalar {index} must be {expected:#x}, is {is:#x} (was {:#x})",
+                    " scalar {index} is {is:#x}, not {expected:#x} (before: {:#x})",
                     word(&tensor.before)
                 );
             }

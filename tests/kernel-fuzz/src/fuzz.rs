@@ -1,4 +1,4 @@
-//! The run: random kernels on all devices, what differs made small and written down.
+//! The fuzzing loop: runs random kernels on all devices, then shrinks failures and writes them to files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,30 @@ use crate::interpret::{Invalid, Parsed, interpret};
 use crate::shrink::smaller;
 use crate::worker::encode;
 
-/// What a verdict says on a device (on any without a name), and why it is no finding.
+/// Verdicts that are not findings: the device (empty for all), the text of the verdict, and the reason.
 const KNOWN: [(&str, &str, &str); 7] = [
-    // Not certain to be uniform by WGSL's rules, of which the generator knows less than a compiler.
-    ("", "rejected a barrier must be reached", "a barrier in control flow that may vary"),
-    ("", "rejected nested too deep", "brackets beyond the documented depth"),
-    ("", "rejected has workgroup memory of", "work-group memory beyond the device's"),
-    // The `continuing` block names a variable of the body where the generator means one further out.
-    ("", "rejected bypasses the declaration of", "a name that the body of a loop hides"),
-    ("host", "rejected unsupported masking for", "GCC writes what its own assembler refuses"),
-    ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, and does not find it"),
-    // LLVM's `LiveVariables` in intel-opencl-rt 2026.2; no kernel runs then.
-    ("intel", "crashed signal 11 while loading", "Intel's compiler ends the process"),
+    // Not provably uniform by WGSL's rules; the generator's rules are simpler than a compiler's.
+    ("", "rejected a barrier must be reached", "a barrier in possibly divergent control flow"),
+    ("", "rejected nested too deep", "nesting beyond the documented limit"),
+    ("", "rejected has workgroup memory of", "more work-group memory than the device has"),
+    // The `continuing` block refers to a variable of the body, although the generator meant an outer one.
+    ("", "rejected bypasses the declaration of", "a name shadowed in a loop body"),
+    ("host", "rejected unsupported masking for", "GCC emits code that its own assembler rejects"),
+    ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, but does not find it"),
+    // A defect of LLVM's `LiveVariables` in intel-opencl-rt 2026.2; no kernel has run at that point.
+    ("intel", "crashed signal 11 while loading", "Intel's compiler crashes"),
 ];
 
-/// Why a verdict is no finding, if that is known.
+/// Why a verdict is not a finding, if it is known.
 fn known_reason(device: &str, verdict: &Verdict) -> Option<&'static str> {
     known_driver_defect("", verdict).or_else(|| known_driver_defect(device, verdict))
 }
 
-/// The defect of a device's driver that a verdict shows, if that is known.
+/// The known driver defect that a verdict shows.
 #[must_use]
 pub fn known_driver_defect(device: &str, verdict: &Verdict) -> Option<&'static str> {
     let words = encode(verdict);
-    // What is refused names the module first.
+    // A load error starts with the name of the module.
     let says = |text: &str| {
         let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
         words.starts_with(kind) && words.contains(rest)
@@ -44,13 +44,14 @@ pub fn known_driver_defect(device: &str, verdict: &Verdict) -> Option<&'static s
     found.map(|(_, _, reason)| *reason)
 }
 
-/// What is wrong on the first and right on the second is the first driver's defect: another driver with the same text, or the
-/// same driver with other code for the same kernel.
+/// Drivers with a reference: a kernel that is wrong on the first and right on the second shows a defect of the first
+/// driver. The reference is another driver with the same code, or the same driver with other code for the same
+/// kernel.
 const REFERENCE_DRIVERS: [(&str, &str); 3] =
     [("opencl:0", "intel"), ("intel", "opencl:0"), ("vulkan:0", "vulkan:0/constants=opaque")];
 
-/// Whether a kernel of a module that is wrong on a device is right on its reference, under the same load options, and wrong again
-/// on the device.
+/// Whether a wrong kernel of a module is right on the reference of its device, with the same load options, and wrong
+/// again on the device.
 fn is_driver_defect(plan: &Plan, process: &mut DeviceProcess, module: &[&Case], at: usize) -> bool {
     let name = process.name.clone();
     let (device, options) = name.split_at(name.find('/').unwrap_or(name.len()));
@@ -61,62 +62,62 @@ fn is_driver_defect(plan: &Plan, process: &mut DeviceProcess, module: &[&Case], 
     is_right && process.run(module).is_ok_and(|verdicts| verdicts[at].is_wrong())
 }
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The first seed.
     pub seed: u64,
-    /// Seeds to take, if the time suffices.
+    /// The maximum number of seeds.
     pub count: u64,
-    /// When to stop.
+    /// The time limit.
     pub time: Duration,
-    /// Kernels of a module.
+    /// Kernels per module.
     pub module: u64,
     /// Devices.
     pub devices: Vec<String>,
-    /// Where findings are written.
+    /// The folder for findings.
     pub findings: PathBuf,
-    /// How long a finding is made smaller.
+    /// The time limit for shrinking a finding.
     pub shrink_time: Duration,
-    /// Findings after which the run stops.
+    /// The number of findings after which the run stops.
     pub max_findings: usize,
-    /// This program, for its child processes.
+    /// The program of the child processes.
     pub program: PathBuf,
-    /// What kernels do without.
+    /// Features that kernels must not use.
     pub without: Without,
 }
 
-/// How it went.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Kernels without a difference, by device.
+    /// Kernels with the expected result, by device.
     pub same: BTreeMap<String, u64>,
-    /// Kernels that a device lacks something for.
+    /// Kernels that a device does not support.
     pub unsupported: BTreeMap<String, u64>,
-    /// Kernels that were not run, by why.
+    /// Kernels that were not run or not counted, by reason.
     pub skipped: BTreeMap<String, u64>,
     /// The findings.
     pub findings: Vec<Finding>,
-    /// Devices that are not here, and why.
+    /// Unavailable devices, with the reason.
     pub absent: BTreeMap<String, String>,
-    /// The seed behind the last one.
+    /// The seed after the last one.
     pub next: u64,
 }
 
-/// Something wrong.
+/// A failure.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The seed of the kernel.
     pub seed: u64,
-    /// Where.
+    /// The device.
     pub device: String,
-    /// What.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The smallest of the kernel that shows it.
+    /// The smallest kernel that reproduces it.
     pub case: Case,
 }
 
-/// Kernels of a module that mean something.
+/// The kernels of a module that have a defined result.
 fn valid_kernels(
     seeds: std::ops::Range<u64>,
     without: Without,
@@ -134,14 +135,14 @@ fn valid_kernels(
     kernels
 }
 
-/// Whether a case has a result that all devices must give.
+/// Whether a case has a result that every device must produce.
 ///
 /// # Errors
-/// Why not.
+/// The reason that it has none.
 pub fn check(case: &Case) -> Result<(), String> {
     let first = |text: &str| {
         let line = text.lines().next().unwrap_or_default();
-        // Names and numbers tell one kernel from another, not one reason.
+        // Drop digits, so that kernels with the same reason are counted together.
         line.chars().filter(|c| !c.is_ascii_digit()).collect::<String>()
     };
     let parsed = Parsed::new(&case.text).map_err(|error| format!("naga: {}", first(&error)))?;
@@ -152,7 +153,7 @@ pub fn check(case: &Case) -> Result<(), String> {
     })
 }
 
-/// Runs kernels until the time, the seeds or the shrink_time with findings end.
+/// Runs kernels until the time, the seeds, or the maximum number of findings is reached.
 ///
 /// # Errors
 /// Files cannot be written.
@@ -170,7 +171,7 @@ pub fn fuzz(plan: &Plan, mut log: impl FnMut(&str)) -> Result<Report, String> {
         let kernels = valid_kernels(report.next..end, plan.without, &mut report);
         report.next = end;
         for process in &mut processes {
-            // Oclgrind takes a hundred times as long as others.
+            // Oclgrind takes a hundred times as long as other devices.
             let is_due = process.name != "oclgrind"
                 || plan.devices.len() == 1
                 || (end / plan.module).is_multiple_of(8);
@@ -181,7 +182,7 @@ pub fn fuzz(plan: &Plan, mut log: impl FnMut(&str)) -> Result<Report, String> {
         }
         if logged.elapsed() > Duration::from_secs(60) {
             logged = Instant::now();
-            log(&format!("up to seed {end}: {:?} the same", report.same));
+            log(&format!("up to seed {end}: {:?} as expected", report.same));
         }
         if report.findings.len() >= plan.max_findings {
             break;
@@ -190,7 +191,7 @@ pub fn fuzz(plan: &Plan, mut log: impl FnMut(&str)) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Where the cases of a device are handed over.
+/// The file that passes cases to the child process of a device.
 fn case_file(device: &str) -> PathBuf {
     let device = device.replace([':', '/', '='], "-");
     std::env::temp_dir().join(format!("kernel-fuzz-{}-{device}.wgsl", std::process::id()))
@@ -208,7 +209,7 @@ fn run_module(
     let verdicts = match process.run(&cases) {
         Ok(verdicts) => verdicts,
         Err(reason) => {
-            log(&format!("{} is not here: {reason}", process.name));
+            log(&format!("{} is unavailable: {reason}", process.name));
             report.absent.insert(process.name.clone(), reason);
             return Ok(());
         }
@@ -229,11 +230,11 @@ fn run_module(
                     continue;
                 }
                 let is_alone = reproduces_alone(process, case, &verdict);
-                // Only among others: the module stays whole.
+                // If it fails only together with others, keep the whole module.
                 let (module, at) = if is_alone { (&[case][..], 0) } else { (&cases[..], at) };
                 if is_driver_defect(plan, process, module, at) {
-                    log("  the driver's: its reference is right");
-                    let reason = format!("{device}: wrong, and its reference is right");
+                    log("  a driver defect: the reference is right");
+                    let reason = format!("{device}: wrong, but right on the reference");
                     *report.skipped.entry(reason).or_default() += 1;
                     continue;
                 }
@@ -256,7 +257,7 @@ fn first_line(text: &str) -> String {
     text.replace("\\n", " ").chars().take(200).collect()
 }
 
-/// Whether what seemed to hang ends well when it is alone and has more time.
+/// Whether an apparent hang succeeds when run alone with more time.
 fn is_only_slow(process: &mut DeviceProcess, case: &Case, verdict: &Verdict) -> bool {
     let Verdict::Crashed(how) = verdict else { return false };
     if !how.starts_with(HUNG) {
@@ -279,7 +280,7 @@ fn write_finding(path: &Path, seed: u64, device: &str, verdict: &Verdict, case: 
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The smallest kernel found within the time that is wrong in the same way.
+/// The smallest kernel found in the time that fails in the same way.
 pub fn shrink(
     process: &mut DeviceProcess,
     kernel: &Kernel,
@@ -289,11 +290,11 @@ pub fn shrink(
     let start = Instant::now();
     let (mut smallest, mut shown) = (kernel.clone(), verdict.clone());
     process.set_deadline(Duration::from_secs(20));
-    // A step that succeeds is followed by those behind it; the first ones come again in the next round.
+    // After a successful step, continue with the steps after it; the first ones are retried in the next round.
     let mut next = 0;
     let mut shrunk = false;
     while start.elapsed() < time {
-        // The interpreter's work on candidates counts as well.
+        // The time limit includes the interpreter's work on candidates.
         let candidates = smaller(&smallest).enumerate().skip(next).take_while(|_| start.elapsed() < time);
         let valid = candidates.into_iter().find(|(_, candidate)| check(&candidate.case()).is_ok());
         let Some((at, candidate)) = valid else {

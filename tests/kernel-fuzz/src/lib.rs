@@ -1,6 +1,6 @@
-//! Random portable kernels on every device, against an interpreter of WGSL.
+//! A fuzzer for portable kernels: random kernels on every device, compared with an interpreter of WGSL.
 
-#![allow(clippy::cast_possible_truncation, reason = "bit patterns are cut on purpose")]
+#![allow(clippy::cast_possible_truncation, reason = "truncates bit patterns")]
 
 pub mod case;
 pub mod device;

@@ -1,5 +1,5 @@
-//! `kernel-fuzz`: random kernels on the devices of this process.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command that talks to the terminal")]
+//! `kernel-fuzz`: runs random kernels on the devices of this machine.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
@@ -12,14 +12,14 @@ use kernel_fuzz::generate::{Without, kernel};
 use kernel_fuzz::worker;
 
 const HELP: &str = "\
-Random portable kernels on the devices of this process, against an interpreter of WGSL.
+Runs random portable kernels on the devices of this machine, and compares them with an interpreter of WGSL.
 
   kernel-fuzz run [SECONDS] [--seed N] [--count N] [--devices A,B,…] [--module N] [--jobs N] [--findings DIR]
-                  [--shrink_time SECONDS] [--most N] [--without zeros,element-pointers]
-  kernel-fuzz show SEED        the kernel of a seed
+                  [--shrink-seconds SECONDS] [--max-findings N] [--without zeros,element-pointers]
+  kernel-fuzz show SEED        print the kernel of a seed
   kernel-fuzz replay DEVICE FILE…
-                               cases that were kept
-Devices are named as elsewhere; load options follow behind slashes: host/bodies=2.
+                               run stored cases
+Devices are device strings; load options follow after slashes: host/bodies=2.
 ";
 
 fn main() -> ExitCode {
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let outcome = match &words[..] {
         ["worker", device] => return worker::serve(device),
         ["run", rest @ ..] => run(rest),
-        ["show", seed] => seed.parse().map_err(|_| format!("`{seed}` is no seed")).map(|seed| {
+        ["show", seed] => seed.parse().map_err(|_| format!("`{seed}` is not a seed")).map(|seed| {
             let case = kernel(seed, Without::default()).case();
             println!("{case}// {:?}", check(&case));
             true
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Kernels of a module, if nobody says otherwise.
+/// The default number of kernels per module.
 const KERNELS_PER_MODULE: u64 = 32;
 
 fn plan(words: &[&str]) -> Result<(Plan, u64), String> {
@@ -65,12 +65,12 @@ fn plan(words: &[&str]) -> Result<(Plan, u64), String> {
     let mut jobs = 1;
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number"));
+        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is not a number"));
         if !word.starts_with("--") {
             plan.time = Duration::from_secs(number(word)?);
             continue;
         }
-        let value = words.next().ok_or_else(|| format!("{word} takes a value"))?;
+        let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         match *word {
             "--seed" => plan.seed = number(value)?,
             "--count" => plan.count = number(value)?,
@@ -84,12 +84,12 @@ fn plan(words: &[&str]) -> Result<(Plan, u64), String> {
             _ => return Err(format!("unknown option {word}\n\n{HELP}")),
         }
     }
-    // Modules begin at multiples, so that a seed alone tells what its kernel may use.
+    // Align to modules, so that the seed alone determines the features of its kernel.
     plan.seed = plan.seed / plan.module * plan.module;
     Ok((plan, jobs))
 }
 
-/// Seeds that each of several processes takes to itself.
+/// The number of seeds reserved for each process.
 const SEEDS_PER_JOB: u64 = 1 << 32;
 
 fn run(words: &[&str]) -> Result<bool, String> {
@@ -109,17 +109,17 @@ fn print_report(plan: &Plan, report: &Report) {
         let of = |counts: &std::collections::BTreeMap<String, u64>| counts.get(device).copied().unwrap_or(0);
         let wrong = report.findings.iter().filter(|finding| finding.device == *device).count();
         println!(
-            "{device}: {} same, {wrong} wrong, {} unsupported",
+            "{device}: {} as expected, {wrong} wrong, {} unsupported",
             of(&report.same),
             of(&report.unsupported)
         );
     }
     for (reason, count) in &report.skipped {
-        println!("left out {count}: {reason}");
+        println!("skipped {count}: {reason}");
     }
 }
 
-/// Several processes, each with its own seeds.
+/// Runs several processes, each with its own seeds.
 fn run_parallel(words: &[&str], plan: &Plan, jobs: u64) -> Result<bool, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let start = |job: u64| -> Result<Child, String> {

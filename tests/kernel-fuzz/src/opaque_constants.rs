@@ -1,6 +1,7 @@
-//! The lowering with numbers that a driver's compiler cannot know: what goes wrong only with constants is its defect.
+//! A lowering that hides constants from the driver's compiler: a kernel that is wrong only with visible constants
+//! shows a defect of that compiler.
 //!
-//! In the entry points of the SPIR-V, what computes with a 32-bit constant computes with its sum with
+//! In the entry points of the SPIR-V, each 32-bit constant in a computation is replaced by its sum with
 //! `NumWorkgroups.x >> 31`, which is zero.
 
 use std::collections::HashMap;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use portable::changed::changed;
 use runtime_core::{CodeFormat, Lowering};
 
-/// The lowering of WGSL to SPIR-V whose constants are opaque; other formats stay as they are.
+/// The lowering of WGSL to SPIR-V with opaque constants; other formats are unchanged.
 pub(crate) fn opaque_constants() -> Arc<dyn Lowering> {
     changed(None, |_, target, lowered| {
         if target == CodeFormat::SPIRV_SHADER {
@@ -24,7 +25,7 @@ fn word(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
 }
 
-/// Words of the header; the bound of the numbers of ids is the fourth.
+/// The number of words in the header; its fourth word is the bound of the ids.
 const HEADER: usize = 5;
 const BOUND: usize = 3;
 
@@ -43,7 +44,7 @@ const COMPOSITE_EXTRACT: u32 = 81;
 const ADD: u32 = 128;
 const SHIFT_RIGHT: u32 = 194;
 const LABEL: u32 = 248;
-/// From negation to the complement: numbers in, numbers out, all operands are values.
+/// From `OpSNegate` to `OpNot`: all operands are values.
 const ARITHMETIC: std::ops::RangeInclusive<u32> = 126..=200;
 
 const INPUT: u32 = 1;
@@ -65,27 +66,27 @@ fn instructions(words: &[u32]) -> impl Iterator<Item = (u32, &[u32])> {
     })
 }
 
-/// The module that is written.
+/// The module being rewritten.
 struct Module<'a> {
     old: &'a [u32],
     new: Vec<u32>,
-    /// The next id.
+    /// The next free id.
     bound: u32,
-    /// Declarations that the module had not.
+    /// New declarations.
     declared: Vec<u32>,
 }
 
-/// Ids of what hides.
+/// Ids used by the opaque zero.
 struct Ids {
     unsigned: u32,
     vector: u32,
     /// The constant 31.
     bits: u32,
-    /// The variable with the number of groups, for entry points that have none.
+    /// The variable for `NumWorkgroups`, for entry points without one.
     groups: u32,
 }
 
-/// Zero is added to the constants that entry points compute with.
+/// Adds an opaque zero to the constants that entry points compute with.
 fn add_opaque_zeros(words: &[u32]) -> Vec<u32> {
     let new = words[..HEADER].to_vec();
     let mut module = Module { old: words, new, bound: words[BOUND], declared: Vec::new() };
@@ -106,7 +107,7 @@ impl Module<'_> {
         self.new.extend(instruction(code, operands));
     }
 
-    /// Declares something; its id stands behind the first `before` operands.
+    /// Declares something; its id follows the first `before` operands.
     fn declare(&mut self, code: u32, before: usize, operands: &[u32]) -> u32 {
         let id = self.fresh_id();
         let (front, back) = operands.split_at(before);
@@ -114,7 +115,7 @@ impl Module<'_> {
         id
     }
 
-    /// The id of a type or a constant, which is declared if the module does not have it.
+    /// The id of a type or constant, which is declared if the module does not have it.
     fn find(&mut self, code: u32, before: usize, operands: &[u32]) -> u32 {
         let (front, back) = operands.split_at(before);
         let mut all = instructions(self.old).filter(|(found, _)| *found == code);
@@ -130,7 +131,7 @@ impl Module<'_> {
         Ids { unsigned, vector, bits, groups: self.declare(VARIABLE, 1, &[pointer, INPUT]) }
     }
 
-    /// 32-bit constants with their types.
+    /// All 32-bit integer constants, with their types.
     fn constants(&self) -> Vec<(u32, u32)> {
         let all = |wanted| instructions(self.old).filter(move |(code, _)| *code == wanted);
         let is_integer = |of| all(TYPE_INT).any(|(_, operands)| operands[..2] == [of, 32]);
@@ -138,7 +139,7 @@ impl Module<'_> {
         constants.map(|(_, operands)| (operands[1], operands[0])).collect()
     }
 
-    /// Writes what stands in front of the functions; gives each entry point's variable with the number of groups.
+    /// Writes everything before the functions; returns the `NumWorkgroups` variable of each entry point.
     fn globals(&mut self, ids: &Ids) -> HashMap<u32, u32> {
         let is_groups = |id: &u32| {
             let of = [*id, BUILTIN, NUM_WORKGROUPS];
@@ -165,7 +166,7 @@ impl Module<'_> {
 
     fn functions(&mut self, ids: &Ids, entries: &HashMap<u32, u32>) {
         let constants = self.constants();
-        // At the beginning of an entry point: its variable. Behind that: what hides each constant.
+        // `groups` is set at the start of an entry point; then `opaque` maps each constant to its sum.
         let (mut groups, mut opaque) = (None, HashMap::new());
         for (code, operands) in instructions(self.old).skip_while(|(code, _)| *code != FUNCTION) {
             let mut operands = operands.to_vec();
@@ -191,7 +192,7 @@ impl Module<'_> {
         }
     }
 
-    /// Adds zero to each constant.
+    /// Adds the opaque zero to each constant.
     fn sums(&mut self, ids: &Ids, groups: u32, constants: &[(u32, u32)]) -> HashMap<u32, u32> {
         let [count, axis, zero] = [self.fresh_id(), self.fresh_id(), self.fresh_id()];
         self.append(LOAD, &[ids.vector, count, groups]);
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    /// How many operands of additions are constants of 32 bits.
+    /// The number of operands of additions that are 32-bit constants.
     fn added_constants(words: &[u32]) -> usize {
         let constants: Vec<_> = instructions(words).filter(|(code, _)| *code == CONSTANT).collect();
         let is_constant = |id: &u32| constants.iter().any(|(_, operands)| operands[1] == *id);
@@ -230,7 +231,7 @@ mod tests {
         let opaque = add_opaque_zeros(&words);
         let constants = instructions(&words).filter(|(code, _)| *code == CONSTANT).count();
         assert!(added_constants(&words) >= 2);
-        // One of these is 31, if the module did not have it: it is in none of them.
+        // If the module did not have the constant 31, it is added, but not an operand of an addition.
         assert_eq!(added_constants(&opaque), constants);
         let groups = |words: &[u32]| {
             instructions(words).filter(|(_, operands)| operands.ends_with(&[BUILTIN, NUM_WORKGROUPS])).count()

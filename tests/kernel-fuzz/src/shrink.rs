@@ -1,17 +1,17 @@
-//! Smaller kernels.
+//! Shrinks kernels.
 
 use crate::generate::Kernel;
 use crate::tree::{Expression, Part, Statement, Type};
 
-/// A place in the tree: an index into the parts or statements of each level.
+/// A path in the tree: the index of a statement and of a part, for each level.
 type Path = Vec<usize>;
 
-/// Every kernel that is one step smaller, the boldest steps first. Each is made when it is asked for.
+/// All kernels that are one step smaller, the largest reductions first. They are generated lazily.
 pub fn smaller(kernel: &Kernel) -> impl Iterator<Item = Kernel> + '_ {
     let declarations = &kernel.declarations;
     let with = |declarations: Vec<Statement>| Kernel { declarations, ..kernel.clone() };
     let blocks = blocks(declarations);
-    // Runs of statements: whole blocks, halves, quarters, …
+    // Ranges of statements: whole blocks, halves, quarters, …
     let mut runs = Vec::new();
     for (path, length) in &blocks {
         let mut run = *length;
@@ -28,7 +28,7 @@ pub fn smaller(kernel: &Kernel) -> impl Iterator<Item = Kernel> + '_ {
     removals.chain(unwraps).map(with).chain(launches(kernel)).chain(expressions(declarations).map(with))
 }
 
-/// Launches that are smaller.
+/// Kernels with smaller launches.
 fn launches(kernel: &Kernel) -> Vec<Kernel> {
     let mut found = Vec::new();
     let launch = &kernel.launch;
@@ -63,7 +63,7 @@ fn launches(kernel: &Kernel) -> Vec<Kernel> {
     found
 }
 
-/// The blocks of a tree with their lengths; the declarations are the first.
+/// The paths and lengths of all blocks; the module's declarations come first.
 fn blocks(statements: &[Statement]) -> Vec<(Path, usize)> {
     fn walk(statements: &[Statement], path: &mut Path, found: &mut Vec<(Path, usize)>) {
         found.push((path.clone(), statements.len()));
@@ -101,7 +101,7 @@ fn removed(statements: &[Statement], path: &[usize], range: std::ops::Range<usiz
     whole
 }
 
-/// A statement with blocks as each of them alone, and without its last one.
+/// Replaces a statement with each of its blocks, and with itself without the last block.
 fn unwrapped(statements: &[Statement], path: &[usize], at: usize) -> Vec<Vec<Statement>> {
     let mut found = Vec::new();
     let mut copy = statements.to_vec();
@@ -128,7 +128,7 @@ fn unwrapped(statements: &[Statement], path: &[usize], at: usize) -> Vec<Vec<Sta
     found
 }
 
-/// Each expression as one of its parts of the same type, or as a plain value.
+/// Replaces each expression with a part of the same type, or with a literal.
 fn expressions(statements: &[Statement]) -> impl Iterator<Item = Vec<Statement>> + '_ {
     let variants = (0..count(statements)).flat_map(|at| (0..6).map(move |variant| (at, variant)));
     variants.filter_map(|(at, variant)| {
@@ -149,7 +149,7 @@ fn count(statements: &[Statement]) -> usize {
     statements.iter().map(|statement| parts(&statement.0)).sum()
 }
 
-/// Replaces the expression that is `left` further on. `None` if it is not here, else whether there is such a variant.
+/// Replaces the expression number `left`. `None` if it is not in here; otherwise whether the variant exists.
 fn replace(statements: &mut [Statement], left: &mut usize, variant: usize) -> Option<bool> {
     statements.iter_mut().find_map(|statement| replace_in(&mut statement.0, left, variant))
 }

@@ -1,7 +1,7 @@
-//! The child process: cases from standard input, verdicts to standard output.
+//! The child process: reads paths of cases from standard input, and writes verdicts to standard output.
 //!
-//! A line in is the path of a case. Lines out: `run N` before launch `N` of it, `same N`, `different N …`, … after it,
-//! `load …` where the module does not load, `done` at the end of the case.
+//! Lines written: `ready` (or `absent …`) once; then for each case `run N` before launch `N`, `end N VERDICT` after
+//! it, `load VERDICT` if the module does not load, and `done` at the end.
 
 use std::io::{BufRead, Write, stdin, stdout};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::device::{Device, Verdict};
 use crate::interpret::{Parsed, interpret};
 
-/// Words of a verdict in the protocol.
+/// Encodes a verdict for the protocol.
 #[must_use]
 pub fn encode(verdict: &Verdict) -> String {
     let (word, text) = match verdict {
@@ -24,7 +24,7 @@ pub fn encode(verdict: &Verdict) -> String {
     format!("{word} {}", text.replace('\n', "\\n"))
 }
 
-/// The verdict of some words.
+/// Decodes a verdict.
 #[must_use]
 pub fn decode(words: &str) -> Option<Verdict> {
     let (word, text) = words.split_once(' ').unwrap_or((words, ""));
@@ -78,6 +78,6 @@ fn run_case(device: &Device, path: &str) -> Result<(), String> {
 
 fn send(line: &str) {
     let mut out = stdout().lock();
-    // Nobody is left to be told that nobody listens.
+    // Ignore errors: the parent process has gone.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

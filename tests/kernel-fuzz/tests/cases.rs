@@ -1,7 +1,7 @@
-//! The cases that were kept, and fresh kernels for a while, on every device of this process.
+//! Replays the stored cases, and runs new random kernels for a while, on every device of this machine.
 //!
-//! `RUNTIME_FUZZ_SECONDS` is the time of the fresh ones on each device, `RUNTIME_FUZZ_SEED` their first seed.
-#![allow(clippy::print_stdout, reason = "tells the seed")]
+//! `RUNTIME_FUZZ_SECONDS` is the time for new kernels on each device, `RUNTIME_FUZZ_SEED` their first seed.
+#![allow(clippy::print_stdout, reason = "prints the seed")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,10 +15,10 @@ use kernel_fuzz::generate::Without;
 use kernel_fuzz::worker::encode;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-/// Devices and the share of the time that each gets.
+/// Devices, and their shares of the time.
 ///
-/// Oclgrind takes long, and forgets kernels of large modules: it replays the cases. So does the referee of `vulkan:0`, whose
-/// SPIR-V must be valid.
+/// Oclgrind only replays the cases: it is slow, and loses kernels of large modules. So does the reference of
+/// `vulkan:0`, whose SPIR-V must be valid.
 const DEVICES: [(&str, u64); 11] = [
     ("host", 2),
     ("host/bodies=2", 1),
@@ -32,7 +32,7 @@ const DEVICES: [(&str, u64); 11] = [
     ("vulkan:0/constants=opaque/validated", 0),
     ("oclgrind", 0),
 ];
-/// Seconds of a share.
+/// Seconds per share.
 const SECONDS_PER_SHARE: u64 = 20;
 
 fn program() -> PathBuf {
@@ -45,7 +45,7 @@ fn kept_cases(device: &str) -> Result<Completion, Failed> {
     files.retain(|file| file.extension().is_some_and(|end| end == "wgsl"));
     files.sort();
     if files.is_empty() {
-        return Err("there are no cases".into());
+        return Err("no stored cases found".into());
     }
     let file = std::env::temp_dir().join(format!(
         "kept-{}-{}.wgsl",
@@ -104,12 +104,15 @@ fn fresh_kernels(device: &str, share: u64) -> Result<Completion, Failed> {
     let seed = number("RUNTIME_FUZZ_SEED").unwrap_or_else(now) / 32 * 32;
     let seconds = number("RUNTIME_FUZZ_SECONDS").unwrap_or(SECONDS_PER_SHARE * share);
     let plan = plan(device, seed, seconds);
-    println!("fresh kernels on {device}: RUNTIME_FUZZ_SEED={seed}");
+    println!("new kernels on {device}: RUNTIME_FUZZ_SEED={seed}");
     let report = fuzz(&plan, |line| println!("{line}"))?;
     if let Some((_, reason)) = report.absent.first_key_value() {
         return absent(device, reason.clone());
     }
-    println!("{device}: seeds {seed}..{}, {:?} the same, {:?}", report.next, report.same, report.skipped);
+    println!(
+        "{device}: seeds {seed}..{}, {:?} as expected, skipped {:?}",
+        report.next, report.same, report.skipped
+    );
     match report.findings.first() {
         None => Ok(Completion::Completed),
         Some(finding) => {
@@ -119,7 +122,7 @@ fn fresh_kernels(device: &str, share: u64) -> Result<Completion, Failed> {
     }
 }
 
-/// Where nothing is checked, kernels that index out of range must not pass: else this machine finds nothing.
+/// Without bounds checks, kernels that index out of range must fail; otherwise the fuzzer detects nothing.
 fn finds_missing_checks() -> Result<Completion, Failed> {
     let plan = Plan {
         count: 32,

@@ -1,4 +1,4 @@
-//! What a kernel declares: structures, immediates, overrides, tensors, and private and work-group variables.
+//! Declarations of a kernel: structures, immediates, overrides, tensors, and private and work-group variables.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ impl Generator {
         }
     }
 
-    /// The immediates; their types.
+    /// Declares the immediates; returns their types.
     pub(super) fn declare_immediates(&mut self) -> Vec<Scalar> {
         let tag = self.tag.clone();
         let mut members = vec![("n".to_owned(), Scalar::U32)];
@@ -40,7 +40,7 @@ impl Generator {
         members.into_iter().map(|(_, scalar)| scalar).collect()
     }
 
-    /// The value of an immediate: small, at an edge, the size of a group, or about the length of a tensor.
+    /// The value of an immediate: small, extreme, the group size, or close to the length of a tensor.
     pub(super) fn immediate(&mut self, scalar: Scalar, lengths: &[usize]) -> String {
         let small = self.random.below(8);
         match (scalar, self.random.below(7)) {
@@ -60,7 +60,7 @@ impl Generator {
         }
     }
 
-    /// The constants that are given when a kernel is loaded, and their values.
+    /// Declares overrides; returns those that need a value at load time, with their values.
     pub(super) fn declare_overrides(&mut self) -> Vec<(String, String)> {
         let mut given = Vec::new();
         for at in 0..self.random.below(5).saturating_sub(2) {
@@ -90,7 +90,7 @@ impl Generator {
         given
     }
 
-    /// The tensors, and their lengths.
+    /// Declares the tensors; returns their lengths.
     pub(super) fn declare_tensors(&mut self, total: usize) -> Vec<usize> {
         let tag = self.tag.clone();
         let all = total * self.words;
@@ -130,7 +130,7 @@ impl Generator {
         lengths
     }
 
-    /// A tensor of integers that work-items sum up in rows; gives its length.
+    /// Declares an integer tensor whose rows work-items sum up; returns its length.
     pub(super) fn declare_rows(&mut self, at: usize, total: usize) -> usize {
         let (name, scalar) = (format!("r{}", self.tag), *self.random.one(&[Scalar::U32, Scalar::I32]));
         let element = scalar.name();
@@ -142,9 +142,9 @@ impl Generator {
         *self.random.one(&[total * 3, total * 3, total * 3 - 1, total * 17, 61, 1, 0])
     }
 
-    /// What may be read of a tensor that is only read.
+    /// Adds a read-only tensor to the scope.
     pub(super) fn inputs(&mut self, name: &str, element: &Type, length: usize) {
-        // Its elements are those of an array for which a tensor stands.
+        // It is used like an array of this length.
         let ty = Type::Array(Box::new(element.clone()), length.max(1));
         let variable = Variable::value(name, ty, true);
         self.scope.push(Variable { space: Space::Tensor, ..variable });
@@ -161,7 +161,7 @@ impl Generator {
         }
     }
 
-    /// Arrays in work-group memory, with an element for each work-item.
+    /// Declares arrays in work-group memory, with one element per work-item.
     pub(super) fn shared_arrays(&mut self) -> Vec<Variable> {
         let tag = self.tag.clone();
         let mut arrays = Vec::new();

@@ -1,17 +1,17 @@
 //! Random expressions.
 //!
-//! No operator works on values that a compiler knows alone: WGSL forbids what overflows there. Floats are small whole
-//! numbers, so that every result is exact.
+//! No operator has only constant operands, because WGSL rejects constant expressions that overflow. Floats are small
+//! whole numbers, so that every result is exact.
 
 use super::Generator;
 use super::context::{SharedUse, Space, Variable};
 use crate::tree::{Expression, Scalar, Type};
 
-/// What an expression may use.
+/// Constraints on an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Constraints {
     pub(super) depth: usize,
-    /// Only what is the same in all work-items.
+    /// Only values that are the same in all work-items.
     pub(super) uniform: bool,
 }
 
@@ -24,11 +24,11 @@ impl Constraints {
 const U32: Type = Type::Scalar(Scalar::U32);
 const BOOL: Type = Type::Scalar(Scalar::Bool);
 
-/// The most indices within each other.
+/// The maximum nesting of indices.
 const MAX_NESTED_INDICES: usize = 16;
 
 impl Generator {
-    /// An expression of a type.
+    /// A random expression of a type.
     pub(super) fn expression(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         if constraints.depth == 0 || self.random.below(5) == 0 {
             return self.leaf(ty, constraints);
@@ -43,7 +43,7 @@ impl Generator {
         }
     }
 
-    /// An expression whose value no compiler knows.
+    /// An expression that no compiler can evaluate.
     pub(super) fn runtime_expression(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         for _ in 0..4 {
             let expression = self.expression(ty, constraints);
@@ -54,7 +54,7 @@ impl Generator {
         self.runtime_seed(ty, constraints)
     }
 
-    /// What is constant least of all: of the immediates, or the work-item's number.
+    /// An expression made of an immediate or the work-item index.
     fn runtime_seed(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         match ty {
             Type::Scalar(scalar) => {
@@ -79,7 +79,7 @@ impl Generator {
         }
     }
 
-    /// A literal, a variable or a part of one.
+    /// A literal, a variable, or a part of one.
     pub(super) fn leaf(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         if self.random.below(4) > 0
             && let Some(part) = self.read(ty, constraints)
@@ -141,7 +141,7 @@ impl Generator {
         Some(self.part(whole, ty, constraints))
     }
 
-    /// A variable, or the element of a shared array that may be used now.
+    /// A variable, or the element of a shared array that may be used in this phase.
     pub(super) fn whole(&mut self, variable: &Variable, constraints: Constraints) -> Expression {
         let Space::Shared(at) = variable.space else { return variable.expression() };
         let Some((element, count)) = variable.ty.element() else { return variable.expression() };
@@ -158,7 +158,7 @@ impl Generator {
         Expression::new(U32, &text, Vec::new()).runtime().lvalue()
     }
 
-    /// A part of type `ty` of an expression that has one.
+    /// A part of type `ty` of an expression whose type contains it.
     pub(super) fn part(&mut self, whole: Expression, ty: &Type, constraints: Constraints) -> Expression {
         if whole.ty == *ty {
             return whole;
@@ -180,7 +180,7 @@ impl Generator {
         } else {
             return whole;
         };
-        // A place of which a part is taken stays a place.
+        // A part of a reference is a reference.
         if let Some(crate::tree::Part::Expression(base)) = part.parts.first_mut() {
             base.replaceable = replaceable;
         }
@@ -191,7 +191,7 @@ impl Generator {
 
     /// An index into `count` elements, in range or not.
     pub(super) fn index(&mut self, count: usize, constraints: Constraints) -> Expression {
-        // What an index reads has an index of its own, and so on.
+        // An index may read an element, which has an index, and so on.
         if self.indices == MAX_NESTED_INDICES {
             return Expression::new(U32, "0u", Vec::new());
         }
@@ -219,7 +219,7 @@ impl Generator {
             .collect();
         match self.random.below(10) {
             0 | 1 => {
-                // naga takes no literal of 64 bits here.
+                // naga does not accept 64-bit literals as indices.
                 let scalar = if scalar.is_signed() { Scalar::I32 } else { Scalar::U32 };
                 let literal = scalar.literal(self.random.below(count.max(1)) as u32);
                 Expression::new(Type::Scalar(scalar), &literal, Vec::new())
@@ -325,7 +325,7 @@ impl Generator {
         }
     }
 
-    /// `x op y` of scalars or vectors of one type.
+    /// `x op y` of two scalars or vectors of the same type.
     fn operator(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         let scalar = ty.scalar().unwrap_or(Scalar::U32);
         let x = self.runtime_expression(ty, constraints);
@@ -341,7 +341,7 @@ impl Generator {
                     Type::Vector(count, _) => Type::Vector(*count, Scalar::U32),
                     _ => U32,
                 };
-                // An amount that a compiler knows must be below the width.
+                // A constant amount must be less than the width.
                 let y = if let Type::Vector(count, _) = amount {
                     let x = self.runtime_expression(&U32, constraints);
                     Expression::new(amount, &format!("vec{count}<u32>(@)"), vec![x])
@@ -356,7 +356,7 @@ impl Generator {
             }
             2 | 3 => {
                 let op = *self.random.one(&["/", "%"]);
-                // A compiler that knows a divisor refuses 0.
+                // A constant divisor must not be 0.
                 let y = if let Type::Vector(..) = ty {
                     let y = self.runtime_expression(&Type::Scalar(scalar), constraints);
                     Expression::new(ty.clone(), &format!("{ty}(@)"), vec![y])
@@ -376,7 +376,7 @@ impl Generator {
         }
     }
 
-    /// Keeps a float result small.
+    /// Clamps a float result, to keep it small.
     pub(super) fn bounded(&mut self, x: Expression) -> Expression {
         let ty = x.ty.clone();
         let Some(scalar) = ty.scalar().filter(|scalar| scalar.is_float()) else { return x };
@@ -419,7 +419,7 @@ impl Generator {
         Expression::new(ty.clone(), &pattern, operands)
     }
 
-    /// Functions of bits.
+    /// Built-in functions on bits.
     fn bit_function(&mut self, scalar: Scalar, constraints: Constraints) -> Expression {
         let ty = Type::Scalar(scalar);
         let x = self.runtime_expression(&ty, constraints);
@@ -449,7 +449,7 @@ impl Generator {
         }
     }
 
-    /// A value of another type as this one.
+    /// A conversion from another scalar type.
     fn conversion(&mut self, to: Scalar, constraints: Constraints) -> Expression {
         let (from, ty) = (self.scalar(true), Type::Scalar(to));
         let x = self.runtime_expression(&Type::Scalar(from), constraints);
@@ -537,7 +537,7 @@ impl Generator {
         self.composite(&ty, constraints)
     }
 
-    /// A scalar type; `all` with `bool`.
+    /// A random scalar type; with `all`, `bool` too.
     pub(super) fn scalar(&mut self, all: bool) -> Scalar {
         let mut scalars = vec![Scalar::I32, Scalar::U32, Scalar::U32, Scalar::I32, Scalar::F32];
         if all {

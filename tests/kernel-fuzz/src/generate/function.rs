@@ -13,14 +13,14 @@ pub(super) struct Function {
     name: String,
     parameters: Vec<(Type, Space)>,
     result: Option<Type>,
-    /// It must be called by all work-items, with the lane as its first argument.
+    /// All work-items must call it, with the lane as its first argument.
     barriers: bool,
     /// The private variables that it uses.
     uses: Vec<String>,
 }
 
 impl Generator {
-    /// Declares a function: its parameters, a body, a `return`.
+    /// Declares a function with parameters, a body and a `return`.
     #[allow(clippy::too_many_lines, reason = "one declaration from front to back")]
     pub(super) fn function_declaration(&mut self, at: usize) -> Statement {
         if self.random.once_in(4) {
@@ -35,7 +35,7 @@ impl Generator {
                 _ => Space::Value,
             };
             let ty = match space {
-                // Of the private variables there are few.
+                // Only types of existing private variables.
                 Space::Private => match self.privates.is_empty() {
                     true => continue,
                     false => self.random.one(&self.privates.clone()).1.clone(),
@@ -57,10 +57,10 @@ impl Generator {
             texts.push(written);
             let value = *space == Space::Value;
             let variable = Variable::value(&name, ty.clone(), false);
-            // A pointer's target is none of the locals of which pointers are made.
+            // The target of a pointer parameter is not a local variable of this function.
             self.scope.push(Variable { text, writable: !value, ..variable });
         }
-        // A private variable is not used under two names.
+        // Avoid aliasing of private variables.
         let has_pointer = parameters.iter().any(|(_, space)| *space == Space::Private);
         if has_pointer {
             let private = |variable: &Variable| variable.space == Space::Private;
@@ -89,7 +89,7 @@ impl Generator {
         Statement::new(&head, Vec::new()).block("", body)
     }
 
-    /// A function with work-group memory of its own.
+    /// Declares a function with its own work-group memory.
     fn function_with_barriers(&mut self, at: usize) -> Statement {
         let (name, n) = (format!("f{at}{}", self.tag), self.lanes);
         let tile = format!("tile{at}{}", self.tag);
@@ -130,7 +130,7 @@ impl Generator {
         line(&head).block("", body)
     }
 
-    /// The arguments of a call, if there is something for each pointer.
+    /// The arguments of a call; `None` if a pointer parameter has no possible target.
     fn arguments(&mut self, function: &Function, constraints: Constraints) -> Option<Vec<Expression>> {
         let mut taken: Vec<String> = function.uses.clone();
         let mut arguments = Vec::new();
@@ -145,7 +145,7 @@ impl Generator {
                 continue;
             }
             let parts = !self.without.element_pointers;
-            // A part of an array, where there is a pointer to one.
+            // A part of an array, if pointers to elements are allowed.
             let is_part = |whole: &Type| matches!(whole, Type::Array(element, _) if **element == *ty);
             let fits = |generator: &Self, variable: &Variable| {
                 variable.space == *space
@@ -175,7 +175,7 @@ impl Generator {
         Some(arguments)
     }
 
-    /// A call that gives a value of this type.
+    /// A call whose result has this type.
     pub(super) fn call_value(&mut self, ty: &Type, constraints: Constraints) -> Option<Expression> {
         if constraints.uniform || self.calls == 0 {
             return None;
@@ -189,7 +189,7 @@ impl Generator {
         Some(call(&function, arguments, ty.clone()))
     }
 
-    /// A call as a statement, with variables made for the pointers that it takes.
+    /// A call as a statement; declares variables for some of its pointer parameters.
     pub(super) fn call(&mut self, context: Context, block: &mut Vec<Statement>) {
         let functions: Vec<_> =
             self.functions.iter().filter(|function| !function.barriers).cloned().collect();
@@ -231,7 +231,7 @@ impl Generator {
         }
     }
 
-    /// A call of a function that has barriers; false if there is none.
+    /// A call of a function with barriers; false if there is none.
     pub(super) fn call_with_barriers(&mut self, block: &mut Vec<Statement>) -> bool {
         let functions: Vec<_> = self.functions.iter().filter(|function| function.barriers).cloned().collect();
         if functions.is_empty() || self.calls == 0 {

@@ -1,7 +1,8 @@
 //! Random kernels.
 //!
-//! They are valid and give the same on every device: each work-item writes elements of its own, or those that a phase
-//! between barriers gives it; atomics commute; loops are short. What goes wrong in spite of that, the interpreter refuses.
+//! They are valid and have the same result on every device: each work-item writes its own elements, or those assigned
+//! to it between two barriers; atomics commute; loops are short. The interpreter rejects the kernels that break these
+//! rules anyway.
 
 mod context;
 mod declarations;
@@ -29,12 +30,12 @@ pub struct Kernel {
     pub declarations: Vec<Statement>,
     /// How it is launched.
     pub launch: Launch,
-    /// Lines in front: `enable f16;`.
+    /// Extensions to enable: `f16`.
     pub enables: Vec<String>,
 }
 
 impl Kernel {
-    /// It as WGSL with its launch.
+    /// The kernel as a case: WGSL with its launch.
     #[must_use]
     pub fn case(&self) -> Case {
         let enables: String = self.enables.iter().map(|name| format!("enable {name};\n")).collect();
@@ -42,34 +43,34 @@ impl Kernel {
     }
 }
 
-/// What kernels are made without, while it is constant to be wrong.
+/// Features that kernels must not use, while they are known to fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Without {
-    /// Work-group memory that starts as zeros: each work-item clears its element first.
+    /// Zero-initialised work-group memory: each work-item clears its element first.
     pub zeros: bool,
     /// Pointers to elements as arguments.
     pub element_pointers: bool,
 }
 
 impl Without {
-    /// Those of their names between commas.
+    /// Parses names separated by commas.
     ///
     /// # Errors
-    /// The name that there is not.
+    /// An unknown name.
     pub fn parse(names: &str) -> Result<Self, String> {
         let mut without = Self::default();
         for name in names.split(',') {
             match name {
                 "zeros" => without.zeros = true,
                 "element-pointers" => without.element_pointers = true,
-                _ => return Err(format!("`{name}`: kernels can be made without zeros, element-pointers")),
+                _ => return Err(format!("unknown feature `{name}`; valid: zeros, element-pointers")),
             }
         }
         Ok(without)
     }
 }
 
-/// What kernels may use beyond what every device has.
+/// Optional features that kernels may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// `i64` and `u64`.
@@ -79,7 +80,8 @@ pub struct Features {
 }
 
 impl Features {
-    /// Those of the kernels of a seed: of ten modules of 32 kernels six are plain, three wide, one with `f16`.
+    /// The features for a seed: of ten modules of 32 kernels, six use none, three use 64-bit integers, and one uses
+    /// `f16`.
     #[must_use]
     pub const fn of(seed: u64) -> Self {
         match seed / 32 % 10 {
@@ -90,24 +92,24 @@ impl Features {
     }
 }
 
-/// Makes a text.
+/// Generates the text of a kernel.
 struct Generator {
     random: Random,
-    /// What the names of the module end in.
+    /// The suffix of all module-scope names.
     tag: String,
-    /// The number of the work-item; nothing in a helper function.
+    /// The global index of the work-item; empty in a helper function.
     item: String,
-    /// Its number in its group.
+    /// The index of the work-item in its group.
     lane: String,
     lanes: usize,
     immediates: String,
     first_immediate: String,
     scope: Vec<Variable>,
-    /// Where the innermost block begins in `scope`.
+    /// The start of the innermost block in `scope`.
     block_start: usize,
     forbidden: Vec<String>,
     shared_uses: Vec<SharedUse>,
-    /// Indices that stand within each other here.
+    /// The current nesting of indices.
     indices: usize,
     counting: bool,
     max_depth: usize,
@@ -117,33 +119,33 @@ struct Generator {
     globals: Vec<Statement>,
     functions: Vec<Function>,
     privates: Vec<(String, Type)>,
-    /// Private variables that the function uses.
+    /// Private variables that the current function uses.
     used: Vec<String>,
     without: Without,
     fuel: usize,
-    /// Calls that may still be written.
+    /// The number of calls that may still be generated.
     calls: usize,
     names: usize,
     result: Option<Type>,
     output: Option<String>,
-    /// Words of output of a work-item.
+    /// Output words per work-item.
     words: usize,
     own_tensor: Option<(String, Type)>,
-    /// A tensor of integers that work-items sum up in rows, in some kernels.
+    /// The integer tensor for row sums, in some kernels.
     rows: Option<(String, Scalar)>,
-    /// All tensors.
+    /// All input and output tensors.
     tensors: Vec<String>,
     totals: Option<String>,
-    /// The override that is the size of a group.
+    /// The override that is the group size.
     size_override: Option<String>,
-    /// Atomics in work-group memory, one for each work-item.
+    /// Atomics in work-group memory, one per work-item.
     own_atomics: Option<String>,
     workgroup_counters: Option<String>,
     counters: usize,
     uniform_cell: Option<String>,
 }
 
-/// Names that mean something in C, OpenCL C, CUDA C++ or what is printed there, and nothing in WGSL.
+/// Names with a meaning in C, OpenCL C, CUDA C++ or the generated code, but not in WGSL.
 const RESERVED_WORDS: [&str; 52] = [
     "LANES",
     "int",
@@ -199,7 +201,7 @@ const RESERVED_WORDS: [&str; 52] = [
     "M_E",
 ];
 
-/// Sizes of groups.
+/// Work-group sizes.
 const GROUP_SIZES: [[u32; 3]; 16] = [
     [1, 1, 1],
     [2, 1, 1],
@@ -219,7 +221,7 @@ const GROUP_SIZES: [[u32; 3]; 16] = [
     [300, 1, 1],
 ];
 
-/// The kernel of a seed.
+/// The kernel for a seed.
 #[must_use]
 pub fn kernel(seed: u64, without: Without) -> Kernel {
     let features = Features::of(seed);
@@ -366,7 +368,7 @@ impl Generator {
         line(&head).block("", body)
     }
 
-    /// Clears what work-group memory there is.
+    /// Clears all work-group memory.
     fn clear_workgroup_memory(&self, shared: &[Variable]) -> Vec<Statement> {
         let line = |text: &str| Statement::new(text, Vec::new());
         let mut body = Vec::new();
@@ -385,7 +387,7 @@ impl Generator {
         body
     }
 
-    /// Writes what the variables hold at the end.
+    /// Writes the final values of the variables to the output.
     fn write_variables(&mut self) -> Vec<Statement> {
         let Some(output) = self.output.clone() else { return Vec::new() };
         let variables: Vec<_> = self
@@ -434,7 +436,7 @@ impl Generator {
         block
     }
 
-    /// A type for variables; deeper ones are arrays and structures of others.
+    /// A random type for variables; with `depth`, arrays and structures too.
     pub(super) fn ty(&mut self, depth: usize) -> Type {
         match self.random.below(10) {
             0 | 1 => Type::Vector(2 + self.random.below(3), self.scalar(true)),
@@ -453,7 +455,7 @@ impl Generator {
         }
     }
 
-    /// A type of the elements of tensors: without `bool`.
+    /// A type for tensor elements: without `bool`.
     fn ty_in_memory(&mut self) -> Type {
         loop {
             let ty = self.ty(2);
@@ -463,7 +465,7 @@ impl Generator {
         }
     }
 
-    /// A name that is not taken in the innermost block.
+    /// A name that is unused in the innermost block.
     pub(super) fn name(&mut self) -> String {
         self.names += 1;
         for _ in 0..4 {
@@ -509,7 +511,7 @@ impl Generator {
         self.scope.split_off(length)
     }
 
-    /// A loop's own counter, that nothing in the loop may hide or write.
+    /// Protects a loop counter: nothing in the loop may shadow or write it.
     fn forbid(&mut self, name: &str) {
         self.forbidden.push(name.to_owned());
     }
@@ -518,14 +520,14 @@ impl Generator {
         self.forbidden.retain(|other| other != name);
     }
 
-    /// Begins a helper function: of the variables only those of the module are left.
+    /// Begins a helper function.
     fn enter_function(&mut self) -> Vec<Variable> {
         self.used = Vec::new();
         self.block_start = self.scope.len();
         self.scope.clone()
     }
 
-    /// Ends it; tells the private variables that it uses.
+    /// Ends a helper function; returns the private variables that it uses.
     fn leave_function(&mut self, kept: Vec<Variable>) -> Vec<String> {
         self.scope = kept;
         self.result = None;
@@ -537,7 +539,7 @@ impl Generator {
 mod tests {
     use super::*;
 
-    /// Without a bound, these two need more stack than a thread has.
+    /// Without the nesting limit, these two seeds overflow the stack of a thread.
     #[test]
     fn indices_within_indices_come_to_an_end() {
         for seed in [118_589_935_170, 310_000_000_451] {

@@ -1,4 +1,4 @@
-//! Pointers by name, to variables of functions, private ones and work-group memory.
+//! Named pointers to function-scope, private and work-group variables.
 
 use super::Generator;
 use super::context::{Context, SharedUse, Space, Variable};
@@ -6,7 +6,7 @@ use super::expression::Constraints;
 use crate::tree::{Expression, Statement, Type};
 
 impl Generator {
-    /// A pointer to a variable or a part of it, and uses of it.
+    /// Declares a pointer to a variable or a part of it, and uses it.
     pub(super) fn pointer(&mut self, context: Context, block: &mut Vec<Statement>) {
         let usable = |generator: &Self, variable: &Variable| {
             let is_memory = match variable.space {
@@ -27,7 +27,7 @@ impl Generator {
         if !matches!(variable.space, Space::Shared(_)) {
             return self.declare_pointer(place, block);
         }
-        // Behind the next barrier another work-item has the element.
+        // In a block: after the next barrier the element belongs to another work-item.
         let kept = self.open();
         let mut inside = Vec::new();
         self.declare_pointer(place, &mut inside);
@@ -38,11 +38,11 @@ impl Generator {
         block.push(Statement(Vec::new()).block("", inside));
     }
 
-    /// Declares a pointer to a place or a part of it, and writes through it.
+    /// Declares a pointer to a variable or a part of it, and writes through it.
     fn declare_pointer(&mut self, whole: Expression, block: &mut Vec<Statement>) {
         let constraints = Constraints { depth: 1, uniform: false };
         let mut ty = whole.ty.clone();
-        // There are no pointers to a component of a vector.
+        // WGSL has no pointers to vector components.
         while let Some((element, _)) = ty.element().filter(|_| matches!(ty, Type::Array(..))) {
             if self.random.once_in(3) {
                 break;
@@ -59,7 +59,7 @@ impl Generator {
         block.push(Statement::new(&format!("*{name} = @;"), vec![value]));
     }
 
-    /// A part by indices of arrays alone.
+    /// A part, selected by array indices only.
     fn part_without_components(
         &mut self,
         whole: Expression,

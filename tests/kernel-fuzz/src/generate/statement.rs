@@ -10,7 +10,7 @@ const U32: Type = Type::Scalar(Scalar::U32);
 type Block = Vec<Statement>;
 
 impl Generator {
-    /// A block of its own scope.
+    /// A block with its own scope.
     pub(super) fn block(&mut self, context: Context, length: usize) -> Block {
         let kept = self.open();
         let block = self.statements(context, length);
@@ -18,7 +18,7 @@ impl Generator {
         block
     }
 
-    /// A block with barriers in it leaves the shared arrays as it found them.
+    /// A block with barriers; it restores the uses of the shared arrays at its end.
     fn block_with_barriers(&mut self, context: Context, length: usize) -> Block {
         let (kept, modes) = (self.open(), self.shared_uses.clone());
         let mut block = self.statements(context, length);
@@ -34,7 +34,7 @@ impl Generator {
         if context.barriers { self.block_with_barriers(context, length) } else { self.block(context, length) }
     }
 
-    /// Statements in the scope that is open.
+    /// Statements in the current scope.
     pub(super) fn statements(&mut self, context: Context, length: usize) -> Block {
         let mut block = Vec::new();
         for _ in 0..length {
@@ -109,7 +109,7 @@ impl Generator {
         }
     }
 
-    /// A place that a statement may write, and whether what is written must be uniform.
+    /// A reference that a statement may write, and whether the written value must be uniform.
     fn target(&mut self, context: Context) -> Option<(Expression, bool)> {
         let usable = |generator: &Self, variable: &Variable| {
             variable.writable
@@ -133,7 +133,7 @@ impl Generator {
         Some((self.part(whole, &ty, constraints), variable.uniform))
     }
 
-    /// The type of a part of a value, or of the whole.
+    /// The type of a random part of a value, or of the whole.
     fn some_part(&mut self, ty: &Type) -> Type {
         if matches!(ty, Type::Scalar(_)) || self.random.once_in(4) {
             return ty.clone();
@@ -169,7 +169,7 @@ impl Generator {
         }
     }
 
-    /// A condition: often a comparison of something that is an index afterwards.
+    /// A condition; often a comparison of a value that is later used as an index.
     fn condition(&mut self, context: Context, uniform: bool) -> Expression {
         let constraints = self.random_constraints(uniform);
         let ty = Type::Scalar(Scalar::Bool);
@@ -189,7 +189,7 @@ impl Generator {
         self.runtime_expression(&ty, constraints)
     }
 
-    /// Whether a nested statement is to be taken by all work-items together.
+    /// Whether a nested statement is taken by all work-items together.
     fn choose_uniform(&mut self, context: Context) -> bool {
         context.uniform && self.random.below(5) < if context.barriers { 3 } else { 1 }
     }
@@ -213,12 +213,12 @@ impl Generator {
         block.push(statement);
     }
 
-    /// The inside of a branch.
+    /// The context inside a branch.
     fn nested(&self, inner: Context, uniform: bool) -> Context {
         if uniform {
             return inner;
         }
-        // A way out of a loop with barriers must not be some work-items' alone.
+        // A loop with barriers must not be left by some work-items only.
         let kept = !inner.barriers;
         Context {
             breaks: inner.breaks && kept,
@@ -258,7 +258,7 @@ impl Generator {
         block.push(Statement::new("switch @ ", vec![selector]).block("", cases));
     }
 
-    /// A loop bound that is small.
+    /// A small loop bound.
     fn bound(&mut self, uniform: bool) -> Expression {
         let most = 2 + self.random.below(4);
         if self.random.once_in(2) {
@@ -278,7 +278,7 @@ impl Generator {
         let inside =
             Context { breaks: true, continues: true, loops: inner.loops + 1, ..self.nested(inner, uniform) };
         self.scope.push(Variable::value(&name, U32, uniform));
-        // A limit is in the scope of the counter, a start is not.
+        // The limit is in the scope of the counter, the start value is not.
         let bound = if counts_down { first } else { self.bound(uniform) };
         let body = self.inner(inside, 3);
         self.close(kept);
@@ -291,7 +291,7 @@ impl Generator {
         block.push(Statement::new(&head, vec![bound]).block("", body));
     }
 
-    /// A sum over numbers of a tensor that follow each other, which compilers vectorise.
+    /// A sum over consecutive elements of a tensor, which compilers vectorise.
     fn row_sum(&mut self, (tensor, scalar): (&str, Scalar), inner: Context, block: &mut Block) {
         let uniform = self.choose_uniform(inner);
         let packed = scalar == Scalar::U32 && self.random.once_in(3);
@@ -375,7 +375,7 @@ impl Generator {
             body.push(Statement::new("workgroupBarrier();", Vec::new()));
             self.shared_uses = modes;
         }
-        // What the body declares may be read where no `continue` jumps over it.
+        // Variables of the body are visible in `continuing`, unless a `continue` bypasses their declaration.
         if continues {
             self.close(kept);
         }
@@ -397,7 +397,7 @@ impl Generator {
         block.push(Statement::new("loop ", Vec::new()).block("", body));
     }
 
-    /// A conditional way out.
+    /// A conditional `break`, `continue` or `return`.
     fn leave(&mut self, context: Context, block: &mut Block) {
         let mut ways = Vec::new();
         if context.breaks {
@@ -424,7 +424,7 @@ impl Generator {
         block.push(Statement::new("if @ ", vec![condition]).block("", inside));
     }
 
-    /// A `return` with the value that the function gives.
+    /// A `return` with the function's result.
     pub(super) fn return_(&mut self) -> Statement {
         match self.result.clone() {
             Some(ty) => {
@@ -437,7 +437,7 @@ impl Generator {
         }
     }
 
-    /// Writes a word, or an element, of the output.
+    /// Writes a word of the output.
     fn output(&mut self, block: &mut Block) {
         let constraints = self.random_constraints(false);
         let Some(output) = self.output.clone() else { return };
@@ -492,7 +492,7 @@ impl Generator {
             return;
         }
         if self.random.once_in(6) {
-            // Far out of range it does nothing.
+            // Far out of range: no effect.
             let item = if self.item.is_empty() { "1u".to_owned() } else { self.item.clone() };
             let pattern = format!("atomicAdd(&{array}[{item} | 1073741824u], @);");
             block.push(Statement::new(&pattern, vec![value]));
@@ -501,7 +501,7 @@ impl Generator {
         block.push(Statement::new(&format!("{function}(&{array}[{at}u], @);"), vec![value]));
     }
 
-    /// An atomic operation on the work-item's own, whose result is used.
+    /// An atomic operation on the work-item's own element, whose result is used.
     fn own_atomic(&mut self, own: &str, value: Expression, block: &mut Block) {
         let (name, lane) = (self.name(), self.lane.clone());
         let functions =
@@ -516,7 +516,7 @@ impl Generator {
         self.scope.push(Variable::value(&name, U32, false));
     }
 
-    /// A barrier, and what the shared arrays are for behind it.
+    /// A barrier, and the new uses of the shared arrays after it.
     fn barrier(&mut self, context: Context, block: &mut Block) {
         if self.random.once_in(4) && self.call_with_barriers(block) {
             return;

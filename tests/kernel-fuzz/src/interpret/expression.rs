@@ -1,4 +1,4 @@
-//! Expressions, for all work-items that take them.
+//! Evaluates expressions, for all active work-items.
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
@@ -11,33 +11,33 @@ use super::memory::{Access, Accessor};
 use super::scalar::{binary, convert, float_bits, integer, truncate};
 use super::{Interpreter, Invalid, math};
 
-/// What a pointer points at.
+/// The target of a pointer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pointer {
     pub(super) memory: usize,
     pub(super) offset: usize,
-    /// An index on the way was out of range: a load gives zeros, a store does nothing.
+    /// Whether an index was out of range: a load then returns zeros, and a store does nothing.
     pub(super) lost: bool,
 }
 
 /// The values of an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Values {
-    /// `width` words for each work-item.
+    /// `width` words per work-item.
     Words(usize, Vec<u64>),
-    /// The same words for all.
+    /// The same words for all work-items.
     Same(Vec<u64>),
     Pointers(Vec<Pointer>),
 }
 
-/// Where the types of expressions stand.
+/// Where the types of expressions are found.
 #[derive(Clone, Copy)]
 pub(super) enum Types<'a> {
     Module(&'a ModuleInfo),
     Function(&'a FunctionInfo),
 }
 
-/// A call.
+/// A stack frame.
 pub(super) struct Frame<'a> {
     pub(super) expressions: &'a Arena<Expression>,
     types: Types<'a>,
@@ -73,7 +73,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// How often the value of an expression is used.
+    /// The number of uses of an expression.
     pub(super) fn references(&self, handle: Handle<Expression>) -> usize {
         match self.types {
             Types::Module(_) => 0,
@@ -101,7 +101,7 @@ impl<'a> Interpreter<'a> {
         self.type_of(frame, handle).scalar().ok_or(Invalid::unknown("a scalar"))
     }
 
-    /// Evaluates an expression for the work-items of `active`.
+    /// Evaluates an expression for the work-items in `active`.
     pub(super) fn evaluate(
         &mut self,
         frame: &mut Frame<'_>,
@@ -142,7 +142,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// The values of what is no computation.
+    /// The values of expressions without a computation.
     fn constant_values(
         &mut self,
         frame: &Frame<'_>,
@@ -160,7 +160,7 @@ impl<'a> Interpreter<'a> {
             }
             Expression::FunctionArgument(index) => frame.arguments[*index as usize].clone(),
             Expression::GlobalVariable(global) => {
-                // A variable that only other entry points use.
+                // `usize::MAX` for variables used only by other entry points.
                 all(self.globals.get(global).copied().unwrap_or(usize::MAX))
             }
             Expression::LocalVariable(local) => all(frame.locals[local.index()]),
@@ -168,7 +168,7 @@ impl<'a> Interpreter<'a> {
         }))
     }
 
-    /// A pointer to a part of what a pointer points at.
+    /// A pointer to a part of a pointer's target.
     fn access(&self, frame: &Frame<'_>, handle: Handle<Expression>, lane: usize) -> Result<Pointer, Invalid> {
         let (base, index) = self.base_and_index(frame, handle, lane)?;
         let mut pointer = frame.pointer(base, lane)?;
@@ -186,7 +186,7 @@ impl<'a> Interpreter<'a> {
                 (inner, _) => self.parts(inner)?,
             },
             TypeInner::ValuePointer { size: Some(size), .. } => (*size as usize, 1),
-            _ => return Err(Invalid::unknown("a part of such a pointer")),
+            _ => return Err(Invalid::unknown("a part of this pointer type")),
         };
         match index {
             Some(index) if index < count => pointer.offset += index * stride,
@@ -195,7 +195,7 @@ impl<'a> Interpreter<'a> {
         Ok(pointer)
     }
 
-    /// How many parts a value has, and the slots of each.
+    /// The number of parts of a value, and the slots of each.
     fn parts(&self, inner: &TypeInner) -> Result<(usize, usize), Invalid> {
         Ok(match inner {
             TypeInner::Vector { size, .. } => (*size as usize, 1),
@@ -203,11 +203,11 @@ impl<'a> Interpreter<'a> {
             TypeInner::Array { base, size, .. } => {
                 (self.count(*size)?.unwrap_or(0), self.width(self.inner(*base))?)
             }
-            _ => return Err(Invalid::unknown("a part of such a value")),
+            _ => return Err(Invalid::unknown("a part of this value type")),
         })
     }
 
-    /// The index of an access, `None` if it is out of range for every array.
+    /// The base and the index of an access; `None` if the index is out of range for any array.
     fn base_and_index(
         &self,
         frame: &Frame<'_>,
@@ -224,7 +224,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Loads what a pointer points at.
+    /// Loads through a pointer.
     pub(super) fn load(&mut self, pointer: Pointer, lane: usize, out: &mut [u64]) -> Result<(), Invalid> {
         if pointer.lost {
             out.fill(0);
@@ -308,7 +308,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// A part of a value.
+    /// Extracts a part of a value.
     fn part(
         &self,
         frame: &Frame<'_>,
@@ -333,7 +333,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Elements of the run-time array that a pointer points at.
+    /// The length of the run-time-sized array behind a pointer.
     fn length(&self, frame: &Frame<'_>, handle: Handle<Expression>, lane: usize) -> Result<u64, Invalid> {
         let pointer = frame.pointer(handle, lane)?;
         let TypeInner::Pointer { base, .. } = self.type_of(frame, handle) else {
@@ -363,7 +363,7 @@ impl<'a> Interpreter<'a> {
         };
         let (a, b) = (shape(self.type_of(frame, left)), shape(self.type_of(frame, right)));
         if op == BinaryOperator::Multiply && (a.is_some() || b.is_some()) && x.len() > 1 && y.len() > 1 {
-            // Columns of the left one by rows, those of the right one.
+            // Columns of the left matrix times columns of the right one.
             let (inner, rows) = a.unwrap_or((x.len(), 1));
             let columns = b.map_or(1, |(columns, _)| columns);
             for column in 0..columns {
@@ -418,7 +418,7 @@ impl<'a> Interpreter<'a> {
             }
             MathFunction::Transpose => {
                 let TypeInner::Matrix { columns, rows, .. } = self.type_of(frame, *arg) else {
-                    return Err(Invalid::unknown("a transposed value"));
+                    return Err(Invalid::unknown("transpose of this type"));
                 };
                 let (columns, rows) = (*columns as usize, *rows as usize);
                 for (index, out) in out.iter_mut().enumerate() {

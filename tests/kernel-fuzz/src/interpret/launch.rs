@@ -1,4 +1,4 @@
-//! From a launch to its groups.
+//! Sets up a launch, and runs its groups.
 
 use naga::{AddressSpace, ArraySize, Expression, GlobalVariable, Handle, StorageAccess, TypeInner};
 use runtime_kernel::naga;
@@ -71,7 +71,7 @@ impl Interpreter<'_> {
             let words = match (given, constant.init) {
                 (Some((_, value)), _) => vec![number(scalar, value)?],
                 (None, Some(init)) => self.constant(init)?,
-                (None, None) => return Err(Invalid::unknown("a value for an override")),
+                (None, None) => return Err(Invalid::unknown("an override without a value")),
             };
             self.overrides.insert(handle, words);
         }
@@ -90,7 +90,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Makes the tensors, the first memories of all.
+    /// Allocates the tensors; they are the first memories.
     fn tensors(
         &mut self,
         launch: &Launch,
@@ -111,7 +111,7 @@ impl Interpreter<'_> {
             let mut slots = Vec::new();
             self.slots(global.ty, 0, length, &mut slots)?;
             let bytes = self.bytes(global.ty, length)?;
-            // Of an array that is empty, too.
+            // Also for empty arrays.
             let mut one = Vec::new();
             self.slots(global.ty, 0, 1, &mut one)?;
             let mut before = vec![0xa5; bytes];
@@ -144,7 +144,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Makes the immediates that are used.
+    /// Allocates the immediates that are used.
     fn immediates(
         &mut self,
         parsed: &Parsed,
@@ -170,7 +170,7 @@ impl Interpreter<'_> {
         self.globals.contains_key(&handle)
     }
 
-    /// Makes a private or work-group variable of a group.
+    /// Allocates a private or work-group variable of a group.
     fn group_variable(
         &mut self,
         handle: Handle<GlobalVariable>,
@@ -184,7 +184,7 @@ impl Interpreter<'_> {
         let (memory, shared) = match global.space {
             AddressSpace::WorkGroup => (Memory::shared(start), true),
             AddressSpace::Private => (Memory::private(start.repeat(self.lanes), width), false),
-            _ => return Err(Invalid::unknown("such an address space")),
+            _ => return Err(Invalid::unknown("this address space")),
         };
         self.globals.insert(handle, self.memories.len());
         self.memories.push(memory);
@@ -192,7 +192,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// A constant expression of the module.
+    /// Evaluates a constant expression of the module.
     pub(super) fn constant(&mut self, handle: Handle<Expression>) -> Result<Vec<u64>, Invalid> {
         let lanes = std::mem::replace(&mut self.lanes, 1);
         let module = self.module;
@@ -209,7 +209,7 @@ impl Interpreter<'_> {
         result
     }
 
-    /// Whether an expression asks for an override that has no value yet.
+    /// Whether an expression depends on an override without a value.
     fn needs_override(&self, handle: Handle<Expression>) -> bool {
         match &self.module.global_expressions[handle] {
             Expression::Override(constant) => !self.overrides.contains_key(constant),
@@ -234,7 +234,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// A number in words, as the bits of a scalar.
+/// Parses a number as the bits of a scalar.
 fn number(scalar: naga::Scalar, text: &str) -> Result<u64, Invalid> {
     let unknown = || Invalid::unknown(&format!("number {text}"));
     match scalar.kind {

@@ -1,4 +1,4 @@
-//! Statements, for all work-items that take them.
+//! Executes statements, for all active work-items.
 
 use naga::{
     AtomicFunction, Barrier, Block, BuiltIn, Expression, Function, Handle, Statement, SwitchValue, Type,
@@ -11,10 +11,10 @@ use super::memory::{Access, Memory};
 use super::scalar::{binary, integer};
 use super::{Interpreter, Invalid};
 
-/// Evaluated expressions of all work-items together, before a kernel is said not to end.
+/// The maximum number of evaluated expressions, over all work-items, before a kernel counts as endless.
 const MAX_STEPS: u64 = 6_000_000;
 
-/// Where the work-items went.
+/// The work-items after a statement, by where they continue.
 #[derive(Debug, Default)]
 struct Flow {
     on: Vec<u32>,
@@ -23,7 +23,7 @@ struct Flow {
 }
 
 impl<'a> Interpreter<'a> {
-    /// Runs an entry point for the work-items of a group.
+    /// Runs an entry point for a group.
     pub(super) fn entry(&mut self, index: usize) -> Result<(), Invalid> {
         let (module, info) = (self.module, self.info);
         let function = &module.entry_points[index].function;
@@ -34,11 +34,11 @@ impl<'a> Interpreter<'a> {
                 (None, TypeInner::Struct { members, .. }) => {
                     let builtins = members.iter().map(|member| match member.binding {
                         Some(naga::Binding::BuiltIn(builtin)) => self.builtin(builtin),
-                        _ => Err(Invalid::unknown("such an argument")),
+                        _ => Err(Invalid::unknown("an argument of this kind")),
                     });
                     concatenated(&builtins.collect::<Result<Vec<_>, _>>()?, self.lanes)
                 }
-                _ => return Err(Invalid::unknown("such an argument")),
+                _ => return Err(Invalid::unknown("an argument of this kind")),
             };
             arguments.push(column);
         }
@@ -76,7 +76,7 @@ impl<'a> Interpreter<'a> {
         })
     }
 
-    /// Calls a function; what it gives stands in the column.
+    /// Calls a function; returns its result.
     fn call(
         &mut self,
         function: &'a Function,
@@ -116,7 +116,7 @@ impl<'a> Interpreter<'a> {
         Ok(frame.result)
     }
 
-    /// Evaluates a constant initialiser with all that it is made of.
+    /// Evaluates a constant initialiser and its operands.
     fn evaluate_tree(
         &mut self,
         frame: &mut Frame<'_>,
@@ -147,7 +147,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Whether the operands of an initialiser's part have values.
+    /// Whether the operands of an initialiser have values.
     fn is_ready(&self, frame: &Frame<'_>, handle: Handle<Expression>) -> bool {
         let has = |handle: &Handle<Expression>| frame.words(*handle, 0).is_ok();
         match &frame.expressions[handle] {
@@ -176,7 +176,7 @@ impl<'a> Interpreter<'a> {
         Ok(flow)
     }
 
-    /// Counts a statement or an iteration.
+    /// Counts a statement or a loop iteration.
     fn count_step(&mut self) -> Result<(), Invalid> {
         self.steps += 1;
         if self.steps > MAX_STEPS { Err(Invalid::StepLimit) } else { Ok(()) }
@@ -235,7 +235,7 @@ impl<'a> Interpreter<'a> {
         Ok(Flow { on: active, ..Flow::default() })
     }
 
-    /// Calls a function.
+    /// Executes a call statement.
     fn call_statement(
         &mut self,
         frame: &mut Frame<'a>,
@@ -261,7 +261,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Has the pointers of an argument that are out of range point at zeros, which the called function may change.
+    /// Replaces out-of-range pointers in an argument with pointers to fresh zeros, which the callee may write.
     fn replace_lost(&mut self, column: &mut Values, ty: Handle<Type>) -> Result<(), Invalid> {
         let &TypeInner::Pointer { base, .. } = self.inner(ty) else { return Ok(()) };
         let Values::Pointers(pointers) = column else { return Ok(()) };
@@ -299,7 +299,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// A load between two barriers.
+    /// `workgroupUniformLoad`: a load between two barriers.
     fn uniform_load(
         &mut self,
         frame: &mut Frame<'_>,
@@ -318,7 +318,7 @@ impl<'a> Interpreter<'a> {
         self.barrier(Barrier::WORK_GROUP, active)
     }
 
-    /// Sets the values of those that are active.
+    /// Sets the values of the active work-items.
     fn set_values(&self, frame: &mut Frame<'_>, handle: Handle<Expression>, value: &Values, active: &[u32]) {
         let Values::Words(width, from) = value else { return };
         let mut words = match frame.values[handle.index()].take() {
@@ -386,7 +386,7 @@ impl<'a> Interpreter<'a> {
     ) -> Result<Flow, Invalid> {
         let mut left = Vec::new();
         while !active.is_empty() {
-            // Its blocks may be empty.
+            // Count iterations, because both blocks may be empty.
             self.count_step()?;
             let mut flow = self.block(frame, body, active)?;
             left.append(&mut flow.broke);
@@ -461,13 +461,13 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Whether anything reads a result.
+    /// Whether a result is used.
     fn is_used(&self, frame: &Frame<'_>, handle: Handle<Expression>) -> bool {
         frame.references(handle) > 0
     }
 }
 
-/// What has a value before the first statement.
+/// Whether an expression has a value before the first statement.
 fn is_available_at_entry(expression: &Expression) -> bool {
     matches!(
         expression,
@@ -492,7 +492,7 @@ fn joined(flows: [Flow; 2]) -> Flow {
     whole
 }
 
-/// Columns as one.
+/// Concatenates values.
 fn concatenated(columns: &[Values], lanes: usize) -> Values {
     let mut words = Vec::new();
     for lane in 0..lanes {
