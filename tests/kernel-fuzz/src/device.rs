@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use naga::ScalarKind;
-use portable::changed::changed;
-use portable::host_code;
+use portable::host_checks;
+use portable::modified_lowering::modified_lowering;
 use runtime_core::{
     Arg, CommonRuntime, DType, ErrorKind, Geometry, Lowering, ModuleSource, Options, Placement, Queue,
     QueueOptions, Runtime, Tensor,
@@ -89,7 +89,7 @@ impl Device {
         let mut lowering = verified();
         for (key, value) in words.split('/').filter_map(|word| word.split_once('=')) {
             match key {
-                "unchecked" => lowering = host_code::unchecked(),
+                "unchecked" => lowering = host_checks::unchecked(),
                 "constants" => lowering = opaque_constants(),
                 _ => {
                     options = match value.parse::<bool>() {
@@ -215,7 +215,7 @@ impl Device {
 
 /// The lowering of WGSL. It fails if the verifier rejects a schedule for the host, instead of using the plain one.
 fn verified() -> Arc<dyn Lowering> {
-    changed(None, |_, _, lowered| {
+    modified_lowering(None, |_, _, lowered| {
         let text = std::str::from_utf8(&lowered.code).unwrap_or_default();
         match text.lines().find(|line| line.starts_with(REJECTED)) {
             None => Ok(()),

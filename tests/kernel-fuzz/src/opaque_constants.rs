@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use portable::changed::changed;
+use portable::modified_lowering::modified_lowering;
 use runtime_core::{CodeFormat, Lowering};
 
 /// The lowering of WGSL to SPIR-V with opaque constants; other formats are unchanged.
 pub(crate) fn opaque_constants() -> Arc<dyn Lowering> {
-    changed(None, |_, target, lowered| {
+    modified_lowering(None, |_, target, lowered| {
         if target == CodeFormat::SPIRV_SHADER {
             let words: Vec<_> = lowered.code.chunks_exact(4).map(word).collect();
             lowered.code = add_opaque_zeros(&words).into_iter().flat_map(u32::to_le_bytes).collect();

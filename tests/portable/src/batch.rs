@@ -19,12 +19,12 @@ pub enum Failure {
 }
 
 /// Something that runs programs.
-pub trait Machine: Send + Sync {
+pub trait Executor: Send + Sync {
     /// Its name in the names of trials.
     fn name(&self) -> &str;
 
     /// Whether it says of itself that it has what a program needs: then it may not answer that this is not supported.
-    fn claims(&self, need: &str) -> bool;
+    fn supports(&self, need: &str) -> bool;
 
     /// Loads `programs` as one module and runs each.
     ///
@@ -34,31 +34,31 @@ pub trait Machine: Send + Sync {
 }
 
 /// Runs all programs; where a module does not load, its halves are tried, so that only what is wrong fails.
-pub fn run(machine: &dyn Machine, programs: &[&Program]) -> Vec<Result<Outputs, Failure>> {
-    match machine.run(programs) {
+pub fn run(executor: &dyn Executor, programs: &[&Program]) -> Vec<Result<Outputs, Failure>> {
+    match executor.run(programs) {
         Ok(outputs) => outputs,
         Err(failure) if programs.len() < 2 => vec![Err(failure)],
         Err(_) => {
             let (front, back) = programs.split_at(programs.len() / 2);
-            [run(machine, front), run(machine, back)].concat()
+            [run(executor, front), run(executor, back)].concat()
         }
     }
 }
 
 /// One trial per check of `programs`.
-pub fn trials(machine: &Arc<dyn Machine>, topic: &str, programs: Vec<Program>) -> Vec<Trial> {
+pub fn trials(executor: &Arc<dyn Executor>, topic: &str, programs: Vec<Program>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for programs in batches(programs) {
         let programs = Arc::new(programs);
         let results: Arc<OnceLock<Vec<_>>> = Arc::default();
         for (at, program) in programs.iter().enumerate() {
             for check in 0..program.checks.len() {
-                let name = format!("{}::{topic}::{}", machine.name(), program.checks[check].name);
-                let (machine, programs, results) = (machine.clone(), programs.clone(), results.clone());
+                let name = format!("{}::{topic}::{}", executor.name(), program.checks[check].name);
+                let (executor, programs, results) = (executor.clone(), programs.clone(), results.clone());
                 trials.push(Trial::ignorable_test(name, move || {
                     let all: Vec<_> = programs.iter().collect();
-                    let result = &results.get_or_init(|| run(&*machine, &all))[at];
-                    conclude(&*machine, &programs[at], check, result)
+                    let result = &results.get_or_init(|| run(&*executor, &all))[at];
+                    conclude(&*executor, &programs[at], check, result)
                 }));
             }
         }
@@ -85,7 +85,7 @@ pub fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
 }
 
 fn conclude(
-    machine: &dyn Machine,
+    executor: &dyn Executor,
     program: &Program,
     check: usize,
     result: &Result<Outputs, Failure>,
@@ -95,7 +95,7 @@ fn conclude(
             Ok(()) => Ok(Completion::Completed),
             Err(wrong) => Err(Failed::from(wrong)),
         },
-        Err(Failure::Unsupported(reason)) if !program.needs.iter().all(|need| machine.claims(need)) => {
+        Err(Failure::Unsupported(reason)) if !program.needs.iter().all(|need| executor.supports(need)) => {
             Ok(Completion::ignored_with(reason.clone()))
         }
         Err(Failure::Unsupported(reason) | Failure::Failed(reason)) => Err(Failed::from(reason)),
@@ -110,12 +110,12 @@ mod tests {
     /// Has f64 and no f16, answers 3 to everything, and cannot load a certain expression.
     struct Three;
 
-    impl Machine for Three {
+    impl Executor for Three {
         fn name(&self) -> &'static str {
             "three"
         }
 
-        fn claims(&self, need: &str) -> bool {
+        fn supports(&self, need: &str) -> bool {
             need == "f64"
         }
 

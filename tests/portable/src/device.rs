@@ -1,4 +1,4 @@
-//! The devices of this machine, and programs on them.
+//! The devices of this executor, and programs on them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use runtime_core::{
     Placement, Queue, QueueOptions, Result, Runtime, Tensor, abi,
 };
 
-use crate::batch::{Failure, Machine};
-use crate::host_code;
+use crate::batch::{Executor, Failure};
+use crate::host_checks;
 use crate::program::{Buffer, Outputs, Program, join};
 use crate::required;
 
 /// No program takes this long, with what is compiled when it first runs; one that does hangs.
-const PATIENCE: Duration = Duration::from_secs(180);
+const RUN_TIMEOUT: Duration = Duration::from_secs(180);
 /// Bytes in front of and behind a tensor that no program may touch.
 const GUARD_BYTES: usize = 256;
 const GUARD: u8 = 0xa5;
@@ -32,9 +32,9 @@ pub struct Device {
 
 /// All devices that take WGSL, and a trial for each that does not: ignored, or failed where it is required.
 #[must_use]
-pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
+pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
     let runtime = Runtime::builder().lower_with(runtime_kernel::wgsl()).build();
-    let (mut machines, mut absent): (Vec<Arc<dyn Machine>>, Vec<Trial>) = (Vec::new(), Vec::new());
+    let (mut executors, mut absent): (Vec<Arc<dyn Executor>>, Vec<Trial>) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
     for target in runtime.targets() {
         seen.push(target.name.clone());
@@ -44,9 +44,9 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
                 for info in devices.iter().filter(|info| info.id.sub.is_none()) {
                     match Device::open(&runtime, info) {
                         Ok(device) => {
-                            machines.extend(device.with_two_bodies());
-                            machines.push(device.with_asserted_proofs());
-                            machines.push(Arc::new(device));
+                            executors.extend(device.with_two_variants());
+                            executors.push(device.with_asserted_proofs());
+                            executors.push(Arc::new(device));
                         }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
                     }
@@ -54,24 +54,24 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
             }
         }
     }
-    let wanted =
+    let expected =
         ["host", "opencl", "vulkan"].into_iter().filter(|target| *target == "host" || required(target));
-    for target in wanted.filter(|target| !seen.iter().any(|name| name == target)) {
+    for target in expected.filter(|target| !seen.iter().any(|name| name == target)) {
         let error = Error::new(ErrorKind::Unavailable, "the backend is not built: `cargo build --workspace`");
         absent.push(self::absent(target, target, &error));
     }
     if seen.iter().any(|name| name == "host") {
-        match guarded() {
-            Ok(machine) => machines.push(machine),
-            Err(error) => absent.push(not_opened("guarded", &error)),
+        match host_with_module_checks() {
+            Ok(executor) => executors.push(executor),
+            Err(error) => absent.push(failed_to_open("guarded", &error)),
         }
     }
-    (machines, absent)
+    (executors, absent)
 }
 
 /// The host as a device that makes no checks, with programs that bring theirs.
-fn guarded() -> Result<Arc<dyn Machine>> {
-    let runtime = Runtime::builder().lower_with(host_code::guarded()).build();
+fn host_with_module_checks() -> Result<Arc<dyn Executor>> {
+    let runtime = Runtime::builder().lower_with(host_checks::in_module()).build();
     let host = runtime.devices().into_iter().find(|info| info.kind == DeviceKind::Host);
     let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound, "the host is not listed any more"))?;
     let device = Device::open(&runtime, &host)?;
@@ -79,7 +79,7 @@ fn guarded() -> Result<Arc<dyn Machine>> {
 }
 
 /// A trial for another view of a device that is there: it cannot be missing.
-fn not_opened(name: &str, error: &Error) -> Trial {
+fn failed_to_open(name: &str, error: &Error) -> Trial {
     let reason = error.to_string();
     Trial::test(format!("{name}::open"), move || Err(Failed::from(reason)))
 }
@@ -109,13 +109,13 @@ impl Device {
     }
 
     /// The same with two bodies for each entry point, which processors do not get by themselves.
-    fn with_two_bodies(&self) -> Option<Arc<dyn Machine>> {
+    fn with_two_variants(&self) -> Option<Arc<dyn Executor>> {
         let is_cpu = self.device.info().properties.text("type") == Some("cpu");
         is_cpu.then(|| self.with_options("two", Options::new().with("bodies", "2")))
     }
 
     /// The same with accesses that report where they were proven in range and are not: in both bodies.
-    fn with_asserted_proofs(&self) -> Arc<dyn Machine> {
+    fn with_asserted_proofs(&self) -> Arc<dyn Executor> {
         self.with_options("asserted", Options::new().with("assert_proofs", true).with("bodies", "2"))
     }
 
@@ -123,14 +123,14 @@ impl Device {
     ///
     /// # Panics
     /// It opens no second queue.
-    fn with_options(&self, suffix: &str, options: Options) -> Arc<dyn Machine> {
+    fn with_options(&self, suffix: &str, options: Options) -> Arc<dyn Executor> {
         let name = format!("{}/{suffix}", self.name);
         let queue = self.device.open_queue(&QueueOptions::default());
         let queue = queue.unwrap_or_else(|error| panic!("{name}: {error}"));
         Arc::new(Self { name, device: self.device.clone(), queue, options })
     }
 
-    fn perform(&self, module: &Module, program: &Program) -> Result<Outputs, Failure> {
+    fn run_program(&self, module: &Module, program: &Program) -> Result<Outputs, Failure> {
         let kernel = module.kernel(&program.entry).map_err(failure)?;
         let size = kernel.info().group_size.unwrap_or([1; 3]);
         let tensors: Vec<_> = program
@@ -148,7 +148,7 @@ impl Device {
             .collect();
         args.extend(program.scalars.iter().map(|(kind, bits)| Arg::scalar_bits(kind.dtype(), *bits)));
         let launched = self.queue.launch(&kernel, &Geometry::new(program.groups, size), &args);
-        launched.and_then(|event| event.wait_timeout(PATIENCE)).map_err(failure)?;
+        launched.and_then(|event| event.wait_timeout(RUN_TIMEOUT)).map_err(failure)?;
         (tensors.iter().zip(&program.buffers))
             .map(|((whole, _), buffer)| content(whole, buffer.bytes.len()))
             .collect()
@@ -187,14 +187,15 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-impl Machine for Device {
+impl Executor for Device {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn claims(&self, need: &str) -> bool {
+    fn supports(&self, need: &str) -> bool {
         let info = self.device.info();
-        let says = |key: &str, word: &str| info.properties.texts(key).any(|text| text.contains(word));
+        let property_contains =
+            |key: &str, word: &str| info.properties.texts(key).any(|text| text.contains(word));
         match need {
             "f16" => info.capabilities.has(abi::CAP_F16),
             "f64" => info.capabilities.has(abi::CAP_F64),
@@ -204,7 +205,8 @@ impl Machine for Device {
             }
             "subgroups" => {
                 let cuda = info.id.target == "cuda";
-                cuda || says("sub_group_operation", "arithmetic") || says("extensions", "cl_khr_subgroups")
+                cuda || property_contains("sub_group_operation", "arithmetic")
+                    || property_contains("extensions", "cl_khr_subgroups")
             }
             // What is not known here is not passed over.
             _ => true,
@@ -223,6 +225,6 @@ impl Machine for Device {
             source = source.option(key, value.clone());
         }
         let module = self.device.load(&source).map_err(failure)?;
-        Ok(programs.iter().map(|program| self.perform(&module, program)).collect())
+        Ok(programs.iter().map(|program| self.run_program(&module, program)).collect())
     }
 }

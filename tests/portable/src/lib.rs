@@ -1,4 +1,4 @@
-//! WGSL's semantics as data, and the machines that check them.
+//! WGSL's semantics as data, and the executors that check them.
 //!
 //! - [`table`] and [`annotated`]: expressions and kernels with the values that the specification demands; a § in them
 //!   is the anchor of a section of the WGSL specification.
@@ -13,12 +13,11 @@
 
 pub mod annotated;
 pub mod batch;
-pub mod changed;
 pub mod device;
 pub mod expect;
-pub mod host_code;
+pub mod host_checks;
 pub mod lockstep;
-pub mod minimise;
+pub mod modified_lowering;
 pub mod module;
 pub mod nvrtc;
 pub mod program;
@@ -27,6 +26,7 @@ pub mod properties;
 pub mod random;
 pub mod scalar;
 pub mod shape;
+pub mod shrink;
 pub mod table;
 pub mod tool;
 pub mod tree;

@@ -33,7 +33,7 @@ pub struct Nvrtc {
 }
 
 /// A program, destroyed at the end.
-struct Owned<'a>(Program, &'a Nvrtc);
+struct NvrtcProgram<'a>(Program, &'a Nvrtc);
 
 impl Nvrtc {
     /// Loads the library, for good.
@@ -76,7 +76,7 @@ impl Nvrtc {
         if made != 0 {
             return Err(format!("nvrtcCreateProgram: {made}"));
         }
-        let program = Owned(program, self);
+        let program = NvrtcProgram(program, self);
         // SAFETY: the program was just made, and there is one option.
         match unsafe { (self.compile)(program.0, 1, options.as_ptr()) } {
             0 => Ok(()),
@@ -84,7 +84,7 @@ impl Nvrtc {
         }
     }
 
-    fn log(&self, program: &Owned<'_>) -> String {
+    fn log(&self, program: &NvrtcProgram<'_>) -> String {
         let mut size = 0;
         // SAFETY: the program is alive.
         if unsafe { (self.log_size)(program.0, &raw mut size) } != 0 {
@@ -99,7 +99,7 @@ impl Nvrtc {
     }
 }
 
-impl Drop for Owned<'_> {
+impl Drop for NvrtcProgram<'_> {
     fn drop(&mut self) {
         // SAFETY: nobody else destroys it.
         unsafe { (self.1.destroy)(&raw mut self.0) };

@@ -73,7 +73,7 @@ impl<'a> Header<'a> {
         let mut inputs = vec![Vec::new(); self.operands.len()];
         let mut checks = Vec::new();
         for (row, (line, values)) in rows.iter().enumerate() {
-            let (given, due) = values.split_once("=>").ok_or(format!("no `=>` in line {line}"))?;
+            let (given, expected) = values.split_once("=>").ok_or(format!("no `=>` in line {line}"))?;
             let wrong = || format!("line {line}: not the right values");
             let given = split(given);
             if given.len() != self.operands.len() {
@@ -82,7 +82,7 @@ impl<'a> Header<'a> {
             for ((shape, input), value) in self.operands.iter().zip(&mut inputs).zip(&given) {
                 input.extend(store(*shape, value).ok_or_else(wrong)?);
             }
-            let expectations = self.expectations(row, due).ok_or_else(wrong)?;
+            let expectations = self.expectations(row, expected).ok_or_else(wrong)?;
             checks.push(Check { name: format!("{text} ({})", given.join(", ")), expectations });
         }
         let mut buffers: Vec<_> = (self.operands.iter().zip(inputs))
@@ -107,8 +107,8 @@ impl<'a> Header<'a> {
         })
     }
 
-    fn expectations(&self, row: usize, due: &str) -> Option<Vec<Expectation>> {
-        let (due, tolerance) = within(due)?;
+    fn expectations(&self, row: usize, expected: &str) -> Option<Vec<Expectation>> {
+        let (expected, tolerance) = within(expected)?;
         let expectation = |(index, text)| {
             let kind = self.result.kind;
             Some(Expectation {
@@ -117,7 +117,7 @@ impl<'a> Header<'a> {
                 expect: Expect::parse(kind, text, tolerance.unwrap_or(self.tolerance))?,
             })
         };
-        self.result.components(due)?.into_iter().enumerate().map(expectation).collect()
+        self.result.components(expected)?.into_iter().enumerate().map(expectation).collect()
     }
 
     fn needs(&self) -> Vec<String> {

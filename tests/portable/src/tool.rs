@@ -70,7 +70,9 @@ impl Tool {
     /// What the tool says of it.
     pub fn check(&self, code: &[u8], needs: &[String]) -> Result<(), String> {
         match self {
-            Self::SpirvVal => feed(Command::new("spirv-val").args(["--target-env", "vulkan1.2", "-"]), code),
+            Self::SpirvVal => {
+                run_with_input(Command::new("spirv-val").args(["--target-env", "vulkan1.2", "-"]), code)
+            }
             Self::Clang(clang) => {
                 let mut command = Command::new(clang);
                 let subgroups = needs.iter().any(|need| need == "subgroups");
@@ -83,7 +85,7 @@ impl Tool {
                     "-Werror=implicit",
                     "-",
                 ]);
-                feed(&mut command, code)
+                run_with_input(&mut command, code)
             }
             Self::Nvrtc(nvrtc) => nvrtc.compile(code, ARCHITECTURE),
         }
@@ -91,7 +93,7 @@ impl Tool {
 }
 
 /// Runs a command with `input` as its standard input.
-fn feed(command: &mut Command, input: &[u8]) -> Result<(), String> {
+fn run_with_input(command: &mut Command, input: &[u8]) -> Result<(), String> {
     let said = |error: std::io::Error| error.to_string();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(said)?;

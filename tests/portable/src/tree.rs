@@ -6,13 +6,13 @@
 mod evaluate;
 mod generate;
 mod operation;
-mod reduce;
+mod program;
 mod text;
 
 pub use evaluate::evaluate;
 pub use generate::{Generator, tree};
 pub use operation::{Group, Operation};
-pub use reduce::{batch, inputs, parts, rows, values};
+pub use program::{batch, inputs, parts, rows, values};
 pub use text::text;
 
 /// What an expression's components are.

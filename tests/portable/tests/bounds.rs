@@ -8,7 +8,7 @@ use runtime_core::{
     Tensor,
 };
 
-const GROUP: u32 = 16;
+const GROUP_SIZE: u32 = 16;
 
 /// Every invocation takes the element `offset` beside its own, of arrays of several sorts.
 const KERNELS: &str = "
@@ -72,12 +72,12 @@ const ROWS: &str = "
 }
 ";
 
-struct Lab {
+struct Fixture {
     device: Arc<dyn CommonRuntime>,
     module: Module,
 }
 
-impl Lab {
+impl Fixture {
     fn new() -> Result<Self> {
         let runtime = Runtime::builder().discover(false).register(runtime_host::backend());
         let device = runtime.lower_with(runtime_kernel::wgsl()).build().open("host")?;
@@ -96,7 +96,7 @@ impl Lab {
         let (x, r) = (self.tensor(DType::F32, n)?, self.tensor(dtype.unwrap_or(DType::F32), n)?);
         let queue = self.device.open_queue(&QueueOptions::default())?;
         let args = [Arg::read(&x), Arg::read_write(&r), Arg::scalar(offset)];
-        let geometry = Geometry::cover(40, GROUP);
+        let geometry = Geometry::cover(40, GROUP_SIZE);
         queue.call(&self.module.kernel(kernel)?, &geometry, &args)?;
         Ok(r.to_array()?.bytes().to_vec())
     }
@@ -104,7 +104,7 @@ impl Lab {
 
 #[test]
 fn accesses_out_of_range_touch_nothing() -> Result<()> {
-    let lab = Lab::new()?;
+    let fixture = Fixture::new()?;
     let kernels = [
         ("scalars", None),
         ("copied", None),
@@ -118,7 +118,7 @@ fn accesses_out_of_range_touch_nothing() -> Result<()> {
         // At least one whole element of each sort, and sizes that are no multiple of it.
         for n in [8, 9, 13, 31] {
             for offset in [-1, 1, -7, 16, 1 << 30, i32::MIN, i32::MAX] {
-                assert_eq!(lab.run(kernel, dtype, n, offset)?.len(), n * 4);
+                assert_eq!(fixture.run(kernel, dtype, n, offset)?.len(), n * 4);
             }
         }
     }
@@ -127,11 +127,11 @@ fn accesses_out_of_range_touch_nothing() -> Result<()> {
 
 #[test]
 fn what_is_in_range_is_done_beside_what_is_not() -> Result<()> {
-    let lab = Lab::new()?;
-    let shifted = lab.run("scalars", None, 9, -3)?;
+    let fixture = Fixture::new()?;
+    let shifted = fixture.run("scalars", None, 9, -3)?;
     let ones: Vec<_> = shifted.chunks(4).map(|bytes| bytes == 1.0f32.to_le_bytes()).collect();
     assert_eq!(ones, [true; 9]);
-    let beside = lab.run("scalars", None, 9, 4)?;
+    let beside = fixture.run("scalars", None, 9, 4)?;
     let ones: Vec<_> = beside.chunks(4).map(|bytes| bytes == 1.0f32.to_le_bytes()).collect();
     assert_eq!(ones, [false, false, false, false, true, true, true, true, true]);
     Ok(())
@@ -141,18 +141,18 @@ fn what_is_in_range_is_done_beside_what_is_not() -> Result<()> {
 #[test]
 fn rows_of_a_large_launch_are_right_to_the_last() -> Result<()> {
     let n = 9_437_203;
-    let lab = Lab::new()?;
-    let module = lab.device.load(&ModuleSource::wgsl(ROWS))?;
-    let (x, r) = (lab.tensor(DType::F32, n)?, lab.tensor(DType::F32, n)?);
+    let fixture = Fixture::new()?;
+    let module = fixture.device.load(&ModuleSource::wgsl(ROWS))?;
+    let (x, r) = (fixture.tensor(DType::F32, n)?, fixture.tensor(DType::F32, n)?);
     x.fill(&1.5f32.to_le_bytes())?;
-    let queue = lab.device.open_queue(&QueueOptions::default())?;
+    let queue = fixture.device.open_queue(&QueueOptions::default())?;
     let geometry = Geometry::cover(9_437_400, 256);
     queue.call(&module.kernel("rows")?, &geometry, &[Arg::read(&x), Arg::write(&r)])?;
     let array = r.to_array()?;
     let values = array.bytes().chunks_exact(4).zip(0..n);
     let wrong = values.filter(|(bytes, index)| {
-        let due = 1.5 + f32::from(u16::try_from(index & 1023).unwrap_or(u16::MAX));
-        *bytes != due.to_le_bytes()
+        let expected = 1.5 + f32::from(u16::try_from(index & 1023).unwrap_or(u16::MAX));
+        *bytes != expected.to_le_bytes()
     });
     assert_eq!(wrong.map(|(_, index)| index).next(), None, "the first that is wrong");
     Ok(())

@@ -1,10 +1,10 @@
-//! Launches that report a line of their text: the program is told, and goes on. On every device of this machine.
+//! Launches that report a line of their text: the program is told, and goes on. On every device of this executor.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use portable::changed::changed;
+use portable::modified_lowering::modified_lowering;
 use portable::required;
 use runtime_core::{
     Arg, CommonRuntime, ErrorKind, Geometry, Kernel, Lowering, ModuleSource, QueueOptions, Result, Runtime,
@@ -22,7 +22,7 @@ const ELEMENTS: usize = 100;
 
 /// WGSL whose first tensor is a report; or, with the option `assert_proofs`, whose proofs are wrong where it is OpenCL C.
 fn reporting() -> Arc<dyn Lowering> {
-    changed(None, |source, _, lowered| {
+    modified_lowering(None, |source, _, lowered| {
         if source.options.flag("assert_proofs") {
             let text = String::from_utf8_lossy(&lowered.code).replace("< 64u", "< 63u");
             lowered.code = text.into_bytes();
@@ -60,14 +60,14 @@ fn main() -> ExitCode {
         for (case, check) in CASES.into_iter().chain(of_opencl) {
             let runtime = runtime.clone();
             trials.push(Trial::ignorable_test(format!("{name}::{case}"), move || {
-                perform(&runtime, name, check)
+                run_case(&runtime, name, check)
             }));
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn perform(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
+fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
     match runtime.open(name) {
         Err(error)
             if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::NotFound) && !required(name) =>

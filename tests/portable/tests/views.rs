@@ -1,4 +1,4 @@
-//! Views as arguments of portable kernels, on every device of this machine: one with gaps is refused unless the kernel knows
+//! Views as arguments of portable kernels, on every device of this executor: one with gaps is refused unless the kernel knows
 //! its strides, and whatever is bound ends where the tensor does.
 
 use std::process::ExitCode;
@@ -28,13 +28,13 @@ const STRUCTURES: &str = "
 const ELEMENTS: usize = 4096;
 const GROUPS: u32 = 64;
 
-struct Scene {
+struct Fixture {
     device: Arc<dyn CommonRuntime>,
     queue: Queue,
     kernel: Kernel,
 }
 
-type Case = fn(&Scene) -> Result<()>;
+type Case = fn(&Fixture) -> Result<()>;
 
 const CASES: [(&str, Case); 5] = [
     ("a_view_with_gaps_is_refused_with_the_remedy", refused),
@@ -51,14 +51,14 @@ fn main() -> ExitCode {
         for (case, check) in CASES {
             let runtime = runtime.clone();
             trials.push(Trial::ignorable_test(format!("{name}::{case}"), move || {
-                perform(&runtime, name, check)
+                run_case(&runtime, name, check)
             }));
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn perform(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
+fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
     let device = match runtime.open(name) {
         Err(error)
             if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::NotFound) && !required(name) =>
@@ -69,11 +69,11 @@ fn perform(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Co
     };
     let queue = device.open_queue(&QueueOptions::default())?;
     let kernel = device.load(&ModuleSource::wgsl(CODE))?.kernel("count")?;
-    check(&Scene { device, queue, kernel })?;
+    check(&Fixture { device, queue, kernel })?;
     Ok(Completion::Completed)
 }
 
-impl Scene {
+impl Fixture {
     fn tensor(&self) -> Result<Tensor> {
         Tensor::from_slice(&*self.device, &[ELEMENTS], &vec![0_u32; ELEMENTS])
     }
@@ -93,8 +93,8 @@ impl Scene {
     }
 }
 
-fn refused(scene: &Scene) -> Result<()> {
-    let x = scene.tensor()?;
+fn refused(fixture: &Fixture) -> Result<()> {
+    let x = fixture.tensor()?;
     for view in [
         x.view(&[4], &[2], 0)?,
         x.view(&[4], &[0], 7)?,
@@ -102,11 +102,11 @@ fn refused(scene: &Scene) -> Result<()> {
         x.reshape(&[64, 64])?.permute(&[1, 0])?,
         x.reshape(&[64, 64])?.slice(1, 0..63)?,
     ] {
-        scene.refusal(Arg::read_write(&view));
+        fixture.refusal(Arg::read_write(&view));
     }
     // These have no gaps, whatever their strides say.
     for view in [x.view(&[1], &[-7], 3)?, x.view(&[0, 9], &[5, 5], 0)?, x.view(&[1, 4], &[9, 1], 8)?] {
-        scene.launch(Arg::read_write(&view))?;
+        fixture.launch(Arg::read_write(&view))?;
     }
     let mut expected = vec![0; ELEMENTS];
     expected[3] = 1;
@@ -115,9 +115,9 @@ fn refused(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn copied(scene: &Scene) -> Result<()> {
+fn copied(fixture: &Fixture) -> Result<()> {
     let numbers: Vec<u32> = (0..).take(ELEMENTS).collect();
-    let x = Tensor::from_slice(&*scene.device, &[64, 64], &numbers)?;
+    let x = Tensor::from_slice(&*fixture.device, &[64, 64], &numbers)?;
     for view in [
         x.permute(&[1, 0])?,
         x.slice(1, 3..60)?,
@@ -125,13 +125,13 @@ fn copied(scene: &Scene) -> Result<()> {
         x.view(&[3, 5, 7], &[0, 64, 2], 9)?,
         x.clone(),
     ] {
-        let dense = scene.queue.contiguous(&view)?;
+        let dense = fixture.queue.contiguous(&view)?;
         assert_eq!((dense.shape(), dense.is_contiguous()), (view.shape(), true));
         assert_eq!((dense.dtype(), dense.space()), (view.dtype(), view.space()));
         let elements = view.to_vec::<u32>()?;
         assert_eq!(dense.to_vec::<u32>()?, elements);
         let count = u32::try_from(elements.len()).unwrap_or(u32::MAX);
-        scene.launch(Arg::read_write(&dense))?;
+        fixture.launch(Arg::read_write(&dense))?;
         assert_eq!(dense.to_vec::<u32>()?, elements.iter().map(|n| n + count).collect::<Vec<_>>());
         if view.is_contiguous() {
             assert_ne!(x.to_vec::<u32>()?, numbers, "it is the tensor itself");
@@ -142,11 +142,11 @@ fn copied(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn strided(scene: &Scene) -> Result<()> {
+fn strided(fixture: &Fixture) -> Result<()> {
     for first in [0, 1, 2, 3, 5, 64, 100] {
-        let x = scene.tensor()?;
+        let x = fixture.tensor()?;
         let view = x.view(&[10, 3], &[7, 2], first)?;
-        scene.launch(Arg::read_write(&view).strided())?;
+        fixture.launch(Arg::read_write(&view).strided())?;
         // From the first element to the last one, 9 · 7 + 2 · 2 further on.
         let expected = (0..ELEMENTS).map(|at| if (first..first + 68).contains(&at) { 68 } else { 0 });
         assert_eq!(x.to_vec::<u32>()?, expected.collect::<Vec<u32>>(), "from {first}");
@@ -154,16 +154,16 @@ fn strided(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn reversed(scene: &Scene) -> Result<()> {
-    let (x, behind) = (scene.tensor()?, scene.tensor()?);
+fn reversed(fixture: &Fixture) -> Result<()> {
+    let (x, behind) = (fixture.tensor()?, fixture.tensor()?);
     let views = [
         x.view(&[ELEMENTS], &[-1], ELEMENTS - 1)?,
         x.view(&[64, 64], &[64, -1], 63)?,
         x.view(&[2, 64], &[-64, 1], 64)?,
     ];
     for view in &views {
-        scene.refusal(Arg::read_write(view));
-        let error = scene.refusal(Arg::read_write(view).strided());
+        fixture.refusal(Arg::read_write(view));
+        let error = fixture.refusal(Arg::read_write(view).strided());
         assert!(error.message().contains("before its first one"), "{error}");
     }
     for tensor in [x, behind] {
@@ -172,12 +172,12 @@ fn reversed(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn misaligned(scene: &Scene) -> Result<()> {
-    let double = scene.device.load(&ModuleSource::wgsl(STRUCTURES))?.kernel("double")?;
-    let x = Tensor::from_slice(&*scene.device, &[32], &[1_u8; 32])?;
+fn misaligned(fixture: &Fixture) -> Result<()> {
+    let double = fixture.device.load(&ModuleSource::wgsl(STRUCTURES))?.kernel("double")?;
+    let x = Tensor::from_slice(&*fixture.device, &[32], &[1_u8; 32])?;
     for first in 0..8 {
         let view = x.slice(0, first..first + 16)?;
-        let launched = scene.queue.launch(&double, &Geometry::new(1, 64), &[Arg::read_write(&view)]);
+        let launched = fixture.queue.launch(&double, &Geometry::new(1, 64), &[Arg::read_write(&view)]);
         match launched {
             Ok(event) if first.is_multiple_of(4) => event.wait()?,
             Err(error) if !first.is_multiple_of(4) => {

@@ -42,7 +42,7 @@ struct Modes {
 
 /// Where `break` or `continue` goes.
 #[derive(Clone, Copy)]
-struct Target {
+struct JumpTarget {
     /// It is taken by all or none, with the modes of the target.
     barriers: bool,
     modes: Modes,
@@ -57,12 +57,12 @@ struct Context {
     loops: usize,
     /// Whether the counter of each loop around is the same in all invocations.
     counters: [bool; LOOPS],
-    breaks: Option<Target>,
-    continues: Option<Target>,
+    breaks: Option<JumpTarget>,
+    continues: Option<JumpTarget>,
     returns: bool,
 }
 
-struct Author {
+struct KernelGenerator {
     random: Random,
     variables: Vec<Input>,
     modes: Modes,
@@ -78,7 +78,7 @@ pub fn kernel(entry: &str, seed: u64) -> Kernel {
     let (groups, argument) = (1 + random.below(3) as u32, random.below(7) as i32 - 1);
     let own = Mode::Own(Slot::Rotated(0));
     let modes = Modes { arrays: [own; 3], counting: true };
-    let mut author = Author { random, variables: variables(), modes, fuel: 60 };
+    let mut generator = KernelGenerator { random, variables: variables(), modes, fuel: 60 };
     let top = Context {
         uniform: true,
         depth: 3,
@@ -88,16 +88,16 @@ pub fn kernel(entry: &str, seed: u64) -> Kernel {
         continues: None,
         returns: false,
     };
-    let barriers = 2 + author.random.below(4);
-    let mut body = author.block(top, 6 + barriers, barriers, false);
-    if author.random.once_in(3) {
-        author.fuel = 12;
-        body.extend(author.block(Context { uniform: false, returns: true, ..top }, 4, 0, false));
+    let barriers = 2 + generator.random.below(4);
+    let mut body = generator.block(top, 6 + barriers, barriers, false);
+    if generator.random.once_in(3) {
+        generator.fuel = 12;
+        body.extend(generator.block(Context { uniform: false, returns: true, ..top }, 4, 0, false));
     }
     Kernel { entry: entry.to_owned(), size, groups, argument, body }
 }
 
-impl Author {
+impl KernelGenerator {
     /// Statements with `barriers` among them, the last of which restores the modes if `restore`.
     fn block(&mut self, context: Context, statements: usize, barriers: usize, restore: bool) -> Block {
         let (entry, mut block) = (self.modes, Vec::new());
@@ -105,7 +105,7 @@ impl Author {
             for _ in 0..statements / (barriers + 1) {
                 block.extend(self.statement(context));
             }
-            let to = if left == 0 && restore { entry } else { self.other_modes() };
+            let to = if left == 0 && restore { entry } else { self.random_modes() };
             block.extend(self.with_barrier(context, to));
         }
         for _ in 0..(statements / (barriers + 1)).max(1) {
@@ -114,7 +114,7 @@ impl Author {
         block
     }
 
-    fn other_modes(&mut self) -> Modes {
+    fn random_modes(&mut self) -> Modes {
         let random = &mut self.random;
         let mut mode = || match random.below(4) {
             0 => Mode::Own(Slot::Reversed),
@@ -158,7 +158,7 @@ impl Author {
     fn uniform_loop(&mut self, context: Context) -> Statement {
         let form = *self.random.one(&[Form::For, Form::While, Form::Continuing]);
         let bound = self.expression(context, SIGNED, true);
-        let target = Some(Target { barriers: true, modes: self.modes });
+        let target = Some(JumpTarget { barriers: true, modes: self.modes });
         let mut inner = Context {
             depth: context.depth - 1,
             loops: context.loops + 1,
@@ -180,7 +180,7 @@ impl Author {
     }
 
     fn uniform_switch(&mut self, context: Context) -> Statement {
-        let target = Some(Target { barriers: true, modes: self.modes });
+        let target = Some(JumpTarget { barriers: true, modes: self.modes });
         let inner = Context { depth: context.depth - 1, breaks: target, ..context };
         let selector = self.expression(context, UNSIGNED, true);
         let cases = std::array::from_fn(|case| {
@@ -231,7 +231,7 @@ impl Author {
     fn divergent_loop(&mut self, context: Context) -> Statement {
         let form = *self.random.one(&[Form::For, Form::While, Form::Continuing]);
         let bound = self.expression(context, SIGNED, false);
-        let target = Some(Target { barriers: false, modes: self.modes });
+        let target = Some(JumpTarget { barriers: false, modes: self.modes });
         let mut inner = Context {
             loops: context.loops + 1,
             breaks: target,
@@ -245,15 +245,15 @@ impl Author {
     }
 
     fn divergent_switch(&mut self, context: Context) -> Statement {
-        let target = Some(Target { barriers: false, modes: self.modes });
+        let target = Some(JumpTarget { barriers: false, modes: self.modes });
         let inner = Context { breaks: target, ..self.divergent(context) };
         let selector = self.expression(context, UNSIGNED, false);
         Statement::Switch(selector, std::array::from_fn(|_| self.block(inner, 2, 0, false)))
     }
 
-    /// Inside what not all invocations take: no way out of what has barriers.
+    /// Inside what not all invocations take: no jump out of what has barriers.
     fn divergent(&self, context: Context) -> Context {
-        let kept = |target: Option<Target>| target.filter(|target| !target.barriers);
+        let kept = |target: Option<JumpTarget>| target.filter(|target| !target.barriers);
         Context {
             uniform: false,
             depth: context.depth - 1,
@@ -265,22 +265,22 @@ impl Author {
 
     /// A conditional `break`, `continue` or `return`, where one may stand.
     fn leave(&mut self, context: Context) -> Option<Statement> {
-        let open = |target: Option<Target>| {
+        let open = |target: Option<JumpTarget>| {
             target.is_some_and(|target| !target.barriers || (context.uniform && target.modes == self.modes))
         };
-        let mut ways = Vec::new();
-        ways.extend(open(context.breaks).then_some(Statement::Break));
-        ways.extend(open(context.continues).then_some(Statement::Continue));
+        let mut jumps = Vec::new();
+        jumps.extend(open(context.breaks).then_some(Statement::Break));
+        jumps.extend(open(context.continues).then_some(Statement::Continue));
         let outermost = context.uniform && context.loops == 0 && context.depth == 3 && self.random.once_in(3);
-        ways.extend((context.returns || outermost).then_some(Statement::Return));
-        let way = (!ways.is_empty()).then(|| self.random.one(&ways).clone())?;
-        let uniform = match way {
+        jumps.extend((context.returns || outermost).then_some(Statement::Return));
+        let jump = (!jumps.is_empty()).then(|| self.random.one(&jumps).clone())?;
+        let uniform = match jump {
             Statement::Break => context.breaks.is_some_and(|target| target.barriers),
             Statement::Continue => context.continues.is_some_and(|target| target.barriers),
             _ => !context.returns,
         };
         let (condition, before) = (self.condition(context, uniform), self.assign(context));
-        Some(Statement::If(condition, vec![before, way], Vec::new()))
+        Some(Statement::If(condition, vec![before, jump], Vec::new()))
     }
 
     fn assign(&mut self, context: Context) -> Statement {

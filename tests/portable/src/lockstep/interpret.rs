@@ -26,9 +26,9 @@ enum Stop {
     Return,
 }
 
-/// Who touched a place since the last barrier.
+/// Who accesses a place since the last barrier.
 #[derive(Clone, Copy, Debug, Default)]
-struct Touched {
+struct Accesses {
     writer: Option<usize>,
     /// One of the readers, and whether there are others.
     reader: Option<(usize, bool)>,
@@ -38,7 +38,7 @@ struct Touched {
 #[derive(Clone, Debug)]
 struct Shared {
     words: Vec<u32>,
-    touched: Vec<Touched>,
+    accesses: Vec<Accesses>,
 }
 
 /// A group.
@@ -70,7 +70,7 @@ pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
     for (index, output) in output.chunks_mut(n * OUTPUTS).enumerate() {
         let mut group = Group::new(kernel, index, &input, &mut totals, output);
         group.block(&kernel.body, &vec![true; n])?;
-        group.finish();
+        group.write_outputs();
         storage.extend(group.storage.words);
     }
     let words = |words: &[u32]| words.iter().map(|word| u64::from(*word)).collect::<Vec<_>>();
@@ -105,15 +105,15 @@ pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
 
 impl Shared {
     fn new(words: Vec<u32>) -> Self {
-        Self { touched: vec![Touched::default(); words.len()], words }
+        Self { accesses: vec![Accesses::default(); words.len()], words }
     }
 
     fn read(&mut self, lane: usize, at: usize) -> Result<u32, Invalid> {
-        let touched = &mut self.touched[at];
-        if touched.writer.is_some_and(|writer| writer != lane) {
+        let accesses = &mut self.accesses[at];
+        if accesses.writer.is_some_and(|writer| writer != lane) {
             return Err(Invalid(format!("invocation {lane} reads [{at}], which another one writes")));
         }
-        touched.reader = match touched.reader {
+        accesses.reader = match accesses.reader {
             None => Some((lane, false)),
             Some((reader, others)) => Some((reader, others || reader != lane)),
         };
@@ -121,18 +121,18 @@ impl Shared {
     }
 
     fn write(&mut self, lane: usize, at: usize, word: u32) -> Outcome {
-        let touched = &mut self.touched[at];
-        let read = touched.reader.is_some_and(|(reader, others)| others || reader != lane);
-        if read || touched.writer.is_some_and(|writer| writer != lane) {
+        let accesses = &mut self.accesses[at];
+        let read = accesses.reader.is_some_and(|(reader, others)| others || reader != lane);
+        if read || accesses.writer.is_some_and(|writer| writer != lane) {
             return Err(Invalid(format!("invocation {lane} writes [{at}], which another one uses")));
         }
-        touched.writer = Some(lane);
+        accesses.writer = Some(lane);
         self.words[at] = word;
         Ok(())
     }
 
-    fn order(&mut self) {
-        self.touched.fill(Touched::default());
+    fn clear_accesses(&mut self) {
+        self.accesses.fill(Accesses::default());
     }
 }
 
@@ -185,7 +185,7 @@ impl<'a> Group<'a> {
     }
 
     /// Writes the variables of those that did not return.
-    fn finish(&mut self) {
+    fn write_outputs(&mut self) {
         for lane in 0..self.stop.len() {
             if self.stop[lane] == Stop::No {
                 for variable in 0..variable::LID {
@@ -231,7 +231,7 @@ impl<'a> Group<'a> {
                 self.resume(mask, Stop::Break);
                 Ok(())
             }
-            Statement::Loop(..) => self.repeat(statement, mask),
+            Statement::Loop(..) => self.run_loop(statement, mask),
             Statement::Barrier(barrier) => self.barrier(*barrier, mask),
             Statement::LoadCell(variable) => {
                 self.barrier(Barrier::Workgroup, mask)?;
@@ -255,11 +255,11 @@ impl<'a> Group<'a> {
                 }
                 Ok(())
             }
-            _ => lanes(mask).try_for_each(|lane| self.simple(statement, lane)),
+            _ => lanes(mask).try_for_each(|lane| self.lane_statement(statement, lane)),
         }
     }
 
-    fn repeat(&mut self, statement: &Statement, mask: &[bool]) -> Outcome {
+    fn run_loop(&mut self, statement: &Statement, mask: &[bool]) -> Outcome {
         let Statement::Loop(form, depth, limit, bound, body, continuing) = statement else { return Ok(()) };
         let counter = variable::COUNTER + depth;
         lanes(mask).for_each(|lane| self.variables[lane][counter][0] = 0);
@@ -317,17 +317,17 @@ impl<'a> Group<'a> {
         }
         if barrier != Barrier::Storage {
             for shared in [&mut self.signed, &mut self.unsigned, &mut self.cell] {
-                shared.order();
+                shared.clear_accesses();
             }
         }
         if barrier != Barrier::Workgroup {
-            self.storage.order();
+            self.storage.clear_accesses();
         }
         Ok(())
     }
 
     /// A statement that each invocation takes for itself.
-    fn simple(&mut self, statement: &Statement, lane: usize) -> Outcome {
+    fn lane_statement(&mut self, statement: &Statement, lane: usize) -> Outcome {
         match statement {
             Statement::Assign(to, tree) => self.variables[lane][*to][0] = self.value(lane, tree),
             Statement::Read(to, array, place) => {

@@ -1,23 +1,23 @@
-//! What is told of a random expression or kernel that fails: the least of it that still does.
+//! What is told of a random expression or kernel that fails: the smallest of it that still does.
 
-use crate::batch::{Failure, Machine, run};
+use crate::batch::{Executor, Failure, run};
 use crate::lockstep::{self, Kernel};
 use crate::program::{Outputs, Program};
 use crate::tree::{self, Tree, Value};
 
 /// Runs of smaller kernels before what is left is told.
-const PATIENCE: usize = 150;
+const MAX_TRIES: usize = 150;
 
-/// What is wrong with a program on a machine, `None` if nothing is.
+/// What is wrong with a program on a executor, `None` if nothing is.
 #[must_use]
-pub fn wrong(machine: &dyn Machine, program: &Program) -> Option<String> {
-    match machine.run(&[program]) {
-        Ok(results) => told(program, &results[0]),
-        Err(failure) => told(program, &Err(failure)),
+pub fn failure(executor: &dyn Executor, program: &Program) -> Option<String> {
+    match executor.run(&[program]) {
+        Ok(results) => failure_text(program, &results[0]),
+        Err(failure) => failure_text(program, &Err(failure)),
     }
 }
 
-fn told(program: &Program, result: &Result<Outputs, Failure>) -> Option<String> {
+fn failure_text(program: &Program, result: &Result<Outputs, Failure>) -> Option<String> {
     match result {
         Ok(outputs) => program.checks.iter().find_map(|check| check.verdict(&program.buffers, outputs).err()),
         Err(Failure::Failed(text) | Failure::Unsupported(text)) => Some(text.clone()),
@@ -26,10 +26,10 @@ fn told(program: &Program, result: &Result<Outputs, Failure>) -> Option<String> 
 
 /// The smallest part of `tree` that is wrong, with the values of the variables in the first row where it is.
 #[must_use]
-pub fn expression(machine: &dyn Machine, tree: &Tree, rows: &[Vec<u32>]) -> String {
+pub fn expression(executor: &dyn Executor, tree: &Tree, rows: &[Vec<u32>]) -> String {
     let parts = tree::parts(tree);
     let program = tree::batch("part", &parts, rows);
-    let results = run(machine, &[&program]);
+    let results = run(executor, &[&program]);
     let (inputs, row_words) = (tree::inputs(), parts.iter().map(|part| part.ty.width).sum::<usize>());
     let outputs = match &results[0] {
         Ok(outputs) => outputs,
@@ -42,15 +42,15 @@ pub fn expression(machine: &dyn Machine, tree: &Tree, rows: &[Vec<u32>]) -> Stri
         let text = tree::text(part, &inputs);
         let read: Vec<_> = (inputs.iter().zip(&values))
             .filter(|(input, _)| text.contains(&input.name))
-            .map(|(input, value)| format!("{} = {:?}", input.name, shown(value, input.ty)))
+            .map(|(input, value)| format!("{} = {:?}", input.name, formatted(value, input.ty)))
             .collect();
-        let due = shown(&tree::evaluate(part, &values), part.ty);
-        return format!("{text}\nwhere {}\nmust be {due:?}; {error}", read.join(", "));
+        let expected = formatted(&tree::evaluate(part, &values), part.ty);
+        return format!("{text}\nwhere {}\nmust be {expected:?}; {error}", read.join(", "));
     }
     format!("only as a whole: {}", tree::text(tree, &inputs))
 }
 
-fn shown(value: &Value, ty: tree::Type) -> Vec<String> {
+fn formatted(value: &Value, ty: tree::Type) -> Vec<String> {
     let component = |bits: &u32| match ty.base {
         tree::Base::F32 => f32::from_bits(*bits).to_string(),
         tree::Base::I32 => (*bits as i32).to_string(),
@@ -61,27 +61,27 @@ fn shown(value: &Value, ty: tree::Type) -> Vec<String> {
 
 /// The smallest kernel found that is wrong.
 #[must_use]
-pub fn kernel(machine: &dyn Machine, kernel: &Kernel) -> String {
-    let mut least = kernel.clone();
+pub fn kernel(executor: &dyn Executor, kernel: &Kernel) -> String {
+    let mut smallest = kernel.clone();
     let mut tries = 0;
     'smaller: loop {
-        for candidate in lockstep::smaller(&least) {
+        for candidate in lockstep::smaller(&smallest) {
             tries += 1;
-            if tries > PATIENCE {
+            if tries > MAX_TRIES {
                 break 'smaller;
             }
             let Ok(program) = lockstep::program(&candidate) else { continue };
             // A candidate that does not load is another problem.
-            let Ok(results) = machine.run(&[&program]) else { continue };
-            if told(&program, &results[0]).is_some() {
-                least = candidate;
+            let Ok(results) = executor.run(&[&program]) else { continue };
+            if failure_text(&program, &results[0]).is_some() {
+                smallest = candidate;
                 continue 'smaller;
             }
         }
         break;
     }
-    match lockstep::program(&least) {
-        Ok(program) => format!("{}\n{}", program.code, wrong(machine, &program).unwrap_or_default()),
+    match lockstep::program(&smallest) {
+        Ok(program) => format!("{}\n{}", program.code, failure(executor, &program).unwrap_or_default()),
         Err(invalid) => invalid.0,
     }
 }
