@@ -1,4 +1,4 @@
-//! Many programs in one module, so that a compiler is started once for all of them; one trial per check.
+//! Loads many programs as one module, to start the compiler only once; one trial per check.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,24 +6,24 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::program::{Outputs, Program};
 
-/// Programs of one module: enough to save time, few enough that the parts of a run are spread over threads.
+/// Programs per module: enough to save time, few enough to use several threads.
 const BATCH: usize = 48;
 
-/// Why there are no outputs.
+/// Why a program has no outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The machine does not have what the program needs.
+    /// The executor lacks a feature that the program needs.
     Unsupported(String),
-    /// Something is wrong.
+    /// The program failed.
     Failed(String),
 }
 
-/// Something that runs programs.
+/// A device, or anything else that runs programs.
 pub trait Executor: Send + Sync {
-    /// Its name in the names of trials.
+    /// The name, for the names of trials.
     fn name(&self) -> &str;
 
-    /// Whether it says of itself that it has what a program needs: then it may not answer that this is not supported.
+    /// Whether it declares support for a feature; then the feature must not fail as unsupported.
     fn supports(&self, need: &str) -> bool;
 
     /// Loads `programs` as one module and runs each.
@@ -33,7 +33,8 @@ pub trait Executor: Send + Sync {
     fn run(&self, programs: &[&Program]) -> Result<Vec<Result<Outputs, Failure>>, Failure>;
 }
 
-/// Runs all programs; where a module does not load, its halves are tried, so that only what is wrong fails.
+/// Runs all programs. If a module does not load, its halves are loaded separately, so that only the faulty programs
+/// fail.
 pub fn run(executor: &dyn Executor, programs: &[&Program]) -> Vec<Result<Outputs, Failure>> {
     match executor.run(programs) {
         Ok(outputs) => outputs,
@@ -66,7 +67,7 @@ pub fn trials(executor: &Arc<dyn Executor>, topic: &str, programs: Vec<Program>)
     trials
 }
 
-/// Groups programs by what they need.
+/// Groups programs by required features.
 #[must_use]
 pub fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
     let mut batches: Vec<Vec<Program>> = Vec::new();
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
     use crate::table;
 
-    /// Has f64 and no f16, answers 3 to everything, and cannot load a certain expression.
+    /// Supports f64 but not f16, computes 3 for everything, and fails to load one expression.
     struct Three;
 
     impl Executor for Three {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_wrong_fails() {
+    fn only_faulty_programs_fail() {
         let programs = table::parse(
             "t",
             "i32, i32 -> i32: x + y\n  1, 2 => 3\ni32, i32 -> i32: x - y\n  5, 2 => 3\ni32, i32 -> i32: x / y\n  9, 4 => 2\n",
@@ -145,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_ignored_only_where_the_machine_claims_less() {
+    fn an_unsupported_feature_is_ignored_only_if_not_declared() {
         let mut program = table::parse("t", "i32 -> i32: x\n  1 => 1\n").remove(0);
         let lacking = Err(Failure::Unsupported("no f16".to_owned()));
-        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "it needs nothing");
+        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "it requires nothing");
         program.needs.push("f64".to_owned());
-        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "the machine claims to have it");
+        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "the executor declares support");
         program.needs.push("f16".to_owned());
         assert!(matches!(conclude(&Three, &program, 0, &lacking), Ok(Completion::Ignored { .. })));
     }

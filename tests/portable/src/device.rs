@@ -1,4 +1,4 @@
-//! The devices of this executor, and programs on them.
+//! Runs programs on the devices of this machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::host_checks;
 use crate::program::{Buffer, Outputs, Program, join};
 use crate::required;
 
-/// No program takes this long, with what is compiled when it first runs; one that does hangs.
+/// A program that takes longer than this, including compilation, hangs.
 const RUN_TIMEOUT: Duration = Duration::from_secs(180);
-/// Bytes in front of and behind a tensor that no program may touch.
+/// Guard bytes on each side of a tensor.
 const GUARD_BYTES: usize = 256;
 const GUARD: u8 = 0xa5;
 
-/// A device that takes WGSL.
+/// A device that accepts WGSL.
 #[derive(Debug)]
 pub struct Device {
     name: String,
@@ -30,7 +30,7 @@ pub struct Device {
     options: Options,
 }
 
-/// All devices that take WGSL, and a trial for each that does not: ignored, or failed where it is required.
+/// All devices that accept WGSL, and a trial for each other device: ignored, or failed if the device is required.
 #[must_use]
 pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
     let runtime = Runtime::builder().lower_with(runtime_kernel::wgsl()).build();
@@ -69,22 +69,23 @@ pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
     (executors, absent)
 }
 
-/// The host as a device that makes no checks, with programs that bring theirs.
+/// The host without its own bounds checks, running programs with checks in the module.
 fn host_with_module_checks() -> Result<Arc<dyn Executor>> {
     let runtime = Runtime::builder().lower_with(host_checks::in_module()).build();
     let host = runtime.devices().into_iter().find(|info| info.kind == DeviceKind::Host);
-    let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound, "the host is not listed any more"))?;
+    let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound, "the host is no longer listed"))?;
     let device = Device::open(&runtime, &host)?;
     Ok(Arc::new(Device { name: "guarded".to_owned(), ..device }))
 }
 
-/// A trial for another view of a device that is there: it cannot be missing.
+/// A trial for a variant of an available device that fails to open: a failure.
 fn failed_to_open(name: &str, error: &Error) -> Trial {
     let reason = error.to_string();
     Trial::test(format!("{name}::open"), move || Err(Failed::from(reason)))
 }
 
-/// A trial for a device that is not tested. A device may take no format of ours, but for the host, which takes C.
+/// A trial for a device that is not tested. Devices need not accept a format of the lowering, except the host, which
+/// accepts C.
 fn absent(name: &str, target: &str, error: &Error) -> Trial {
     let excused = match error.kind() {
         ErrorKind::Unsupported => target != "host" || !required(target),
@@ -101,20 +102,23 @@ impl Device {
     fn open(runtime: &Runtime, info: &DeviceInfo) -> Result<Self> {
         let name = info.id.to_string();
         if !info.formats.iter().any(|format| format == "wgsl") {
-            return Err(Error::unsupported(format!("{name} takes no WGSL, but {}", info.formats.join(", "))));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("{name} does not accept WGSL, only {}", info.formats.join(", ")),
+            ));
         }
         let device = runtime.open(&name)?;
         let queue = device.open_queue(&QueueOptions::default())?;
         Ok(Self { name, device, queue, options: Options::new() })
     }
 
-    /// The same with two bodies for each entry point, which processors do not get by themselves.
+    /// The same CPU device with two variants of each entry point, which CPUs do not get by default.
     fn with_two_variants(&self) -> Option<Arc<dyn Executor>> {
         let is_cpu = self.device.info().properties.text("type") == Some("cpu");
         is_cpu.then(|| self.with_options("two", Options::new().with("bodies", "2")))
     }
 
-    /// The same with accesses that report where they were proven in range and are not: in both bodies.
+    /// The same device with two variants, where accesses that were wrongly proven in range report an error.
     fn with_asserted_proofs(&self) -> Arc<dyn Executor> {
         self.with_options("asserted", Options::new().with("assert_proofs", true).with("bodies", "2"))
     }
@@ -122,7 +126,7 @@ impl Device {
     /// The same device with load options.
     ///
     /// # Panics
-    /// It opens no second queue.
+    /// If the device cannot open another queue.
     fn with_options(&self, suffix: &str, options: Options) -> Arc<dyn Executor> {
         let name = format!("{}/{suffix}", self.name);
         let queue = self.device.open_queue(&QueueOptions::default());
@@ -154,7 +158,7 @@ impl Device {
             .collect()
     }
 
-    /// A tensor between guards, and both together.
+    /// Allocates a tensor between guards; returns the whole allocation and the tensor.
     fn tensor(&self, buffer: &Buffer) -> Result<(Tensor, Tensor)> {
         let size = buffer.kind.bytes();
         let (guard, n) = (GUARD_BYTES / size, buffer.bytes.len() / size);
@@ -166,7 +170,7 @@ impl Device {
     }
 }
 
-/// What is between the guards, which must be whole.
+/// The content between the guards, which must be intact.
 fn content(whole: &Tensor, bytes: usize) -> Result<Vec<u8>, Failure> {
     let array = whole.to_array().map_err(failure)?;
     let (front, rest) = array.bytes().split_at(GUARD_BYTES);
@@ -199,7 +203,7 @@ impl Executor for Device {
         match need {
             "f16" => info.capabilities.has(abi::CAP_F16),
             "f64" => info.capabilities.has(abi::CAP_F64),
-            // Optional in Vulkan alone.
+            // Optional only in Vulkan.
             "i64" => {
                 info.id.target != "vulkan" || info.properties.texts("feature").any(|feature| feature == "i64")
             }
@@ -208,7 +212,7 @@ impl Executor for Device {
                 cuda || property_contains("sub_group_operation", "arithmetic")
                     || property_contains("extensions", "cl_khr_subgroups")
             }
-            // What is not known here is not passed over.
+            // An unknown feature must be supported.
             _ => true,
         }
     }

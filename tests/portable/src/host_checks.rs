@@ -1,4 +1,4 @@
-//! The lowering of WGSL for the host with other checks than its own.
+//! Lowerings of WGSL to host C with other bounds checks than the default.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use runtime_kernel::{CCode, Checks, Dialect, Program, Specialisation};
 
 use crate::modified_lowering::modified_lowering;
 
-/// Checks that are part of the module, as in SPIR-V: the host shows what they do out of range, where a driver that checks
-/// by itself would hide it.
+/// Bounds checks in the module, as for SPIR-V. The host shows their effect on accesses out of range, which a driver
+/// with its own checks would hide.
 #[must_use]
 pub fn in_module() -> Arc<dyn Lowering> {
     host_lowering(|program| program.guarded(Checks::Bounded)?.c(Dialect::Host, Checks::Unchecked))
 }
 
-/// No checks: a kernel that indexes out of range does what native code does then. For child processes, which may crash.
+/// No bounds checks: an index out of range has undefined behaviour. Only for child processes, which may crash.
 #[must_use]
 pub fn unchecked() -> Arc<dyn Lowering> {
     host_lowering(|program| program.c(Dialect::Host, Checks::Unchecked))
 }
 
-/// A lowering for the host whose C is written by `write`.
+/// A lowering for the host that writes its C with `write`.
 fn host_lowering(write: fn(Program) -> Result<CCode>) -> Arc<dyn Lowering> {
     modified_lowering(Some(CodeFormat::C), move |source, _, lowered| {
         let constants = source.options.texts("constant").map(Specialisation::parse_constant);

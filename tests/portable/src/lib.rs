@@ -1,14 +1,14 @@
-//! WGSL's semantics as data, and the executors that check them.
+//! Tests of WGSL's semantics as data, and the executors that run them.
 //!
-//! - [`table`] and [`annotated`]: expressions and kernels with the values that the specification demands; a § in them
+//! - [`table`] and [`annotated`]: expressions and kernels with the results that the specification requires; a § in them
 //!   is the anchor of a section of the WGSL specification.
-//! - [`tree`] and [`lockstep`]: random expressions and random kernels with barriers, and interpreters for them.
-//! - [`device`], [`tool`]: what runs and compiles the lowered code.
+//! - [`tree`] and [`lockstep`]: random expressions and random kernels with barriers, and their interpreters.
+//! - [`device`], [`tool`]: run and compile the lowered code.
 
 #![allow(
     clippy::cast_possible_truncation,
     clippy::missing_panics_doc,
-    reason = "bit patterns are cut on purpose, and a test panics where its data is wrong"
+    reason = "truncates bit patterns, and panics on invalid test data"
 )]
 
 pub mod annotated;

@@ -1,4 +1,4 @@
-//! The lowering of WGSL, with changes to what it makes.
+//! A lowering of WGSL that modifies its output.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ struct ModifiedLowering {
     modify: Box<Modify>,
 }
 
-/// The lowering to all formats, or to one only, whose outcome `modify` changes; that it does not make the code unsafe is its
-/// affair.
+/// The lowering to all formats, or to one only, with its output modified by `modify`, which must not make the code
+/// unsafe.
 #[must_use]
 pub fn modified_lowering(
     only: Option<CodeFormat>,
@@ -29,8 +29,8 @@ impl fmt::Debug for ModifiedLowering {
     }
 }
 
-// SAFETY: code that another lowering made; tests modify it knowingly.
-#[allow(unsafe_code, reason = "vouches for the lowered code")]
+// SAFETY: the code comes from a correct lowering; tests modify it deliberately.
+#[allow(unsafe_code, reason = "implements an unsafe trait")]
 unsafe impl Lowering for ModifiedLowering {
     fn format(&self) -> CodeFormat {
         self.lowering.format()

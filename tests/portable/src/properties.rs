@@ -1,7 +1,7 @@
-//! Random expressions and random kernels as trials.
+//! Trials with random expressions and random kernels.
 //!
-//! The seeds are fixed. Many of them go into one module, so that a compiler is started once; what fails is made smaller
-//! before it is told.
+//! The seeds are fixed. Many programs share one module, to start the compiler only once; failures are shrunk before
+//! they are reported.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -13,28 +13,28 @@ use crate::random::Random;
 use crate::tree::{self, Generator, Tree};
 use crate::{lockstep, shrink};
 
-/// Expressions of a kernel, and kernels of a module.
+/// Expressions per kernel, and kernels per module.
 const EXPRESSIONS: (usize, usize) = (25, 10);
 /// Invocations that evaluate each expression.
 const ROWS: usize = 50;
 
-/// How many modules of each sort there are.
+/// The number of modules.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount {
     /// Modules of expressions.
     pub expressions: u64,
-    /// Modules of kernels, and kernels of a module.
+    /// Modules of kernels, and kernels per module.
     pub kernels: (u64, u64),
 }
 
 /// For a device: 2000 expressions, 100 kernels.
 pub const MANY: Amount = Amount { expressions: 8, kernels: (5, 20) };
-/// For a device whose driver compiles each kernel for seconds.
+/// For a device whose driver takes seconds to compile a kernel.
 pub const SOME: Amount = Amount { expressions: 2, kernels: (1, 10) };
-/// For a compiler that takes long.
+/// For a very slow compiler.
 pub const FEW: Amount = Amount { expressions: 1, kernels: (1, 4) };
 
-/// The trials of a executor.
+/// The trials for an executor.
 #[must_use]
 pub fn trials(executor: &Arc<dyn Executor>, amount: Amount) -> Vec<Trial> {
     let expressions = (0..amount.expressions).map(|seed| expressions(executor.clone(), seed));

@@ -1,14 +1,14 @@
-//! What is told of a random expression or kernel that fails: the smallest of it that still does.
+//! Shrinks random expressions and kernels that fail, for the failure message.
 
 use crate::batch::{Executor, Failure, run};
 use crate::lockstep::{self, Kernel};
 use crate::program::{Outputs, Program};
 use crate::tree::{self, Tree, Value};
 
-/// Runs of smaller kernels before what is left is told.
+/// The maximum number of smaller kernels to run.
 const MAX_TRIES: usize = 150;
 
-/// What is wrong with a program on a executor, `None` if nothing is.
+/// The failure of a program on an executor; `None` if it passes.
 #[must_use]
 pub fn failure(executor: &dyn Executor, program: &Program) -> Option<String> {
     match executor.run(&[program]) {
@@ -24,7 +24,7 @@ fn failure_text(program: &Program, result: &Result<Outputs, Failure>) -> Option<
     }
 }
 
-/// The smallest part of `tree` that is wrong, with the values of the variables in the first row where it is.
+/// The smallest part of `tree` that fails, with the values of the variables in the first failing row.
 #[must_use]
 pub fn expression(executor: &dyn Executor, tree: &Tree, rows: &[Vec<u32>]) -> String {
     let parts = tree::parts(tree);
@@ -45,9 +45,9 @@ pub fn expression(executor: &dyn Executor, tree: &Tree, rows: &[Vec<u32>]) -> St
             .map(|(input, value)| format!("{} = {:?}", input.name, formatted(value, input.ty)))
             .collect();
         let expected = formatted(&tree::evaluate(part, &values), part.ty);
-        return format!("{text}\nwhere {}\nmust be {expected:?}; {error}", read.join(", "));
+        return format!("{text}\nwhere {}\nexpected {expected:?}; {error}", read.join(", "));
     }
-    format!("only as a whole: {}", tree::text(tree, &inputs))
+    format!("fails only as a whole: {}", tree::text(tree, &inputs))
 }
 
 fn formatted(value: &Value, ty: tree::Type) -> Vec<String> {
@@ -59,7 +59,7 @@ fn formatted(value: &Value, ty: tree::Type) -> Vec<String> {
     value[..ty.width].iter().map(component).collect()
 }
 
-/// The smallest kernel found that is wrong.
+/// The smallest failing kernel found.
 #[must_use]
 pub fn kernel(executor: &dyn Executor, kernel: &Kernel) -> String {
     let mut smallest = kernel.clone();
@@ -71,7 +71,7 @@ pub fn kernel(executor: &dyn Executor, kernel: &Kernel) -> String {
                 break 'smaller;
             }
             let Ok(program) = lockstep::program(&candidate) else { continue };
-            // A candidate that does not load is another problem.
+            // A candidate that does not load is a different failure.
             let Ok(results) = executor.run(&[&program]) else { continue };
             if failure_text(&program, &results[0]).is_some() {
                 smallest = candidate;

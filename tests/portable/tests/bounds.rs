@@ -1,5 +1,5 @@
-//! Kernels that read and write out of range, on memory of exactly the size of their tensors: under `cargo xtask valgrind`
-//! a single byte beside it is an error.
+//! Kernels that access memory out of range, on tensors in allocations of exactly their size: under `cargo xtask
+//! valgrind`, any access outside is an error.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use runtime_core::{
 
 const GROUP_SIZE: u32 = 16;
 
-/// Every invocation takes the element `offset` beside its own, of arrays of several sorts.
+/// Every invocation accesses the element at `offset` from its own, in arrays of several types.
 const KERNELS: &str = "
 struct Arguments { offset: i32 }
 struct Item { a: u32, b: vec3<f32> }
@@ -63,7 +63,7 @@ fn at(id: vec3<u32>) -> i32 { return i32(id.x) + arguments.offset; }
 }
 ";
 
-/// Reads what it may, and writes what nobody reads.
+/// Reads one tensor, and writes another that no invocation reads.
 const ROWS: &str = "
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> r: array<f32>;
@@ -85,7 +85,7 @@ impl Fixture {
         Ok(Self { device, module })
     }
 
-    /// A tensor that has its memory for itself.
+    /// A tensor with an allocation of its own.
     fn tensor(&self, dtype: DType, n: usize) -> Result<Tensor> {
         let tensor = self.device.allocate(dtype, &[n], &Placement::default())?;
         tensor.fill(&[0])?;
@@ -115,7 +115,7 @@ fn accesses_out_of_range_touch_nothing() -> Result<()> {
         ("groups", None),
     ];
     for (kernel, dtype) in kernels {
-        // At least one whole element of each sort, and sizes that are no multiple of it.
+        // At least one whole element of each type, and sizes that are not multiples of it.
         for n in [8, 9, 13, 31] {
             for offset in [-1, 1, -7, 16, 1 << 30, i32::MIN, i32::MAX] {
                 assert_eq!(fixture.run(kernel, dtype, n, offset)?.len(), n * 4);
@@ -126,7 +126,7 @@ fn accesses_out_of_range_touch_nothing() -> Result<()> {
 }
 
 #[test]
-fn what_is_in_range_is_done_beside_what_is_not() -> Result<()> {
+fn accesses_in_range_succeed_beside_others_out_of_range() -> Result<()> {
     let fixture = Fixture::new()?;
     let shifted = fixture.run("scalars", None, 9, -3)?;
     let ones: Vec<_> = shifted.chunks(4).map(|bytes| bytes == 1.0f32.to_le_bytes()).collect();
@@ -137,9 +137,9 @@ fn what_is_in_range_is_done_beside_what_is_not() -> Result<()> {
     Ok(())
 }
 
-/// So much memory goes past the caches; the last row is not whole.
+/// Large enough for non-temporal stores; the last row is incomplete.
 #[test]
-fn rows_of_a_large_launch_are_right_to_the_last() -> Result<()> {
+fn a_large_launch_is_right_to_the_last_element() -> Result<()> {
     let n = 9_437_203;
     let fixture = Fixture::new()?;
     let module = fixture.device.load(&ModuleSource::wgsl(ROWS))?;
@@ -154,6 +154,6 @@ fn rows_of_a_large_launch_are_right_to_the_last() -> Result<()> {
         let expected = 1.5 + f32::from(u16::try_from(index & 1023).unwrap_or(u16::MAX));
         *bytes != expected.to_le_bytes()
     });
-    assert_eq!(wrong.map(|(_, index)| index).next(), None, "the first that is wrong");
+    assert_eq!(wrong.map(|(_, index)| index).next(), None, "the first wrong element");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Random expressions and random kernels on every device, against the interpreters of this crate.
+//! Random expressions and random kernels on every device, compared with the interpreters of this crate.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use portable::{device, properties};
 fn main() -> ExitCode {
     let (executors, mut trials) = device::all();
     for executor in &executors {
-        // Compilers of OpenCL take minutes for what others do in seconds, and lavapipe's takes its time too.
+        // OpenCL compilers take minutes for what others do in seconds; lavapipe's is slow too.
         let amount = match executor.name() {
             name if name.starts_with("opencl") => properties::FEW,
             name if name.starts_with("vulkan") => properties::SOME,

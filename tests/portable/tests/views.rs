@@ -1,5 +1,5 @@
-//! Views as arguments of portable kernels, on every device of this executor: one with gaps is refused unless the kernel knows
-//! its strides, and whatever is bound ends where the tensor does.
+//! Views as arguments of portable kernels, on every device of this machine: a view with gaps is rejected unless the
+//! kernel takes strides, and a binding ends with its tensor.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ const CODE: &str = "
     @compute @workgroup_size(64) fn count(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&y) { y[id.x] += arrayLength(&y); }
     }";
-/// Doubles numbers of 8 bytes in structures, which tensors of any type may hold.
+/// Doubles 8-byte numbers in structures, which tensors of any type may hold.
 const STRUCTURES: &str = "
     struct Pair { a: u32, b: f32 }
     @group(0) @binding(0) var<storage, read_write> pairs: array<Pair>;
     @compute @workgroup_size(64) fn double(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&pairs) { pairs[id.x].a *= 2; pairs[id.x].b *= 2.0; }
     }";
-/// Large enough that memory behind it is another tensor's.
+/// Large enough that the memory behind it belongs to another tensor.
 const ELEMENTS: usize = 4096;
 const GROUPS: u32 = 64;
 
@@ -83,7 +83,7 @@ impl Fixture {
     }
 
     fn refusal(&self, arg: Arg<'_>) -> Error {
-        let error = self.launch(arg).expect_err("a launch that must be refused");
+        let error = self.launch(arg).expect_err("the launch must be rejected");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(
             error.message().contains("argument 0 of \"count\"") && error.message().contains("contiguous"),
@@ -104,7 +104,7 @@ fn refused(fixture: &Fixture) -> Result<()> {
     ] {
         fixture.refusal(Arg::read_write(&view));
     }
-    // These have no gaps, whatever their strides say.
+    // These have no gaps, whatever their strides are.
     for view in [x.view(&[1], &[-7], 3)?, x.view(&[0, 9], &[5, 5], 0)?, x.view(&[1, 4], &[9, 1], 8)?] {
         fixture.launch(Arg::read_write(&view))?;
     }
@@ -134,7 +134,7 @@ fn copied(fixture: &Fixture) -> Result<()> {
         fixture.launch(Arg::read_write(&dense))?;
         assert_eq!(dense.to_vec::<u32>()?, elements.iter().map(|n| n + count).collect::<Vec<_>>());
         if view.is_contiguous() {
-            assert_ne!(x.to_vec::<u32>()?, numbers, "it is the tensor itself");
+            assert_ne!(x.to_vec::<u32>()?, numbers, "the kernel wrote the tensor itself");
         } else {
             assert_eq!(x.to_vec::<u32>()?, numbers, "a copy");
         }
@@ -191,7 +191,7 @@ fn misaligned(fixture: &Fixture) -> Result<()> {
             other => panic!("from byte {first}: {other:?}"),
         }
     }
-    // From byte 0 on as numbers and floats by turns, then from byte 4 on.
+    // Alternately as numbers and floats from byte 0 on, then from byte 4 on.
     let mut expected = vec![1_u8; 32];
     let words = [[2, 2, 2, 2], [2, 2, 2, 3], [2, 2, 130, 2], [2, 2, 2, 3], [1, 1, 129, 1]];
     expected[..20].copy_from_slice(words.as_flattened());

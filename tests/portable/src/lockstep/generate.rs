@@ -1,7 +1,7 @@
 //! Random kernels.
 //!
-//! Between two barriers each shared array is in a mode: every invocation uses a slot of its own, or all only read. A
-//! block with barriers that may run again, or not at all, ends in the modes that it began with.
+//! Between two barriers each shared array has a mode: every invocation uses its own slot, or all invocations only
+//! read. A block with barriers that may be repeated or skipped ends in the modes in which it began.
 
 use super::{
     Array, Barrier, Block, COUNTERS, Form, Function, Kernel, LOOPS, Place, Slot, Statement, functions,
@@ -26,7 +26,7 @@ const SIZES: [[u32; 3]; 10] = [
 const SIGNED: Type = Type::scalar(Base::I32);
 const UNSIGNED: Type = Type::scalar(Base::U32);
 
-/// Who may use an array how.
+/// How invocations may use an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Own(Slot),
@@ -36,26 +36,26 @@ enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Modes {
     arrays: [Mode; 3],
-    /// Whether the counters are added to, not read.
+    /// Whether counters are incremented, rather than read.
     counting: bool,
 }
 
-/// Where `break` or `continue` goes.
+/// The target of a `break` or `continue`.
 #[derive(Clone, Copy)]
 struct JumpTarget {
-    /// It is taken by all or none, with the modes of the target.
+    /// Whether all invocations must take it together, in the modes of the target.
     barriers: bool,
     modes: Modes,
 }
 
-/// Where a statement stands.
+/// The context of a statement.
 #[derive(Clone, Copy)]
 struct Context {
     uniform: bool,
-    /// Statements here may be nested this much deeper.
+    /// How much deeper statements may nest.
     depth: usize,
     loops: usize,
-    /// Whether the counter of each loop around is the same in all invocations.
+    /// For each enclosing loop, whether its counter is uniform.
     counters: [bool; LOOPS],
     breaks: Option<JumpTarget>,
     continues: Option<JumpTarget>,
@@ -66,11 +66,11 @@ struct KernelGenerator {
     random: Random,
     variables: Vec<Input>,
     modes: Modes,
-    /// The kernel has few statements left.
+    /// The number of statements that may still be generated.
     fuel: usize,
 }
 
-/// The kernel of a seed.
+/// The kernel for a seed.
 #[must_use]
 pub fn kernel(entry: &str, seed: u64) -> Kernel {
     let mut random = Random::new(seed);
@@ -98,7 +98,7 @@ pub fn kernel(entry: &str, seed: u64) -> Kernel {
 }
 
 impl KernelGenerator {
-    /// Statements with `barriers` among them, the last of which restores the modes if `restore`.
+    /// Statements with `barriers` barriers; with `restore`, the last one restores the modes.
     fn block(&mut self, context: Context, statements: usize, barriers: usize, restore: bool) -> Block {
         let (entry, mut block) = (self.modes, Vec::new());
         for left in (0..barriers).rev() {
@@ -125,7 +125,7 @@ impl KernelGenerator {
         Modes { arrays, counting: self.random.once_in(2) }
     }
 
-    /// A barrier, or something that has one in it, after which the arrays have the modes `to`.
+    /// A barrier, or a statement containing one, after which the arrays have the modes `to`.
     fn with_barrier(&mut self, context: Context, to: Modes) -> Block {
         let nested = context.depth > 0 && self.fuel > 10;
         let statement = match self.random.below(if nested { 7 } else { 3 }) {
@@ -172,7 +172,7 @@ impl KernelGenerator {
         let mut continuing = Vec::new();
         if form == Form::Continuing && self.random.once_in(2) {
             let barriers = self.random.below(2);
-            // It reads no variable of the body, and leaves with nothing but its own `break if`.
+            // No `break` or `continue`, except its own `break if`.
             continuing =
                 self.block(Context { depth: 0, breaks: None, continues: None, ..inner }, 1, barriers, true);
         }
@@ -190,7 +190,7 @@ impl KernelGenerator {
         Statement::Switch(selector, cases)
     }
 
-    /// A statement without a barrier.
+    /// A statement without barriers.
     fn statement(&mut self, context: Context) -> Block {
         if self.fuel == 0 {
             return Vec::new();
@@ -251,7 +251,7 @@ impl KernelGenerator {
         Statement::Switch(selector, std::array::from_fn(|_| self.block(inner, 2, 0, false)))
     }
 
-    /// Inside what not all invocations take: no jump out of what has barriers.
+    /// The context inside divergent control flow: no jumps out of constructs with barriers.
     fn divergent(&self, context: Context) -> Context {
         let kept = |target: Option<JumpTarget>| target.filter(|target| !target.barriers);
         Context {
@@ -263,7 +263,7 @@ impl KernelGenerator {
         }
     }
 
-    /// A conditional `break`, `continue` or `return`, where one may stand.
+    /// A conditional `break`, `continue` or `return`, if one is allowed.
     fn leave(&mut self, context: Context) -> Option<Statement> {
         let open = |target: Option<JumpTarget>| {
             target.is_some_and(|target| !target.barriers || (context.uniform && target.modes == self.modes))
@@ -342,7 +342,7 @@ impl KernelGenerator {
         self.expression(context, Type::scalar(Base::Bool), uniform)
     }
 
-    /// An expression of what may be read here.
+    /// An expression over the variables that may be read here.
     fn expression(&mut self, context: Context, ty: Type, uniform: bool) -> Tree {
         let mut readable = vec![variable::ARGUMENT, variable::WID];
         readable.extend(variable::UNIFORM..variable::LID);
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_kernels_mean_something() {
+    fn random_kernels_are_valid() {
         for seed in 0..500 {
             let kernel = kernel("k", seed);
             if let Err(invalid) = program(&kernel) {

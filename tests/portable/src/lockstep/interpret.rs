@@ -1,4 +1,4 @@
-//! What a kernel does: all invocations of a group take each statement together.
+//! The interpreter of random kernels: all invocations of a group execute each statement together.
 
 use super::text::{INPUTS, text};
 use super::{
@@ -11,13 +11,13 @@ use crate::random::Random;
 use crate::scalar::Kind;
 use crate::tree::{Tree, Value, evaluate};
 
-/// Why a kernel means nothing: a race, or a barrier that not all reach.
+/// Why a kernel is invalid: a race, or a barrier that not all invocations reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(pub String);
 
 type Outcome = Result<(), Invalid>;
 
-/// What keeps an invocation from the next statement.
+/// The pending jump of an invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     No,
@@ -26,22 +26,22 @@ enum Stop {
     Return,
 }
 
-/// Who accesses a place since the last barrier.
+/// The accesses of a slot since the last barrier.
 #[derive(Clone, Copy, Debug, Default)]
 struct Accesses {
     writer: Option<usize>,
-    /// One of the readers, and whether there are others.
+    /// One reader, and whether there are others.
     reader: Option<(usize, bool)>,
 }
 
-/// Memory that is shared, with its traces.
+/// Shared memory with a record of its accesses.
 #[derive(Clone, Debug)]
 struct Shared {
     words: Vec<u32>,
     accesses: Vec<Accesses>,
 }
 
-/// A group.
+/// A work-group in execution.
 struct Group<'a> {
     kernel: &'a Kernel,
     input: &'a [u32],
@@ -56,10 +56,10 @@ struct Group<'a> {
     output: &'a mut [u32],
 }
 
-/// The kernel with its data, and what must come out.
+/// The kernel as a program, with arguments and expected results.
 ///
 /// # Errors
-/// The kernel means nothing.
+/// The kernel is invalid.
 pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
     let (n, groups) = (kernel.lanes(), kernel.groups as usize);
     let mut random = Random::new(77);
@@ -111,7 +111,7 @@ impl Shared {
     fn read(&mut self, lane: usize, at: usize) -> Result<u32, Invalid> {
         let accesses = &mut self.accesses[at];
         if accesses.writer.is_some_and(|writer| writer != lane) {
-            return Err(Invalid(format!("invocation {lane} reads [{at}], which another one writes")));
+            return Err(Invalid(format!("invocation {lane} reads [{at}], which another invocation writes")));
         }
         accesses.reader = match accesses.reader {
             None => Some((lane, false)),
@@ -124,7 +124,9 @@ impl Shared {
         let accesses = &mut self.accesses[at];
         let read = accesses.reader.is_some_and(|(reader, others)| others || reader != lane);
         if read || accesses.writer.is_some_and(|writer| writer != lane) {
-            return Err(Invalid(format!("invocation {lane} writes [{at}], which another one uses")));
+            return Err(Invalid(format!(
+                "invocation {lane} writes [{at}], which another invocation accesses"
+            )));
         }
         accesses.writer = Some(lane);
         self.words[at] = word;
@@ -184,7 +186,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Writes the variables of those that did not return.
+    /// Writes the variables of the invocations that did not return.
     fn write_outputs(&mut self) {
         for lane in 0..self.stop.len() {
             if self.stop[lane] == Stop::No {
@@ -199,7 +201,7 @@ impl<'a> Group<'a> {
         evaluate(tree, &self.variables[lane])[0]
     }
 
-    /// Those of `mask` that take the next statement.
+    /// The invocations of `mask` that execute the next statement.
     fn running(&self, mask: &[bool]) -> Vec<bool> {
         mask.iter().zip(&self.stop).map(|(in_mask, stop)| *in_mask && *stop == Stop::No).collect()
     }
@@ -242,7 +244,7 @@ impl<'a> Group<'a> {
             }
             Statement::Call(function, variable, first, second) => {
                 if functions::has_barrier(*function) && mask.contains(&false) {
-                    return Err(Invalid("a call with barriers that not all reach".to_owned()));
+                    return Err(Invalid("not all invocations reach a call with barriers".to_owned()));
                 }
                 let at = |lane: usize| {
                     let old = self.variables[lane][*variable][0];
@@ -293,7 +295,7 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// Ends a loop for those whose counter is at its end.
+    /// Ends a loop for the invocations whose counter has reached its end.
     fn leave(&mut self, mask: &[bool], counter: usize, limit: i32, bound: &Tree) {
         for lane in lanes(&self.running(mask)) {
             let end = limit.min(self.value(lane, bound) as i32);
@@ -313,7 +315,7 @@ impl<'a> Group<'a> {
 
     fn barrier(&mut self, barrier: Barrier, mask: &[bool]) -> Outcome {
         if mask.contains(&false) {
-            return Err(Invalid("a barrier that not all reach".to_owned()));
+            return Err(Invalid("not all invocations reach a barrier".to_owned()));
         }
         if barrier != Barrier::Storage {
             for shared in [&mut self.signed, &mut self.unsigned, &mut self.cell] {
@@ -326,7 +328,7 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// A statement that each invocation takes for itself.
+    /// Executes a statement for one invocation.
     fn lane_statement(&mut self, statement: &Statement, lane: usize) -> Outcome {
         match statement {
             Statement::Assign(to, tree) => self.variables[lane][*to][0] = self.value(lane, tree),
