@@ -77,7 +77,7 @@ fn plan(words: &[&str]) -> Result<(Plan, u64), String> {
             "--module" => plan.module = number(value)?.max(1),
             "--jobs" => jobs = number(value)?.max(1),
             "--max-findings" => plan.max_findings = usize::try_from(number(value)?).unwrap_or(usize::MAX),
-            "--shrink_time" => plan.shrink_time = Duration::from_secs(number(value)?),
+            "--shrink-seconds" => plan.shrink_time = Duration::from_secs(number(value)?),
             "--without" => plan.without = Without::parse(value)?,
             "--findings" => plan.findings = PathBuf::from(value),
             "--devices" => plan.devices = value.split(',').map(str::to_owned).collect(),

@@ -202,12 +202,12 @@ mod tests {
 
     #[test]
     fn every_corruption_applies_to_some_function() {
-        let told: Vec<_> = ["instance.devices", "module.kernel_info", "queue.poll"]
+        let applicable: Vec<_> = ["instance.devices", "module.kernel_info", "queue.poll"]
             .iter()
             .flat_map(|function| corruptions_of(function))
             .collect();
         for (name, corruption) in CORRUPTIONS {
-            assert!(told.contains(&corruption), "{name}");
+            assert!(applicable.contains(&corruption), "{name}");
             assert_eq!(CORRUPTIONS.iter().filter(|(other, _)| *other == name).count(), 1);
         }
     }

@@ -38,7 +38,7 @@ static BELOW: OnceLock<Below> = OnceLock::new();
 const MAX_WORK_TIME: Duration = Duration::from_millis(500);
 
 /// Puts the layer over a backend; only the first backend of a process gets one.
-pub(super) fn over(backend_table: &'static BackendTable) -> &'static BackendTable {
+pub(super) fn wrap_backend(backend_table: &'static BackendTable) -> &'static BackendTable {
     // SAFETY: the header of a table states its size.
     let table: BackendTable = unsafe { copy_known(backend_table, backend_table.header.struct_size) };
     let below = BELOW.get_or_init(|| Below {

@@ -69,7 +69,7 @@ fn load(path: &Path) -> Result<LinkedBackend, Error> {
     if let Some(line) = runtime.load_report().iter().find(|line| line.outcome != Outcome::Loaded) {
         return Err(Error::new(ErrorKind::Unavailable, line.to_string()));
     }
-    let layer = layer::over(backend_table::load(path)?.table());
+    let layer = layer::wrap_backend(backend_table::load(path)?.table());
     // SAFETY: the layer forwards calls, fails them, or returns values that core must not dereference.
     Ok(unsafe { LinkedBackend::from_table(layer) })
 }

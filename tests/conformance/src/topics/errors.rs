@@ -22,7 +22,7 @@ fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::ca
     let args = |tensor| fixture.args("fill_f32", &[Arg::write(tensor), Arg::scalar(1.0f32)], 10);
     let (kernel, geometry) = (fixture.kernel("fill_f32")?, fixture.geometry(10));
     let device = fixture.device();
-    let answers = [
+    let results = [
         ("allocate: space", device.allocate(DType::F32, &[1], &Placement::space("moon")).err()),
         ("allocate: alignment", device.allocate(DType::F32, &[1], &Placement::default().aligned(3)).err()),
         ("load: format", device.load(&kernels::unsupported_format()).err()),
@@ -36,7 +36,7 @@ fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::ca
         ("write: length", queue.write(&x, &[1; 3]).err()),
         ("end_recording", queue.end_recording().err()),
     ];
-    Ok(answers.into_iter().filter_map(|(what, error)| Some((what, error?))).collect())
+    Ok(results.into_iter().filter_map(|(what, error)| Some((what, error?))).collect())
 }
 
 fn every_error_names_its_operation_and_device(context: &Context) -> Verdict {
