@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches NVIDIA's run-time compiler for the tests of this package, and prints the path of its library, for
-# RUNTIME_TEST_NVRTC: install.sh FOLDER. Needs python3 with venv; no GPU. The other tools are Debian's: spirv-tools,
-# clang, valgrind.
+# Usage: install.sh FOLDER. Downloads NVIDIA's run-time compiler (NVRTC) for the tests of this package, and prints the path
+# of its library, for RUNTIME_TEST_NVRTC. Needs python3 with venv, but no GPU. The other tools are Debian packages:
+# spirv-tools, clang, valgrind.
 set -euo pipefail
 
 folder=$1

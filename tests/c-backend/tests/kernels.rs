@@ -93,7 +93,7 @@ fn kernels_that_are_of_no_use_are_an_error() {
     let bench = Bench::new();
     let other = bench.kernels("suite.own-txt", KERNELS);
     let run = bench.run(&["--kernels", &other, "--", "identity::"]);
-    check(&run, 1, &["no tested device takes own-txt", "did you mean \"own-text\""]);
+    check(&run, 1, &["no tested device accepts own-txt", "did you mean \"own-text\""]);
     check(&bench.run(&["--kernels", "/missing"]), 2, &["/missing"]);
     let none = bench.kernels("README.md", "");
     check(&bench.run(&["--kernels", &none]), 2, &["suite.FORMAT"]);

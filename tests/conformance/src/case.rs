@@ -1,4 +1,4 @@
-//! What a case is: a name, what it needs of a device, and a plain function.
+//! Test cases: a name, the requirements on the device, and a plain function.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use runtime_core::{Capabilities, DeviceKind, Error, abi};
 
 use crate::context::Context;
 
-/// Why a case did not pass.
+/// The reason that a case did not pass.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The device answered with an error that the case did not expect.
+    /// The device returned an unexpected error.
     Error(Error),
-    /// Data is not what it should be.
+    /// Data has the wrong value.
     Differs(String),
-    /// The device is wrong in another way.
+    /// Another expectation failed.
     Failed(String),
-    /// The device does not have what turned out to be needed.
+    /// The device lacks something, as the case found out while running.
     Unsupported(String),
 }
 
-/// What became of a case.
+/// The result of a case.
 pub(crate) type Verdict = Result<(), Failure>;
 
 impl From<Error> for Failure {
@@ -37,29 +37,29 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a case needs of a device.
+/// A requirement of a case.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Need {
-    /// Memory and queues: a host or an accelerator.
+pub(crate) enum Requirement {
+    /// Memory and queues: a host or accelerator device.
     Queues,
-    /// A kind.
+    /// A kind of device.
     Kind(DeviceKind),
     /// All of these `CAP_*` bits.
     Capability(u64),
-    /// Queues, and that the suite has kernels in a format of the device, with this one among them.
+    /// Queues, and this kernel of the suite in a format of the device.
     Kernel(&'static str),
-    /// An embedded device, and that the suite has this kernel as a program for it.
+    /// An embedded device, and this kernel of the suite as a program for it.
     Program(&'static str),
-    /// A memory space that both the program and kernels can reach.
+    /// A memory space that is both host-visible and kernel-visible.
     HostVisible,
-    /// That memory which another library allocated can become a tensor.
-    Foreign,
+    /// Import of memory that another library allocated.
+    ForeignMemory,
     /// A device option.
     Option(&'static str),
-    /// That the backend's table can be had once more, to put a layer over it.
+    /// A backend table that can be loaded again, to put a layer over it.
     Library,
-    /// That no other case runs meanwhile: a driver may hold up a launch while another thread loads code or frees memory,
-    /// which wait for running kernels (NVIDIA's do), and memory in use is counted for the whole process.
+    /// No other case at the same time: NVIDIA's driver blocks launches while another thread loads code, and memory usage
+    /// is measured for the whole process.
     Alone,
 }
 
@@ -67,43 +67,43 @@ pub(crate) enum Need {
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    pub(crate) needs: &'static [Need],
+    pub(crate) requirements: &'static [Requirement],
     pub(crate) run: fn(&Context) -> Verdict,
 }
 
 impl Case {
-    /// Whether it launches kernels of the suite on queues.
+    /// Whether the case launches kernels of the suite.
     pub(crate) fn launches(&self) -> bool {
-        self.needs.iter().any(|need| matches!(need, Need::Kernel(_)))
+        self.requirements.iter().any(|requirement| matches!(requirement, Requirement::Kernel(_)))
     }
 
-    /// Whether no other case may run meanwhile.
+    /// Whether the case must run alone.
     pub(crate) fn is_alone(&self) -> bool {
-        self.needs.iter().any(|need| matches!(need, Need::Alone))
+        self.requirements.iter().any(|requirement| matches!(requirement, Requirement::Alone))
     }
 
-    /// What the device lacks for it; empty when it can be run.
-    pub(crate) fn missing(&self, context: &Context) -> Vec<Missing> {
-        self.needs.iter().filter_map(|need| need.missing(context)).collect()
+    /// The requirements that the device does not meet; empty if the case can run.
+    pub(crate) fn missing(&self, context: &Context) -> Vec<MissingRequirement> {
+        self.requirements.iter().filter_map(|requirement| requirement.missing(context)).collect()
     }
 }
 
-/// What a device lacks for a case.
+/// A requirement that a device does not meet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Missing {
-    /// These `CAP_*` bits, of those that the case needs.
+pub(crate) enum MissingRequirement {
+    /// The missing ones of the required `CAP_*` bits.
     Capability(u64),
     /// A kernel of the suite in a format of the device.
     Kernel(String),
-    /// An option that simulated devices have.
+    /// An option of simulated devices.
     Option(&'static str),
-    /// Something that only another kind of device has.
+    /// A feature of another kind of device.
     Kind(String),
     /// Host-visible memory.
     HostVisible,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Capability(bits) => write!(f, "capability {}", Capabilities(*bits).names().join(" and ")),
@@ -114,43 +114,52 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Makes the table of a topic out of functions, grouped by what they need.
+/// Builds the table of a topic from functions, grouped by their requirements.
 macro_rules! cases {
-    ($($needs:expr => $($run:ident),+ ;)+) => {
+    ($($requirements:expr => $($run:ident),+ ;)+) => {
         /// The cases of this topic.
         pub(crate) const CASES: &[$crate::case::Case] = &[$($(
-            $crate::case::Case { name: stringify!($run), needs: &$needs, run: $run },
+            $crate::case::Case { name: stringify!($run), requirements: &$requirements, run: $run },
         )+)+];
     };
 }
 pub(crate) use cases;
 
-impl Need {
-    /// What the device lacks of it; `None` when it has it.
-    pub(crate) fn missing(&self, context: &Context) -> Option<Missing> {
+impl Requirement {
+    /// The part of the requirement that the device does not meet; `None` if it meets it.
+    pub(crate) fn missing(&self, context: &Context) -> Option<MissingRequirement> {
         let info = context.info();
         let embedded = info.kind == DeviceKind::Embedded;
         let (there, missing) = match *self {
             Self::Alone => return None,
-            Self::Queues => (!embedded, Missing::Kind("queues".to_owned())),
-            Self::Kind(kind) => (info.kind == kind, Missing::Kind(format!("the kind {kind:?}"))),
+            Self::Queues => (!embedded, MissingRequirement::Kind("queues".to_owned())),
+            Self::Kind(kind) => (info.kind == kind, MissingRequirement::Kind(format!("the kind {kind:?}"))),
             Self::Capability(bits) => {
-                (info.capabilities.has(bits), Missing::Capability(bits & !info.capabilities.0))
+                (info.capabilities.has(bits), MissingRequirement::Capability(bits & !info.capabilities.0))
             }
-            Self::Kernel(_) if embedded => (false, Missing::Kind("queues".to_owned())),
-            Self::Program(_) if !embedded => (false, Missing::Kind("the kind Embedded".to_owned())),
-            Self::Kernel(name) => return context.lab().lacks_kernel(name).map(Missing::Kernel),
-            Self::Program(name) => return context.lab().lacks_program(name).map(Missing::Kernel),
-            Self::Library => {
-                (context.has_library(), Missing::Kind("a library: the backend is linked in".to_owned()))
+            Self::Kernel(_) if embedded => (false, MissingRequirement::Kind("queues".to_owned())),
+            Self::Program(_) if !embedded => {
+                (false, MissingRequirement::Kind("the kind Embedded".to_owned()))
             }
-            Self::Foreign => {
+            Self::Kernel(name) => {
+                return context.fixture().missing_kernel(name).map(MissingRequirement::Kernel);
+            }
+            Self::Program(name) => {
+                return context.fixture().missing_program(name).map(MissingRequirement::Kernel);
+            }
+            Self::Library => (
+                context.has_library(),
+                MissingRequirement::Kind("a library: the backend is linked in".to_owned()),
+            ),
+            Self::ForeignMemory => {
                 let host = info.kind == DeviceKind::Host;
                 let bits = if host { abi::CAP_IMPORT } else { abi::CAP_ADOPT };
-                (info.capabilities.has(bits), Missing::Capability(bits))
+                (info.capabilities.has(bits), MissingRequirement::Capability(bits))
             }
-            Self::HostVisible => (context.lab().mappable().is_some(), Missing::HostVisible),
-            Self::Option(key) => (context.has_option(key), Missing::Option(key)),
+            Self::HostVisible => {
+                (context.fixture().host_visible_placement().is_some(), MissingRequirement::HostVisible)
+            }
+            Self::Option(key) => (context.has_option(key), MissingRequirement::Option(key)),
         };
         (!there).then_some(missing)
     }

@@ -1,87 +1,95 @@
-//! What a case is given: the device under test.
+//! The context of a case: the device under test, its backend, and ways to open it again.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Runtime, Target};
 
+use crate::backend_table;
+use crate::call_counter;
 use crate::case::Failure;
-use crate::counted;
-use crate::kernels::Suite;
-use crate::lab::Lab;
-use crate::table;
+use crate::fixture::Fixture;
+use crate::kernels::KernelProvider;
 
-/// The device under test. Its opening is shared by all cases, which run beside each other.
+/// The device under test. All cases share one opened device; they run concurrently.
 #[derive(Debug)]
 pub(crate) struct Context {
     runtime: Runtime,
     target: Target,
     name: String,
-    lab: Arc<Lab>,
-    suite: Suite,
+    fixture: Arc<Fixture>,
+    kernel_provider: KernelProvider,
     linked: Option<LinkedBackend>,
-    counted: OnceLock<Result<Mutex<Lab>, Error>>,
+    counting_fixture: OnceLock<Result<Mutex<Fixture>, Error>>,
 }
 
 impl Context {
-    /// Opens the device; `suite` says where its kernels come from, and is its own.
+    /// Opens the device; each device has a kernel provider of its own.
     pub(crate) fn open(
         runtime: &Runtime,
         target: &Target,
         name: String,
-        suite: Suite,
+        kernel_provider: KernelProvider,
     ) -> runtime_core::Result<Self> {
-        let lab = Arc::new(Lab::new(runtime.open(&name)?, suite.clone()));
+        let fixture = Arc::new(Fixture::new(runtime.open(&name)?, kernel_provider.clone()));
         let (runtime, target) = (runtime.clone(), target.clone());
-        Ok(Self { runtime, target, name, lab, suite, linked: None, counted: OnceLock::new() })
+        Ok(Self {
+            runtime,
+            target,
+            name,
+            fixture,
+            kernel_provider,
+            linked: None,
+            counting_fixture: OnceLock::new(),
+        })
     }
 
-    /// Says that the backend is linked in.
+    /// Marks the backend as linked in.
     pub(crate) fn linked(mut self, backend: LinkedBackend) -> Self {
         self.linked = Some(backend);
         self
     }
 
-    /// A `Runtime` of its own with the same backend.
+    /// A new `Runtime` with the same backend.
     pub(crate) fn another_runtime(&self) -> Result<Runtime, Failure> {
         let builder = crate::builder().discover(false);
         match (self.linked, &self.target.path) {
             (Some(backend), _) => Ok(builder.register(backend).build()),
-            // SAFETY: the suite is asked to run this library.
+            // SAFETY: the user selected this library for the suite.
             #[allow(unsafe_code, reason = "loads the backend under test")]
             (None, Some(path)) => Ok(unsafe { builder.library(path) }.build()),
             (None, None) => Err(Failure::Unsupported("the backend is linked in".to_owned())),
         }
     }
 
-    /// Whether the backend's table can be had once more.
+    /// Whether the backend's table can be loaded again.
     pub(crate) fn has_library(&self) -> bool {
         self.linked.is_some() || self.target.path.is_some()
     }
 
-    /// The device behind a layer that counts the calls of its queues. It is opened once, and lent to one case at a time: what
-    /// another one drops has the device poll all its queues.
-    pub(crate) fn counted(&self) -> Result<MutexGuard<'_, Lab>, Failure> {
-        let counted = self.counted.get_or_init(|| self.open_counted().map(Mutex::new));
+    /// The device behind a layer that counts the calls of its queues. It is opened once, and lent to one case at a time,
+    /// because dropping an object polls all queues of the device.
+    pub(crate) fn counting_fixture(&self) -> Result<MutexGuard<'_, Fixture>, Failure> {
+        let counted = self.counting_fixture.get_or_init(|| self.open_counting_fixture().map(Mutex::new));
         let counted = counted.as_ref().map_err(|error| Failure::from(error.clone()))?;
         Ok(counted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// As [`Context::counted`], with nobody beside it.
-    pub(crate) fn open_counted(&self) -> Result<Lab, Error> {
+    /// Like [`Context::counting_fixture`], but opens the device anew, for exclusive use.
+    pub(crate) fn open_counting_fixture(&self) -> Result<Fixture, Error> {
         let linked_in = || Error::new(ErrorKind::Unsupported, "the backend is linked in");
-        let load = || table::load(self.target.path.as_ref().ok_or_else(linked_in)?);
+        let load = || backend_table::load(self.target.path.as_ref().ok_or_else(linked_in)?);
         let backend = self.linked.map_or_else(load, Ok)?;
-        let runtime = crate::builder().discover(false).register(counted::over(backend)?).build();
-        Ok(Lab::new(runtime.open(&self.name)?, self.suite.clone()))
+        let runtime = crate::builder().discover(false).register(call_counter::layer_over(backend)?).build();
+        Ok(Fixture::new(runtime.open(&self.name)?, self.kernel_provider.clone()))
     }
 
-    /// What the cases of the device share.
-    pub(crate) fn suite(&self) -> &Suite {
-        &self.suite
+    /// Where the kernels of this device come from, and how many were launched.
+    pub(crate) fn kernel_provider(&self) -> &KernelProvider {
+        &self.kernel_provider
     }
 
-    /// The registry that the device came from.
+    /// The runtime that opened the device.
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -96,19 +104,19 @@ impl Context {
         &self.name
     }
 
-    /// The shared opening. A case that breaks a device opens one of its own.
-    pub(crate) fn lab(&self) -> &Lab {
-        &self.lab
+    /// The shared fixture. A case that breaks its device opens another one.
+    pub(crate) fn fixture(&self) -> &Fixture {
+        &self.fixture
     }
 
     /// The description of the device.
     pub(crate) fn info(&self) -> &DeviceInfo {
-        self.lab.device().info()
+        self.fixture.device().info()
     }
 
-    /// Opens the device once more.
-    pub(crate) fn reopen(&self, options: &Options) -> Result<Lab, Failure> {
-        Ok(Lab::new(self.runtime.open_with(&self.name, options)?, self.suite.clone()))
+    /// Opens the device again.
+    pub(crate) fn reopen(&self, options: &Options) -> Result<Fixture, Failure> {
+        Ok(Fixture::new(self.runtime.open_with(&self.name, options)?, self.kernel_provider.clone()))
     }
 
     /// Whether the backend has a device option of this name.

@@ -1,11 +1,11 @@
-//! What is known not to work, and why.
+//! Known exceptions: cases that a backend does not support or is expected to fail.
 
-/// What an exception says of the cases that it names.
+/// What is expected of the cases that match an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// The backend does not do this: the case is not run.
+    /// The backend does not support this: the case is not run.
     Unsupported,
-    /// The case is run and must fail: one that passes fails the run, so that the table stays true.
+    /// The case is run and must fail; if it passes, the run fails, which keeps the table current.
     ExpectedFailure,
 }
 
@@ -18,15 +18,15 @@ pub struct Exception {
     pub pattern: &'static str,
     /// What to do with the case.
     pub expectation: Expectation,
-    /// Why, for whoever reads the report.
+    /// The reason, for the report.
     pub reason: &'static str,
 }
 
-/// The exceptions of the backends of this repository; there are none.
+/// The exceptions of the backends of this repository: none.
 pub(crate) const KNOWN: &[Exception] = &[];
 
 impl Exception {
-    fn fits(&self, backend: &str, case: &str) -> bool {
+    fn matches(&self, backend: &str, case: &str) -> bool {
         let named = match self.pattern.strip_suffix('*') {
             Some(start) => case.starts_with(start),
             None => case == self.pattern,
@@ -35,9 +35,9 @@ impl Exception {
     }
 }
 
-/// The first exception that names the case of the backend.
+/// The first exception that matches a case of a backend.
 pub(crate) fn find<'a>(table: &'a [Exception], backend: &str, case: &str) -> Option<&'a Exception> {
-    table.iter().find(|exception| exception.fits(backend, case))
+    table.iter().find(|exception| exception.matches(backend, case))
 }
 
 #[cfg(test)]

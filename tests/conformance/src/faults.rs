@@ -1,25 +1,26 @@
-//! Fault injection over the whole suite. Every case is run again and again, each time with one call of one function of
-//! the backend's table refused. The case may fail of that, with an error; but it ends in time, core does not panic, the
-//! process does not die, and everything that was opened is closed, children before their parents.
+//! Fault injection for the whole suite. Every case runs repeatedly, each time with one call of one table function
+//! failing. The case may then fail with an error, but it must end in time, core must not panic, the process must not
+//! die, and every opened object must be closed, children before their parents.
 //!
-//! Or a call is not refused, but answers with a lie, as a broken driver does: an impossible count, progress beyond what was
-//! submitted, a null pointer, text without an end. Then no more is asked for than that the program goes on.
+//! Alternatively, a call returns corrupted values, as a broken driver might: an impossible count, progress beyond the
+//! last submission, a null pointer, an endless string. Then the only requirement is that the process survives, in
+//! time and without a panic in core.
 //!
-//! Refusals and lies come from a layer between core and the backend, so that any library can be swept. Cases run in worker
-//! processes: what crashes or hangs is known by name.
+//! A layer between core and the backend injects the faults, so any library can be swept. Cases run in worker
+//! processes, so that a crash or a hang is attributed to the case and call that caused it.
 
 mod arguments;
+#[allow(unsafe_code, reason = "modifies what a backend has written")]
+mod corrupt;
+mod corruption;
 mod job;
-#[allow(unsafe_code, reason = "stands between core and a backend")]
+#[allow(unsafe_code, reason = "wraps the function table of a backend")]
 mod layer;
-#[allow(unsafe_code, reason = "changes what a backend has written")]
-mod liar;
-mod lies;
-mod pool;
-mod state;
+mod object_tracker;
 mod sweep;
-#[allow(unsafe_code, reason = "loads the backend whose table the layer takes")]
+#[allow(unsafe_code, reason = "loads the backend below the layer")]
 mod worker;
+mod worker_pool;
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -29,33 +30,33 @@ use runtime_core::ErrorKind;
 
 use crate::selection::Selection;
 
-/// How far a sweep goes.
+/// The extent of a sweep.
 #[derive(Clone, Debug)]
 pub struct FaultOptions {
-    /// Parts of the names of cases (`queues::`), any of which must fit; none: all cases.
+    /// Substrings of case names (`queues::`); a case must match one of them. If empty, all cases run.
     pub filters: Vec<String>,
-    /// Of the calls of one function in one case, this many are refused one by one, from the first on.
+    /// The number of first calls of a function in a case that get a fault, one per run.
     pub first: u64,
-    /// Of further calls so many are refused, evenly spread, and the last one.
+    /// The number of later calls that get a fault, evenly spread; the last call always gets one.
     pub spread: u64,
-    /// What the runs of one function in one case may take, by what the case takes without a fault: where that is less
-    /// than the calls above take, fewer are refused, still from the first on, evenly spread, and the last.
+    /// The time for the runs of one function in one case, at the duration of the case without a fault. If the calls
+    /// above would exceed it, fewer are faulted: still the first ones, evenly spread ones, and the last.
     pub budget: Duration,
-    /// The kinds of error that calls are refused with.
+    /// The kinds of error to inject.
     pub kinds: Vec<ErrorKind>,
-    /// Instead of being refused, calls return what is wrong: impossible counts, progress, pointers, texts and sizes, errors
-    /// that are none. Then core must neither crash, nor hang, nor panic; what it makes of a lie is its own business.
-    pub lies: bool,
-    /// Of the cases that call a function, only so many are run with that function's calls wrong, the quickest; none: all.
+    /// Inject corrupted values instead of errors: impossible counts, progress, pointers, strings, sizes and errors.
+    /// Core must then not crash, hang or panic; the results do not matter.
+    pub corrupt: bool,
+    /// Per function, run only this many of the cases that call it, the fastest ones. If `None`, all.
     pub cases: Option<usize>,
-    /// Cases that take longer than this many milliseconds without a fault are left out; none: no case.
+    /// Skip cases that take longer than this many milliseconds without a fault. If `None`, skip none.
     pub longest_ms: Option<u64>,
-    /// Worker processes beside each other.
+    /// The number of concurrent worker processes.
     pub workers: usize,
 }
 
 impl Default for FaultOptions {
-    /// Every one of the first 64 calls and 16 of the others, refused with an error of the driver.
+    /// The first 64 calls and 16 of the others, with a driver error.
     fn default() -> Self {
         Self {
             filters: Vec::new(),
@@ -63,7 +64,7 @@ impl Default for FaultOptions {
             spread: 16,
             budget: Duration::from_secs(4),
             kinds: vec![ErrorKind::Driver],
-            lies: false,
+            corrupt: false,
             cases: None,
             longest_ms: None,
             workers: std::thread::available_parallelism().map_or(2, |n| 2 * n.get()),
@@ -71,11 +72,11 @@ impl Default for FaultOptions {
     }
 }
 
-/// Sweeps the devices of `selection` and prints counts. `worker` makes the command of a process that calls
+/// Sweeps the devices of `selection` and prints a summary. `worker` creates the command of a process that calls
 /// [`serve_faults`].
 ///
 /// # Errors
-/// What went wrong, a line for each: also that there is nothing to sweep.
+/// One line per failure; also if there is nothing to sweep.
 pub fn run_faults(
     selection: &Selection,
     options: &FaultOptions,
@@ -84,7 +85,7 @@ pub fn run_faults(
     sweep::run(selection, options, worker)
 }
 
-/// The worker's side of [`run_faults`]: runs what standard input asks for until it ends.
+/// The worker side of [`run_faults`]: serves jobs from standard input until it ends.
 #[must_use]
 pub fn serve_faults() -> ExitCode {
     worker::serve()

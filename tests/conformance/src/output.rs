@@ -1,5 +1,5 @@
-//! Standard output of the test runner, which panics where it cannot write: here it writes to a pipe of this process, and a
-//! thread passes on what comes out of it.
+//! Forwards the output of the test runner to standard output. The runner panics on write errors, so it writes to a pipe,
+//! and a thread copies the pipe to standard output.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, PipeReader, PipeWriter, Read, Write};
@@ -11,33 +11,33 @@ use std::thread::JoinHandle;
 
 use libtest_mimic::Arguments;
 
-/// Whether the run is to end early, since nobody learns what comes of it.
+/// Set when standard output is closed: the run then ends early.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The way from the test runner to standard output.
+/// The pipe between the test runner and standard output.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct OutputPipe {
     writer: PipeWriter,
     forwarder: JoinHandle<io::Result<()>>,
 }
 
-impl Output {
-    /// Turns what the runner prints on standard output into a pipe. A terminal, which has no reader that could go away, and a
-    /// file that was named stay what they are.
+impl OutputPipe {
+    /// Redirects the runner's output to a pipe, unless standard output is a terminal, which has no reader that can go
+    /// away, or a log file is given.
     ///
     /// # Errors
-    /// The file that was named cannot be written.
-    pub(crate) fn redirect(arguments: &Arguments, stop: &Stop) -> io::Result<(Option<Self>, Arguments)> {
+    /// The log file cannot be written.
+    pub(crate) fn redirect(arguments: &Arguments, stop: &StopFlag) -> io::Result<(Option<Self>, Arguments)> {
         let mut arguments = arguments.clone();
         if let Some(path) = &arguments.logfile {
-            // The runner would panic.
+            // Check it here: the runner would panic.
             File::create(path).map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
             return Ok((None, arguments));
         }
@@ -56,15 +56,15 @@ impl Output {
         Ok((Some(Self { writer, forwarder }), arguments))
     }
 
-    /// Waits until all has been passed on.
+    /// Waits until everything has been forwarded.
     ///
     /// # Errors
-    /// What kept it from that, in a sentence.
+    /// The reason that the output could not be written.
     pub(crate) fn end(self) -> Result<(), String> {
         drop(self.writer);
         match self.forwarder.join() {
             Ok(Err(error)) if error.kind() == ErrorKind::BrokenPipe => {
-                Err("stopped: nobody reads the output any more".to_owned())
+                Err("stopped: standard output was closed".to_owned())
             }
             Ok(Err(error)) => Err(format!("stopped: cannot write to standard output: {error}")),
             _ => Ok(()),
@@ -72,8 +72,8 @@ impl Output {
     }
 }
 
-/// Passes everything on, up to the first failure; then sets `stop`, and goes on reading, so that nobody who writes fails.
-fn forward(mut reader: PipeReader, mut to: impl Write, stop: &Stop) -> io::Result<()> {
+/// Copies everything up to the first write error; then sets `stop` and keeps reading, so that no writer fails.
+fn forward(mut reader: PipeReader, mut to: impl Write, stop: &StopFlag) -> io::Result<()> {
     let mut piece = [0; 1 << 13];
     let mut outcome = Ok(());
     loop {
@@ -94,7 +94,7 @@ fn forward(mut reader: PipeReader, mut to: impl Write, stop: &Stop) -> io::Resul
 mod tests {
     use super::*;
 
-    /// Takes a few bytes, then has nobody who reads it.
+    /// Accepts a few bytes, then fails like a closed pipe.
     struct Short(Vec<u8>);
 
     impl Write for Short {
@@ -112,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_goes_away_stops_the_run_and_no_writer() {
+    fn a_closed_output_stops_the_run_and_fails_no_writer() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         std::thread::scope(|scope| {
             let forwarder = scope.spawn(|| forward(reader, Short(Vec::new()), &stop));
-            // More than a pipe holds: somebody goes on reading.
+            // More than the pipe buffers: passes only if the forwarder keeps reading.
             writer.write_all(&vec![b'x'; 1 << 20]).unwrap();
             drop(writer);
             assert_eq!(forwarder.join().unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);

@@ -1,5 +1,5 @@
-//! What became of the cases, for a vendor to read: what passed, what failed and how, what was not tested and why, and
-//! which capability would open how many cases.
+//! The report of a run, for the vendor of a backend: passed and failed cases, what was not tested and why, and how many
+//! cases each missing capability would enable.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,26 +8,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use runtime_core::{Capabilities, DeviceKind};
 use serde_json::{Value, json};
 
-use crate::case::{Failure, Missing};
+use crate::case::{Failure, MissingRequirement};
 use crate::context::Context;
 use crate::plan::{Absent, Plan};
 use crate::selection::Selection;
 use crate::topics::TOPICS;
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
     Failed(String),
-    /// The device does not do this, as it turned out or is known.
+    /// The device does not support this, as the case found out or an exception says.
     Unsupported(String),
-    /// The device lacks what the case needs.
-    Missing(Vec<Missing>),
-    /// Why it was expected, and the failure.
+    /// The device does not meet requirements of the case.
+    Missing(Vec<MissingRequirement>),
+    /// The reason of the exception, and the failure.
     FailedAsExpected(String, String),
 }
 
-/// Collects outcomes while trials run beside each other.
+/// Collects the outcomes of concurrent trials.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records(Arc<Mutex<Vec<Record>>>);
 
@@ -71,15 +71,15 @@ struct DeviceReport {
     capabilities: Capabilities,
     records: Vec<Record>,
     launches: u64,
-    /// Why there were no launches, though cases want them.
-    idle: Option<Idle>,
+    /// Why there were no launches, although cases need them.
+    no_launches: Option<NoLaunches>,
 }
 
-/// A device of which nothing was seen that it computes.
+/// Why a device launched no kernel.
 #[derive(Debug)]
-struct Idle {
+struct NoLaunches {
     reason: String,
-    /// A tool is not on this machine, and the target is not required: no failure.
+    /// A tool is not installed, and the target is not required: not a failure.
     excused: bool,
 }
 
@@ -96,23 +96,24 @@ impl Report {
             device.write(&mut text);
         }
         if !self.absent.is_empty() {
-            line(&mut text, 0, "not there");
+            line(&mut text, 0, "missing");
             for absent in &self.absent {
-                let judged = if absent.excused { "ignored" } else { "a failure" };
-                line(&mut text, 2, &format!("{absent} ({judged})"));
+                let verdict = if absent.excused { "ignored" } else { "a failure" };
+                line(&mut text, 2, &format!("{absent} ({verdict})"));
             }
         }
         text
     }
 
-    /// Devices of which nothing was seen that they compute, which is a failure.
+    /// Devices that launched no kernel: a failure.
     pub(crate) fn without_launches(&self, selection: &Selection) -> Vec<String> {
-        let idle = |device: &DeviceReport| {
-            let excused = |idle: &&Idle| idle.excused && !selection.requires(&device.target);
-            let idle = device.idle.as_ref().filter(|idle| !excused(idle))?;
-            Some(format!("{}: {}", device.name, idle.text()))
+        let no_launches = |device: &DeviceReport| {
+            let excused =
+                |no_launches: &&NoLaunches| no_launches.excused && !selection.requires(&device.target);
+            let no_launches = device.no_launches.as_ref().filter(|no_launches| !excused(no_launches))?;
+            Some(format!("{}: {}", device.name, no_launches.text()))
         };
-        self.devices.iter().filter_map(idle).collect()
+        self.devices.iter().filter_map(no_launches).collect()
     }
 
     /// As one JSON document.
@@ -129,9 +130,10 @@ impl Report {
 impl DeviceReport {
     fn new(context: &Context, records: Vec<Record>) -> Self {
         let info = context.info();
-        let launches = context.suite().launches();
-        let idle =
-            (launches == 0 && records.iter().any(Record::launches)).then(|| Idle::new(context)).flatten();
+        let launches = context.kernel_provider().launches();
+        let no_launches = (launches == 0 && records.iter().any(Record::launches))
+            .then(|| NoLaunches::new(context))
+            .flatten();
         Self {
             name: context.name().to_owned(),
             target: context.target().name.clone(),
@@ -139,7 +141,7 @@ impl DeviceReport {
             capabilities: info.capabilities,
             records,
             launches,
-            idle,
+            no_launches,
         }
     }
 
@@ -177,35 +179,40 @@ impl DeviceReport {
     }
 
     /// The cases that the device does not qualify for.
-    fn missing(&self) -> Vec<(&str, &Vec<Missing>)> {
+    fn missing(&self) -> Vec<(&str, &Vec<MissingRequirement>)> {
         self.select(|outcome| match outcome {
             Outcome::Missing(missing) => Some(missing),
             _ => None,
         })
     }
 
-    /// How many cases each capability that the device lacks would open, those that need more than it left out.
-    fn would_open(&self) -> Vec<(&'static str, usize)> {
+    /// For each missing capability, the number of cases that require only it.
+    fn enabled_cases(&self) -> Vec<(&'static str, usize)> {
         let missing = self.missing();
         let opens = |bit: u64| {
-            missing.iter().filter(|(_, missing)| missing.as_slice() == [Missing::Capability(bit)]).count()
+            missing
+                .iter()
+                .filter(|(_, missing)| missing.as_slice() == [MissingRequirement::Capability(bit)])
+                .count()
         };
         let lacked = Capabilities::NAMES.iter().filter(|(bit, _)| !self.capabilities.has(*bit));
         lacked.map(|(bit, name)| (*name, opens(*bit))).collect()
     }
 
-    /// The capabilities that the device lacks, those that would open most cases first; the others in one line.
+    /// The missing capabilities, those that would enable most cases first; the others in one line.
     fn lacks(&self) -> Vec<String> {
         let (mut opening, others): (Vec<_>, Vec<_>) =
-            self.would_open().into_iter().partition(|(_, cases)| *cases > 0);
+            self.enabled_cases().into_iter().partition(|(_, cases)| *cases > 0);
         opening.sort_by_key(|(_, cases)| std::cmp::Reverse(*cases));
         let mut lines: Vec<_> = opening
             .into_iter()
-            .map(|(name, cases)| format!("{name}: opens {cases} case{}", if cases == 1 { "" } else { "s" }))
+            .map(|(name, cases)| {
+                format!("{name}: would enable {cases} case{}", if cases == 1 { "" } else { "s" })
+            })
             .collect();
         if !others.is_empty() {
             let names: Vec<_> = others.into_iter().map(|(name, _)| name).collect();
-            lines.push(format!("no case needs one of these and nothing else: {}", names.join(", ")));
+            lines.push(format!("no case requires only one of these: {}", names.join(", ")));
         }
         lines
     }
@@ -228,8 +235,8 @@ impl DeviceReport {
                 if self.launches == 1 { "" } else { "es" },
             ),
         );
-        if let Some(idle) = &self.idle {
-            line(text, 2, &idle.text());
+        if let Some(no_launches) = &self.no_launches {
+            line(text, 2, &no_launches.text());
         }
         section(text, "failed", failed.iter().map(|(case, why)| format!("{case}: {}", first_line(why))));
         let expected =
@@ -241,7 +248,7 @@ impl DeviceReport {
             unsupported.iter().map(|(case, why)| format!("{case}: {}", first_line(why))),
         );
         section(text, "not tested: the device lacks", grouped(&missing));
-        section(text, "capabilities that it does not declare", self.lacks());
+        section(text, "capabilities that the device does not declare", self.lacks());
         text.push('\n');
     }
 
@@ -254,7 +261,7 @@ impl DeviceReport {
             json!({"case": case, "lacks": missing.iter().map(ToString::to_string).collect::<Vec<_>>()})
         });
         let lacks =
-            self.would_open().into_iter().map(|(name, cases)| json!({"name": name, "opens_cases": cases}));
+            self.enabled_cases().into_iter().map(|(name, cases)| json!({"name": name, "opens_cases": cases}));
         json!({
             "device": self.name,
             "description": self.description,
@@ -272,7 +279,7 @@ impl DeviceReport {
 }
 
 impl Record {
-    /// Whether the case launches kernels.
+    /// Whether the case is one that launches kernels.
     fn launches(&self) -> bool {
         let (topic, name) = self.case.split_once("::").unwrap_or_default();
         let cases = TOPICS.iter().find(|(known, _)| *known == topic).map_or(&[][..], |(_, cases)| cases);
@@ -280,34 +287,34 @@ impl Record {
     }
 }
 
-impl Idle {
-    /// Why a device has launched nothing; `None` for a kind of device that launches nothing.
+impl NoLaunches {
+    /// Why a device launched nothing; `None` for a kind of device without launches.
     fn new(context: &Context) -> Option<Self> {
         if context.info().kind == DeviceKind::Embedded {
             return None;
         }
-        let idle = |reason: String, excused| Some(Self { reason, excused });
-        match (context.lab().kernels(), context.lab().module()) {
-            (Err(failure), _) => idle(format!("{failure}; `--kernels DIR` gives it some"), false),
-            // No compiler on this machine.
-            (_, Err(Failure::Unsupported(reason))) => idle(reason, true),
-            (_, Err(failure)) => idle(failure.to_string(), false),
-            _ => idle("no case came to launch one".to_owned(), false),
+        let no_launches = |reason: String, excused| Some(Self { reason, excused });
+        match (context.fixture().kernels(), context.fixture().module()) {
+            (Err(failure), _) => no_launches(format!("{failure}; provide some with `--kernels DIR`"), false),
+            // No compiler is installed.
+            (_, Err(Failure::Unsupported(reason))) => no_launches(reason, true),
+            (_, Err(failure)) => no_launches(failure.to_string(), false),
+            _ => no_launches("no case that launches one was run".to_owned(), false),
         }
     }
 
     fn text(&self) -> String {
-        format!("0 LAUNCHES: nothing that this device computes was tested: {}", first_line(&self.reason))
+        format!("0 LAUNCHES: no kernel was tested on this device: {}", first_line(&self.reason))
     }
 }
 
-/// One line per thing that is missing, most cases first.
-fn grouped(missing: &[(&str, &Vec<Missing>)]) -> Vec<String> {
-    let mut groups: BTreeMap<Vec<Missing>, usize> = BTreeMap::new();
+/// One line per set of missing requirements, most cases first.
+fn grouped(missing: &[(&str, &Vec<MissingRequirement>)]) -> Vec<String> {
+    let mut groups: BTreeMap<Vec<MissingRequirement>, usize> = BTreeMap::new();
     for (_, missing) in missing {
-        // Which option a simulated device would need is of no interest to others.
-        let simulated = missing.iter().any(|missing| matches!(missing, Missing::Option(_)));
-        let group = if simulated { vec![Missing::Option("")] } else { (*missing).clone() };
+        // Options of simulated devices are not listed one by one.
+        let simulated = missing.iter().any(|missing| matches!(missing, MissingRequirement::Option(_)));
+        let group = if simulated { vec![MissingRequirement::Option("")] } else { (*missing).clone() };
         *groups.entry(group).or_default() += 1;
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
@@ -317,7 +324,9 @@ fn grouped(missing: &[(&str, &Vec<Missing>)]) -> Vec<String> {
         .map(|(missing, cases)| {
             let plural = if cases == 1 { "" } else { "s" };
             let what = match missing.as_slice() {
-                [Missing::Option("")] => "options that inject failures, as the null backend has".to_owned(),
+                [MissingRequirement::Option("")] => {
+                    "options that inject failures, as the null backend has".to_owned()
+                }
                 missing => missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
             };
             format!("{cases:4} case{plural}: {what}")
@@ -334,7 +343,7 @@ fn section(text: &mut String, title: &str, lines: impl IntoIterator<Item = Strin
 }
 
 fn line(text: &mut String, indent: usize, content: &str) {
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(text, "{:indent$}{content}", "");
 }
 
@@ -362,29 +371,29 @@ mod tests {
             capabilities,
             records: records.of("x:0"),
             launches: 0,
-            idle: None,
+            no_launches: None,
         }
     }
 
     #[test]
-    fn a_capability_opens_the_cases_that_need_nothing_else() {
-        let import = Missing::Capability(abi::CAP_IMPORT);
+    fn a_capability_enables_the_cases_that_require_nothing_else() {
+        let import = MissingRequirement::Capability(abi::CAP_IMPORT);
         let report = report(&[
             ("memory::a", Outcome::Missing(vec![import.clone()])),
-            ("memory::b", Outcome::Missing(vec![import, Missing::HostVisible])),
+            ("memory::b", Outcome::Missing(vec![import, MissingRequirement::HostVisible])),
             ("queues::c", Outcome::Passed),
         ]);
-        assert_eq!(report.would_open(), [("import", 1), ("range", 0)]);
-        assert_eq!(report.passed(), ["queues::c"], "of another device");
+        assert_eq!(report.enabled_cases(), [("import", 1), ("range", 0)]);
+        assert_eq!(report.passed(), ["queues::c"], "not of another device");
     }
 
     #[test]
-    fn the_text_says_what_failed_and_what_is_missing() {
+    fn the_text_lists_failures_and_missing_requirements() {
         let report = report(&[
             ("queues::c", Outcome::Failed("it hangs\nfor ever".into())),
             ("queues::d", Outcome::FailedAsExpected("issue 7".into(), "boom".into())),
-            ("faults::a", Outcome::Missing(vec![Missing::Option("fail_call")])),
-            ("lost::b", Outcome::Missing(vec![Missing::Option("lose_after")])),
+            ("faults::a", Outcome::Missing(vec![MissingRequirement::Option("fail_call")])),
+            ("lost::b", Outcome::Missing(vec![MissingRequirement::Option("lose_after")])),
         ]);
         let mut text = String::new();
         report.write(&mut text);
@@ -393,7 +402,7 @@ mod tests {
             "    queues::c: it hangs\n",
             "    queues::d: issue 7 (boom)\n",
             "   2 cases: options that inject failures",
-            "    no case needs one of these and nothing else: import, range\n",
+            "    no case requires only one of these: import, range\n",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }

@@ -1,4 +1,4 @@
-//! What is tested.
+//! Selects the backends and devices to test.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use runtime_core::backend::LinkedBackend;
 
 use crate::exceptions::{self, Exception};
 
-/// Names of backends that must be there, separated by commas: then "not on this machine" is a failure.
+/// Lists required backends, separated by commas: if one is unavailable, the run fails.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
-/// Words of the same list that name no backend: other tests look for them.
+/// Names in the same list that are not backends; other tests use them.
 const TOOLS: [&str; 14] = [
     "clang",
     "glslang",
@@ -26,25 +26,25 @@ const TOOLS: [&str; 14] = [
     "vulkan-validation",
 ];
 
-/// Which backends and devices are tested, and what is expected of them.
+/// The backends and devices to test, and the expected exceptions.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// Backend libraries (paths), targets (`host`) and devices (`null:0`); none: every device that is found.
+    /// Backend libraries (paths), targets (`host`) and devices (`null:0`); if empty, every device found.
     pub backends: Vec<String>,
-    /// Targets of which a device must be usable.
+    /// Targets that must have a usable device.
     pub required: Vec<String>,
-    /// What is known not to work, and why.
+    /// Known exceptions.
     pub exceptions: &'static [Exception],
-    /// Backends that are linked in: they are tested instead of all that are found, beside what `backends` names.
+    /// Linked-in backends, tested together with `backends` and instead of everything found.
     pub linked: Vec<LinkedBackend>,
-    /// A folder with the suite's kernels in formats that the suite does not have.
+    /// A folder with the suite's kernels in other formats.
     pub kernels: Option<PathBuf>,
-    /// A device on which cases want kernels and none was launched is no failure.
+    /// Do not fail when a device launched no kernel although cases need one.
     pub allow_no_launches: bool,
 }
 
 impl Selection {
-    /// Selects `backends`, requires what the environment variable `RUNTIME_REQUIRE` lists, and knows the usual
+    /// Selects `backends`, with the required targets of the environment variable `RUNTIME_REQUIRE` and the known
     /// exceptions.
     #[must_use]
     pub fn new(backends: Vec<String>) -> Self {
@@ -61,13 +61,13 @@ impl Selection {
 }
 
 impl Default for Selection {
-    /// Every device that is found, as [`Selection::new`] without backends.
+    /// Every device found: [`Selection::new`] without backends.
     fn default() -> Self {
         Self::new(Vec::new())
     }
 }
 
-/// The backends of a list of what must be there.
+/// The backends in a list of requirements.
 fn required(list: &str) -> Vec<String> {
     let words = list.split(',').map(str::trim).filter(|word| !word.is_empty() && !TOOLS.contains(word));
     words.map(str::to_owned).collect()
@@ -78,8 +78,8 @@ mod tests {
     use super::required;
 
     #[test]
-    fn what_is_no_tool_is_a_backend_that_must_be_there() {
+    fn any_word_that_is_not_a_tool_is_a_required_backend() {
         assert_eq!(required("host, python,null,,spirv-val"), ["host", "null"]);
-        assert_eq!(required("hots"), ["hots"], "a misspelt backend is missed, not passed over");
+        assert_eq!(required("hots"), ["hots"], "a misspelt backend is reported, not ignored");
     }
 }

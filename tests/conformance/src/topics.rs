@@ -1,4 +1,4 @@
-//! The cases, by topic.
+//! All cases, by topic.
 
 use crate::case::Case;
 
@@ -15,7 +15,7 @@ mod graphs;
 mod hazards;
 mod host_hazards;
 mod identity;
-#[allow(unsafe_code, reason = "reads and makes structures of other libraries")]
+#[allow(unsafe_code, reason = "reads and writes DLPack structures")]
 mod interchange;
 mod keep_alive;
 mod launch;

@@ -1,4 +1,4 @@
-//! From devices and cases to the trials that the test runner runs.
+//! Turns devices and cases into the trials of the test runner.
 
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -8,21 +8,25 @@ use libtest_mimic::{Completion, Failed, Trial};
 use crate::case::{Case, Failure, Verdict};
 use crate::context::Context;
 use crate::exceptions::{self, Exception, Expectation};
-use crate::output::Stop;
-use crate::perform::perform;
+use crate::output::StopFlag;
 use crate::plan::{Absent, Plan};
 use crate::report::{Outcome, Records};
+use crate::runner::run_case;
 use crate::topics::TOPICS;
 
-/// No case takes this long; one that does hangs.
+/// A case that takes longer than this hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Held by every case that runs; by one that needs it for itself alone.
+/// Read-locked by every running case; write-locked by one that must run alone.
 static TURN: RwLock<()> = RwLock::new(());
 
-/// Everything that is reported: a trial per device and case, and one for whatever could not be tested. What becomes of
-/// the cases is noted in `records`.
-pub(crate) fn trials(plan: &Plan, table: &'static [Exception], records: &Records, stop: &Stop) -> Vec<Trial> {
+/// One trial per device and case, and one for each device that cannot be tested. Outcomes are added to `records`.
+pub(crate) fn trials(
+    plan: &Plan,
+    table: &'static [Exception],
+    records: &Records,
+    stop: &StopFlag,
+) -> Vec<Trial> {
     let mut trials: Vec<_> = plan.absent.iter().map(absent).collect();
     for context in &plan.devices {
         for (topic, cases) in TOPICS {
@@ -45,7 +49,7 @@ fn trial(
     topic: &str,
     case: &'static Case,
     table: &'static [Exception],
-    (records, stop): (&Records, &Stop),
+    (records, stop): (&Records, &StopFlag),
 ) -> Trial {
     let (context, records, stop) = (context.clone(), records.clone(), stop.clone());
     let case_name = format!("{topic}::{}", case.name);
@@ -76,23 +80,17 @@ fn outcome(
     if !missing.is_empty() {
         return Outcome::Missing(missing);
     }
-    let run = || perform(context.clone(), case, thread, DEADLINE);
-    let ending = if case.is_alone() {
-        let _turn = TURN.write();
-        run()
-    } else {
-        let _turn = TURN.read();
-        run()
-    };
-    conclude(ending.into(), exception)
+    let _alone = case.is_alone().then(|| TURN.write());
+    let _beside_others = (!case.is_alone()).then(|| TURN.read());
+    conclude(run_case(context.clone(), case, thread, DEADLINE).into(), exception)
 }
 
-/// Turns a verdict into an outcome, in the light of what was expected.
+/// Turns a verdict into an outcome, taking the expected exception into account.
 fn conclude(verdict: Verdict, exception: Option<&Exception>) -> Outcome {
     match (verdict, exception) {
         (Ok(()), None) => Outcome::Passed,
         (Ok(()), Some(exception)) => Outcome::Failed(format!(
-            "expected to fail ({}), but it passed: strike it off the table",
+            "expected to fail ({}), but passed: remove it from the table of exceptions",
             exception.reason
         )),
         (Err(Failure::Unsupported(reason)), _) => Outcome::Unsupported(reason),
@@ -104,7 +102,7 @@ fn conclude(verdict: Verdict, exception: Option<&Exception>) -> Outcome {
 }
 
 impl Outcome {
-    /// The same for the runner, which knows passed, failed and ignored.
+    /// The outcome as the test runner reports it: passed, failed or ignored.
     fn completion(&self) -> Result<Completion, Failed> {
         match self {
             Self::Passed => Ok(Completion::Completed),

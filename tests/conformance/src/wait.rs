@@ -1,4 +1,4 @@
-//! Waiting with deadlines: nothing in the suite waits for ever.
+//! Waits with deadlines: no wait of the suite is unbounded.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -11,33 +11,33 @@ use runtime_core::{Error, ErrorKind, Event, Queue, Result};
 
 use crate::case::{Failure, Verdict};
 
-/// How long a wait may take before it counts as a hang.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// A wait that takes longer than this counts as a hang.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits for an event.
-pub(crate) fn done(event: &Event) -> Result<()> {
-    event.wait_timeout(PATIENCE)
+pub(crate) fn event(event: &Event) -> Result<()> {
+    event.wait_timeout(WAIT_TIMEOUT)
 }
 
-/// Waits for everything that a queue has been given.
+/// Waits until a queue is idle.
 pub(crate) fn idle(queue: &Queue) -> Result<()> {
-    queue.wait_idle_timeout(PATIENCE)
+    queue.wait_idle_timeout(WAIT_TIMEOUT)
 }
 
-/// Tries until `condition` holds.
+/// Polls until `condition` holds.
 pub(crate) fn until(what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !condition()? {
         if Instant::now() > deadline {
-            return Err(Error::new(ErrorKind::Timeout, format!("never came: {what}")));
+            return Err(Error::new(ErrorKind::Timeout, format!("timed out waiting for {what}")));
         }
         std::thread::sleep(Duration::from_micros(200));
     }
     Ok(())
 }
 
-/// Expects that `attempt`, which keeps a queue busy for some microseconds and waits a short while, runs into its
-/// deadline; tries longer times where the machine is too busy to come back in time.
+/// Expects a timeout of `attempt`, which keeps a queue busy for the given microseconds and waits for a shorter time.
+/// Retries with longer work, in case a busy machine delays the wait.
 pub(crate) fn times_out(mut attempt: impl FnMut(i64) -> Result<Result<()>, Failure>) -> Verdict {
     for microseconds in [20_000, 200_000, 1_000_000, 3_000_000] {
         match attempt(microseconds)? {
@@ -62,9 +62,9 @@ impl Wake for Unpark {
     }
 }
 
-/// Drives a future on this thread.
+/// Blocks this thread on a future.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let deadline = Instant::now() + PATIENCE * 2;
+    let deadline = Instant::now() + WAIT_TIMEOUT * 2;
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut future = pin!(future);
     loop {

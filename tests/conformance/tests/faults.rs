@@ -1,5 +1,5 @@
-//! Two short sweeps of three null devices: the first and the last call of each function in each quick case, refused; and in
-//! the quickest case that calls a function, each lie that its answer can be. `cargo xtask faults` goes further.
+//! Two short fault sweeps of three null devices: errors in the first and the last call of each function in each fast case,
+//! and every corruption in the fastest case that calls a function. `cargo xtask faults` runs larger ones.
 
 use std::process::{Command, ExitCode};
 
@@ -8,7 +8,7 @@ use runtime_conformance::{FaultOptions, Selection, run_faults, serve_faults};
 use runtime_core::Runtime;
 
 const BACKEND: &str = "null";
-/// An accelerator with everything, an embedded device, and one that runs calls on the caller's thread.
+/// An accelerator with all capabilities, an embedded device, and a device that runs calls on the caller's thread.
 const DEVICES: [&str; 3] = ["null:1", "null:2", "null:0.0"];
 const WORKER: &str = "--fault-worker";
 
@@ -16,18 +16,18 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == WORKER) {
         return serve_faults();
     }
-    let refusals = FaultOptions { first: 1, spread: 0, longest_ms: Some(15), ..FaultOptions::default() };
-    let lies = FaultOptions {
+    let errors = FaultOptions { first: 1, spread: 0, longest_ms: Some(15), ..FaultOptions::default() };
+    let corruptions = FaultOptions {
         first: 1,
         spread: 0,
-        lies: true,
+        corrupt: true,
         cases: Some(1),
         longest_ms: Some(60),
-        ..refusals.clone()
+        ..errors.clone()
     };
     let trials = vec![
-        Trial::ignorable_test("null::faults::first_and_last_calls", move || sweep(&refusals)),
-        Trial::ignorable_test("null::faults::lies", move || sweep(&lies)),
+        Trial::ignorable_test("null::faults::first_and_last_calls", move || sweep(&errors)),
+        Trial::ignorable_test("null::faults::corrupted_results", move || sweep(&corruptions)),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

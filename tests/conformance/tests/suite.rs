@@ -1,4 +1,4 @@
-//! The suite under `cargo test`, against the backends that were built into the same folder.
+//! Runs the suite under `cargo test` against the backends built into the same folder.
 
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
-//! A case: WGSL with the launches of its entry points in its first lines.
+//! Cases: WGSL text with the launches of its entry points in its first lines.
 //!
 //! ```text
 //! //! launch main groups=2,1,1 lengths=64,3 scalars=5,-1 seed=77
 //! @compute @workgroup_size(16) fn main() { … }
 //! ```
 //!
-//! `lengths` are the elements of the run-time arrays of the tensors, by binding; `scalars` the immediates in order;
-//! `constants` (`A=1;B=2`) the overrides. What is in the tensors follows from `seed`: zeros for 0.
+//! `lengths` gives the element counts of the run-time-sized arrays, by binding; `scalars` the immediates, in order;
+//! `constants` (`A=1;B=2`) the overrides. `seed` determines the contents of the tensors; 0 means zeros.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ const MARK: &str = "//! launch ";
 pub struct Case {
     /// The launches.
     pub launches: Vec<Launch>,
-    /// The text without the lines of the launches.
+    /// The text without the launch lines.
     pub text: String,
 }
 
@@ -32,23 +32,23 @@ pub struct Case {
 pub struct Launch {
     /// The entry point.
     pub entry: String,
-    /// Groups.
+    /// The number of work-groups.
     pub groups: [u32; 3],
-    /// Elements of the run-time array of each tensor.
+    /// Element counts of the run-time-sized arrays, by tensor.
     pub lengths: Vec<usize>,
     /// Values of the immediates.
     pub scalars: Vec<String>,
     /// Values of the overrides.
     pub constants: Vec<(String, String)>,
-    /// What decides the content of the tensors.
+    /// The seed of the tensor contents.
     pub seed: u64,
 }
 
 impl Case {
-    /// Reads a case.
+    /// Parses a case.
     ///
     /// # Errors
-    /// What is wrong with a line of it.
+    /// The error in a launch line, or a case without launches.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut case = Self::default();
         for line in text.lines() {
@@ -60,7 +60,7 @@ impl Case {
         if case.launches.is_empty() { Err(format!("no line begins with `{MARK}`")) } else { Ok(case) }
     }
 
-    /// Several cases as one.
+    /// Joins several cases into one.
     #[must_use]
     pub fn join(cases: &[&Self]) -> Self {
         let enables = |line: &&str| line.starts_with("enable ");
@@ -95,7 +95,7 @@ impl Launch {
             seed: 0,
         };
         for word in words {
-            let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no KEY=VALUE"))?;
+            let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not KEY=VALUE"))?;
             let parts = || value.split(',').filter(|part| !part.is_empty());
             let wrong = |error: std::num::ParseIntError| format!("`{word}`: {error}");
             match key {
@@ -113,13 +113,13 @@ impl Launch {
                     let pair = |part: &str| part.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned()));
                     launch.constants = value.split(';').filter_map(pair).collect();
                 }
-                _ => return Err(format!("`{key}` is no word of a launch")),
+                _ => return Err(format!("unknown key `{key}` in a launch")),
             }
         }
         Ok(launch)
     }
 
-    /// The words of a tensor before the launch.
+    /// The initial words of a tensor.
     pub(crate) fn content(&self, tensor: usize, slots: &[Slot]) -> Vec<u64> {
         let mut random = Random::new(self.seed ^ (tensor as u64 + 1).wrapping_mul(0x9e37_79b9));
         slots.iter().map(|slot| if self.seed == 0 { 0 } else { word(&mut random, slot.scalar) }).collect()

@@ -1,6 +1,6 @@
-//! Cases on a device.
+//! Runs cases on a device.
 
-#![allow(unsafe_code, reason = "lends guarded memory to the host's tensors")]
+#![allow(unsafe_code, reason = "imports guarded memory into tensors of the host")]
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use naga::ScalarKind;
-use portable::changed::changed;
-use portable::host_code;
+use portable::host_checks;
+use portable::modified_lowering::modified_lowering;
 use runtime_core::{
     Arg, CommonRuntime, DType, ErrorKind, Geometry, Lowering, ModuleSource, Options, Placement, Queue,
     QueueOptions, Runtime, Tensor,
@@ -17,79 +17,80 @@ use runtime_core::{
 use runtime_kernel::{REJECTED, naga};
 
 use crate::case::{Case, Launch};
-use crate::guarded::Guarded;
-use crate::hidden::hidden;
+use crate::device_process::CHECKER_LOG;
+use crate::guarded_memory::GuardedMemory;
 use crate::interpret::{self, Expected};
-use crate::machine::WATCHED;
+use crate::opaque_constants::opaque_constants;
 
-/// No launch takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes in front of and behind a tensor that no kernel may touch, where there are no forbidden pages.
+/// A launch that takes longer than this hangs.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(60);
+/// Guard bytes on each side of a tensor, on devices without guard pages.
 const GUARD_BYTES: usize = 256;
 const GUARD: u8 = 0x5a;
 
-/// How a launch went.
+/// The result of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it must.
+    /// The expected result.
     Same,
-    /// The device lacks what the kernel needs.
+    /// The device lacks a feature that the kernel needs.
     Unsupported(String),
-    /// It was refused when it was loaded.
-    Refused(String),
-    /// It failed, or hung.
+    /// The module failed to load.
+    Rejected(String),
+    /// The launch failed or hung.
     Failed(String),
-    /// Something else came out.
+    /// A different result.
     Different(String),
-    /// The process ended, by what.
+    /// The process crashed; with the reason.
     Crashed(String),
 }
 
 impl Verdict {
-    /// Whether something is wrong.
+    /// Whether the verdict is a failure.
     #[must_use]
     pub const fn is_wrong(&self) -> bool {
         !matches!(self, Self::Same | Self::Unsupported(_))
     }
 
-    /// Whether two are of one kind, so that a smaller case shows the same.
+    /// Whether two verdicts show the same failure, so that a smaller case still reproduces it.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
-        // The words of an error are the same, but for names and lines.
+        // Compare the words of an error, without names and line numbers.
         let words =
             |text: &str| text.chars().filter(|c| c.is_alphabetic() || *c == ' ').take(40).collect::<String>();
         match (self, other) {
-            (Self::Refused(a), Self::Refused(b)) => words(a) == words(b),
+            (Self::Rejected(a), Self::Rejected(b)) => words(a) == words(b),
             (Self::Crashed(a), Self::Crashed(b)) => a == b,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
 }
 
-/// A device that takes WGSL.
+/// A device that accepts WGSL.
 #[derive(Debug)]
 pub struct Device {
     device: Arc<dyn CommonRuntime>,
     queue: Queue,
     options: Options,
-    /// Where those who watch the device write, and how much of it was read.
-    watched: Option<(PathBuf, Cell<usize>)>,
+    /// The log of an external checker (validation layer, Oclgrind), and how much of it was read.
+    checker_log: Option<(PathBuf, Cell<usize>)>,
 }
 
 impl Device {
-    /// Opens `host`, `opencl:0`, …; load options follow behind a slash: `host/variants=2`. So do `broken=` (no checks on the
-    /// host) and `constants=hidden` (SPIR-V whose numbers the driver cannot know).
+    /// Opens `host`, `opencl:0`, …; load options follow after slashes: `host/variants=2`. Two more options select a
+    /// lowering: `unchecked=true` (no bounds checks on the host) and `constants=opaque` (SPIR-V whose constants the
+    /// driver's compiler cannot see).
     ///
     /// # Errors
-    /// Those of opening it.
+    /// Those of opening the device.
     pub fn open(name: &str) -> runtime_core::Result<Self> {
         let (name, words) = name.split_once('/').unwrap_or((name, ""));
         let mut options = Options::new();
         let mut lowering = verified();
         for (key, value) in words.split('/').filter_map(|word| word.split_once('=')) {
             match key {
-                "broken" => lowering = host_code::unchecked(),
-                "constants" => lowering = hidden(),
+                "unchecked" => lowering = host_checks::unchecked(),
+                "constants" => lowering = opaque_constants(),
                 _ => {
                     options = match value.parse::<bool>() {
                         Ok(flag) => options.with(key, flag),
@@ -101,27 +102,27 @@ impl Device {
         let runtime = Runtime::builder().lower_with(lowering).build();
         let device = runtime.open(name)?;
         let queue = device.open_queue(&QueueOptions::default())?;
-        let watched = std::env::var_os(WATCHED).map(|path| (PathBuf::from(path), Cell::new(0)));
-        Ok(Self { device, queue, options, watched })
+        let checker_log = std::env::var_os(CHECKER_LOG).map(|path| (PathBuf::from(path), Cell::new(0)));
+        Ok(Self { device, queue, options, checker_log })
     }
 
-    /// What those who watch the device have written since the last time.
-    fn complaint(&self) -> Option<String> {
-        let (path, seen) = self.watched.as_ref()?;
+    /// New messages in the log of the external checker.
+    fn checker_messages(&self) -> Option<String> {
+        let (path, seen) = self.checker_log.as_ref()?;
         let text = std::fs::read_to_string(path).ok()?;
         let new = text.get(seen.replace(text.len())..)?.trim().to_owned();
         (!new.is_empty()).then_some(new)
     }
 
-    /// Loads a case, and calls `tell` around each launch: with nothing before it, with the verdict after it.
+    /// Loads a case, and calls `report` before each launch, without a verdict, and after it, with one.
     ///
     /// # Errors
-    /// The verdict of all launches, where the module does not load.
+    /// The verdict for all launches, if the module does not load.
     pub fn run(
         &self,
         case: &Case,
         expected: &[Expected],
-        mut tell: impl FnMut(usize, Option<Verdict>),
+        mut report: impl FnMut(usize, Option<Verdict>),
     ) -> Result<(), Verdict> {
         let mut source = ModuleSource::wgsl(&case.text);
         for (name, value) in case.launches.iter().flat_map(|launch| &launch.constants) {
@@ -132,19 +133,19 @@ impl Device {
         }
         let refused = |error: runtime_core::Error| match error.kind() {
             ErrorKind::Unsupported => Verdict::Unsupported(error.to_string()),
-            _ => Verdict::Refused(error.to_string()),
+            _ => Verdict::Rejected(error.to_string()),
         };
         let module = self.device.load(&source).map_err(refused)?;
         for (index, (launch, expected)) in case.launches.iter().zip(expected).enumerate() {
-            tell(index, None);
+            report(index, None);
             let verdict = match self.launch(&module, launch, expected) {
-                Ok(verdict) => self.complaint().map_or(verdict, Verdict::Failed),
+                Ok(verdict) => self.checker_messages().map_or(verdict, Verdict::Failed),
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
                     Verdict::Unsupported(error.to_string())
                 }
                 Err(error) => Verdict::Failed(error.to_string()),
             };
-            tell(index, Some(verdict));
+            report(index, Some(verdict));
         }
         Ok(())
     }
@@ -156,59 +157,65 @@ impl Device {
         expected: &Expected,
     ) -> runtime_core::Result<Verdict> {
         let kernel = module.kernel(&launch.entry)?;
-        // Some drivers run a kernel in smaller groups than the device's, once it is compiled.
+        // Some drivers limit the group size of a kernel further when it is compiled.
         let items: u32 = expected.group.iter().product();
-        if let Some(most) = kernel.info().max_group_items.filter(|most| *most < items) {
+        if let Some(limit) = kernel.info().max_group_items.filter(|limit| *limit < items) {
             return Ok(Verdict::Unsupported(format!(
-                "groups of {items} items, the kernel's limit is {most}"
+                "groups of {items} items, the kernel's limit is {limit}"
             )));
         }
-        let places: Vec<_> = (expected.tensors.iter().enumerate())
-            .map(|(index, tensor)| self.place(tensor, (launch.seed + index as u64).is_multiple_of(4)))
+        let guarded: Vec<_> = (expected.tensors.iter().enumerate())
+            .map(|(index, tensor)| {
+                self.allocate_guarded(tensor, (launch.seed + index as u64).is_multiple_of(4))
+            })
             .collect::<runtime_core::Result<_>>()?;
-        let mut args: Vec<_> = (places.iter().zip(&expected.tensors))
-            .map(|(place, tensor)| match tensor.written {
-                true => Arg::read_write(&place.tensor),
-                false => Arg::read(&place.tensor),
+        let mut args: Vec<_> = (guarded.iter().zip(&expected.tensors))
+            .map(|(guarded, tensor)| match tensor.written {
+                true => Arg::read_write(&guarded.tensor),
+                false => Arg::read(&guarded.tensor),
             })
             .collect();
         args.extend(expected.scalars.iter().map(|(scalar, bits)| Arg::scalar_bits(dtype(*scalar), *bits)));
         let geometry = Geometry::new(launch.groups, expected.group);
-        self.queue.launch(&kernel, &geometry, &args)?.wait_timeout(PATIENCE)?;
+        self.queue.launch(&kernel, &geometry, &args)?.wait_timeout(LAUNCH_TIMEOUT)?;
         drop(args);
         let mut result = Verdict::Same;
-        for (index, (place, tensor)) in places.into_iter().zip(&expected.tensors).enumerate() {
-            if let Err(difference) = place.content().and_then(|content| compare(tensor, &content)) {
+        for (index, (guarded, tensor)) in guarded.into_iter().zip(&expected.tensors).enumerate() {
+            if let Err(difference) = guarded.content().and_then(|content| compare(tensor, &content)) {
                 result = Verdict::Different(format!("tensor {index}{difference}"));
             }
         }
         Ok(result)
     }
 
-    /// A tensor: on the host between forbidden pages, elsewhere between bytes that are looked at afterwards.
-    fn place(&self, tensor: &interpret::Tensor, at_start: bool) -> runtime_core::Result<Place> {
+    /// Allocates a tensor with guards: pages without access on the host, guard bytes on other devices.
+    fn allocate_guarded(
+        &self,
+        tensor: &interpret::Tensor,
+        at_start: bool,
+    ) -> runtime_core::Result<GuardedTensor> {
         let dtype = tensor.scalar.map_or(DType::U8, dtype);
         let size = dtype_bytes(dtype);
         let count = tensor.before.len() / size;
         if let Some(host) = self.device.as_host() {
-            let memory = Guarded::new(&tensor.before, !at_start, 16)
+            let memory = GuardedMemory::new(&tensor.before, !at_start, 16)
                 .map_err(|error| runtime_core::Error::new(ErrorKind::OutOfMemory, error.to_string()))?;
-            // SAFETY: the memory is dropped after the tensor and all work on it, which is waited for.
+            // SAFETY: the memory is dropped after the tensor and after all work on it has completed.
             let tensor = unsafe { host.import(memory.start(), dtype, &[count]) }?;
-            return Ok(Place { tensor, around: Around::Pages(memory) });
+            return Ok(GuardedTensor { tensor, guards: Guards::Pages(memory) });
         }
         let guard = GUARD_BYTES / size;
         let whole = self.device.allocate(dtype, &[count + 2 * guard], &Placement::default())?;
         let guards = [GUARD; GUARD_BYTES];
         whole.write_bytes(&[&guards[..], &tensor.before, &guards].concat())?;
         let inner = whole.slice(0, guard..guard + count)?;
-        Ok(Place { tensor: inner, around: Around::Bytes(whole) })
+        Ok(GuardedTensor { tensor: inner, guards: Guards::Bytes(whole) })
     }
 }
 
-/// The lowering of WGSL; that the verifier rejected a schedule for the host, and took the plain one, is an error.
+/// The lowering of WGSL. It fails if the verifier rejects a schedule for the host, instead of using the plain one.
 fn verified() -> Arc<dyn Lowering> {
-    changed(None, |_, _, lowered| {
+    modified_lowering(None, |_, _, lowered| {
         let text = std::str::from_utf8(&lowered.code).unwrap_or_default();
         match text.lines().find(|line| line.starts_with(REJECTED)) {
             None => Ok(()),
@@ -220,23 +227,23 @@ fn verified() -> Arc<dyn Lowering> {
     })
 }
 
-struct Place {
+struct GuardedTensor {
     tensor: Tensor,
-    around: Around,
+    guards: Guards,
 }
 
-enum Around {
-    Pages(Guarded),
+enum Guards {
+    Pages(GuardedMemory),
     Bytes(Tensor),
 }
 
-impl Place {
+impl GuardedTensor {
     fn content(self) -> Result<Vec<u8>, String> {
-        let Self { tensor, around } = self;
+        let Self { tensor, guards } = self;
         drop(tensor);
-        let whole = match around {
-            Around::Pages(memory) => return Ok(memory.content()),
-            Around::Bytes(whole) => whole,
+        let whole = match guards {
+            Guards::Pages(memory) => return Ok(memory.content()),
+            Guards::Bytes(whole) => whole,
         };
         let array = whole.to_array().map_err(|error| format!(": {error}"))?;
         let (front, rest) = array.bytes().split_at(GUARD_BYTES);
@@ -250,7 +257,8 @@ impl Place {
     }
 }
 
-/// Compares every scalar; zeros of both signs are one, since WGSL lets devices ignore the sign ("Differences from IEEE-754").
+/// Compares all scalars. Zeros of either sign are equal, because WGSL lets devices ignore the sign ("Differences from
+/// IEEE-754").
 fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
     let mut wrong = 0;
     let mut first = String::new();
@@ -261,14 +269,16 @@ fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
             word[..width].copy_from_slice(&bytes[slot.offset..slot.offset + width]);
             u64::from_le_bytes(word)
         };
-        let (due, is) = (word(&tensor.after), word(content));
+        let (expected, is) = (word(&tensor.after), word(content));
         let sign = 1 << (u32::from(slot.scalar.width) * 8 - 1);
-        let zeros = slot.scalar.kind == ScalarKind::Float && due & !sign == 0 && is & !sign == 0;
-        if due != is && !zeros {
+        let zeros = slot.scalar.kind == ScalarKind::Float && expected & !sign == 0 && is & !sign == 0;
+        if expected != is && !zeros {
             wrong += 1;
             if first.is_empty() {
-                first =
-                    format!(" scalar {index} must be {due:#x}, is {is:#x} (was {:#x})", word(&tensor.before));
+                first = format!(
+                    " scalar {index} is {is:#x}, not {expected:#x} (before: {:#x})",
+                    word(&tensor.before)
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The run: random kernels on all devices, what differs made small and written down.
+//! The fuzzing loop: runs random kernels on all devices, then shrinks failures and writes them to files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,36 +6,36 @@ use std::time::{Duration, Instant};
 
 use crate::case::Case;
 use crate::device::Verdict;
+use crate::device_process::{DEADLINE, DeviceProcess, HUNG};
 use crate::generate::{Kernel, Without, kernel};
 use crate::interpret::{Invalid, Parsed, interpret};
-use crate::machine::{DEADLINE, HANGS, Machine};
 use crate::shrink::smaller;
-use crate::worker::words;
+use crate::worker::encode;
 
-/// What a verdict says on a device (on any without a name), and why it is no finding.
+/// Verdicts that are not findings: the device (empty for all), the text of the verdict, and the reason.
 const KNOWN: [(&str, &str, &str); 7] = [
-    // Not certain to be uniform by WGSL's rules, of which the generator knows less than a compiler.
-    ("", "refused a barrier must be reached", "a barrier in control flow that may vary"),
-    ("", "refused nested too deep", "brackets beyond the documented depth"),
-    ("", "refused has workgroup memory of", "work-group memory beyond the device's"),
-    // The `continuing` block names a variable of the body where the generator means one further out.
-    ("", "refused bypasses the declaration of", "a name that the body of a loop hides"),
-    ("host", "refused unsupported masking for", "GCC writes what its own assembler refuses"),
-    ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, and does not find it"),
-    // LLVM's `LiveVariables` in intel-opencl-rt 2026.2; no kernel runs then.
-    ("intel", "crashed signal 11 while it loads", "Intel's compiler ends the process"),
+    // Not provably uniform by WGSL's rules; the generator's rules are simpler than a compiler's.
+    ("", "rejected a barrier must be reached", "a barrier in possibly divergent control flow"),
+    ("", "rejected nested too deep", "nesting beyond the documented limit"),
+    ("", "rejected has workgroup memory of", "more work-group memory than the device has"),
+    // The `continuing` block refers to a variable of the body, although the generator meant an outer one.
+    ("", "rejected bypasses the declaration of", "a name shadowed in a loop body"),
+    ("host", "rejected unsupported masking for", "GCC emits code that its own assembler rejects"),
+    ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, but does not find it"),
+    // A defect of LLVM's `LiveVariables` in intel-opencl-rt 2026.2; no kernel has run at that point.
+    ("intel", "crashed signal 11 while loading", "Intel's compiler crashes"),
 ];
 
-/// Why a verdict is no finding, if that is known.
-fn known(device: &str, verdict: &Verdict) -> Option<&'static str> {
-    known_of("", verdict).or_else(|| known_of(device, verdict))
+/// Why a verdict is not a finding, if it is known.
+fn known_reason(device: &str, verdict: &Verdict) -> Option<&'static str> {
+    known_driver_defect("", verdict).or_else(|| known_driver_defect(device, verdict))
 }
 
-/// The defect of a device's driver that a verdict shows, if that is known.
+/// The known driver defect that a verdict shows.
 #[must_use]
-pub fn known_of(device: &str, verdict: &Verdict) -> Option<&'static str> {
-    let words = words(verdict);
-    // What is refused names the module first.
+pub fn known_driver_defect(device: &str, verdict: &Verdict) -> Option<&'static str> {
+    let words = encode(verdict);
+    // A load error starts with the name of the module.
     let says = |text: &str| {
         let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
         words.starts_with(kind) && words.contains(rest)
@@ -44,100 +44,105 @@ pub fn known_of(device: &str, verdict: &Verdict) -> Option<&'static str> {
     found.map(|(_, _, reason)| *reason)
 }
 
-/// What is wrong on the first and right on the second is the first driver's defect: another driver with the same text, or the
-/// same driver with other code for the same kernel.
-const REFEREES: [(&str, &str); 3] =
-    [("opencl:0", "intel"), ("intel", "opencl:0"), ("vulkan:0", "vulkan:0/constants=hidden")];
+/// Drivers with a reference: a kernel that is wrong on the first and right on the second shows a defect of the first
+/// driver. The reference is another driver with the same code, or the same driver with other code for the same
+/// kernel.
+const REFERENCE_DRIVERS: [(&str, &str); 3] =
+    [("opencl:0", "intel"), ("intel", "opencl:0"), ("vulkan:0", "vulkan:0/constants=opaque")];
 
-/// Whether a kernel of a module that is wrong on a device is right on its referee, under the same load options, and wrong again
-/// on the device.
-fn is_of_the_driver(plan: &Plan, machine: &mut Machine, module: &[&Case], at: usize) -> bool {
-    let name = machine.name.clone();
+/// Whether a wrong kernel of a module is right on the reference of its device, with the same load options, and wrong
+/// again on the device.
+fn is_driver_defect(plan: &Plan, process: &mut DeviceProcess, module: &[&Case], at: usize) -> bool {
+    let name = process.name.clone();
     let (device, options) = name.split_at(name.find('/').unwrap_or(name.len()));
-    let Some((_, referee)) = REFEREES.iter().find(|(of, _)| *of == device) else { return false };
-    let referee = format!("{referee}{options}");
-    let mut referee = Machine::new(&referee, plan.program.clone(), file(&referee));
-    let is_right = referee.run(module).is_ok_and(|verdicts| verdicts[at] == Verdict::Same);
-    is_right && machine.run(module).is_ok_and(|verdicts| verdicts[at].is_wrong())
+    let Some((_, reference)) = REFERENCE_DRIVERS.iter().find(|(of, _)| *of == device) else { return false };
+    let reference = format!("{reference}{options}");
+    let mut reference = DeviceProcess::new(&reference, plan.program.clone(), case_file(&reference));
+    let is_right = reference.run(module).is_ok_and(|verdicts| verdicts[at] == Verdict::Same);
+    is_right && process.run(module).is_ok_and(|verdicts| verdicts[at].is_wrong())
 }
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The first seed.
     pub seed: u64,
-    /// Seeds to take, if the time suffices.
+    /// The maximum number of seeds.
     pub count: u64,
-    /// When to stop.
+    /// The time limit.
     pub time: Duration,
-    /// Kernels of a module.
+    /// Kernels per module.
     pub module: u64,
     /// Devices.
     pub devices: Vec<String>,
-    /// Where findings are written.
+    /// The folder for findings.
     pub findings: PathBuf,
-    /// How long a finding is made smaller.
-    pub patience: Duration,
-    /// Findings after which the run stops.
-    pub most: usize,
-    /// This program, for its child processes.
+    /// The time limit for shrinking a finding.
+    pub shrink_time: Duration,
+    /// The number of findings after which the run stops.
+    pub max_findings: usize,
+    /// The program of the child processes.
     pub program: PathBuf,
-    /// What kernels do without.
+    /// Features that kernels must not use.
     pub without: Without,
 }
 
-/// How it went.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Kernels without a difference, by device.
+    /// Kernels with the expected result, by device.
     pub same: BTreeMap<String, u64>,
-    /// Kernels that a device lacks something for.
+    /// Kernels that a device does not support.
     pub unsupported: BTreeMap<String, u64>,
-    /// Kernels that were not run, by why.
-    pub left_out: BTreeMap<String, u64>,
+    /// Kernels that were not run or not counted, by reason.
+    pub skipped: BTreeMap<String, u64>,
     /// The findings.
     pub findings: Vec<Finding>,
-    /// Devices that are not here, and why.
+    /// Unavailable devices, with the reason.
     pub absent: BTreeMap<String, String>,
-    /// The seed behind the last one.
+    /// The seed after the last one.
     pub next: u64,
 }
 
-/// Something wrong.
+/// A failure.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The seed of the kernel.
     pub seed: u64,
-    /// Where.
+    /// The device.
     pub device: String,
-    /// What.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The least of the kernel that shows it.
+    /// The smallest kernel that reproduces it.
     pub case: Case,
 }
 
-/// Kernels of a module that mean something.
-fn valid(seeds: std::ops::Range<u64>, without: Without, report: &mut Report) -> Vec<(u64, Kernel, Case)> {
+/// The kernels of a module that have a defined result.
+fn valid_kernels(
+    seeds: std::ops::Range<u64>,
+    without: Without,
+    report: &mut Report,
+) -> Vec<(u64, Kernel, Case)> {
     let mut kernels = Vec::new();
     for seed in seeds {
         let kernel = kernel(seed, without);
         let case = kernel.case();
         match check(&case) {
             Ok(()) => kernels.push((seed, kernel, case)),
-            Err(reason) => *report.left_out.entry(reason).or_default() += 1,
+            Err(reason) => *report.skipped.entry(reason).or_default() += 1,
         }
     }
     kernels
 }
 
-/// Whether a case has a result that all devices must give.
+/// Whether a case has a result that every device must produce.
 ///
 /// # Errors
-/// Why not.
+/// The reason that it has none.
 pub fn check(case: &Case) -> Result<(), String> {
     let first = |text: &str| {
         let line = text.lines().next().unwrap_or_default();
-        // Names and numbers tell one kernel from another, not one reason.
+        // Drop digits, so that kernels with the same reason are counted together.
         line.chars().filter(|c| !c.is_ascii_digit()).collect::<String>()
     };
     let parsed = Parsed::new(&case.text).map_err(|error| format!("naga: {}", first(&error)))?;
@@ -148,97 +153,100 @@ pub fn check(case: &Case) -> Result<(), String> {
     })
 }
 
-/// Runs kernels until the time, the seeds or the patience with findings end.
+/// Runs kernels until the time, the seeds, or the maximum number of findings is reached.
 ///
 /// # Errors
 /// Files cannot be written.
-pub fn fuzz(plan: &Plan, mut say: impl FnMut(&str)) -> Result<Report, String> {
+pub fn fuzz(plan: &Plan, mut log: impl FnMut(&str)) -> Result<Report, String> {
     std::fs::create_dir_all(&plan.findings).map_err(|error| error.to_string())?;
-    let mut machines: Vec<_> =
-        plan.devices.iter().map(|name| Machine::new(name, plan.program.clone(), file(name))).collect();
-    let mut told = Instant::now();
+    let mut processes: Vec<_> = plan
+        .devices
+        .iter()
+        .map(|name| DeviceProcess::new(name, plan.program.clone(), case_file(name)))
+        .collect();
+    let mut logged = Instant::now();
     let (start, mut report) = (Instant::now(), Report { next: plan.seed, ..Report::default() });
     while report.next < plan.seed + plan.count && start.elapsed() < plan.time {
         let end = (report.next + plan.module).min(plan.seed + plan.count);
-        let kernels = valid(report.next..end, plan.without, &mut report);
+        let kernels = valid_kernels(report.next..end, plan.without, &mut report);
         report.next = end;
-        for machine in &mut machines {
-            // Oclgrind takes a hundred times as long as others.
-            let is_due = machine.name != "oclgrind"
+        for process in &mut processes {
+            // Oclgrind takes a hundred times as long as other devices.
+            let is_due = process.name != "oclgrind"
                 || plan.devices.len() == 1
                 || (end / plan.module).is_multiple_of(8);
-            if report.absent.contains_key(&machine.name) || !is_due {
+            if report.absent.contains_key(&process.name) || !is_due {
                 continue;
             }
-            module(plan, machine, &kernels, &mut report, &mut say)?;
+            run_module(plan, process, &kernels, &mut report, &mut log)?;
         }
-        if told.elapsed() > Duration::from_secs(60) {
-            told = Instant::now();
-            say(&format!("up to seed {end}: {:?} the same", report.same));
+        if logged.elapsed() > Duration::from_secs(60) {
+            logged = Instant::now();
+            log(&format!("up to seed {end}: {:?} as expected", report.same));
         }
-        if report.findings.len() >= plan.most {
+        if report.findings.len() >= plan.max_findings {
             break;
         }
     }
     Ok(report)
 }
 
-/// Where the cases of a device are handed over.
-fn file(device: &str) -> PathBuf {
+/// The file that passes cases to the child process of a device.
+fn case_file(device: &str) -> PathBuf {
     let device = device.replace([':', '/', '='], "-");
     std::env::temp_dir().join(format!("kernel-fuzz-{}-{device}.wgsl", std::process::id()))
 }
 
 /// Runs the kernels of a module on a device.
-fn module(
+fn run_module(
     plan: &Plan,
-    machine: &mut Machine,
+    process: &mut DeviceProcess,
     kernels: &[(u64, Kernel, Case)],
     report: &mut Report,
-    say: &mut impl FnMut(&str),
+    log: &mut impl FnMut(&str),
 ) -> Result<(), String> {
     let cases: Vec<_> = kernels.iter().map(|(_, _, case)| case).collect();
-    let verdicts = match machine.run(&cases) {
+    let verdicts = match process.run(&cases) {
         Ok(verdicts) => verdicts,
         Err(reason) => {
-            say(&format!("{} is not here: {reason}", machine.name));
-            report.absent.insert(machine.name.clone(), reason);
+            log(&format!("{} is unavailable: {reason}", process.name));
+            report.absent.insert(process.name.clone(), reason);
             return Ok(());
         }
     };
     for (at, ((seed, kernel, case), verdict)) in kernels.iter().zip(verdicts).enumerate() {
-        let device = machine.name.clone();
+        let device = process.name.clone();
         match &verdict {
             Verdict::Same => *report.same.entry(device).or_default() += 1,
             Verdict::Unsupported(_) => *report.unsupported.entry(device).or_default() += 1,
             wrong => {
-                if let Some(reason) = known(&device, wrong) {
-                    *report.left_out.entry(format!("{device}: {reason}")).or_default() += 1;
+                if let Some(reason) = known_reason(&device, wrong) {
+                    *report.skipped.entry(format!("{device}: {reason}")).or_default() += 1;
                     continue;
                 }
-                say(&format!("seed {seed} on {device}: {}", first_line(&words(wrong))));
-                if is_only_slow(machine, case, wrong) {
-                    *report.left_out.entry(format!("{device}: too slow on a busy machine")).or_default() += 1;
+                log(&format!("seed {seed} on {device}: {}", first_line(&encode(wrong))));
+                if is_only_slow(process, case, wrong) {
+                    *report.skipped.entry(format!("{device}: too slow on a busy machine")).or_default() += 1;
                     continue;
                 }
-                let is_alone = alone(machine, case, &verdict);
-                // Only among others: the module stays whole.
+                let is_alone = reproduces_alone(process, case, &verdict);
+                // If it fails only together with others, keep the whole module.
                 let (module, at) = if is_alone { (&[case][..], 0) } else { (&cases[..], at) };
-                if is_of_the_driver(plan, machine, module, at) {
-                    say("  the driver's: its referee is right");
-                    let reason = format!("{device}: wrong, and its referee is right");
-                    *report.left_out.entry(reason).or_default() += 1;
+                if is_driver_defect(plan, process, module, at) {
+                    log("  a driver defect: the reference is right");
+                    let reason = format!("{device}: wrong, but right on the reference");
+                    *report.skipped.entry(reason).or_default() += 1;
                     continue;
                 }
-                let (least, verdict) = match is_alone {
-                    true => shrink(machine, kernel, &verdict, plan.patience),
+                let (smallest, verdict) = match is_alone {
+                    true => shrink(process, kernel, &verdict, plan.shrink_time),
                     false => (Case::join(module), verdict),
                 };
                 let name = format!("{seed}-{}.wgsl", device.replace([':', '/', '='], "-"));
                 let path = plan.findings.join(name);
-                write(&path, *seed, &device, &verdict, &least)?;
-                say(&format!("  {} lines in {}", least.text.lines().count(), path.display()));
-                report.findings.push(Finding { seed: *seed, device, verdict, case: least });
+                write_finding(&path, *seed, &device, &verdict, &smallest)?;
+                log(&format!("  {} lines in {}", smallest.text.lines().count(), path.display()));
+                report.findings.push(Finding { seed: *seed, device, verdict, case: smallest });
             }
         }
     }
@@ -249,40 +257,45 @@ fn first_line(text: &str) -> String {
     text.replace("\\n", " ").chars().take(200).collect()
 }
 
-/// Whether what seemed to hang ends well when it is alone and has more time.
-fn is_only_slow(machine: &mut Machine, case: &Case, verdict: &Verdict) -> bool {
+/// Whether an apparent hang succeeds when run alone with more time.
+fn is_only_slow(process: &mut DeviceProcess, case: &Case, verdict: &Verdict) -> bool {
     let Verdict::Crashed(how) = verdict else { return false };
-    if !how.starts_with(HANGS) {
+    if !how.starts_with(HUNG) {
         return false;
     }
-    machine.set_deadline(5 * DEADLINE);
-    let is_slow = alone(machine, case, &Verdict::Same);
-    machine.set_deadline(DEADLINE);
+    process.set_deadline(5 * DEADLINE);
+    let is_slow = reproduces_alone(process, case, &Verdict::Same);
+    process.set_deadline(DEADLINE);
     is_slow
 }
 
-fn alone(machine: &mut Machine, case: &Case, verdict: &Verdict) -> bool {
-    machine.run(&[case]).is_ok_and(|verdicts| verdicts[0].is_like(verdict))
+fn reproduces_alone(process: &mut DeviceProcess, case: &Case, verdict: &Verdict) -> bool {
+    process.run(&[case]).is_ok_and(|verdicts| verdicts[0].is_like(verdict))
 }
 
-fn write(path: &Path, seed: u64, device: &str, verdict: &Verdict, case: &Case) -> Result<(), String> {
+fn write_finding(path: &Path, seed: u64, device: &str, verdict: &Verdict, case: &Case) -> Result<(), String> {
     let words: Vec<_> =
-        words(verdict).replace("\\n", "\n").lines().map(|line| format!("// {line}\n")).collect();
+        encode(verdict).replace("\\n", "\n").lines().map(|line| format!("// {line}\n")).collect();
     let text = format!("// Seed {seed} on {device}:\n{}{case}", words.concat());
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The least kernel found within the time that is wrong in the same way.
-pub fn shrink(machine: &mut Machine, kernel: &Kernel, verdict: &Verdict, time: Duration) -> (Case, Verdict) {
+/// The smallest kernel found in the time that fails in the same way.
+pub fn shrink(
+    process: &mut DeviceProcess,
+    kernel: &Kernel,
+    verdict: &Verdict,
+    time: Duration,
+) -> (Case, Verdict) {
     let start = Instant::now();
-    let (mut least, mut shown) = (kernel.clone(), verdict.clone());
-    machine.set_deadline(Duration::from_secs(20));
-    // A step that succeeds is followed by those behind it; the first ones come again in the next round.
+    let (mut smallest, mut shown) = (kernel.clone(), verdict.clone());
+    process.set_deadline(Duration::from_secs(20));
+    // After a successful step, continue with the steps after it; the first ones are retried in the next round.
     let mut next = 0;
     let mut shrunk = false;
     while start.elapsed() < time {
-        // The interpreter's work on candidates counts as well.
-        let candidates = smaller(&least).enumerate().skip(next).take_while(|_| start.elapsed() < time);
+        // The time limit includes the interpreter's work on candidates.
+        let candidates = smaller(&smallest).enumerate().skip(next).take_while(|_| start.elapsed() < time);
         let valid = candidates.into_iter().find(|(_, candidate)| check(&candidate.case()).is_ok());
         let Some((at, candidate)) = valid else {
             if !std::mem::take(&mut shrunk) {
@@ -291,12 +304,12 @@ pub fn shrink(machine: &mut Machine, kernel: &Kernel, verdict: &Verdict, time: D
             next = 0;
             continue;
         };
-        let Ok(verdicts) = machine.run(&[&candidate.case()]) else { break };
+        let Ok(verdicts) = process.run(&[&candidate.case()]) else { break };
         next = at + 1;
         if verdicts[0].is_like(verdict) {
-            (shown, least, shrunk, next) = (verdicts[0].clone(), candidate, true, at);
+            (shown, smallest, shrunk, next) = (verdicts[0].clone(), candidate, true, at);
         }
     }
-    machine.set_deadline(DEADLINE);
-    (least.case(), shown)
+    process.set_deadline(DEADLINE);
+    (smallest.case(), shown)
 }

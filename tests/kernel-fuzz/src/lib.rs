@@ -1,15 +1,15 @@
-//! Random portable kernels on every device, against an interpreter of WGSL.
+//! A fuzzer for portable kernels: random kernels on every device, compared with an interpreter of WGSL.
 
-#![allow(clippy::cast_possible_truncation, reason = "bit patterns are cut on purpose")]
+#![allow(clippy::cast_possible_truncation, reason = "truncates bit patterns")]
 
 pub mod case;
 pub mod device;
+pub mod device_process;
 pub mod fuzz;
 pub mod generate;
-pub mod guarded;
-mod hidden;
+pub mod guarded_memory;
 pub mod interpret;
-pub mod machine;
+mod opaque_constants;
 pub mod shrink;
 pub mod tree;
 pub mod worker;

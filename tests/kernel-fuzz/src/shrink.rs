@@ -1,17 +1,17 @@
-//! Smaller kernels.
+//! Shrinks kernels.
 
 use crate::generate::Kernel;
 use crate::tree::{Expression, Part, Statement, Type};
 
-/// A place in the tree: an index into the parts or statements of each level.
+/// A path in the tree: the index of a statement and of a part, for each level.
 type Path = Vec<usize>;
 
-/// Every kernel that is one step smaller, the boldest steps first. Each is made when it is asked for.
+/// All kernels that are one step smaller, the largest reductions first. They are generated lazily.
 pub fn smaller(kernel: &Kernel) -> impl Iterator<Item = Kernel> + '_ {
     let declarations = &kernel.declarations;
     let with = |declarations: Vec<Statement>| Kernel { declarations, ..kernel.clone() };
     let blocks = blocks(declarations);
-    // Runs of statements: whole blocks, halves, quarters, …
+    // Ranges of statements: whole blocks, halves, quarters, …
     let mut runs = Vec::new();
     for (path, length) in &blocks {
         let mut run = *length;
@@ -28,7 +28,7 @@ pub fn smaller(kernel: &Kernel) -> impl Iterator<Item = Kernel> + '_ {
     removals.chain(unwraps).map(with).chain(launches(kernel)).chain(expressions(declarations).map(with))
 }
 
-/// Launches that are smaller.
+/// Kernels with smaller launches.
 fn launches(kernel: &Kernel) -> Vec<Kernel> {
     let mut found = Vec::new();
     let launch = &kernel.launch;
@@ -63,7 +63,7 @@ fn launches(kernel: &Kernel) -> Vec<Kernel> {
     found
 }
 
-/// The blocks of a tree with their lengths; the declarations are the first.
+/// The paths and lengths of all blocks; the module's declarations come first.
 fn blocks(statements: &[Statement]) -> Vec<(Path, usize)> {
     fn walk(statements: &[Statement], path: &mut Path, found: &mut Vec<(Path, usize)>) {
         found.push((path.clone(), statements.len()));
@@ -101,7 +101,7 @@ fn removed(statements: &[Statement], path: &[usize], range: std::ops::Range<usiz
     whole
 }
 
-/// A statement with blocks as each of them alone, and without its last one.
+/// Replaces a statement with each of its blocks, and with itself without the last block.
 fn unwrapped(statements: &[Statement], path: &[usize], at: usize) -> Vec<Vec<Statement>> {
     let mut found = Vec::new();
     let mut copy = statements.to_vec();
@@ -128,12 +128,12 @@ fn unwrapped(statements: &[Statement], path: &[usize], at: usize) -> Vec<Vec<Sta
     found
 }
 
-/// Each expression as one of its parts of the same type, or as a plain value.
+/// Replaces each expression with a part of the same type, or with a literal.
 fn expressions(statements: &[Statement]) -> impl Iterator<Item = Vec<Statement>> + '_ {
-    let ways = (0..count(statements)).flat_map(|at| (0..6).map(move |way| (at, way)));
-    ways.filter_map(|(at, way)| {
+    let variants = (0..count(statements)).flat_map(|at| (0..6).map(move |variant| (at, variant)));
+    variants.filter_map(|(at, variant)| {
         let mut whole = statements.to_vec();
-        (replace(&mut whole, &mut { at }, way) == Some(true)).then_some(whole)
+        (replace(&mut whole, &mut { at }, variant) == Some(true)).then_some(whole)
     })
 }
 
@@ -149,26 +149,26 @@ fn count(statements: &[Statement]) -> usize {
     statements.iter().map(|statement| parts(&statement.0)).sum()
 }
 
-/// Replaces the expression that is `left` further on. `None` if it is not here, else whether there is such a way.
-fn replace(statements: &mut [Statement], left: &mut usize, way: usize) -> Option<bool> {
-    statements.iter_mut().find_map(|statement| replace_in(&mut statement.0, left, way))
+/// Replaces the expression number `left`. `None` if it is not in here; otherwise whether the variant exists.
+fn replace(statements: &mut [Statement], left: &mut usize, variant: usize) -> Option<bool> {
+    statements.iter_mut().find_map(|statement| replace_in(&mut statement.0, left, variant))
 }
 
-fn replace_in(pieces: &mut [Part], left: &mut usize, way: usize) -> Option<bool> {
+fn replace_in(pieces: &mut [Part], left: &mut usize, variant: usize) -> Option<bool> {
     for part in pieces {
         match part {
             Part::Text(_) => {}
             Part::Block(block) => {
-                if let Some(done) = replace(block, left, way) {
+                if let Some(done) = replace(block, left, variant) {
                     return Some(done);
                 }
             }
             Part::Expression(expression) => {
                 if *left == 0 {
-                    return Some(simplify(expression, way));
+                    return Some(simplify(expression, variant));
                 }
                 *left -= 1;
-                if let Some(done) = replace_in(&mut expression.parts, left, way) {
+                if let Some(done) = replace_in(&mut expression.parts, left, variant) {
                     return Some(done);
                 }
             }
@@ -177,14 +177,14 @@ fn replace_in(pieces: &mut [Part], left: &mut usize, way: usize) -> Option<bool>
     None
 }
 
-fn simplify(expression: &mut Expression, way: usize) -> bool {
+fn simplify(expression: &mut Expression, variant: usize) -> bool {
     let value = |text: String, ty: &Type| Expression::new(ty.clone(), &text, Vec::new());
     let short = expression.parts.len() == 1;
     let ty = expression.ty.clone();
-    if !expression.value || ty == Type::Nothing {
+    if !expression.replaceable || ty == Type::Nothing {
         return false;
     }
-    match (way, &ty) {
+    match (variant, &ty) {
         (0, _)
             if !(short
                 && matches!(&expression.parts[0], Part::Text(text) if *text == ty.zero() || text.starts_with(|c: char| c.is_ascii_digit()))) =>
@@ -201,7 +201,7 @@ fn simplify(expression: &mut Expression, way: usize) -> bool {
                 Part::Expression(inner) if inner.ty == ty => Some(inner.clone()),
                 _ => None,
             });
-            match inner.collect::<Vec<_>>().into_iter().nth(way - 2) {
+            match inner.collect::<Vec<_>>().into_iter().nth(variant - 2) {
                 Some(inner) => {
                     *expression = inner;
                     true

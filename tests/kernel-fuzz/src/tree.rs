@@ -1,11 +1,12 @@
-//! Kernels as text whose statements and expressions can be taken out: all that making and shrinking one needs.
+//! Syntax trees of kernels: text whose statements and expressions can be replaced, which is all that generating and
+//! shrinking need.
 
 use std::fmt;
 use std::rc::Rc;
 
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are WGSL's")]
+#[allow(missing_docs, reason = "named as in WGSL")]
 pub enum Scalar {
     Bool,
     I32,
@@ -21,15 +22,15 @@ pub enum Scalar {
 pub enum Type {
     /// A scalar.
     Scalar(Scalar),
-    /// Components.
+    /// Components, scalar.
     Vector(usize, Scalar),
     /// Columns, rows.
     Matrix(usize, usize, Scalar),
-    /// Elements, and how many.
+    /// Element type and length.
     Array(Box<Self>, usize),
     /// A structure.
     Struct(Rc<Struct>),
-    /// What a statement's expression without a value has.
+    /// The type of a call without a value.
     Nothing,
 }
 
@@ -45,28 +46,28 @@ pub struct Struct {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
-    /// What it gives.
+    /// Its type.
     pub ty: Type,
-    /// Its text and its parts.
+    /// Its text and subexpressions.
     pub parts: Vec<Part>,
-    /// Whether a compiler may know its value, so that WGSL's rules for constants may hold.
-    pub known: bool,
-    /// Whether the shrinker may put a value in its place: not where a place in memory must stand.
-    pub value: bool,
+    /// Whether a compiler may evaluate it, so that WGSL's rules for constant expressions apply.
+    pub constant: bool,
+    /// Whether the shrinker may replace it with a value; false for references to memory.
+    pub replaceable: bool,
 }
 
-/// A piece of a statement or an expression.
+/// A part of a statement or an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// Text that stays.
+    /// Fixed text.
     Text(String),
-    /// What may be replaced.
+    /// A replaceable expression.
     Expression(Expression),
-    /// Statements between braces.
+    /// A block of statements.
     Block(Vec<Statement>),
 }
 
-/// A statement, or a declaration of the module.
+/// A statement, or a declaration at module scope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement(pub Vec<Part>);
 
@@ -85,7 +86,7 @@ impl Scalar {
         }
     }
 
-    /// What follows a literal.
+    /// The suffix of its literals.
     #[must_use]
     pub const fn suffix(self) -> &'static str {
         match self {
@@ -117,7 +118,7 @@ impl Scalar {
         matches!(self, Self::I32 | Self::I64)
     }
 
-    /// Its bits.
+    /// Its width in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -139,7 +140,7 @@ impl Scalar {
 }
 
 impl Type {
-    /// The scalar of a scalar, a vector or a matrix.
+    /// The scalar type of a scalar, vector or matrix.
     #[must_use]
     pub const fn scalar(&self) -> Option<Scalar> {
         match self {
@@ -148,7 +149,7 @@ impl Type {
         }
     }
 
-    /// The type of its parts, and how many there are; a structure has none of one type.
+    /// The type and number of its elements; `None` for scalars and structures.
     #[must_use]
     pub fn element(&self) -> Option<(Self, usize)> {
         match self {
@@ -159,7 +160,7 @@ impl Type {
         }
     }
 
-    /// Whether a value of this type has a part of type `part`.
+    /// Whether the type is or contains `part`.
     #[must_use]
     pub fn has(&self, part: &Self) -> bool {
         self == part
@@ -167,7 +168,7 @@ impl Type {
             || matches!(self, Self::Struct(of) if of.members.iter().any(|(_, ty)| ty.has(part)))
     }
 
-    /// Whether a scalar of it satisfies `test`.
+    /// Whether any of its scalars satisfies `test`.
     #[must_use]
     pub fn any(&self, test: fn(Scalar) -> bool) -> bool {
         match self {
@@ -177,7 +178,7 @@ impl Type {
         }
     }
 
-    /// Scalars in it.
+    /// The number of its scalars.
     #[must_use]
     pub fn width(&self) -> usize {
         match self {
@@ -188,7 +189,7 @@ impl Type {
         }
     }
 
-    /// The text of its zero.
+    /// The text of its zero value.
     #[must_use]
     pub fn zero(&self) -> String {
         match self {
@@ -212,24 +213,24 @@ impl fmt::Display for Type {
 }
 
 impl Expression {
-    /// An expression of a pattern, whose `@`s are `operands`.
+    /// An expression from a pattern, whose `@`s are replaced by `operands`.
     #[must_use]
     pub fn new(ty: Type, pattern: &str, operands: Vec<Self>) -> Self {
-        let known = operands.iter().all(|operand| operand.known);
-        Self { ty, parts: fill(pattern, operands), known, value: true }
+        let constant = operands.iter().all(|operand| operand.constant);
+        Self { ty, parts: fill(pattern, operands), constant, replaceable: true }
     }
 
-    /// The same, whose value no compiler knows.
+    /// Marks it as not evaluable by a compiler.
     #[must_use]
-    pub fn unknown(mut self) -> Self {
-        self.known = false;
+    pub fn runtime(mut self) -> Self {
+        self.constant = false;
         self
     }
 
-    /// The same, for which no value can stand.
+    /// Marks it as a reference to memory, which must not be replaced with a value.
     #[must_use]
-    pub fn place(mut self) -> Self {
-        self.value = false;
+    pub fn lvalue(mut self) -> Self {
+        self.replaceable = false;
         self
     }
 }
@@ -249,7 +250,7 @@ fn fill(pattern: &str, operands: Vec<Expression>) -> Vec<Part> {
 }
 
 impl Statement {
-    /// A statement of a pattern, whose `@`s are `operands`. (`@` of attributes is written `\u{1}`.)
+    /// A statement from a pattern, whose `@`s are replaced by `operands`. (The `@` of attributes is written `\u{1}`.)
     #[must_use]
     pub fn new(pattern: &str, operands: Vec<Expression>) -> Self {
         Self(fill(pattern, operands))

@@ -1,7 +1,7 @@
-//! The child process: cases from standard input, verdicts to standard output.
+//! The child process: reads paths of cases from standard input, and writes verdicts to standard output.
 //!
-//! A line in is the path of a case. Lines out: `run N` before launch `N` of it, `same N`, `different N …`, … after it,
-//! `load …` where the module does not load, `done` at the end of the case.
+//! Lines written: `ready` (or `absent …`) once; then for each case `run N` before launch `N`, `end N VERDICT` after
+//! it, `load VERDICT` if the module does not load, and `done` at the end.
 
 use std::io::{BufRead, Write, stdin, stdout};
 use std::process::ExitCode;
@@ -10,13 +10,13 @@ use crate::case::Case;
 use crate::device::{Device, Verdict};
 use crate::interpret::{Parsed, interpret};
 
-/// Words of a verdict in the protocol.
+/// Encodes a verdict for the protocol.
 #[must_use]
-pub fn words(verdict: &Verdict) -> String {
+pub fn encode(verdict: &Verdict) -> String {
     let (word, text) = match verdict {
         Verdict::Same => ("same", ""),
         Verdict::Unsupported(text) => ("unsupported", text.as_str()),
-        Verdict::Refused(text) => ("refused", text.as_str()),
+        Verdict::Rejected(text) => ("rejected", text.as_str()),
         Verdict::Failed(text) => ("failed", text.as_str()),
         Verdict::Different(text) => ("different", text.as_str()),
         Verdict::Crashed(text) => ("crashed", text.as_str()),
@@ -24,15 +24,15 @@ pub fn words(verdict: &Verdict) -> String {
     format!("{word} {}", text.replace('\n', "\\n"))
 }
 
-/// The verdict of some words.
+/// Decodes a verdict.
 #[must_use]
-pub fn verdict(words: &str) -> Option<Verdict> {
+pub fn decode(words: &str) -> Option<Verdict> {
     let (word, text) = words.split_once(' ').unwrap_or((words, ""));
     let text = text.replace("\\n", "\n");
     Some(match word {
         "same" => Verdict::Same,
         "unsupported" => Verdict::Unsupported(text),
-        "refused" => Verdict::Refused(text),
+        "rejected" => Verdict::Rejected(text),
         "failed" => Verdict::Failed(text),
         "different" => Verdict::Different(text),
         "crashed" => Verdict::Crashed(text),
@@ -42,42 +42,42 @@ pub fn verdict(words: &str) -> Option<Verdict> {
 
 /// Runs cases until standard input ends.
 #[must_use]
-pub fn work(device: &str) -> ExitCode {
+pub fn serve(device: &str) -> ExitCode {
     let device = match Device::open(device) {
         Ok(device) => device,
         Err(error) => {
-            say(&format!("absent {}", error.to_string().replace('\n', "\\n")));
+            send(&format!("absent {}", error.to_string().replace('\n', "\\n")));
             return ExitCode::FAILURE;
         }
     };
-    say("ready");
+    send("ready");
     for path in stdin().lock().lines().map_while(Result::ok) {
-        if let Err(reason) = case(&device, &path) {
-            say(&format!("load refused {}", reason.replace('\n', "\\n")));
+        if let Err(reason) = run_case(&device, &path) {
+            send(&format!("load rejected {}", reason.replace('\n', "\\n")));
         }
-        say("done");
+        send("done");
     }
     ExitCode::SUCCESS
 }
 
-fn case(device: &Device, path: &str) -> Result<(), String> {
+fn run_case(device: &Device, path: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let case = Case::parse(&text)?;
     let parsed = Parsed::new(&case.text)?;
     let expected: Result<Vec<_>, _> = case.launches.iter().map(|launch| interpret(&parsed, launch)).collect();
     let expected = expected.map_err(|invalid| format!("invalid: {invalid}"))?;
-    let tell = |index, verdict: Option<Verdict>| match verdict {
-        None => say(&format!("run {index}")),
-        Some(verdict) => say(&format!("end {index} {}", words(&verdict))),
+    let report = |index, verdict: Option<Verdict>| match verdict {
+        None => send(&format!("run {index}")),
+        Some(verdict) => send(&format!("end {index} {}", encode(&verdict))),
     };
-    if let Err(verdict) = device.run(&case, &expected, tell) {
-        say(&format!("load {}", words(&verdict)));
+    if let Err(verdict) = device.run(&case, &expected, report) {
+        send(&format!("load {}", encode(&verdict)));
     }
     Ok(())
 }
 
-fn say(line: &str) {
+fn send(line: &str) {
     let mut out = stdout().lock();
-    // Nobody is left to be told that nobody listens.
+    // Ignore errors: the parent process has gone.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -1,7 +1,7 @@
-//! The cases that were kept, and fresh kernels for a while, on every device of this machine.
+//! Replays the stored cases, and runs new random kernels for a while, on every device of this machine.
 //!
-//! `RUNTIME_FUZZ_SECONDS` is the time of the fresh ones on each device, `RUNTIME_FUZZ_SEED` their first seed.
-#![allow(clippy::print_stdout, reason = "tells the seed")]
+//! `RUNTIME_FUZZ_SECONDS` is the time for new kernels on each device, `RUNTIME_FUZZ_SEED` their first seed.
+#![allow(clippy::print_stdout, reason = "prints the seed")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,16 +9,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kernel_fuzz::case::Case;
 use kernel_fuzz::device::Verdict;
-use kernel_fuzz::fuzz::{Plan, check, fuzz, known_of};
+use kernel_fuzz::device_process::DeviceProcess;
+use kernel_fuzz::fuzz::{Plan, check, fuzz, known_driver_defect};
 use kernel_fuzz::generate::Without;
-use kernel_fuzz::machine::Machine;
-use kernel_fuzz::worker::words;
+use kernel_fuzz::worker::encode;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-/// Devices and the share of the time that each gets.
+/// Devices, and their shares of the time.
 ///
-/// Oclgrind takes long, and forgets kernels of large modules: it replays the cases. So does the referee of `vulkan:0`, whose
-/// SPIR-V must be valid.
+/// Oclgrind only replays the cases: it is slow, and loses kernels of large modules. So does the reference of
+/// `vulkan:0`, whose SPIR-V must be valid.
 const DEVICES: [(&str, u64); 11] = [
     ("host", 2),
     ("host/variants=2", 1),
@@ -29,38 +29,38 @@ const DEVICES: [(&str, u64); 11] = [
     ("intel", 1),
     ("vulkan:0/validated", 1),
     ("vulkan:0/assert_proofs=true/validated", 1),
-    ("vulkan:0/constants=hidden/validated", 0),
+    ("vulkan:0/constants=opaque/validated", 0),
     ("oclgrind", 0),
 ];
-/// Seconds of a share.
-const SECONDS: u64 = 20;
+/// Seconds per share.
+const SECONDS_PER_SHARE: u64 = 20;
 
 fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_kernel-fuzz"))
 }
 
-fn kept(device: &str) -> Result<Completion, Failed> {
+fn kept_cases(device: &str) -> Result<Completion, Failed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
     let mut files: Vec<_> = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|file| file.extension().is_some_and(|end| end == "wgsl"));
     files.sort();
     if files.is_empty() {
-        return Err("there are no cases".into());
+        return Err("no stored cases found".into());
     }
     let file = std::env::temp_dir().join(format!(
         "kept-{}-{}.wgsl",
         std::process::id(),
         device.replace(['/', ':'], "-")
     ));
-    let mut machine = Machine::new(device, program(), file);
+    let mut process = DeviceProcess::new(device, program(), file);
     let mut wrong = Vec::new();
     for path in files {
         let case = Case::parse(&std::fs::read_to_string(&path)?)?;
         check(&case).map_err(|reason| format!("{}: {reason}", path.display()))?;
-        match machine.run(&[&case]) {
+        match process.run(&[&case]) {
             Err(reason) => return absent(device, reason),
-            Ok(verdicts) if verdicts[0].is_wrong() && known_of(device, &verdicts[0]).is_none() => {
-                wrong.push(format!("{}: {}", path.display(), words(&verdicts[0])));
+            Ok(verdicts) if verdicts[0].is_wrong() && known_driver_defect(device, &verdicts[0]).is_none() => {
+                wrong.push(format!("{}: {}", path.display(), encode(&verdicts[0])));
             }
             Ok(_) => {}
         }
@@ -92,36 +92,44 @@ fn plan(device: &str, seed: u64, seconds: u64) -> Plan {
         module: 8,
         devices: vec![device.to_owned()],
         findings: std::env::temp_dir().join("kernel-fuzz"),
-        patience: Duration::from_secs(120),
-        most: 1,
+        shrink_time: Duration::from_secs(120),
+        max_findings: 1,
         program: program(),
         without: Without::default(),
     }
 }
 
-fn fresh(device: &str, share: u64) -> Result<Completion, Failed> {
+fn fresh_kernels(device: &str, share: u64) -> Result<Completion, Failed> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let seed = number("RUNTIME_FUZZ_SEED").unwrap_or_else(now) / 32 * 32;
-    let seconds = number("RUNTIME_FUZZ_SECONDS").unwrap_or(SECONDS * share);
+    let seconds = number("RUNTIME_FUZZ_SECONDS").unwrap_or(SECONDS_PER_SHARE * share);
     let plan = plan(device, seed, seconds);
-    println!("fresh kernels on {device}: RUNTIME_FUZZ_SEED={seed}");
+    println!("new kernels on {device}: RUNTIME_FUZZ_SEED={seed}");
     let report = fuzz(&plan, |line| println!("{line}"))?;
     if let Some((_, reason)) = report.absent.first_key_value() {
         return absent(device, reason.clone());
     }
-    println!("{device}: seeds {seed}..{}, {:?} the same, {:?}", report.next, report.same, report.left_out);
+    println!(
+        "{device}: seeds {seed}..{}, {:?} as expected, skipped {:?}",
+        report.next, report.same, report.skipped
+    );
     match report.findings.first() {
         None => Ok(Completion::Completed),
         Some(finding) => {
-            let words = words(&finding.verdict).replace("\\n", "\n");
+            let words = encode(&finding.verdict).replace("\\n", "\n");
             Err(format!("seed {}: {words}\n{}", finding.seed, finding.case).into())
         }
     }
 }
 
-/// Where nothing is checked, kernels that index out of range must not pass: else this machine finds nothing.
-fn finds_what_is_broken() -> Result<Completion, Failed> {
-    let plan = Plan { count: 32, most: 2, patience: Duration::ZERO, ..plan("host/broken=unchecked", 0, 600) };
+/// Without bounds checks, kernels that index out of range must fail; otherwise the fuzzer detects nothing.
+fn finds_missing_checks() -> Result<Completion, Failed> {
+    let plan = Plan {
+        count: 32,
+        max_findings: 2,
+        shrink_time: Duration::ZERO,
+        ..plan("host/unchecked=true", 0, 600)
+    };
     let report = fuzz(&plan, |line| println!("{line}"))?;
     let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Different(_) | Verdict::Crashed(_));
     if report.findings.iter().any(|finding| is_wrong(&finding.verdict)) {
@@ -132,11 +140,13 @@ fn finds_what_is_broken() -> Result<Completion, Failed> {
 }
 
 fn main() -> ExitCode {
-    let mut trials = vec![Trial::ignorable_test("what_is_broken_is_found", finds_what_is_broken)];
+    let mut trials = vec![Trial::ignorable_test("missing_checks_are_found", finds_missing_checks)];
     for (device, share) in DEVICES {
-        trials.push(Trial::ignorable_test(format!("{device}::cases"), move || kept(device)));
+        trials.push(Trial::ignorable_test(format!("{device}::cases"), move || kept_cases(device)));
         if share > 0 {
-            trials.push(Trial::ignorable_test(format!("{device}::fresh"), move || fresh(device, share)));
+            trials.push(Trial::ignorable_test(format!("{device}::fresh"), move || {
+                fresh_kernels(device, share)
+            }));
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

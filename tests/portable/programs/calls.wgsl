@@ -1,4 +1,4 @@
-// Functions that return early, and pointers to parts of variables: what is known before a call need not hold after it.
+// Functions that return early, and pointers to parts of variables: facts known before a call need not hold after it.
 
 //# early_return_private: §function-calls: a loop returns before the private variable is assigned
 //= scalar u32: 5
@@ -79,7 +79,7 @@ fn early_return_nested(@builtin(local_invocation_index) i: u32) {
     early_return_nested_r[i] = n;
 }
 
-//# private_in_a_loop: what a function in the loop assigns is not known after it
+//# private_in_a_loop: a function called in the loop assigns the variable
 //= scalar u32: 2
 //= write u32: 0*4 -> 51*4
 struct PrivateInALoop { k: u32 }
@@ -96,7 +96,7 @@ fn private_in_a_loop(@builtin(local_invocation_index) i: u32) {
     private_in_a_loop_r[i] = c;
 }
 
-//# continue_before_an_assignment: a `continuing` block is reached from before the end of the body too
+//# continue_before_an_assignment: a `continue` reaches the `continuing` block before the assignment
 //= scalar u32: 2
 //= write u32: 0*4 -> 3 3 7 3
 struct ContinueBeforeAnAssignment { k: u32 }
@@ -127,7 +127,7 @@ fn pointer_to_an_element(@builtin(local_invocation_index) i: u32) {
     pointer_to_an_element_r[i] = t[i];
 }
 
-//# pointer_out_of_range: a function with the address of an element that there is not changes nothing
+//# pointer_out_of_range: a function with a pointer to an element out of range changes nothing
 //= scalar u32: 1000000000
 //= scalar u32: 5
 //= write u32: 0*4 -> 0*4
@@ -144,7 +144,7 @@ fn pointer_out_of_range(@builtin(local_invocation_index) i: u32) {
     pointer_out_of_range_r[i] = t[(pointer_out_of_range_s.m * i) & 3u] + t[0];
 }
 
-//# pointer_to_parts: rows, members and columns, of private memory too, and by way of another function
+//# pointer_to_parts: rows, members and columns, also in private memory and through another function
 //= write u32: 0*4 -> 12 30 0xa 7
 struct PointerToParts { a: u32, rows: array<array<u32, 2>, 2> }
 var<private> pointer_to_parts_p: array<PointerToParts, 2>;
@@ -170,7 +170,7 @@ fn pointer_to_parts(@builtin(local_invocation_index) i: u32) {
     pointer_to_parts_r[3] = u32(m[1][0]) + u32(m[1][1]) - u32(m[0][1]);
 }
 
-//# a_run_time_array_alone: a structure that has only a run-time sized array
+//# a_run_time_array_alone: a structure with only a run-time-sized array
 //= read u32: 1 2 3 4
 //= write u32: 0*4 -> 4 3 2 1
 struct ARunTimeArrayAlone { values: array<u32> }
@@ -181,7 +181,7 @@ fn a_run_time_array_alone(@builtin(local_invocation_index) i: u32) {
     a_run_time_array_alone_r.values[i] = a_run_time_array_alone_x.values[arrayLength(&a_run_time_array_alone_x.values) - 1u - i];
 }
 
-//# names_of_macros: names that compilers and the text around a kernel give to macros and types
+//# names_of_macros: names that compilers or the generated code use for macros and types
 //= scalar u32: 3
 //= write u32: 0*4 -> 16 17 18 19
 struct NamesOfMacros { UNORDERED: u32 }

@@ -1,4 +1,4 @@
-// Control flow, functions and variables. The directives are explained in src/annotated.rs.
+// Control flow, functions and variables. The directives are documented in src/annotated.rs.
 
 //# nested_loops: §continue-statement, §break-statement: they leave the innermost loop
 //= write u32: 0*3 -> 35 6 4
@@ -18,7 +18,7 @@ fn nested_loops() {
     nested_loops_r[0] = sum; nested_loops_r[1] = turns; nested_loops_r[2] = skipped;
 }
 
-//# loop_bounds: §for-statement: condition and step are evaluated in each iteration, but for what a `let` named before
+//# loop_bounds: §for-statement: condition and step are evaluated in each iteration, but values of an earlier `let` are not
 //= write u32: 0*4 -> 4 16 3 7
 @group(0) @binding(0) var<storage, read_write> loop_bounds_r: array<u32>;
 @compute @workgroup_size(1)
@@ -76,7 +76,7 @@ fn switch_in_loop() {
     switch_in_loop_r[0] = digits; switch_in_loop_r[1] = turns;
 }
 
-//# default_only: §switch-statement with nothing but a default
+//# default_only: §switch-statement with only a default
 //= read u32: 9
 //= write u32: 0 -> 90
 @group(0) @binding(0) var<storage, read> default_only_x: array<u32>;
@@ -167,7 +167,7 @@ fn else_if_chain(@builtin(local_invocation_index) i: u32) {
     else { else_if_chain_r[i] = 4u; }
 }
 
-//# short_circuit: §logical-expr: the right side of && and || runs only if it decides
+//# short_circuit: §logical-expr: the right side of && and || is evaluated only if needed
 //= write u32: 0*5 -> 0 1 1 0 2
 @group(0) @binding(0) var<storage, read_write> short_circuit_r: array<u32>;
 var<private> short_circuit_calls: u32;
@@ -194,7 +194,7 @@ fn order_of_evaluation() {
     order_of_evaluation_r[1] = order_of_evaluation_n;
 }
 
-//# let_keeps_the_old_value: §let-decls: a value is what it was when it was read
+//# let_keeps_the_old_value: §let-decls: the value at the time of evaluation
 //= write i32: 5 0*2 -> 6 5 11
 @group(0) @binding(0) var<storage, read_write> let_keeps_r: array<i32>;
 @compute @workgroup_size(1)
@@ -237,7 +237,7 @@ fn shadowing() {
     shadowing_r[0] = x;
 }
 
-//# loop_variables_start_anew: §var-decls: a variable in a loop body is initialised every time
+//# loop_variables_start_anew: §var-decls: a variable in a loop body is initialised in each iteration
 //= write u32: 0*2 -> 3 6
 @group(0) @binding(0) var<storage, read_write> loop_variables_r: array<u32>;
 @compute @workgroup_size(1)
@@ -264,7 +264,7 @@ fn helper_functions(@builtin(local_invocation_index) i: u32) {
     helper_functions_r[i] = helper_functions_line(helper_functions_x[i], 2, 1);
 }
 
-//# divergent_trip_counts: each invocation leaves its loop by itself
+//# divergent_trip_counts: each invocation leaves its loop independently
 //= write u32: 0*16 -> 0 1 3 6 10 15 21 28 36 45 55 66 78 91 105 120
 @group(0) @binding(0) var<storage, read_write> divergent_trips_r: array<u32>;
 @compute @workgroup_size(16)
@@ -367,7 +367,7 @@ override override_default_q = override_default_n / 4u;
 @compute @workgroup_size(1)
 fn override_default() { override_default_r[0] = override_default_n; override_default_r[1] = override_default_q; }
 
-//# override_given: §override-decls: a given value, and what follows from it; the group size too
+//# override_given: §override-decls: a value at load time, and constants derived from it; the group size too
 //= constant override_given_n=8
 //= constant 7=-3
 //= constant override_given_flag=true
@@ -387,7 +387,7 @@ fn override_given(@builtin(local_invocation_index) i: u32) {
     if (i == 0u && override_given_flag) { override_given_r[8] = f32(override_given_n + 1u) * override_given_scale; }
 }
 
-//# element_f32: `alias T` as it stands
+//# element_f32: `alias T` unchanged
 //= element f32
 //= read f32: 1.5 2
 //= write f32: 0*2 -> 4 5
@@ -429,7 +429,7 @@ alias T = f32;
 @compute @workgroup_size(2)
 fn element_f64(@builtin(local_invocation_index) i: u32) { element_f64_r[i] = element_f64_x[i] * T(2) + T(1); }
 
-//# known_divisors: §arithmetic-expr, §bit-expr: operands that a compiler finds out are not constant expressions
+//# known_divisors: §arithmetic-expr, §bit-expr: operands that a compiler can evaluate are not constant expressions
 //= write i32: 0*7 -> 7 0 2 80 9 7 18
 fn known_divisors_quotient(x: i32, y: i32) -> i32 { return x / y; }
 fn known_divisors_shift(x: i32, by: u32) -> i32 { return x << by; }

@@ -1,4 +1,4 @@
-// Workgroup memory, barriers and atomics: what invocations do together.
+// Workgroup memory, barriers and atomics: cooperation of invocations.
 
 //# reverse_in_group: §workgroupBarrier-builtin
 //= groups 2
@@ -31,7 +31,7 @@ fn tree_reduction(@builtin(local_invocation_index) i: u32) {
     if (i == 0u) { tree_reduction_r[0] = tree_reduction_w[0]; }
 }
 
-//# private_over_barriers: values of an invocation live on across barriers in a loop
+//# private_over_barriers: values of an invocation survive barriers in a loop
 //= write u32: 0*4 -> 630 941 1254 369
 @group(0) @binding(0) var<storage, read_write> private_over_barriers_r: array<u32>;
 var<workgroup> private_over_barriers_w: array<u32, 4>;
@@ -50,7 +50,7 @@ fn private_over_barriers(@builtin(local_invocation_index) i: u32) {
     private_over_barriers_r[i] = sum * 100u + own * 10u + square;
 }
 
-//# barrier_in_uniform_if: §uniformity: a barrier under a condition that all share
+//# barrier_in_uniform_if: §uniformity: a barrier under a uniform condition
 //= groups 2
 //= write u32: 0*6 -> 1 2 0 30 30 30
 @group(0) @binding(0) var<storage, read_write> barrier_in_if_r: array<u32>;
@@ -101,7 +101,7 @@ fn uniform_load(@builtin(local_invocation_index) i: u32) {
     if (i == 0u) { uniform_load_r[4] = atomicLoad(&uniform_load_sum); }
 }
 
-//# storage_barrier: §storageBarrier-builtin: what one writes, another one of the group reads
+//# storage_barrier: §storageBarrier-builtin: one invocation writes, another one of the group reads
 //= write u32: 0*8 -> 7 6 5 4 3 2 1 0
 @group(0) @binding(0) var<storage, read_write> storage_barrier_r: array<u32>;
 @compute @workgroup_size(8)
@@ -135,7 +135,7 @@ fn divergent_between_barriers(@builtin(local_invocation_index) i: u32) {
     divergent_r[i] = r;
 }
 
-//# uniform_break: a uniform loop with barriers that is left in the middle
+//# uniform_break: a `break` in the middle of a uniform loop with barriers
 //= write u32: 0*4 -> 2 2 2 2
 var<workgroup> uniform_break_w: u32;
 @group(0) @binding(0) var<storage, read_write> uniform_break_r: array<u32>;
@@ -186,7 +186,7 @@ fn barrier_in_switch(@builtin(local_invocation_index) i: u32, @builtin(workgroup
     barrier_in_switch_r[g.x * 2u + i] = r;
 }
 
-//# uniform_return: a group that returns as a whole before a barrier
+//# uniform_return: all invocations return before a barrier
 //= groups 2
 //= write u32: 9*4 -> 9 9 1 0
 var<workgroup> uniform_return_w: array<u32, 2>;
@@ -235,7 +235,7 @@ fn atomic_operations(@builtin(global_invocation_id) g: vec3<u32>) {
     atomicMin(&atomic_operations_i[1], -i32(g.x));
 }
 
-//# atomic_results: §atomic-rmw gives the old value; §atomic-exchange; §atomic-compare-exchange-weak
+//# atomic_results: §atomic-rmw returns the old value; §atomic-exchange; §atomic-compare-exchange-weak
 //= write u32: 10 0*6 -> 99 10 15 7 1 0 50
 @group(0) @binding(0) var<storage, read_write> atomic_results_r: array<atomic<u32>, 7>;
 @compute @workgroup_size(1)
@@ -285,7 +285,7 @@ fn atomic_structs(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id
     if (i == 3u && atomicLoad(&atomic_structs_s.largest) == 11) { atomic_structs_r[g.x] = atomicLoad(&atomic_structs_s.sum); }
 }
 
-//# atomics_out_of_range: an atomic operation out of range is left out, or done to the last element
+//# atomics_out_of_range: an atomic operation out of range is skipped, or applied to the last element
 //= write u32: 1 2 -> 1 2|10
 @group(0) @binding(0) var<storage, read_write> atomics_out_of_range_r: array<atomic<u32>>;
 @compute @workgroup_size(4)
@@ -294,7 +294,7 @@ fn atomics_out_of_range(@builtin(local_invocation_index) i: u32) {
     atomicAdd(&atomics_out_of_range_r[i * 1073741823u + 70u], 1u);
 }
 
-//# tiled_transpose: two-dimensional groups over a matrix that is no multiple of them
+//# tiled_transpose: two-dimensional groups over a matrix whose size is not a multiple of theirs
 //= groups 2 2
 //= read u32: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14
 //= write u32: 0*15 -> 0 5 10 1 6 11 2 7 12 3 8 13 4 9 14
@@ -310,7 +310,7 @@ fn tiled_transpose(@builtin(local_invocation_id) l: vec3<u32>, @builtin(workgrou
     if (to_column < 3u && to_row < 5u) { tiled_transpose_r[to_row * 3u + to_column] = tiled_transpose_w[l.x][l.y]; }
 }
 
-//# subgroup_sums: §subgroupadd-builtin and others, whatever the size of a subgroup
+//# subgroup_sums: §subgroupadd-builtin and others, for any subgroup size
 //= needs subgroups
 //= write u32: 0*4 -> 1 1 1 1
 @group(0) @binding(0) var<storage, read_write> subgroup_sums_r: array<u32>;

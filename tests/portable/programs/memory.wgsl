@@ -12,7 +12,7 @@ fn struct_layout(@builtin(local_invocation_index) i: u32) {
     struct_layout_r[i] = s.a + s.b.x + s.b.y + s.b.z + f32(s.c) + s.d.x + s.d.y + f32(s.e);
 }
 
-//# struct_written: §structure-member-layout: members are written in place; padding is not touched by members
+//# struct_written: §structure-member-layout: members are written in place; padding is preserved
 //= write u32: 0xaaaaaaaa*12 -> 1f _ _ _ 2f 3f 4f 5 6f 7f 0xfffffff8 _
 struct StructWritten { a: f32, b: vec3<f32>, c: u32, d: vec2<f32>, e: i32 }
 @group(0) @binding(0) var<storage, read_write> struct_written_r: array<StructWritten>;
@@ -66,7 +66,7 @@ fn runtime_tail() {
     runtime_tail_r[2] = sum;
 }
 
-//# array_lengths: §arrayLength-builtin: whole elements of 16 bytes for vec3, the tail is cut
+//# array_lengths: §arrayLength-builtin: whole elements of 16 bytes for vec3; a partial tail does not count
 //= read f32: 0*11
 //= read u32: 0*7
 //= write u32: 0*3 -> 2 7 3
@@ -80,7 +80,7 @@ fn array_lengths() {
     array_lengths_r[2] = arrayLength(&array_lengths_r);
 }
 
-//# vec3_arrays: §alignment-and-size: a vec3 is written without what lies behind it
+//# vec3_arrays: §alignment-and-size: writing a vec3 preserves its padding
 //= write f32: 9*8 -> 1 2 3 9 2 4 6 9
 @group(0) @binding(0) var<storage, read_write> vec3_arrays_r: array<vec3<f32>>;
 @compute @workgroup_size(2)
@@ -141,7 +141,7 @@ fn matrix_products() {
     matrix_products_r[9] = twice.x; matrix_products_r[10] = twice.y; matrix_products_r[11] = twice.z;
 }
 
-//# matrix_arithmetic: §arithmetic-expr: sums and scalings, component by component; §determinant-builtin, of which no accuracy is demanded
+//# matrix_arithmetic: §arithmetic-expr: sums and scalings by component; §determinant-builtin, whose accuracy is unspecified
 //= write f32: 0*6 -> 6 8 10 12 -2 -6
 @group(0) @binding(0) var<storage, read_write> matrix_arithmetic_r: array<f32>;
 @compute @workgroup_size(1)
@@ -166,7 +166,7 @@ fn determinants(@builtin(num_workgroups) n: vec3<u32>) {
     determinants_r[1] = determinant(mat4x4<f32>(one, 0, 0, 0, 5, 2, 0, 0, 6, 7, 3, 0, 1, 2, 3, 4));
 }
 
-//# function_pointers: §ref-ptr-types: a function changes its caller's variable, a component, an element
+//# function_pointers: §ref-ptr-types: a function writes a variable, a component and an element of its caller
 //= write i32: 0*5 -> 11 2 13 4 36
 fn function_pointers_add(p: ptr<function, i32>, x: i32) -> i32 { *p += x; return *p * 2; }
 fn function_pointers_fill(p: ptr<function, array<i32, 3>>, x: i32) { for (var i = 0; i < 3; i++) { (*p)[i] = x + i; } }
@@ -220,7 +220,7 @@ fn arrays_by_value(@builtin(num_workgroups) n: vec3<u32>) {
     arrays_by_value_r[3] = b.items[n.x];
 }
 
-//# dynamic_indices: arrays, vectors and matrices of a function, by an index that is not constant
+//# dynamic_indices: arrays, vectors and matrices of a function, by a dynamic index
 //= read u32: 2 0 1
 //= write f32: 0*9 -> 30 10 20 3 1 2 9 1 5
 @group(0) @binding(0) var<storage, read> dynamic_indices_x: array<u32>;
@@ -245,7 +245,7 @@ fn dynamic_indices(@builtin(local_invocation_index) i: u32) {
 @compute @workgroup_size(1)
 fn whole_array_copied() { whole_array_copied_r = whole_array_copied_x; }
 
-//# subnormals_kept: §differences-from-ieee754: what is only moved keeps its bits
+//# subnormals_kept: §differences-from-ieee754: values that are only moved keep their bits
 //= read f32: bits:0x1 bits:0x80000001 bits:0x007fffff
 //= write f32: 0*3 -> bits:0x1 bits:0x80000001 bits:0x007fffff
 @group(0) @binding(0) var<storage, read> subnormals_kept_x: array<f32>;
@@ -253,7 +253,7 @@ fn whole_array_copied() { whole_array_copied_r = whole_array_copied_x; }
 @compute @workgroup_size(3)
 fn subnormals_kept(@builtin(local_invocation_index) i: u32) { subnormals_kept_r[i] = subnormals_kept_x[i]; }
 
-//# read_out_of_range: §out-of-bounds-access: of what is allowed, zero is promised
+//# read_out_of_range: §out-of-bounds-access: of the allowed results, this implementation guarantees zero
 //= read u32: 7*5
 //= write u32: 9*4 -> 0 0 0 7
 @group(0) @binding(0) var<storage, read> read_out_of_range_x: array<u32>;
@@ -264,7 +264,7 @@ fn read_out_of_range(@builtin(local_invocation_index) i: u32) {
     read_out_of_range_r[i] = read_out_of_range_x[at[i]];
 }
 
-//# write_out_of_range: §out-of-bounds-access: of what is allowed, nothing is promised to happen
+//# write_out_of_range: §out-of-bounds-access: of the allowed results, this implementation guarantees no effect
 //= write u32: 1 2 3 -> 1 2 3
 @group(0) @binding(0) var<storage, read_write> write_out_of_range_r: array<u32>;
 @compute @workgroup_size(8)
@@ -285,7 +285,7 @@ fn negative_index(@builtin(local_invocation_index) i: u32) {
     negative_index_r[at[i] - 100] = 77;
 }
 
-//# partial_elements: a vec4 of which only a part is left does not count as an element
+//# partial_elements: a partial vec4 at the end does not count as an element
 //= read f32: 1 2 3 4 5 6
 //= write f32: 9*6 -> 1 2 3 4 9 9
 @group(0) @binding(0) var<storage, read> partial_elements_x: array<vec4<f32>>;
@@ -295,7 +295,7 @@ fn partial_elements(@builtin(local_invocation_index) i: u32) {
     if (i < arrayLength(&partial_elements_r)) { partial_elements_r[i] = partial_elements_x[i]; }
 }
 
-//# local_out_of_range: §array-access-expr: an index out of range of a private or workgroup array is harmless
+//# local_out_of_range: §array-access-expr: an index out of range of a private or workgroup array has no side effects
 //= read i32: 3 -1 1000000
 //= write i32: 0*3 -> _ _ _
 //= write i32: 0*3 -> 1 2 3
@@ -345,7 +345,7 @@ fn many_buffers() {
     many_buffers_r[0] = many_buffers_a[0] + many_buffers_b[0] + many_buffers_c[0] + many_buffers_d[0];
 }
 
-//# reserved_names: names that are words of C, OpenCL C or CUDA C++
+//# reserved_names: names that are keywords of C, OpenCL C or CUDA C++
 //= write i32: 0*3 -> 6 15 3
 struct double { long: i32, unsigned: i32 }
 fn float(int: i32, char: i32) -> i32 { let kernel = int + char; var global = kernel; global += 1; return global; }
@@ -359,7 +359,7 @@ fn reserved_names() {
     volatile_[2] = size_t.x + size_t.y;
 }
 
-//# flags_of_items: flags in work-group memory, one for each item
+//# flags_of_items: flags in work-group memory, one per work-item
 //= groups 4
 //= write u32: 9*132 -> 1*132
 @group(0) @binding(0) var<storage, read_write> flags_of_items_r: array<u32>;

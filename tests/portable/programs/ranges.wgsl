@@ -1,7 +1,7 @@
-// Conditions that keep an index in range, and some that only seem to: what is out of range reads zero and writes nothing.
-// A buffer of eight is the whole of what may be touched.
+// Conditions that bound an index, and some that only seem to: accesses out of range read zero and write nothing.
+// No access may leave the buffer of eight elements.
 
-//# condition_goes_stale: a condition says nothing of a variable that has been assigned since
+//# condition_goes_stale: a condition does not bound a variable that was assigned after it
 //= read u32: 7*8
 //= write u32: 9*4 -> 0 0 7 0
 @group(0) @binding(0) var<storage, read> condition_goes_stale_x: array<u32, 8>;
@@ -24,7 +24,7 @@ fn condition_goes_stale(@builtin(local_invocation_index) l: u32) {
     }
 }
 
-//# early_return: after `if i >= n { return; }` i is below n, and n may be more than there is
+//# early_return: after `if i >= n { return; }` i is below n, but n may exceed the buffer
 //= read u32: 1 2 3 4 5
 //= write u32: 9*8 -> 2 3 4 5 6 1 9 9
 //= scalar u32: 6
@@ -38,7 +38,7 @@ fn early_return(@builtin(global_invocation_id) id: vec3<u32>) {
     early_return_r[id.x] = early_return_x[id.x] + 1u;
 }
 
-//# scalar_lies: m · k is more than there is, or wraps to less: the rows that are there are right
+//# scalar_lies: m · k exceeds the buffer, or wraps to less: the existing rows are right
 //= read u32: 1 2 3 4 5 6 7
 //= write u32: 9*12 -> 1 2 3 4 5 6 7 0 0 9 9 9
 //= write u32: 9*4 -> 1 1 1 1
@@ -67,7 +67,7 @@ fn scalar_lies(@builtin(local_invocation_id) l: vec3<u32>) {
     }
 }
 
-//# sum_lies: a condition bounds a part of a sum, and m · k is more than there is
+//# sum_lies: a condition bounds a part of a sum, and m · k exceeds the buffer
 //= read u32: 1 2 3 4 5 6 7 8 9 10
 //= write u32: 9*11 -> 1 2 3 4 5 6 7 8 9 10 0
 //= scalar u32: 3
@@ -86,7 +86,7 @@ fn sum_lies(@builtin(local_invocation_index) lane: u32) {
     }
 }
 
-//# launch_too_large: a group beyond the end of what the groups write
+//# launch_too_large: a group beyond the end of the output
 //= read u32: 5 6 7
 //= write u32: 9*2 -> 5 6
 //= groups 3
@@ -97,7 +97,7 @@ fn launch_too_large(@builtin(workgroup_id) g: vec3<u32>) {
     launch_too_large_r[g.x] = launch_too_large_x[g.x];
 }
 
-//# halving: a variable that only shrinks stays below what it began with
+//# halving: a variable that only decreases stays below its initial value
 //= read u32: 1 2 3 4 5 6 7 8
 //= write u32: 0 -> 36
 @group(0) @binding(0) var<storage, read> halving_x: array<u32>;
@@ -114,7 +114,7 @@ fn halving(@builtin(local_invocation_index) l: u32) {
     if (l == 0u) { halving_r[0] = halving_w[0]; }
 }
 
-//# growing: a variable that grows does not, nor does one that is assigned from it
+//# growing: a variable that increases does not, nor does one assigned from it
 //= read u32: 1 1 1 1 1 1 1 1
 //= write u32: 9*3 -> 8 8 0
 @group(0) @binding(0) var<storage, read> growing_x: array<u32, 8>;
@@ -137,7 +137,7 @@ fn growing() {
     if (i < 8u || other > 8u) { growing_r[2] = growing_x[i]; }
 }
 
-//# index_near_the_top: a sum that wraps counts as what it wraps to
+//# index_near_the_top: a sum that wraps around is checked by its wrapped value
 //= read u32: 1 2 3 4
 //= write u32: 9*3 -> 2 0 3
 @group(0) @binding(0) var<storage, read> index_near_the_top_x: array<u32>;
@@ -150,7 +150,7 @@ fn index_near_the_top(@builtin(num_workgroups) n: vec3<u32>) {
     if (top >= 7u) { index_near_the_top_r[2] = index_near_the_top_x[(top + 2u) * 2u]; }
 }
 
-//# guarded_load: what a condition guards is not read before the condition is asked
+//# guarded_load: a load is not moved above the condition that guards it
 //= read u32: 1 2 3
 //= write u32: 9*4 -> 9*4
 //= scalar u32: 4294967295
@@ -165,7 +165,7 @@ fn guarded_load(@builtin(global_invocation_id) id: vec3<u32>) {
     }
 }
 
-//# product_wraps: a product that has wrapped into range is an index like any other
+//# product_wraps: a product that wraps into range is a valid index
 //= read u32: 65536 65536
 //= write u32: 9*4 -> 1 9*3
 @group(0) @binding(0) var<storage, read> product_wraps_x: array<u32>;
@@ -177,7 +177,7 @@ fn product_wraps() {
     if (a * b < 1000u && a * b < arrayLength(&product_wraps_r)) { product_wraps_r[a * b] = 1u; }
 }
 
-//# chain_leaves_early: of a chain of indices each is checked, not only the last
+//# chain_leaves_early: every index of a chain is checked, not only the last
 //= read u32: 1 2 3 4 5 6 7 8
 //= write u32: 9*8 -> 9*5 1 9*2
 //= write u32: 9*5 -> 0 0 0 6 0
@@ -204,7 +204,7 @@ fn chain_leaves_early() {
     chain_leaves_early_r[4] = own[one + 1u][one];
 }
 
-//# product_lies: m · k wraps to 0, which is less than there is; the columns beyond the end are not touched
+//# product_lies: m · k wraps to 0, which is within the buffer; the columns beyond the end are not accessed
 //= write u32: 9*4 -> 0 1 2 3
 //= scalar u32: 65536
 //= scalar u32: 65536
@@ -218,7 +218,7 @@ fn product_lies(@builtin(local_invocation_id) l: vec3<u32>) {
     }
 }
 
-//# products_lie: a product of three that only wraps with the third
+//# products_lie: a product of three factors that wraps only with the third
 //= write u32: 9*4 -> 0 1 2 3
 //= scalar u32: 2048
 //= scalar u32: 2048

@@ -1,6 +1,6 @@
-// What the host's work-group loops move, hoist and declare: each of these was wrong there once, or nearly.
+// Code motion and declarations in the host's work-group loops: each of these was once wrong there, or nearly.
 
-//# ahead_of_return: a statement that all items share stays behind the return that keeps its index in range
+//# ahead_of_return: a uniform statement stays after the return that bounds its index
 //= groups 2
 //= write u32: 9*32 -> 9*32
 //= scalar u32: 1000000000
@@ -16,7 +16,7 @@ fn ahead_of_return(@builtin(global_invocation_id) id: vec3u) {
     ahead_of_return_y[id.x] = t[1] + t[ahead_of_return_s.k];
 }
 
-//# ahead_of_condition: an element of an array value is looked up only where the condition before it holds
+//# ahead_of_condition: an element of an array value is read only if the condition before it holds
 //= groups 2
 //= write u32: 9*32 -> 9*32
 //= scalar u32: 1000000000
@@ -30,7 +30,7 @@ fn ahead_of_condition(@builtin(global_invocation_id) id: vec3u) {
     if ahead_of_condition_s.k < 4u { ahead_of_condition_y[v[ahead_of_condition_s.k] + id.x] = 1u; }
 }
 
-//# return_in_a_loop: an item that has returned takes no part in the rounds that others go on with
+//# return_in_a_loop: a work-item that has returned executes no further iterations
 //= groups 2
 //= write u32: 0*32 -> 0 1 2 3 4 5 6 7 8*8 0 1 2 3 4 5 6 7 8*8
 //= scalar u32: 8
@@ -45,7 +45,7 @@ fn return_in_a_loop(@builtin(global_invocation_id) id: vec3u, @builtin(local_inv
     }
 }
 
-//# return_ends_a_loop: a loop without another end ends when all items have returned
+//# return_ends_a_loop: a loop without a `break` ends when all work-items have returned
 //= groups 2
 //= write u32: 0*32 -> 8*32
 //= scalar u32: 8
@@ -60,7 +60,7 @@ fn return_ends_a_loop(@builtin(global_invocation_id) id: vec3u) {
     }
 }
 
-//# kept_across_an_assignment: a value keeps what it read when the index is assigned later
+//# kept_across_an_assignment: a loaded value is unaffected by a later assignment to its index
 //= read u32: 3 5 7 11 13 17 19 23
 //= write u32: 0*8 -> 1713 1712 1711 1710 1709 1708 1707 1706
 @group(0) @binding(0) var<storage, read> kept_across_an_assignment_x: array<u32>;
@@ -75,7 +75,7 @@ fn kept_across_an_assignment(@builtin(local_invocation_index) i: u32) {
     kept_across_an_assignment_y[7u - i] += sum + 100u * kept_across_an_assignment_x[k];
 }
 
-//# limbs: one element that an item writes, reads and writes again in a round of a loop
+//# limbs: an element that a work-item writes, reads and writes again in one iteration
 //= write u32: 0*64 -> 3600809517 524791991 3994737803 3024344069 992279519 1863501923 116541741 830373303 4006930315 1780146437 1093026494 67969444 3524639692 3159404311 66520652 2071015608 3460049067 3194701368 3766386508 260043671 3600809517 524791991 3994737803 3024344069 992279519 1863501923 116541741 830373303 4006930315 1780146437 1093026494 67969444 3524639692 3159404311 66520652 2071015608 3460049067 3194701368 3766386508 260043671 3600809517 524791991 3994737803 3024344069 992279519 1863501923 116541741 830373303 4006930315 1780146437 1093026494 67969444 3524639692 3159404311 66520652 2071015608 3460049067 3194701368 3766386508 260043671 3600809517 524791991 3994737803 3024344069
 struct limbs_Number { limbs: array<u32, 32> }
 @group(0) @binding(0) var<storage, read_write> limbs_y: array<u32>;
@@ -99,7 +99,7 @@ fn limbs(@builtin(global_invocation_id) id: vec3u) {
     limbs_y[id.x] = sum;
 }
 
-//# arrays_of_the_items: every item has an array of its own, indexed by values that differ
+//# arrays_of_the_items: each work-item has its own array, with divergent indices
 //= write u32: 0*64 -> 1001 85 1089 173 1177 181 1265 261 1265 349 1353 437 1441 445 1529 525 1529 613 1617 701 1705 709 1793 789 1793 877 1881 965 1969 973 2057 1053 2057 1141 2145 1229 2233 1237 2321 1317 2321 1405 2409 1493 2497 1501 2585 1581 2585 1669 2673 1757 2761 1765 2849 1845 2849 1933 2937 2021 3025 2029 3113 2109
 @group(0) @binding(0) var<storage, read_write> arrays_of_the_items_y: array<u32>;
 @compute @workgroup_size(64)
@@ -110,7 +110,7 @@ fn arrays_of_the_items(@builtin(local_invocation_index) i: u32) {
     arrays_of_the_items_y[i] = t[(i * 5u) % 8u] * 10u + t[(i + 1u) % 8u];
 }
 
-//# array_values_of_the_items: the same for values
+//# array_values_of_the_items: the same for array values
 //= write u32: 0*64 -> 1 43 89 131 133 175 221 263 265 307 353 395 397 439 485 527 529 571 617 659 661 703 749 791 793 835 881 923 925 967 1013 1055 1057 1099 1145 1187 1189 1231 1277 1319 1321 1363 1409 1451 1453 1495 1541 1583 1585 1627 1673 1715 1717 1759 1805 1847 1849 1891 1937 1979 1981 2023 2069 2111
 @group(0) @binding(0) var<storage, read_write> array_values_of_the_items_y: array<u32>;
 @compute @workgroup_size(64)

@@ -1,6 +1,6 @@
-// Indices that are signed or of 64 bits: a negative one is out of range, and none is cut to 32 bits before it is checked.
+// Signed and 64-bit indices: a negative one is out of range, and none is truncated to 32 bits before its check.
 
-//# negative_wide: an i64 below zero, of a runtime-sized array, reads zero and writes nothing
+//# negative_wide: a negative i64 index of a runtime-sized array reads zero and writes nothing
 //= needs i64
 //= read u32: 5 6 7 8
 //= write u32: 9*4 -> 1 1 9 9
@@ -16,7 +16,7 @@ fn negative_wide(@builtin(local_invocation_index) l: u32) {
     negative_wide_r[l] = negative_wide_x[i64(l) - 4li];
 }
 
-//# large_wide: a u64 beyond 32 bits, and an i64 that is within once it is cut to 32 bits
+//# large_wide: a u64 beyond 32 bits, and an i64 that would be in range if truncated to 32 bits
 //= needs i64
 //= read u32: 5 6 7 8
 //= write u32: 9*4 -> 9*4
@@ -40,7 +40,7 @@ fn large_wide() {
     large_wide_r[3] = large_wide_x[top - (u64(large_wide_s.one) << 32u)];
 }
 
-//# negative_in_fixed: arrays of fixed size: of a buffer, of a group, private ones, and values
+//# negative_in_fixed: arrays of fixed size: in buffers, work-group memory, private memory, and values
 //= needs i64
 //= read u32: 5 6 7 8
 //= write u32: 9*10 -> 0*5 7 8 7 8 7
@@ -76,7 +76,7 @@ fn negative_in_fixed() {
     negative_in_fixed_r[9] = value[k + 4li];
 }
 
-//# wide_components: vectors and matrices, where an index cut to 32 bits would be a component
+//# wide_components: vectors and matrices, where an index truncated to 32 bits would be in range
 //= needs i64
 //= read u32: 5 6 7 8
 //= write f32: 9*9 -> 0 0 0 2 0 0 0 4 3

@@ -1,6 +1,6 @@
-// Work-group memory starts as zeros. Each program runs many groups, so that memory is used again.
+// Work-group memory is zero-initialised. Each program runs many groups, so that memory is reused.
 
-//# zeroed_counts: atomics that nobody sets before they are counted up
+//# zeroed_counts: atomics that are incremented without being set
 //= groups 64
 //= write u32: 9*64 -> 64*64
 @group(0) @binding(0) var<storage, read_write> zeroed_counts_r: array<atomic<u32>>;
@@ -14,7 +14,7 @@ fn zeroed_counts(@builtin(local_invocation_index) l: u32, @builtin(workgroup_id)
     if (atomicLoad(&zeroed_counts_w[l]) != 64u) { atomicMax(&zeroed_counts_r[l], 1000u); }
 }
 
-//# zeroed_padding: what a condition leaves out, columns between rows, and arrays of arrays
+//# zeroed_padding: elements skipped by a condition, padding between columns, and arrays of arrays
 //= groups 8
 //= write u32: 9*8 -> 0*8
 struct ZeroedPadding { a: u32, v: vec3<f32>, rows: array<array<u32, 3>, 5> }
@@ -39,7 +39,7 @@ fn zeroed_padding(@builtin(local_invocation_index) l: u32, @builtin(workgroup_id
     if (g.x == 7u || sum != 0u) { zeroed_padding_r[l] = sum; }
 }
 
-//# zeroed_index: an index that is only set by a condition that does not hold
+//# zeroed_index: an index that is set only under a false condition
 //= groups 4
 //= write u32: 9*16 -> 0*16
 //= scalar u32: 0
@@ -55,7 +55,7 @@ fn zeroed_index(@builtin(global_invocation_id) id: vec3<u32>) {
     zeroed_index_r[id.x] = zeroed_index_t[1];
 }
 
-//# helper_twice: a function with work-group memory has the same memory wherever it is called
+//# helper_twice: a function's work-group memory is the same at every call
 //= groups 64
 //= write u32: 0*32768 -> 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256 15*256 16*256
 @group(0) @binding(0) var<storage, read_write> helper_twice_r: array<u32>;

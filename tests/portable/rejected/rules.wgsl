@@ -1,4 +1,4 @@
-// Kernels that are refused. `//= says` lists the words of the message; its line is the one marked with `//!`.
+// Kernels that are rejected. `//= says` lists words of the error; the line it names is marked with `//!`.
 
 //# no_entry_point: a module without a kernel
 //= says compute
@@ -61,7 +61,7 @@ var<immediate> a: u32; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn bare_immediate() { r[0] = a; }
 
-//# divergent_if: a barrier under a condition that varies
+//# divergent_if: a barrier under a divergent condition
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn divergent_if(@builtin(local_invocation_index) i: u32) {
@@ -71,7 +71,7 @@ var<immediate> a: u32; //!
     r[i] = i;
 }
 
-//# divergent_data: a barrier under a condition that is read from a tensor that is written
+//# divergent_data: a barrier under a condition that is read from a written tensor
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn divergent_data(@builtin(local_invocation_index) i: u32) {
@@ -91,7 +91,7 @@ var<immediate> a: u32; //!
     r[i] = i;
 }
 
-//# divergent_break: a barrier in a loop after a break that some take
+//# divergent_break: a barrier in a loop after a divergent break
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn divergent_break(@builtin(local_invocation_index) i: u32) {
@@ -102,7 +102,7 @@ var<immediate> a: u32; //!
     r[i] = i;
 }
 
-//# divergent_continue: a barrier behind a continue that some take
+//# divergent_continue: a barrier after a divergent continue
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn divergent_continue(@builtin(local_invocation_index) i: u32) {
@@ -113,7 +113,7 @@ var<immediate> a: u32; //!
     r[i] = i;
 }
 
-//# divergent_return: a barrier after a return that some take
+//# divergent_return: a barrier after a divergent return
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn divergent_return(@builtin(local_invocation_index) i: u32) {
@@ -122,7 +122,7 @@ var<immediate> a: u32; //!
     r[i] = i;
 }
 
-//# divergent_switch: a barrier in a case that some take
+//# divergent_switch: a barrier in a divergent case
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn divergent_switch(@builtin(local_invocation_index) i: u32) {
@@ -135,7 +135,7 @@ var<immediate> a: u32; //!
     r[i] = i;
 }
 
-//# divergent_call: a barrier in a function that some call
+//# divergent_call: a barrier in a function that is called divergently
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 fn together() {
@@ -146,7 +146,7 @@ fn together() {
     r[i] = i;
 }
 
-//# divergent_argument: a barrier in a function under an argument that varies
+//# divergent_argument: a barrier in a function under a divergent argument
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 fn perhaps(yes: bool) {
@@ -159,7 +159,7 @@ fn perhaps(yes: bool) {
     r[i] = i;
 }
 
-//# divergent_variable: a barrier under a variable that was assigned where only some were
+//# divergent_variable: a barrier under a variable that was assigned in divergent control flow
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn divergent_variable(@builtin(local_invocation_index) i: u32) {
@@ -171,7 +171,7 @@ fn perhaps(yes: bool) {
     r[i] = i;
 }
 
-//# divergent_loop_variable: a barrier under a variable that a later round makes vary
+//# divergent_loop_variable: a barrier under a variable that a later iteration makes divergent
 //= says barrier
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn divergent_loop_variable(@builtin(local_invocation_index) i: u32) {
@@ -195,13 +195,13 @@ var<workgroup> n: u32;
     }
 }
 
-//# syntax: naga's own words and lines
+//# syntax: naga's own message and lines
 //= says expected
 @compute @workgroup_size(1) fn syntax() {
     let x = ; //!
 }
 
-//# types: naga's own words and lines
+//# types: naga's own message and lines
 //= says
 @compute @workgroup_size(1) fn types() {
     let x: u32 = 1.5; //!
@@ -220,7 +220,7 @@ override n: u32; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn missing_override() { r[0] = n; }
 
-//# unknown_override: a constant that the kernel does not have
+//# unknown_override: a value for an override that does not exist
 //= constant m=4
 //= says m | size
 override size: u32 = 1u;
@@ -240,18 +240,18 @@ override size: u32 = 1u;
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn no_alias() { r[0] = 1u; }
 
-//# empty_group: a work-group of nothing
+//# empty_group: a work-group without invocations
 //= says empty_group | Workgroup size
 @compute @workgroup_size(0) fn empty_group() { }
 
-//# subgroups_on_the_host: what a language cannot express is named
+//# subgroups_on_the_host: the error names what the language lacks
 //= says subgroup
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn subgroups_on_the_host(@builtin(local_invocation_index) i: u32) {
     r[i] = subgroupAdd(i); //!
 }
 
-//# continue_past_a_let: §behavior-of-statements: what `continuing` uses is declared on all ways to it
+//# continue_past_a_let: §behavior-of-statements: what `continuing` uses must be declared on all paths to it
 //= says bypasses the declaration of "j"
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 var<workgroup> t: array<u32, 4>;
@@ -279,7 +279,7 @@ var<workgroup> t: array<u32, 4>;
     }
 }
 
-//# continue_past_a_pointer: also where only the condition of `break if` uses it, by way of another value
+//# continue_past_a_pointer: also if only the condition of `break if` uses it, through another value
 //= says bypasses the declaration of "p"
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn continue_past_a_pointer(@builtin(local_invocation_index) i: u32) {
@@ -290,7 +290,7 @@ var<workgroup> t: array<u32, 4>;
     }
 }
 
-//# doubled_by_inlining: a text of a few lines that has a million statements
+//# doubled_by_inlining: a few lines that expand to a million statements
 //= says doubled_by_inlining | 400000
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 var<private> p: u32;
@@ -317,14 +317,14 @@ fn f19() { f18(); if p > 19u { f18(); } }
 fn f20() { f19(); if p > 20u { f19(); } }
 @compute @workgroup_size(16) fn doubled_by_inlining() { f20(); r[0] = p; }
 
-//# too_many_brackets: the parser takes no more
+//# too_many_brackets: the nesting limit of the parser
 //= says nested too deep | 120
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn too_many_brackets() {
     r[0] = ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1u)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))); //!
 }
 
-//# doubled_members: a structure of a few lines that has a million members
+//# doubled_members: a few lines that declare a structure with a million members
 //= says S11 | of at most 10000
 struct S0 { a: u32, b: u32 }
 struct S1 { a: S0, b: S0 }

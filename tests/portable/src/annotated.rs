@@ -1,4 +1,4 @@
-//! Kernels in WGSL files, with their data in comments.
+//! WGSL files of kernels with their data in comments.
 //!
 //! ```text
 //! //# name: §section, what it shows
@@ -12,18 +12,18 @@
 //! @group(0) @binding(0) var<storage, read> …
 //! ```
 //!
-//! The tensors are listed by binding. `v*n` repeats a value; `1.5f` is the bits of an `f32` in a tensor of words; after
-//! `->` stands what must come out: `a|b` where either may, `_` where anything may. All names of a block, the entry point
-//! among them, are its own, so that the blocks of a file can be loaded together.
+//! Tensors are listed by binding. `v*n` repeats a value; `1.5f` is the bits of an `f32` in a tensor of words. The
+//! expected values follow `->`: `a|b` accepts either, `_` accepts anything. All names of a block, including the entry
+//! point, are unique, so that the blocks of a file can be loaded together.
 
 use crate::expect::{Expect, Tolerance};
 use crate::program::{Buffer, Check, Expectation, Program};
 use crate::scalar::Kind;
 
-/// Reads a file.
+/// Parses a file.
 ///
 /// # Panics
-/// Where the text is wrong, with the block and line.
+/// On a syntax error, with the block and line.
 #[must_use]
 pub fn parse(text: &str) -> Vec<Program> {
     let blocks = text.split("//# ").skip(1);
@@ -46,7 +46,7 @@ fn block(text: &str) -> Result<Program, String> {
         says: Vec::new(),
     };
     for line in code.lines().filter_map(|line| line.strip_prefix("//= ")) {
-        directive(&mut program, line).ok_or(format!("{entry}: not understood: {line}"))?;
+        directive(&mut program, line).ok_or(format!("{entry}: invalid directive: {line}"))?;
     }
     Ok(program)
 }
@@ -105,7 +105,7 @@ fn tensor(program: &mut Program, written: bool, text: &str) -> Option<()> {
     Some(())
 }
 
-/// The values of a list, without repetitions and floats among words.
+/// The values of a list, with repetitions expanded and floats converted to words.
 fn words(kind: Kind, text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     for word in text.split_whitespace() {
@@ -143,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "one: not understood: write f32: 0 -> 1 2")]
-    fn a_wrong_directive_is_told() {
+    #[should_panic(expected = "one: invalid directive: write f32: 0 -> 1 2")]
+    fn an_invalid_directive_is_reported() {
         let _ = parse("//# one: §x\n//= write f32: 0 -> 1 2\n");
     }
 }

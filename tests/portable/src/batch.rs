@@ -1,4 +1,4 @@
-//! Many programs in one module, so that a compiler is started once for all of them; one trial per check.
+//! Loads many programs as one module, to start the compiler only once; one trial per check.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,25 +6,25 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::program::{Outputs, Program};
 
-/// Programs of one module: enough to save time, few enough that the parts of a run are spread over threads.
+/// Programs per module: enough to save time, few enough to use several threads.
 const BATCH: usize = 48;
 
-/// Why there are no outputs.
+/// Why a program has no outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The machine does not have what the program needs.
+    /// The executor lacks a feature that the program needs.
     Unsupported(String),
-    /// Something is wrong.
+    /// The program failed.
     Failed(String),
 }
 
-/// Something that runs programs.
-pub trait Machine: Send + Sync {
-    /// Its name in the names of trials.
+/// A device, or anything else that runs programs.
+pub trait Executor: Send + Sync {
+    /// The name, for the names of trials.
     fn name(&self) -> &str;
 
-    /// Whether it says of itself that it has what a program needs: then it may not answer that this is not supported.
-    fn claims(&self, need: &str) -> bool;
+    /// Whether it declares support for a feature; then the feature must not fail as unsupported.
+    fn supports(&self, need: &str) -> bool;
 
     /// Loads `programs` as one module and runs each.
     ///
@@ -33,32 +33,33 @@ pub trait Machine: Send + Sync {
     fn run(&self, programs: &[&Program]) -> Result<Vec<Result<Outputs, Failure>>, Failure>;
 }
 
-/// Runs all programs; where a module does not load, its halves are tried, so that only what is wrong fails.
-pub fn run(machine: &dyn Machine, programs: &[&Program]) -> Vec<Result<Outputs, Failure>> {
-    match machine.run(programs) {
+/// Runs all programs. If a module does not load, its halves are loaded separately, so that only the faulty programs
+/// fail.
+pub fn run(executor: &dyn Executor, programs: &[&Program]) -> Vec<Result<Outputs, Failure>> {
+    match executor.run(programs) {
         Ok(outputs) => outputs,
         Err(failure) if programs.len() < 2 => vec![Err(failure)],
         Err(_) => {
             let (front, back) = programs.split_at(programs.len() / 2);
-            [run(machine, front), run(machine, back)].concat()
+            [run(executor, front), run(executor, back)].concat()
         }
     }
 }
 
 /// One trial per check of `programs`.
-pub fn trials(machine: &Arc<dyn Machine>, topic: &str, programs: Vec<Program>) -> Vec<Trial> {
+pub fn trials(executor: &Arc<dyn Executor>, topic: &str, programs: Vec<Program>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for programs in batches(programs) {
         let programs = Arc::new(programs);
         let results: Arc<OnceLock<Vec<_>>> = Arc::default();
         for (at, program) in programs.iter().enumerate() {
             for check in 0..program.checks.len() {
-                let name = format!("{}::{topic}::{}", machine.name(), program.checks[check].name);
-                let (machine, programs, results) = (machine.clone(), programs.clone(), results.clone());
+                let name = format!("{}::{topic}::{}", executor.name(), program.checks[check].name);
+                let (executor, programs, results) = (executor.clone(), programs.clone(), results.clone());
                 trials.push(Trial::ignorable_test(name, move || {
                     let all: Vec<_> = programs.iter().collect();
-                    let result = &results.get_or_init(|| run(&*machine, &all))[at];
-                    conclude(&*machine, &programs[at], check, result)
+                    let result = &results.get_or_init(|| run(&*executor, &all))[at];
+                    conclude(&*executor, &programs[at], check, result)
                 }));
             }
         }
@@ -66,7 +67,7 @@ pub fn trials(machine: &Arc<dyn Machine>, topic: &str, programs: Vec<Program>) -
     trials
 }
 
-/// Groups programs by what they need.
+/// Groups programs by required features.
 #[must_use]
 pub fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
     let mut batches: Vec<Vec<Program>> = Vec::new();
@@ -85,7 +86,7 @@ pub fn batches(programs: Vec<Program>) -> Vec<Vec<Program>> {
 }
 
 fn conclude(
-    machine: &dyn Machine,
+    executor: &dyn Executor,
     program: &Program,
     check: usize,
     result: &Result<Outputs, Failure>,
@@ -95,7 +96,7 @@ fn conclude(
             Ok(()) => Ok(Completion::Completed),
             Err(wrong) => Err(Failed::from(wrong)),
         },
-        Err(Failure::Unsupported(reason)) if !program.needs.iter().all(|need| machine.claims(need)) => {
+        Err(Failure::Unsupported(reason)) if !program.needs.iter().all(|need| executor.supports(need)) => {
             Ok(Completion::ignored_with(reason.clone()))
         }
         Err(Failure::Unsupported(reason) | Failure::Failed(reason)) => Err(Failed::from(reason)),
@@ -107,15 +108,15 @@ mod tests {
     use super::*;
     use crate::table;
 
-    /// Has f64 and no f16, answers 3 to everything, and cannot load a certain expression.
+    /// Supports f64 but not f16, computes 3 for everything, and fails to load one expression.
     struct Three;
 
-    impl Machine for Three {
+    impl Executor for Three {
         fn name(&self) -> &'static str {
             "three"
         }
 
-        fn claims(&self, need: &str) -> bool {
+        fn supports(&self, need: &str) -> bool {
             need == "f64"
         }
 
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_wrong_fails() {
+    fn only_faulty_programs_fail() {
         let programs = table::parse(
             "t",
             "i32, i32 -> i32: x + y\n  1, 2 => 3\ni32, i32 -> i32: x - y\n  5, 2 => 3\ni32, i32 -> i32: x / y\n  9, 4 => 2\n",
@@ -145,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_ignored_only_where_the_machine_claims_less() {
+    fn an_unsupported_feature_is_ignored_only_if_not_declared() {
         let mut program = table::parse("t", "i32 -> i32: x\n  1 => 1\n").remove(0);
         let lacking = Err(Failure::Unsupported("no f16".to_owned()));
-        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "it needs nothing");
+        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "it requires nothing");
         program.needs.push("f64".to_owned());
-        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "the machine claims to have it");
+        assert!(conclude(&Three, &program, 0, &lacking).is_err(), "the executor declares support");
         program.needs.push("f16".to_owned());
         assert!(matches!(conclude(&Three, &program, 0, &lacking), Ok(Completion::Ignored { .. })));
     }

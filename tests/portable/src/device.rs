@@ -1,4 +1,4 @@
-//! The devices of this machine, and programs on them.
+//! Runs programs on the devices of this machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use runtime_core::{
     Placement, Queue, QueueOptions, Result, Runtime, Tensor, abi,
 };
 
-use crate::batch::{Failure, Machine};
-use crate::host_code;
+use crate::batch::{Executor, Failure};
+use crate::host_checks;
 use crate::program::{Buffer, Outputs, Program, join};
 use crate::required;
 
-/// No program takes this long, with what is compiled when it first runs; one that does hangs.
-const PATIENCE: Duration = Duration::from_secs(180);
-/// Bytes in front of and behind a tensor that no program may touch.
+/// A program that takes longer than this, including compilation, hangs.
+const RUN_TIMEOUT: Duration = Duration::from_secs(180);
+/// Guard bytes on each side of a tensor.
 const GUARD_BYTES: usize = 256;
 const GUARD: u8 = 0xa5;
 
-/// A device that takes WGSL.
+/// A device that accepts WGSL.
 #[derive(Debug)]
 pub struct Device {
     name: String,
@@ -30,11 +30,11 @@ pub struct Device {
     options: Options,
 }
 
-/// All devices that take WGSL, and a trial for each that does not: ignored, or failed where it is required.
+/// All devices that accept WGSL, and a trial for each other device: ignored, or failed if the device is required.
 #[must_use]
-pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
+pub fn all() -> (Vec<Arc<dyn Executor>>, Vec<Trial>) {
     let runtime = Runtime::builder().lower_with(runtime_kernel::wgsl()).build();
-    let (mut machines, mut absent): (Vec<Arc<dyn Machine>>, Vec<Trial>) = (Vec::new(), Vec::new());
+    let (mut executors, mut absent): (Vec<Arc<dyn Executor>>, Vec<Trial>) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
     for target in runtime.targets() {
         seen.push(target.name.clone());
@@ -44,9 +44,9 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
                 for info in devices.iter().filter(|info| info.id.sub.is_none()) {
                     match Device::open(&runtime, info) {
                         Ok(device) => {
-                            machines.extend(device.with_two_bodies());
-                            machines.push(device.with_asserted_proofs());
-                            machines.push(Arc::new(device));
+                            executors.extend(device.with_two_variants());
+                            executors.push(device.with_asserted_proofs());
+                            executors.push(Arc::new(device));
                         }
                         Err(error) => absent.push(self::absent(&info.id.to_string(), &target.name, &error)),
                     }
@@ -54,37 +54,38 @@ pub fn all() -> (Vec<Arc<dyn Machine>>, Vec<Trial>) {
             }
         }
     }
-    let wanted =
+    let expected =
         ["host", "opencl", "vulkan"].into_iter().filter(|target| *target == "host" || required(target));
-    for target in wanted.filter(|target| !seen.iter().any(|name| name == target)) {
+    for target in expected.filter(|target| !seen.iter().any(|name| name == target)) {
         let error = Error::new(ErrorKind::Unavailable, "the backend is not built: `cargo build --workspace`");
         absent.push(self::absent(target, target, &error));
     }
     if seen.iter().any(|name| name == "host") {
-        match guarded() {
-            Ok(machine) => machines.push(machine),
-            Err(error) => absent.push(not_opened("guarded", &error)),
+        match host_with_module_checks() {
+            Ok(executor) => executors.push(executor),
+            Err(error) => absent.push(failed_to_open("guarded", &error)),
         }
     }
-    (machines, absent)
+    (executors, absent)
 }
 
-/// The host as a device that makes no checks, with programs that bring theirs.
-fn guarded() -> Result<Arc<dyn Machine>> {
-    let runtime = Runtime::builder().lower_with(host_code::guarded()).build();
+/// The host without its own bounds checks, running programs with checks in the module.
+fn host_with_module_checks() -> Result<Arc<dyn Executor>> {
+    let runtime = Runtime::builder().lower_with(host_checks::in_module()).build();
     let host = runtime.devices().into_iter().find(|info| info.kind == DeviceKind::Host);
-    let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound, "the host is not listed any more"))?;
+    let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound, "the host is no longer listed"))?;
     let device = Device::open(&runtime, &host)?;
     Ok(Arc::new(Device { name: "guarded".to_owned(), ..device }))
 }
 
-/// A trial for another view of a device that is there: it cannot be missing.
-fn not_opened(name: &str, error: &Error) -> Trial {
+/// A trial for a variant of an available device that fails to open: a failure.
+fn failed_to_open(name: &str, error: &Error) -> Trial {
     let reason = error.to_string();
     Trial::test(format!("{name}::open"), move || Err(Failed::from(reason)))
 }
 
-/// A trial for a device that is not tested. A device may take no format of ours, but for the host, which takes C.
+/// A trial for a device that is not tested. Devices need not accept a format of the lowering, except the host, which
+/// accepts C.
 fn absent(name: &str, target: &str, error: &Error) -> Trial {
     let excused = match error.kind() {
         ErrorKind::Unsupported => target != "host" || !required(target),
@@ -101,36 +102,39 @@ impl Device {
     fn open(runtime: &Runtime, info: &DeviceInfo) -> Result<Self> {
         let name = info.id.to_string();
         if !info.formats.iter().any(|format| format == "wgsl") {
-            return Err(Error::unsupported(format!("{name} takes no WGSL, but {}", info.formats.join(", "))));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("{name} does not accept WGSL, only {}", info.formats.join(", ")),
+            ));
         }
         let device = runtime.open(&name)?;
         let queue = device.open_queue(&QueueOptions::default())?;
         Ok(Self { name, device, queue, options: Options::new() })
     }
 
-    /// The same with two variants of each entry point, which is not the default for processors.
-    fn with_two_bodies(&self) -> Option<Arc<dyn Machine>> {
+    /// The same CPU device with two variants of each entry point, which CPUs do not get by default.
+    fn with_two_variants(&self) -> Option<Arc<dyn Executor>> {
         let is_cpu = self.device.info().properties.text("type") == Some("cpu");
         is_cpu.then(|| self.with_options("two", Options::new().with("variants", "2")))
     }
 
-    /// The same with accesses that report where they were proven in range and are not: in both variants.
-    fn with_asserted_proofs(&self) -> Arc<dyn Machine> {
+    /// The same device with two variants, where accesses that were wrongly proven in range report an error.
+    fn with_asserted_proofs(&self) -> Arc<dyn Executor> {
         self.with_options("asserted", Options::new().with("assert_proofs", true).with("variants", "2"))
     }
 
     /// The same device with load options.
     ///
     /// # Panics
-    /// It opens no second queue.
-    fn with_options(&self, suffix: &str, options: Options) -> Arc<dyn Machine> {
+    /// If the device cannot open another queue.
+    fn with_options(&self, suffix: &str, options: Options) -> Arc<dyn Executor> {
         let name = format!("{}/{suffix}", self.name);
         let queue = self.device.open_queue(&QueueOptions::default());
         let queue = queue.unwrap_or_else(|error| panic!("{name}: {error}"));
         Arc::new(Self { name, device: self.device.clone(), queue, options })
     }
 
-    fn perform(&self, module: &Module, program: &Program) -> Result<Outputs, Failure> {
+    fn run_program(&self, module: &Module, program: &Program) -> Result<Outputs, Failure> {
         let kernel = module.kernel(&program.entry).map_err(failure)?;
         let size = kernel.info().group_size.unwrap_or([1; 3]);
         let tensors: Vec<_> = program
@@ -148,13 +152,13 @@ impl Device {
             .collect();
         args.extend(program.scalars.iter().map(|(kind, bits)| Arg::scalar_bits(kind.dtype(), *bits)));
         let launched = self.queue.launch(&kernel, &Geometry::new(program.groups, size), &args);
-        launched.and_then(|event| event.wait_timeout(PATIENCE)).map_err(failure)?;
+        launched.and_then(|event| event.wait_timeout(RUN_TIMEOUT)).map_err(failure)?;
         (tensors.iter().zip(&program.buffers))
             .map(|((whole, _), buffer)| content(whole, buffer.bytes.len()))
             .collect()
     }
 
-    /// A tensor between guards, and both together.
+    /// Allocates a tensor between guards; returns the whole allocation and the tensor.
     fn tensor(&self, buffer: &Buffer) -> Result<(Tensor, Tensor)> {
         let size = buffer.kind.bytes();
         let (guard, n) = (GUARD_BYTES / size, buffer.bytes.len() / size);
@@ -166,7 +170,7 @@ impl Device {
     }
 }
 
-/// What is between the guards, which must be whole.
+/// The content between the guards, which must be intact.
 fn content(whole: &Tensor, bytes: usize) -> Result<Vec<u8>, Failure> {
     let array = whole.to_array().map_err(failure)?;
     let (front, rest) = array.bytes().split_at(GUARD_BYTES);
@@ -187,26 +191,28 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-impl Machine for Device {
+impl Executor for Device {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn claims(&self, need: &str) -> bool {
+    fn supports(&self, need: &str) -> bool {
         let info = self.device.info();
-        let says = |key: &str, word: &str| info.properties.texts(key).any(|text| text.contains(word));
+        let property_contains =
+            |key: &str, word: &str| info.properties.texts(key).any(|text| text.contains(word));
         match need {
             "f16" => info.capabilities.has(abi::CAP_F16),
             "f64" => info.capabilities.has(abi::CAP_F64),
-            // Optional in Vulkan alone.
+            // Optional only in Vulkan.
             "i64" => {
                 info.id.target != "vulkan" || info.properties.texts("feature").any(|feature| feature == "i64")
             }
             "subgroups" => {
                 let cuda = info.id.target == "cuda";
-                cuda || says("sub_group_operation", "arithmetic") || says("extensions", "cl_khr_subgroups")
+                cuda || property_contains("sub_group_operation", "arithmetic")
+                    || property_contains("extensions", "cl_khr_subgroups")
             }
-            // What is not known here is not passed over.
+            // An unknown feature must be supported.
             _ => true,
         }
     }
@@ -223,6 +229,6 @@ impl Machine for Device {
             source = source.option(key, value.clone());
         }
         let module = self.device.load(&source).map_err(failure)?;
-        Ok(programs.iter().map(|program| self.perform(&module, program)).collect())
+        Ok(programs.iter().map(|program| self.run_program(&module, program)).collect())
     }
 }

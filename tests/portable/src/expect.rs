@@ -1,11 +1,11 @@
-//! What the specification allows as a result.
+//! The results that the specification allows.
 
 use crate::scalar::Kind;
 
-/// How far from the exact value a result may be.
+/// The allowed error of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// The value itself. Zeros may have any sign (§differences-from-ieee754), and a NaN is a NaN.
+    /// The exact value. Zeros may have any sign (§differences-from-ieee754), and any NaN matches a NaN.
     Exact,
     /// One of the two neighbours of the exact value (§floating-point-accuracy, "correctly rounded").
     Rounded,
@@ -15,17 +15,17 @@ pub enum Tolerance {
     Absolute(f64),
 }
 
-/// The values that a scalar may have.
+/// The allowed values of a scalar.
 #[derive(Clone, Debug)]
 pub struct Expect {
     kind: Kind,
-    /// Any of these; none: anything at all.
+    /// The allowed values; if empty, any value.
     values: Vec<(u64, f64)>,
     tolerance: Tolerance,
 }
 
 impl Tolerance {
-    /// Reads `rounded`, `2.5 ulp`, `2^-11`.
+    /// Parses `rounded`, `2.5 ulp` or `2^-11`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_suffix("ulp") {
@@ -37,7 +37,7 @@ impl Tolerance {
 }
 
 impl Expect {
-    /// Reads `1`, `0|1e-40`, or `_` for anything.
+    /// Parses `1`, `0|1e-40`, or `_` for any value.
     #[must_use]
     pub fn parse(kind: Kind, text: &str, tolerance: Tolerance) -> Option<Self> {
         let value = |text: &str| {
@@ -96,13 +96,13 @@ impl std::fmt::Display for Expect {
     }
 }
 
-/// The distance of the two floats around `real`, or above it where it is a float itself.
+/// The distance between the floats around `real`, or to the next one above if it is a float itself.
 fn gap(kind: Kind, real: f64) -> f64 {
     let low = below(kind, real.abs());
     kind.real(low + 1) - kind.real(low)
 }
 
-/// §floating-point-accuracy: the smallest distance of two floats with `real` between them.
+/// §floating-point-accuracy: the smallest distance between two floats around `real`.
 fn ulp(kind: Kind, real: f64) -> f64 {
     let low = below(kind, real.abs());
     match low {
@@ -111,7 +111,7 @@ fn ulp(kind: Kind, real: f64) -> f64 {
     }
 }
 
-/// The largest float that is at most `real`, which is not negative.
+/// The largest float that is at most `real`, which must not be negative.
 fn below(kind: Kind, real: f64) -> u64 {
     let nearest = kind.nearest(real);
     if kind.real(nearest) > real { nearest - 1 } else { nearest }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_is_exact_but_for_the_sign_of_zero() {
+    fn exact_ignores_only_the_sign_of_zero() {
         assert!(expect("0", Tolerance::Exact).allows(bits(-0.0)));
         assert!(!expect("1", Tolerance::Exact).allows(bits(1.0 + f32::EPSILON)));
         assert!(expect("0|7", Tolerance::Exact).allows(bits(7.0)));

@@ -1,24 +1,23 @@
-//! WGSL's semantics as data, and the machines that check them.
+//! Tests of WGSL's semantics as data, and the executors that run them.
 //!
-//! - [`table`] and [`annotated`]: expressions and kernels with the values that the specification demands; a § in them
+//! - [`table`] and [`annotated`]: expressions and kernels with the results that the specification requires; a § in them
 //!   is the anchor of a section of the WGSL specification.
-//! - [`tree`] and [`lockstep`]: random expressions and random kernels with barriers, and interpreters for them.
-//! - [`device`], [`tool`]: what runs and compiles the lowered code.
+//! - [`tree`] and [`lockstep`]: random expressions and random kernels with barriers, and their interpreters.
+//! - [`device`], [`tool`]: run and compile the lowered code.
 
 #![allow(
     clippy::cast_possible_truncation,
     clippy::missing_panics_doc,
-    reason = "bit patterns are cut on purpose, and a test panics where its data is wrong"
+    reason = "truncates bit patterns, and panics on invalid test data"
 )]
 
 pub mod annotated;
 pub mod batch;
-pub mod changed;
 pub mod device;
 pub mod expect;
-pub mod host_code;
+pub mod host_checks;
 pub mod lockstep;
-pub mod minimise;
+pub mod modified_lowering;
 pub mod module;
 pub mod nvrtc;
 pub mod program;
@@ -27,6 +26,7 @@ pub mod properties;
 pub mod random;
 pub mod scalar;
 pub mod shape;
+pub mod shrink;
 pub mod table;
 pub mod tool;
 pub mod tree;

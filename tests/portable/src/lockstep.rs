@@ -1,8 +1,8 @@
-//! Random kernels with divergent and uniform control flow, barriers, workgroup memory and functions, and what they must
-//! do: an interpreter that takes all invocations of a group through the same statement at a time.
+//! Random kernels with divergent and uniform control flow, barriers, work-group memory and functions, and an
+//! interpreter that executes each statement for all invocations of a group before the next.
 //!
-//! The kernels have no races, so that any order between two barriers gives the same result; the interpreter checks that,
-//! and that every barrier is reached by all invocations.
+//! The kernels have no races, so the order of invocations between two barriers does not matter. The interpreter
+//! checks that, and that all invocations reach every barrier.
 
 mod functions;
 mod generate;
@@ -17,43 +17,43 @@ pub use text::text;
 
 use crate::tree::{Base, Input, Tree, Type};
 
-/// Words of output of an invocation: the variables, and two that statements write.
+/// Output words per invocation: the variables, and two that statements write.
 pub(crate) const OUTPUTS: usize = 12;
-/// Slots of the atomic arrays, each with an operation of its own.
+/// Slots of the atomic arrays, each with its own operation.
 pub(crate) const COUNTERS: usize = 4;
-/// Deepest nesting of loops.
+/// The maximum nesting of loops.
 pub(crate) const LOOPS: usize = 4;
 
 /// A kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// Its entry point.
+    /// The entry point.
     pub entry: String,
-    /// Invocations of a group, per dimension.
+    /// The work-group size.
     pub size: [u32; 3],
-    /// Groups.
+    /// The number of work-groups.
     pub groups: u32,
-    /// Its scalar argument.
+    /// The scalar argument.
     pub argument: i32,
-    /// What it does, between setting its variables and writing them.
+    /// The statements between initialising the variables and writing them.
     pub body: Block,
 }
 
-/// Statements.
+/// A sequence of statements.
 pub type Block = Vec<Statement>;
 
-/// Memory that invocations share.
+/// An array shared by invocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Array {
     /// `array<i32, N>` in workgroup memory.
     Signed,
     /// `array<u32, N>` in workgroup memory.
     Unsigned,
-    /// `i32` in storage, N for each group.
+    /// `i32` in storage, N per group.
     Storage,
 }
 
-/// The slot of an array that belongs to an invocation.
+/// The array slot that an invocation owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// `(lid + c) % N`.
@@ -62,16 +62,16 @@ pub enum Slot {
     Reversed,
 }
 
-/// Where an array is read.
+/// The slot that is read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
-    /// At the invocation's own slot.
+    /// The invocation's own slot.
     Own(Slot),
-    /// Anywhere: an unsigned index, taken modulo N.
+    /// Any slot: an unsigned index, modulo N.
     Any(Tree),
 }
 
-/// What a barrier orders.
+/// A kind of barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barrier {
     /// `workgroupBarrier()`.
@@ -82,7 +82,7 @@ pub enum Barrier {
     Both,
 }
 
-/// How a loop is written.
+/// The form of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `for (var k = 0i; k < min(limit, bound); k += 1i) {…}`
@@ -93,22 +93,22 @@ pub enum Form {
     Continuing,
 }
 
-/// A function of `functions`.
+/// A helper function of module `functions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// The neighbour's value: barriers.
+    /// Returns the value of a neighbour: uses barriers.
     Rotate,
-    /// An inclusive sum over the group: barriers in a loop.
+    /// An inclusive scan over the group: uses barriers in a loop.
     Scan,
-    /// As `Rotate`, but it returns early where its uniform argument says so.
+    /// Like `Rotate`, but returns early if its uniform argument says so.
     Pick,
     /// Loops and early returns, without barriers.
     Search,
-    /// Changes a variable of the caller.
+    /// Modifies a variable of the caller.
     Bump,
 }
 
-/// A statement. Variables are given by their index.
+/// A statement. Variables are identified by index.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
     /// `variable = e;`
@@ -131,7 +131,7 @@ pub enum Statement {
     LoadCell(usize),
     /// `if (c) {…} else {…}`
     If(Tree, Block, Block),
-    /// A loop with counter `k`depth: form, depth, limit, bound, body, what is in its `continuing`.
+    /// A loop with counter `k`depth: form, depth, limit, bound, body, `continuing` block.
     Loop(Form, usize, i32, Tree, Block, Block),
     /// `switch (e % 4)` with cases 0, (1, 2), and the default.
     Switch(Tree, [Block; 3]),
@@ -147,28 +147,28 @@ pub enum Statement {
     Call(Function, usize, Tree, Tree),
 }
 
-/// The first variable of each sort.
+/// The first variable of each kind.
 pub(crate) mod variable {
     /// `v0` … `v4`: i32.
     pub(crate) const SIGNED: usize = 0;
     /// `u0`, `u1`: u32.
     pub(crate) const UNSIGNED: usize = 5;
-    /// `n0` … `n2`: i32, the same in all invocations.
+    /// `n0` … `n2`: i32, uniform.
     pub(crate) const UNIFORM: usize = 7;
-    /// The index of the invocation in its group.
+    /// The local invocation index.
     pub(crate) const LID: usize = 10;
-    /// The index of the invocation among all.
+    /// The global invocation index.
     pub(crate) const GID: usize = 11;
     /// The index of the group.
     pub(crate) const WID: usize = 12;
     /// The scalar argument.
     pub(crate) const ARGUMENT: usize = 13;
-    /// The counters of loops, by depth.
+    /// The loop counters, by depth.
     pub(crate) const COUNTER: usize = 14;
 }
 
 impl Kernel {
-    /// Invocations of a group.
+    /// The number of invocations per group.
     #[must_use]
     pub const fn lanes(&self) -> usize {
         (self.size[0] * self.size[1] * self.size[2]) as usize

@@ -1,4 +1,4 @@
-//! All modules that must compile: every program of this crate, random ones, and the kernels of the repository.
+//! All modules that must compile: the programs of this crate, random ones, and the kernels of the repository.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,19 @@ use crate::random::Random;
 use crate::tree::{self, Generator};
 use crate::{lockstep, programs};
 
-/// WGSL to lower.
+/// A module to lower.
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// What it is called in the names of trials.
+    /// The name, for the names of trials.
     pub name: String,
-    /// The text.
+    /// The WGSL text.
     pub text: String,
-    /// What it needs that not every language has.
+    /// The optional language features that it needs.
     pub needs: Vec<String>,
     specialisation: Specialisation,
 }
 
-/// What WGSL is lowered to.
+/// A language that WGSL is lowered to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// SPIR-V.
@@ -33,7 +33,7 @@ pub enum Language {
 }
 
 impl Module {
-    /// The module of programs that are loaded together.
+    /// Joins programs into one module.
     #[must_use]
     pub fn of(name: String, programs: &[&Program]) -> Self {
         let element = programs[0].element.map(|kind| kind.dtype());
@@ -41,7 +41,7 @@ impl Module {
         Self { name, text: join(programs), needs: programs[0].needs.clone(), specialisation }
     }
 
-    /// The portable kernel.
+    /// Parses the module.
     ///
     /// # Errors
     /// Those of the front end.
@@ -49,7 +49,7 @@ impl Module {
         Portable::parse(&self.text, &self.name, &self.specialisation)
     }
 
-    /// CUDA C++ with each proof asserted.
+    /// Lowers to CUDA C++ with assertions of all proofs.
     ///
     /// # Errors
     /// Those of the front end and the writer.
@@ -58,7 +58,7 @@ impl Module {
         Ok(portable.c(Dialect::Cuda, Checks::Bounded)?.text.into_bytes())
     }
 
-    /// The code in a language.
+    /// Lowers to a language.
     ///
     /// # Errors
     /// Those of the front end and the writer.

@@ -1,4 +1,4 @@
-//! NVIDIA's run-time compiler, loaded from a file.
+//! NVIDIA's run-time compiler (NVRTC), loaded from a library.
 
 #![allow(unsafe_code, reason = "calls the functions of NVRTC")]
 
@@ -22,7 +22,7 @@ type LogSize = unsafe extern "C" fn(Program, *mut usize) -> c_int;
 type Log = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
 
-/// The compiler.
+/// The functions of the compiler.
 #[derive(Debug)]
 pub struct Nvrtc {
     create: Create,
@@ -32,22 +32,22 @@ pub struct Nvrtc {
     destroy: Destroy,
 }
 
-/// A program, destroyed at the end.
-struct Owned<'a>(Program, &'a Nvrtc);
+/// An NVRTC program, destroyed on drop.
+struct NvrtcProgram<'a>(Program, &'a Nvrtc);
 
 impl Nvrtc {
-    /// Loads the library, for good.
+    /// Loads the library; it is never unloaded.
     ///
     /// # Errors
-    /// What is missing.
+    /// A missing library or function.
     pub fn load(path: &Path) -> Result<Self, String> {
         let said = |error: libloading::Error| format!("{}: {error}", path.display());
-        // SAFETY: the user names NVRTC, whose initialisers do nothing that matters here.
+        // SAFETY: the user selected NVRTC, whose initialisers have no effect here.
         let library = Box::leak(Box::new(unsafe { Library::new(path) }.map_err(said)?));
-        // The type is that of the field.
+        // The type is inferred from the field.
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: `nvrtc.h` declares it so, and the library stays loaded.
+                // SAFETY: `nvrtc.h` declares this type, and the library stays loaded.
                 *unsafe { library.get($name) }.map_err(said)?
             };
         }
@@ -69,29 +69,29 @@ impl Nvrtc {
         let option =
             CString::new(format!("--gpu-architecture={architecture}")).map_err(|error| error.to_string())?;
         let (mut program, options) = (ptr::null_mut(), [option.as_ptr()]);
-        // SAFETY: the texts end in zero, and there are no headers.
+        // SAFETY: the strings are zero-terminated, and there are no headers.
         let made = unsafe {
             (self.create)(&raw mut program, code.as_ptr(), c"kernel.cu".as_ptr(), 0, ptr::null(), ptr::null())
         };
         if made != 0 {
             return Err(format!("nvrtcCreateProgram: {made}"));
         }
-        let program = Owned(program, self);
-        // SAFETY: the program was just made, and there is one option.
+        let program = NvrtcProgram(program, self);
+        // SAFETY: the program was created above, and there is one option.
         match unsafe { (self.compile)(program.0, 1, options.as_ptr()) } {
             0 => Ok(()),
             code => Err(format!("nvrtcCompileProgram: {code}\n{}", self.log(&program))),
         }
     }
 
-    fn log(&self, program: &Owned<'_>) -> String {
+    fn log(&self, program: &NvrtcProgram<'_>) -> String {
         let mut size = 0;
-        // SAFETY: the program is alive.
+        // SAFETY: the program is not destroyed yet.
         if unsafe { (self.log_size)(program.0, &raw mut size) } != 0 {
             return String::new();
         }
         let mut text = vec![0u8; size];
-        // SAFETY: the text has the size that was asked for.
+        // SAFETY: the buffer has the size that NVRTC reported.
         if unsafe { (self.log)(program.0, text.as_mut_ptr().cast()) } != 0 {
             return String::new();
         }
@@ -99,9 +99,9 @@ impl Nvrtc {
     }
 }
 
-impl Drop for Owned<'_> {
+impl Drop for NvrtcProgram<'_> {
     fn drop(&mut self) {
-        // SAFETY: nobody else destroys it.
+        // SAFETY: the only place that destroys it.
         unsafe { (self.1.destroy)(&raw mut self.0) };
     }
 }

@@ -1,65 +1,65 @@
-//! A kernel with its data, and what must come out.
+//! A kernel with its arguments and expected results.
 
 use crate::expect::Expect;
 use crate::scalar::Kind;
 
-/// A kernel, what it is given, and the checks of what it makes.
+/// A kernel with its arguments and checks.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The entry point; unique among the programs that are loaded together.
+    /// The entry point; unique among programs that are loaded together.
     pub entry: String,
-    /// WGSL whose names do not collide with those of the others.
+    /// The WGSL code; its names are unique too.
     pub code: String,
-    /// What not every device has: `f16`, `f64`, `i64`, `subgroups`.
+    /// Required optional features: `f16`, `f64`, `i64`, `subgroups`.
     pub needs: Vec<String>,
-    /// `override` constants that are given when it is loaded.
+    /// Values of `override` constants.
     pub constants: Vec<(String, String)>,
-    /// What `alias T` stands for. A program with this, or with constants, is loaded alone.
+    /// The type that replaces `alias T`. A program with this, or with constants, is loaded alone.
     pub element: Option<Kind>,
-    /// Groups of the launch.
+    /// The number of work-groups.
     pub groups: [u32; 3],
-    /// Its tensors, by binding.
+    /// The tensors, by binding.
     pub buffers: Vec<Buffer>,
-    /// Its scalars.
+    /// The scalars.
     pub scalars: Vec<(Kind, u64)>,
-    /// What must come out.
+    /// The checks of the results.
     pub checks: Vec<Check>,
-    /// Words of the error that it must be refused with.
+    /// Words of the error with which the program must be rejected.
     pub says: Vec<String>,
 }
 
 /// A tensor argument.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// The scalars that it is made of.
+    /// The scalar type of its elements.
     pub kind: Kind,
     /// Whether the kernel writes it.
     pub written: bool,
-    /// Its content at the start.
+    /// The initial content.
     pub bytes: Vec<u8>,
 }
 
-/// Named expectations.
+/// A named group of expectations.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What is checked.
+    /// The name.
     pub name: String,
-    /// What must be where.
+    /// The expectations.
     pub expectations: Vec<Expectation>,
 }
 
-/// What a scalar in a tensor must be.
+/// An expected scalar in a tensor.
 #[derive(Clone, Debug)]
 pub struct Expectation {
-    /// The tensor.
+    /// The index of the tensor.
     pub buffer: usize,
-    /// The scalar's place in bytes.
+    /// The byte offset of the scalar.
     pub offset: usize,
-    /// What it may be.
+    /// The allowed values.
     pub expect: Expect,
 }
 
-/// What the tensors hold after a run.
+/// The contents of the tensors after a run.
 pub type Outputs = Vec<Vec<u8>>;
 
 impl Buffer {
@@ -72,10 +72,10 @@ impl Buffer {
 }
 
 impl Check {
-    /// Compares.
+    /// Checks the outputs.
     ///
     /// # Errors
-    /// What differs, up to eight places.
+    /// The first eight differences.
     pub fn verdict(&self, buffers: &[Buffer], outputs: &Outputs) -> Result<(), String> {
         let mut wrong = Vec::new();
         for Expectation { buffer, offset, expect } in &self.expectations {
@@ -96,14 +96,14 @@ impl Check {
 }
 
 impl Program {
-    /// The code with what must stand in front of it.
+    /// The code, preceded by the `enable` directives it needs.
     #[must_use]
     pub fn text(&self) -> String {
         join(&[self])
     }
 }
 
-/// One module with the code of all `programs`.
+/// Joins the code of all `programs` into one module.
 #[must_use]
 pub fn join(programs: &[&Program]) -> String {
     let needs = |what: &str| programs.iter().any(|program| program.needs.iter().any(|need| need == what));

@@ -24,7 +24,7 @@ const ANNOTATED: &[(&str, &str)] = &[
     ("sums", include_str!("../programs/sums.wgsl")),
 ];
 
-/// The programs of each table and file.
+/// The programs of all tables and annotated files.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Vec<Program>)> {
     let tables = TABLES.iter().map(|(topic, text)| (*topic, table::parse(topic, text)));
@@ -37,7 +37,7 @@ mod tests {
     use crate::module;
 
     #[test]
-    fn the_front_end_takes_every_module() {
+    fn the_front_end_accepts_every_module() {
         let wrong = |module: &module::Module| {
             module.parse().err().map(|error| format!("{}: {}", module.name, error.message()))
         };

@@ -1,50 +1,50 @@
-//! Random expressions and random kernels as trials.
+//! Trials with random expressions and random kernels.
 //!
-//! The seeds are fixed. Many of them go into one module, so that a compiler is started once; what fails is made smaller
-//! before it is told.
+//! The seeds are fixed. Many programs share one module, to start the compiler only once; failures are shrunk before
+//! they are reported.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use libtest_mimic::{Failed, Trial};
 
-use crate::batch::{self, Machine};
+use crate::batch::{self, Executor};
 use crate::random::Random;
 use crate::tree::{self, Generator, Tree};
-use crate::{lockstep, minimise};
+use crate::{lockstep, shrink};
 
-/// Expressions of a kernel, and kernels of a module.
+/// Expressions per kernel, and kernels per module.
 const EXPRESSIONS: (usize, usize) = (25, 10);
 /// Invocations that evaluate each expression.
 const ROWS: usize = 50;
 
-/// How many modules of each sort there are.
+/// The number of modules.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount {
     /// Modules of expressions.
     pub expressions: u64,
-    /// Modules of kernels, and kernels of a module.
+    /// Modules of kernels, and kernels per module.
     pub kernels: (u64, u64),
 }
 
 /// For a device: 2000 expressions, 100 kernels.
 pub const MANY: Amount = Amount { expressions: 8, kernels: (5, 20) };
-/// For a device whose driver compiles each kernel for seconds.
+/// For a device whose driver takes seconds to compile a kernel.
 pub const SOME: Amount = Amount { expressions: 2, kernels: (1, 10) };
-/// For a compiler that takes long.
+/// For a very slow compiler.
 pub const FEW: Amount = Amount { expressions: 1, kernels: (1, 4) };
 
-/// The trials of a machine.
+/// The trials for an executor.
 #[must_use]
-pub fn trials(machine: &Arc<dyn Machine>, amount: Amount) -> Vec<Trial> {
-    let expressions = (0..amount.expressions).map(|seed| expressions(machine.clone(), seed));
+pub fn trials(executor: &Arc<dyn Executor>, amount: Amount) -> Vec<Trial> {
+    let expressions = (0..amount.expressions).map(|seed| expressions(executor.clone(), seed));
     let (modules, size) = amount.kernels;
-    let kernels = (0..modules).flat_map(|module| kernels(machine, module * size..(module + 1) * size));
+    let kernels = (0..modules).flat_map(|module| kernels(executor, module * size..(module + 1) * size));
     expressions.chain(kernels).collect()
 }
 
-fn expressions(machine: Arc<dyn Machine>, seed: u64) -> Trial {
-    Trial::test(format!("{}::expressions::{seed}", machine.name()), move || {
+fn expressions(executor: Arc<dyn Executor>, seed: u64) -> Trial {
+    Trial::test(format!("{}::expressions::{seed}", executor.name()), move || {
         let mut random = Random::new(seed);
         let rows = tree::rows(&mut random, ROWS);
         let inputs = tree::inputs();
@@ -59,12 +59,12 @@ fn expressions(machine: Arc<dyn Machine>, seed: u64) -> Trial {
         let batches = trees.iter().enumerate();
         let programs: Vec<_> =
             batches.map(|(at, trees)| tree::batch(&format!("t{at}"), trees, &rows)).collect();
-        let results = batch::run(&*machine, &programs.iter().collect::<Vec<_>>());
+        let results = batch::run(&*executor, &programs.iter().collect::<Vec<_>>());
         for ((program, trees), result) in programs.iter().zip(&trees).zip(results) {
             let outputs = result.map_err(|failure| Failed::from(format!("{failure:?}")))?;
             for (check, tree) in program.checks.iter().zip(trees) {
                 if check.verdict(&program.buffers, &outputs).is_err() {
-                    return Err(Failed::from(minimise::expression(&*machine, tree, &rows)));
+                    return Err(Failed::from(shrink::expression(&*executor, tree, &rows)));
                 }
             }
         }
@@ -72,22 +72,22 @@ fn expressions(machine: Arc<dyn Machine>, seed: u64) -> Trial {
     })
 }
 
-fn kernels(machine: &Arc<dyn Machine>, seeds: Range<u64>) -> Vec<Trial> {
+fn kernels(executor: &Arc<dyn Executor>, seeds: Range<u64>) -> Vec<Trial> {
     let kernels: Vec<_> = seeds.map(|seed| lockstep::kernel(&format!("k{seed}"), seed)).collect();
     let kernels = Arc::new(kernels);
     let results: Arc<OnceLock<Vec<_>>> = Arc::default();
     let trial = |at: usize| {
-        let (machine, kernels, results) = (machine.clone(), kernels.clone(), results.clone());
-        Trial::test(format!("{}::kernels::{}", machine.name(), kernels[at].entry), move || {
+        let (executor, kernels, results) = (executor.clone(), kernels.clone(), results.clone());
+        Trial::test(format!("{}::kernels::{}", executor.name(), kernels[at].entry), move || {
             let programs: Vec<_> = kernels.iter().map(lockstep::program).collect();
             let programs =
                 programs.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| Failed::from(error.0))?;
             let all: Vec<_> = programs.iter().collect();
-            let outcome = match &results.get_or_init(|| batch::run(&*machine, &all))[at] {
+            let outcome = match &results.get_or_init(|| batch::run(&*executor, &all))[at] {
                 Ok(outputs) => programs[at].checks[0].verdict(&programs[at].buffers, outputs),
                 Err(failure) => return Err(Failed::from(format!("{failure:?}\n{}", programs[at].code))),
             };
-            outcome.map_err(|_| Failed::from(minimise::kernel(&*machine, &kernels[at])))
+            outcome.map_err(|_| Failed::from(shrink::kernel(&*executor, &kernels[at])))
         })
     };
     (0..kernels.len()).map(trial).collect()

@@ -1,11 +1,11 @@
-//! Numbers that look random and are the same every time (Steele et al., `SplitMix64`).
+//! A deterministic pseudo-random number generator (Steele et al., `SplitMix64`).
 
 /// A generator.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of a seed.
+    /// The generator for a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -25,17 +25,17 @@ impl Random {
         (self.word() % limit.max(1) as u64) as usize
     }
 
-    /// True once in `n` times.
+    /// True with probability 1/`n`.
     pub fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of `items`.
+    /// A random element of `items`.
     pub fn one<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// 32 bits, of which many are the edges of integers.
+    /// 32 random bits, often edge cases of integers.
     pub fn bits(&mut self) -> u32 {
         const EDGES: [u32; 12] = [
             0,

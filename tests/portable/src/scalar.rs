@@ -1,4 +1,4 @@
-//! Scalars of WGSL as bits, with their text.
+//! WGSL scalars as bits and as text.
 
 use half::f16;
 use runtime_core::DType;
@@ -6,7 +6,7 @@ use runtime_core::DType;
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// In memory a `u32` that is 0 or 1, since `bool` cannot be shared with a device.
+    /// A `u32` of 0 or 1 in memory, because `bool` is not host-shareable.
     Bool,
     /// 32 bits, signed.
     I32,
@@ -36,19 +36,19 @@ const NAMES: [(&str, Kind); 8] = [
 ];
 
 impl Kind {
-    /// The type of a name.
+    /// Parses the name of a type.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 
-    /// WGSL's name.
+    /// The name in WGSL.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// Bytes in memory.
+    /// The size in memory.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// The element type of a tensor of them.
+    /// The element type of tensors.
     #[must_use]
     pub const fn dtype(self) -> DType {
         match self {
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// What a device needs for it, if not every device has it.
+    /// The optional feature that it requires, if any.
     #[must_use]
     pub const fn need(self) -> Option<&'static str> {
         match self {
@@ -99,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// The value of a float's bits.
+    /// The value of a float from its bits.
     #[must_use]
     pub fn real(self, bits: u64) -> f64 {
         match self {
@@ -109,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// Reads a value: a decimal or hexadecimal number, `min`, `max`, `true`, `inf`, `nan`, `bits:0x…`.
+    /// Parses a value: a decimal or hexadecimal number, `min`, `max`, `true`, `inf`, `nan`, `bits:0x…`.
     #[must_use]
     pub fn read(self, text: &str) -> Option<u64> {
         if let Some(bits) = text.strip_prefix("bits:0x") {
@@ -125,7 +125,7 @@ impl Kind {
         }
     }
 
-    /// Reads a float without rounding it to the type: the exact value that a tolerance is counted from.
+    /// Parses a float without rounding it to the type: the exact value that a tolerance refers to.
     #[must_use]
     pub fn read_real(self, text: &str) -> Option<f64> {
         let largest = match self {
@@ -144,7 +144,7 @@ impl Kind {
         }
     }
 
-    /// The text of a value.
+    /// Formats a value.
     #[must_use]
     pub fn show(self, bits: u64) -> String {
         match self {
@@ -157,7 +157,7 @@ impl Kind {
         }
     }
 
-    /// The bits of the value at the start of `bytes`.
+    /// Loads the value at the start of `bytes`.
     #[must_use]
     pub fn load(self, bytes: &[u8]) -> u64 {
         let mut word = [0; 8];
@@ -173,7 +173,7 @@ fn integer(text: &str, min: i128, max: i128) -> Option<i128> {
         _ => match text.strip_prefix("0x") {
             Some(digits) => {
                 let bits = i128::from_str_radix(digits, 16).ok()?;
-                // A pattern of bits of a negative number.
+                // The bit pattern of a negative number.
                 if bits > max { bits - (max - min + 1) } else { bits }
             }
             None => text.parse().ok()?,

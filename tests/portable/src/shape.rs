@@ -1,18 +1,18 @@
-//! Scalars and vectors, and how they lie in memory.
+//! Scalar and vector types, and their memory layout.
 
 use crate::scalar::Kind;
 
-/// A scalar or a vector.
+/// A scalar or vector type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// What it is made of.
+    /// The component type.
     pub kind: Kind,
-    /// Its components: 1 for a scalar.
+    /// The number of components; 1 for a scalar.
     pub width: usize,
 }
 
 impl Shape {
-    /// Reads WGSL's name of a type: `i32`, `vec3<f32>`.
+    /// Parses a type: `i32`, `vec3<f32>`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let Some(rest) = name.strip_prefix("vec") else {
@@ -22,31 +22,31 @@ impl Shape {
         Some(Self { kind: Kind::parse(kind)?, width: width.parse().ok()? })
     }
 
-    /// WGSL's name.
+    /// The name in WGSL.
     #[must_use]
     pub fn name(self) -> String {
         self.of(self.kind.name())
     }
 
-    /// The name of the same shape of another scalar.
+    /// The name of the same shape with another component type.
     fn of(self, kind: &str) -> String {
         if self.width == 1 { kind.to_owned() } else { format!("vec{}<{kind}>", self.width) }
     }
 
-    /// The name of the type that stands for it in memory.
+    /// The name of the type that represents it in memory.
     #[must_use]
     pub fn stored(self) -> String {
         if self.kind == Kind::Bool { self.of("u32") } else { self.name() }
     }
 
-    /// Bytes from one element of an array to the next.
+    /// The array stride in bytes.
     #[must_use]
     pub const fn stride(self) -> usize {
         let places = if self.width == 3 { 4 } else { self.width };
         places * self.kind.bytes()
     }
 
-    /// An expression of this type, read from what stands for it in memory.
+    /// Converts an expression of the memory type to this type.
     #[must_use]
     pub fn from_memory(self, stored: &str) -> String {
         match self.kind {
@@ -55,7 +55,7 @@ impl Shape {
         }
     }
 
-    /// What stands for `expression` in memory.
+    /// Converts `expression` to the memory type.
     #[must_use]
     pub fn to_memory(self, expression: &str) -> String {
         match self.kind {
@@ -66,7 +66,7 @@ impl Shape {
         }
     }
 
-    /// Reads a value: `7`, or `(1, 2, 3)`.
+    /// Parses the components of a value: `7`, or `(1, 2, 3)`.
     #[must_use]
     pub fn components(self, text: &str) -> Option<Vec<&str>> {
         let text = text.trim();
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_of_three_takes_the_room_of_four() {
+    fn a_vector_of_three_has_the_stride_of_four() {
         let shape = Shape::parse("vec3<f16>").unwrap();
         assert_eq!((shape.width, shape.stride(), shape.name().as_str()), (3, 8, "vec3<f16>"));
         assert_eq!(Shape::parse("i64").unwrap().stride(), 8);

@@ -1,4 +1,4 @@
-//! The table of expressions: a line with types and an expression, and lines with values below it.
+//! Tables of expressions: a line with types and an expression, followed by lines with values.
 //!
 //! ```text
 //! # a comment: the section of the specification
@@ -8,18 +8,18 @@
 //!     4 => 0.5
 //! ```
 //!
-//! The operands are called `x`, `y`, `z`, `w`. A result is `a|b` where either is allowed, `_` where anything is; a
-//! line of values may have a tolerance of its own.
+//! The operands are named `x`, `y`, `z`, `w`. A result `a|b` accepts either value, `_` accepts anything; a line of
+//! values may have its own tolerance.
 
 use crate::expect::{Expect, Tolerance};
 use crate::program::{Buffer, Check, Expectation, Program};
 use crate::shape::Shape;
 
 const OPERANDS: [&str; 4] = ["x", "y", "z", "w"];
-/// Not the size of any vector unit, so that the last group is never full.
+/// Not a multiple of common vector sizes, so that the last group is not full.
 const GROUP: usize = 8;
 
-/// Types and expression of a row.
+/// The types and the expression of a header line.
 struct Header<'a> {
     operands: Vec<Shape>,
     result: Shape,
@@ -27,10 +27,10 @@ struct Header<'a> {
     expression: &'a str,
 }
 
-/// Reads a table; `name` becomes part of the names of entry points.
+/// Parses a table; `name` is part of the names of entry points.
 ///
 /// # Panics
-/// Where the text is wrong, with its line.
+/// On a syntax error, with the line.
 #[must_use]
 pub fn parse(name: &str, text: &str) -> Vec<Program> {
     let mut programs = Vec::new();
@@ -59,8 +59,8 @@ impl<'a> Header<'a> {
     fn parse(line: &'a str) -> Result<Self, String> {
         let (types, expression) = line.split_once(": ").ok_or("no `: ` before the expression")?;
         let (operands, result) = types.split_once("->").ok_or("no `->`")?;
-        let (result, tolerance) = within(result).ok_or("no such tolerance")?;
-        let shape = |name: &str| Shape::parse(name.trim()).ok_or(format!("no type {name}"));
+        let (result, tolerance) = within(result).ok_or("invalid tolerance")?;
+        let shape = |name: &str| Shape::parse(name.trim()).ok_or(format!("unknown type {name}"));
         Ok(Self {
             operands: operands.split(", ").map(shape).collect::<Result<_, _>>()?,
             result: shape(result)?,
@@ -73,8 +73,8 @@ impl<'a> Header<'a> {
         let mut inputs = vec![Vec::new(); self.operands.len()];
         let mut checks = Vec::new();
         for (row, (line, values)) in rows.iter().enumerate() {
-            let (given, due) = values.split_once("=>").ok_or(format!("no `=>` in line {line}"))?;
-            let wrong = || format!("line {line}: not the right values");
+            let (given, expected) = values.split_once("=>").ok_or(format!("no `=>` in line {line}"))?;
+            let wrong = || format!("line {line}: invalid values");
             let given = split(given);
             if given.len() != self.operands.len() {
                 return Err(wrong());
@@ -82,13 +82,13 @@ impl<'a> Header<'a> {
             for ((shape, input), value) in self.operands.iter().zip(&mut inputs).zip(&given) {
                 input.extend(store(*shape, value).ok_or_else(wrong)?);
             }
-            let expectations = self.expectations(row, due).ok_or_else(wrong)?;
+            let expectations = self.expectations(row, expected).ok_or_else(wrong)?;
             checks.push(Check { name: format!("{text} ({})", given.join(", ")), expectations });
         }
         let mut buffers: Vec<_> = (self.operands.iter().zip(inputs))
             .map(|(shape, bytes)| Buffer { kind: shape.kind, written: false, bytes })
             .collect();
-        // A pattern that is no plausible result.
+        // A pattern that is not a plausible result.
         let bytes = vec![0xcd; rows.len() * self.result.stride()];
         buffers.push(Buffer { kind: self.result.kind, written: true, bytes });
         let groups = [u32::try_from(rows.len().div_ceil(GROUP)).unwrap_or(1), 1, 1];
@@ -107,8 +107,8 @@ impl<'a> Header<'a> {
         })
     }
 
-    fn expectations(&self, row: usize, due: &str) -> Option<Vec<Expectation>> {
-        let (due, tolerance) = within(due)?;
+    fn expectations(&self, row: usize, expected: &str) -> Option<Vec<Expectation>> {
+        let (expected, tolerance) = within(expected)?;
         let expectation = |(index, text)| {
             let kind = self.result.kind;
             Some(Expectation {
@@ -117,7 +117,7 @@ impl<'a> Header<'a> {
                 expect: Expect::parse(kind, text, tolerance.unwrap_or(self.tolerance))?,
             })
         };
-        self.result.components(due)?.into_iter().enumerate().map(expectation).collect()
+        self.result.components(expected)?.into_iter().enumerate().map(expectation).collect()
     }
 
     fn needs(&self) -> Vec<String> {
@@ -150,7 +150,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Splits a tolerance off the end.
+/// Splits off a tolerance at the end.
 fn within(text: &str) -> Option<(&str, Option<Tolerance>)> {
     match text.split_once("within") {
         Some((text, tolerance)) => Some((text.trim(), Some(Tolerance::parse(tolerance.trim())?))),
@@ -158,7 +158,7 @@ fn within(text: &str) -> Option<(&str, Option<Tolerance>)> {
     }
 }
 
-/// Splits at the commas that are not in parentheses.
+/// Splits at commas outside parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let parts = text.split(|c| {
@@ -168,7 +168,7 @@ fn split(text: &str) -> Vec<&str> {
     parts.map(str::trim).collect()
 }
 
-/// The bytes of a value, with the padding behind a vector of three.
+/// The bytes of a value, including the padding after a vector of three.
 fn store(shape: Shape, text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for component in shape.components(text)? {
@@ -199,18 +199,18 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_result_is_found_and_told() {
+    fn a_wrong_result_is_reported() {
         let division = parse("t", TABLE).remove(0);
         let mut outputs: Vec<_> = division.buffers.iter().map(|buffer| buffer.bytes.clone()).collect();
         outputs[2] = [3i32.to_le_bytes(), (-4i32).to_le_bytes()].concat();
         assert_eq!(division.checks[0].verdict(&division.buffers, &outputs), Ok(()));
-        let told = division.checks[1].verdict(&division.buffers, &outputs).unwrap_err();
-        assert_eq!(told, "buffer 2[1] is -4, not -3");
+        let message = division.checks[1].verdict(&division.buffers, &outputs).unwrap_err();
+        assert_eq!(message, "buffer 2[1] is -4, not -3");
     }
 
     #[test]
-    #[should_panic(expected = "t, line 1: line 2: not the right values")]
-    fn a_wrong_table_is_told_with_its_line() {
+    #[should_panic(expected = "t, line 1: line 2: invalid values")]
+    fn an_invalid_table_is_reported_with_its_line() {
         let _ = parse("t", "i32 -> i32: x\n    1, 2 => 3\n");
     }
 }

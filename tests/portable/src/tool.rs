@@ -1,4 +1,4 @@
-//! What says whether lowered code is right: `spirv-val`, clang's OpenCL front end, NVRTC.
+//! Compilers and validators that check lowered code: `spirv-val`, clang's OpenCL front end, NVRTC.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,41 +9,42 @@ use runtime_kernel::Dialect;
 use crate::module::Language;
 use crate::nvrtc::Nvrtc;
 
-/// The architecture that CUDA code is compiled for.
+/// The target architecture of CUDA code.
 const ARCHITECTURE: &str = "sm_90";
 
-/// A checker of one language.
+/// A checker for one language.
 #[derive(Debug)]
 pub enum Tool {
     /// `spirv-val`.
     SpirvVal,
-    /// A clang, by its command.
+    /// The command of a clang.
     Clang(String),
     /// NVIDIA's run-time compiler.
     Nvrtc(Nvrtc),
 }
 
-/// The tools, and for a missing one its name and how to have it.
+/// All tools; for a missing one, how to install it.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Result<Tool, String>)> {
-    let spirv = if runs("spirv-val") { Ok(Tool::SpirvVal) } else { Err("on Debian: spirv-tools".to_owned()) };
+    let spirv =
+        if runs("spirv-val") { Ok(Tool::SpirvVal) } else { Err("on Debian, install spirv-tools".to_owned()) };
     vec![("spirv-val", spirv), ("clang", clang().map(Tool::Clang)), ("nvrtc", nvrtc())]
 }
 
-/// The command of a clang.
+/// The command of an installed clang.
 ///
 /// # Errors
-/// How to have one.
+/// How to install one.
 pub fn clang() -> Result<String, String> {
     let named = std::env::var("RUNTIME_TEST_CLANG").into_iter();
     let versions = (14..24).rev().map(|version| format!("clang-{version}"));
     let mut clangs = named.chain(["clang".to_owned()]).chain(versions).filter(|clang| runs(clang));
-    clangs.next().ok_or("on Debian: clang; or RUNTIME_TEST_CLANG".to_owned())
+    clangs.next().ok_or("on Debian, install clang; or set RUNTIME_TEST_CLANG".to_owned())
 }
 
 fn nvrtc() -> Result<Tool, String> {
     let path = std::env::var_os("RUNTIME_TEST_NVRTC")
-        .ok_or("RUNTIME_TEST_NVRTC names no libnvrtc.so; tests/portable/install.sh fetches one")?;
+        .ok_or("RUNTIME_TEST_NVRTC is not set to a libnvrtc.so; tests/portable/install.sh downloads one")?;
     Nvrtc::load(Path::new(&path)).map(Tool::Nvrtc)
 }
 
@@ -54,7 +55,7 @@ fn runs(program: &str) -> bool {
 }
 
 impl Tool {
-    /// What it checks.
+    /// The language that it checks.
     #[must_use]
     pub const fn language(&self) -> Language {
         match self {
@@ -64,13 +65,15 @@ impl Tool {
         }
     }
 
-    /// Checks code that needs what not every version of the language has.
+    /// Checks code that needs these optional features.
     ///
     /// # Errors
-    /// What the tool says of it.
+    /// The messages of the tool.
     pub fn check(&self, code: &[u8], needs: &[String]) -> Result<(), String> {
         match self {
-            Self::SpirvVal => feed(Command::new("spirv-val").args(["--target-env", "vulkan1.2", "-"]), code),
+            Self::SpirvVal => {
+                run_with_input(Command::new("spirv-val").args(["--target-env", "vulkan1.2", "-"]), code)
+            }
             Self::Clang(clang) => {
                 let mut command = Command::new(clang);
                 let subgroups = needs.iter().any(|need| need == "subgroups");
@@ -83,7 +86,7 @@ impl Tool {
                     "-Werror=implicit",
                     "-",
                 ]);
-                feed(&mut command, code)
+                run_with_input(&mut command, code)
             }
             Self::Nvrtc(nvrtc) => nvrtc.compile(code, ARCHITECTURE),
         }
@@ -91,12 +94,12 @@ impl Tool {
 }
 
 /// Runs a command with `input` as its standard input.
-fn feed(command: &mut Command, input: &[u8]) -> Result<(), String> {
+fn run_with_input(command: &mut Command, input: &[u8]) -> Result<(), String> {
     let said = |error: std::io::Error| error.to_string();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(said)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A tool that stops reading says why.
+        // If the tool stopped reading, it reports why.
         let _ = stdin.write_all(input);
     }
     let output = child.wait_with_output().map_err(said)?;

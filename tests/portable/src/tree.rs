@@ -1,21 +1,21 @@
-//! Expressions as trees: their values by WGSL's rules, and their text.
+//! Expression trees: evaluation by WGSL's rules, and conversion to text.
 //!
-//! Floats are multiples of ½ of at most some thousands, and every product is rounded and cut before anything else is
-//! done with it: then all results are exact, however a device rounds, fuses or reorders (§reassociation-and-fusion).
+//! Floats are multiples of ½ up to some thousands, and every product is rounded and clamped before it is used. So all
+//! results are exact, however a device rounds, fuses or reorders operations (§reassociation-and-fusion).
 
 mod evaluate;
 mod generate;
 mod operation;
-mod reduce;
+mod program;
 mod text;
 
 pub use evaluate::evaluate;
 pub use generate::{Generator, tree};
 pub use operation::{Group, Operation};
-pub use reduce::{batch, inputs, parts, rows, values};
+pub use program::{batch, inputs, parts, rows, values};
 pub use text::text;
 
-/// What an expression's components are.
+/// A component type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// `bool`: 0 or 1.
@@ -31,13 +31,13 @@ pub enum Base {
 /// A scalar or vector type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Type {
-    /// What its components are.
+    /// The component type.
     pub base: Base,
-    /// How many there are, 1 to 4.
+    /// The number of components, 1 to 4.
     pub width: usize,
 }
 
-/// A value: the bits of its components, of which the first `width` count.
+/// A value: the bits of its components; only the first `width` are used.
 pub type Value = [u32; 4];
 
 /// An expression.
@@ -45,9 +45,9 @@ pub type Value = [u32; 4];
 pub struct Tree {
     /// Its type.
     pub ty: Type,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// With what.
+    /// The operands.
     pub arguments: Vec<Self>,
 }
 
@@ -61,7 +61,7 @@ pub struct Input {
 }
 
 impl Base {
-    /// WGSL's name.
+    /// The name in WGSL.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Base {
 }
 
 impl Type {
-    /// A type.
+    /// A type with `width` components.
     #[must_use]
     pub const fn new(base: Base, width: usize) -> Self {
         Self { base, width }
@@ -86,7 +86,7 @@ impl Type {
         Self::new(base, 1)
     }
 
-    /// WGSL's name.
+    /// The name in WGSL.
     #[must_use]
     pub fn name(self) -> String {
         match self.width {
@@ -97,7 +97,7 @@ impl Type {
 }
 
 impl Tree {
-    /// The value of a variable.
+    /// A variable.
     #[must_use]
     pub const fn input(index: usize, ty: Type) -> Self {
         Self { ty, operation: Operation::Input(index), arguments: Vec::new() }
@@ -109,7 +109,7 @@ impl Tree {
         Self { ty, operation: Operation::Literal(value), arguments: Vec::new() }
     }
 
-    /// Whether nothing in it is read: naga computes it, and refuses overflow.
+    /// Whether it reads no variable: naga would evaluate it, and reject overflow.
     #[must_use]
     pub fn is_constant(&self) -> bool {
         match self.operation {
@@ -119,7 +119,7 @@ impl Tree {
         }
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     #[must_use]
     pub fn size(&self) -> usize {
         1 + self.arguments.iter().map(Self::size).sum::<usize>()

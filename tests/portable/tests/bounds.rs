@@ -1,5 +1,5 @@
-//! Kernels that read and write out of range, on memory of exactly the size of their tensors: under `cargo xtask valgrind`
-//! a single byte beside it is an error.
+//! Kernels that access memory out of range, on tensors in allocations of exactly their size: under `cargo xtask
+//! valgrind`, any access outside is an error.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use runtime_core::{
     Tensor,
 };
 
-const GROUP: u32 = 16;
+const GROUP_SIZE: u32 = 16;
 
-/// Every invocation takes the element `offset` beside its own, of arrays of several sorts.
+/// Every invocation accesses the element at `offset` from its own, in arrays of several types.
 const KERNELS: &str = "
 struct Arguments { offset: i32 }
 struct Item { a: u32, b: vec3<f32> }
@@ -63,7 +63,7 @@ fn at(id: vec3<u32>) -> i32 { return i32(id.x) + arguments.offset; }
 }
 ";
 
-/// Reads what it may, and writes what nobody reads.
+/// Reads one tensor, and writes another that no invocation reads.
 const ROWS: &str = "
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> r: array<f32>;
@@ -72,12 +72,12 @@ const ROWS: &str = "
 }
 ";
 
-struct Lab {
+struct Fixture {
     device: Arc<dyn CommonRuntime>,
     module: Module,
 }
 
-impl Lab {
+impl Fixture {
     fn new() -> Result<Self> {
         let runtime = Runtime::builder().discover(false).register(runtime_host::backend());
         let device = runtime.lower_with(runtime_kernel::wgsl()).build().open("host")?;
@@ -85,7 +85,7 @@ impl Lab {
         Ok(Self { device, module })
     }
 
-    /// A tensor that has its memory for itself.
+    /// A tensor with an allocation of its own.
     fn tensor(&self, dtype: DType, n: usize) -> Result<Tensor> {
         let tensor = self.device.allocate(dtype, &[n], &Placement::default())?;
         tensor.fill(&[0])?;
@@ -96,7 +96,7 @@ impl Lab {
         let (x, r) = (self.tensor(DType::F32, n)?, self.tensor(dtype.unwrap_or(DType::F32), n)?);
         let queue = self.device.open_queue(&QueueOptions::default())?;
         let args = [Arg::read(&x), Arg::read_write(&r), Arg::scalar(offset)];
-        let geometry = Geometry::cover(40, GROUP);
+        let geometry = Geometry::cover(40, GROUP_SIZE);
         queue.call(&self.module.kernel(kernel)?, &geometry, &args)?;
         Ok(r.to_array()?.bytes().to_vec())
     }
@@ -104,7 +104,7 @@ impl Lab {
 
 #[test]
 fn accesses_out_of_range_touch_nothing() -> Result<()> {
-    let lab = Lab::new()?;
+    let fixture = Fixture::new()?;
     let kernels = [
         ("scalars", None),
         ("copied", None),
@@ -115,10 +115,10 @@ fn accesses_out_of_range_touch_nothing() -> Result<()> {
         ("groups", None),
     ];
     for (kernel, dtype) in kernels {
-        // At least one whole element of each sort, and sizes that are no multiple of it.
+        // At least one whole element of each type, and sizes that are not multiples of it.
         for n in [8, 9, 13, 31] {
             for offset in [-1, 1, -7, 16, 1 << 30, i32::MIN, i32::MAX] {
-                assert_eq!(lab.run(kernel, dtype, n, offset)?.len(), n * 4);
+                assert_eq!(fixture.run(kernel, dtype, n, offset)?.len(), n * 4);
             }
         }
     }
@@ -126,34 +126,34 @@ fn accesses_out_of_range_touch_nothing() -> Result<()> {
 }
 
 #[test]
-fn what_is_in_range_is_done_beside_what_is_not() -> Result<()> {
-    let lab = Lab::new()?;
-    let shifted = lab.run("scalars", None, 9, -3)?;
+fn accesses_in_range_succeed_beside_others_out_of_range() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let shifted = fixture.run("scalars", None, 9, -3)?;
     let ones: Vec<_> = shifted.chunks(4).map(|bytes| bytes == 1.0f32.to_le_bytes()).collect();
     assert_eq!(ones, [true; 9]);
-    let beside = lab.run("scalars", None, 9, 4)?;
+    let beside = fixture.run("scalars", None, 9, 4)?;
     let ones: Vec<_> = beside.chunks(4).map(|bytes| bytes == 1.0f32.to_le_bytes()).collect();
     assert_eq!(ones, [false, false, false, false, true, true, true, true, true]);
     Ok(())
 }
 
-/// So much memory goes past the caches; the last row is not whole.
+/// Large enough for non-temporal stores; the last row is incomplete.
 #[test]
-fn rows_of_a_large_launch_are_right_to_the_last() -> Result<()> {
+fn a_large_launch_is_right_to_the_last_element() -> Result<()> {
     let n = 9_437_203;
-    let lab = Lab::new()?;
-    let module = lab.device.load(&ModuleSource::wgsl(ROWS))?;
-    let (x, r) = (lab.tensor(DType::F32, n)?, lab.tensor(DType::F32, n)?);
+    let fixture = Fixture::new()?;
+    let module = fixture.device.load(&ModuleSource::wgsl(ROWS))?;
+    let (x, r) = (fixture.tensor(DType::F32, n)?, fixture.tensor(DType::F32, n)?);
     x.fill(&1.5f32.to_le_bytes())?;
-    let queue = lab.device.open_queue(&QueueOptions::default())?;
+    let queue = fixture.device.open_queue(&QueueOptions::default())?;
     let geometry = Geometry::cover(9_437_400, 256);
     queue.call(&module.kernel("rows")?, &geometry, &[Arg::read(&x), Arg::write(&r)])?;
     let array = r.to_array()?;
     let values = array.bytes().chunks_exact(4).zip(0..n);
     let wrong = values.filter(|(bytes, index)| {
-        let due = 1.5 + f32::from(u16::try_from(index & 1023).unwrap_or(u16::MAX));
-        *bytes != due.to_le_bytes()
+        let expected = 1.5 + f32::from(u16::try_from(index & 1023).unwrap_or(u16::MAX));
+        *bytes != expected.to_le_bytes()
     });
-    assert_eq!(wrong.map(|(_, index)| index).next(), None, "the first that is wrong");
+    assert_eq!(wrong.map(|(_, index)| index).next(), None, "the first wrong element");
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Everything that is lowered compiles: SPIR-V passes `spirv-val`, OpenCL C clang, CUDA C++ NVRTC.
+//! All lowered code compiles: SPIR-V with `spirv-val`, OpenCL C with clang, CUDA C++ with NVRTC.
 //!
-//! A tool that is missing is ignored, with how to have it; `RUNTIME_REQUIRE` with `spirv-val`, `clang` or `nvrtc` in its
-//! list makes that a failure.
+//! A missing tool is ignored, with a hint how to install it; with `spirv-val`, `clang` or `nvrtc` in
+//! `RUNTIME_REQUIRE`, it is a failure.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn missing(tool: &'static str, remedy: String) -> Trial {
 
 fn trial(name: &str, tool: &Arc<Tool>, module: Module) -> Trial {
     let tool = tool.clone();
-    // Each of these languages has all that the modules need: nothing may be unsupported.
+    // These languages support everything the modules need: nothing may be unsupported.
     Trial::test(format!("{name}::{}", module.name), move || match module.lower(tool.language()) {
         Ok(code) => tool
             .check(&code, &module.needs)
@@ -62,10 +62,10 @@ fn asserted(tool: &Arc<Tool>, module: Module) -> Trial {
     })
 }
 
-/// The code, if somebody asks for it: it is long.
+/// The code, if requested: it is long.
 fn listing(code: &[u8]) -> String {
     match std::env::var_os("RUNTIME_TEST_VERBOSE") {
         Some(_) => String::from_utf8_lossy(code).into_owned(),
-        None => "RUNTIME_TEST_VERBOSE=1 shows the code".to_owned(),
+        None => "set RUNTIME_TEST_VERBOSE=1 to see the code".to_owned(),
     }
 }

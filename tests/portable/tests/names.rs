@@ -1,6 +1,6 @@
-//! Whatever macros the compilers and the headers of C define, a kernel may use their names.
+//! Kernels may use names that compilers and C headers define as macros.
 //!
-//! The names are asked for (`-dM -E`), so that those of a compiler that is newer than this test count too.
+//! The names are read from the compilers (`-dM -E`), so that those of newer compilers are covered too.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// The output of a compiler for a text; `None` where it does not run, or fails.
+/// The output of a compiler; `None` if it cannot be run or fails.
 fn output(command: &str, arguments: &[&str], text: &str) -> Option<String> {
     let mut child = Command::new(command);
     child.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -46,7 +46,7 @@ fn output(command: &str, arguments: &[&str], text: &str) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The names of all macros that WGSL takes as identifiers too.
+/// The names of all macros that are valid WGSL identifiers.
 fn macros() -> Vec<String> {
     let includes: String = HEADERS.iter().map(|header| format!("#include <{header}>\n")).collect();
     let clangs = ["clang", "clang-14", "clang-15", "clang-16", "clang-17", "clang-18", "clang-19"];
@@ -68,7 +68,7 @@ fn macros() -> Vec<String> {
     names.into_iter().filter(|name| program(&[name]).is_ok()).map(str::to_owned).collect()
 }
 
-/// A kernel with these names in every place that a name can have.
+/// A kernel that uses these names for every kind of declaration.
 fn program(names: &[&str]) -> runtime_core::Result<Program> {
     let mut text = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;\n".to_owned();
     let mut body = String::new();
@@ -95,12 +95,12 @@ fn program(names: &[&str]) -> runtime_core::Result<Program> {
     Program::parse(&text, "names.wgsl", &Specialisation::default())
 }
 
-/// Kernels with all of them, of a few hundred each.
+/// Kernels with all names, a few hundred in each.
 fn all() -> Result<Vec<Program>, Failed> {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(macros);
     let names: Vec<_> = NAMES.iter().map(String::as_str).collect();
     if ["M_PI", "FLT_MAX", "EOF"].iter().any(|name| !names.contains(name)) {
-        return Err(Failed::from(format!("there is no compiler to ask: {names:?}")));
+        return Err(Failed::from(format!("no compiler found: {names:?}")));
     }
     Ok(names.chunks(400).map(program).collect::<Result<_, _>>()?)
 }

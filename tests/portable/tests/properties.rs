@@ -1,4 +1,4 @@
-//! Random expressions and random kernels on every device, against the interpreters of this crate.
+//! Random expressions and random kernels on every device, compared with the interpreters of this crate.
 
 use std::process::ExitCode;
 
@@ -6,15 +6,15 @@ use libtest_mimic::Arguments;
 use portable::{device, properties};
 
 fn main() -> ExitCode {
-    let (machines, mut trials) = device::all();
-    for machine in &machines {
-        // Compilers of OpenCL take minutes for what others do in seconds, and lavapipe's takes its time too.
-        let amount = match machine.name() {
+    let (executors, mut trials) = device::all();
+    for executor in &executors {
+        // OpenCL compilers take minutes for what others do in seconds; lavapipe's is slow too.
+        let amount = match executor.name() {
             name if name.starts_with("opencl") => properties::FEW,
             name if name.starts_with("vulkan") => properties::SOME,
             _ => properties::MANY,
         };
-        trials.extend(properties::trials(machine, amount));
+        trials.extend(properties::trials(executor, amount));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -1,4 +1,4 @@
-//! What is not a portable kernel is refused, with words that name the rule or construct, and the line.
+//! Invalid kernels are rejected with an error that names the rule or construct, and the line.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 fn check(program: &Program) -> Result<(), Failed> {
     let module = Module::of("a.wgsl".to_owned(), &[program]);
     let Err(error) = module.lower(Language::C(Dialect::Host)) else {
-        return Err(Failed::from("it is not refused"));
+        return Err(Failed::from("the kernel was accepted"));
     };
     let text = error.to_string();
     let kinds = [ErrorKind::CompileFailed, ErrorKind::Unsupported, ErrorKind::InvalidArgument];
@@ -27,12 +27,12 @@ fn check(program: &Program) -> Result<(), Failed> {
         return Err(Failed::from(format!("its kind is {}: {text}", error.kind())));
     }
     if let Some(word) = program.says.iter().find(|word| !text.contains(*word)) {
-        return Err(Failed::from(format!("it does not say \"{word}\": {text}")));
+        return Err(Failed::from(format!("the error does not contain \"{word}\": {text}")));
     }
     let marked = module.text.lines().position(|line| line.ends_with("//!")).map(|at| at + 1);
     match marked {
         Some(line) if !text.contains(&format!("a.wgsl:{line}")) => {
-            Err(Failed::from(format!("it does not name line {line}: {text}")))
+            Err(Failed::from(format!("the error does not name line {line}: {text}")))
         }
         _ => Ok(()),
     }

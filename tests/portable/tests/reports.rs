@@ -1,17 +1,18 @@
-//! Launches that report a line of their text: the program is told, and goes on. On every device of this machine.
+//! Launches that report an error with a source line: the host gets the error, and the device stays usable. Runs on
+//! every device of this machine.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use portable::changed::changed;
+use portable::modified_lowering::modified_lowering;
 use portable::required;
 use runtime_core::{
     Arg, CommonRuntime, ErrorKind, Geometry, Kernel, Lowering, ModuleSource, QueueOptions, Result, Runtime,
     Tensor,
 };
 
-/// Reports the numbers that it finds, by a tensor that launches do not give.
+/// Reports the numbers it finds, through a hidden tensor that launches do not pass.
 const CODE: &str = "
     @group(0) @binding(0) var<storage, read_write> report: atomic<u32>;
     @group(0) @binding(1) var<storage, read_write> y: array<u32>;
@@ -20,9 +21,9 @@ const CODE: &str = "
     }";
 const ELEMENTS: usize = 100;
 
-/// WGSL whose first tensor is a report; or, with the option `assert_proofs`, whose proofs are wrong where it is OpenCL C.
+/// WGSL whose first tensor is a report; or, with the option `assert_proofs`, OpenCL C with wrong proofs.
 fn reporting() -> Arc<dyn Lowering> {
-    changed(None, |source, _, lowered| {
+    modified_lowering(None, |source, _, lowered| {
         if source.options.flag("assert_proofs") {
             let text = String::from_utf8_lossy(&lowered.code).replace("< 64u", "< 63u");
             lowered.code = text.into_bytes();
@@ -36,7 +37,7 @@ fn reporting() -> Arc<dyn Lowering> {
     })
 }
 
-/// Groups for all elements, and a few items more.
+/// Enough groups for all elements, plus a few work-items.
 fn all() -> Geometry {
     Geometry::new(2, 64)
 }
@@ -49,7 +50,7 @@ const CASES: [(&str, Case); 4] = [
     ("errors_count_the_arguments_of_the_launch", refuses),
     ("a_recording_cannot_report", records),
 ];
-/// Of these devices alone the code is text that can be changed.
+/// Only on these devices is the code text that can be modified.
 const OF_OPENCL: (&str, Case) = ("a_proof_that_does_not_hold_fails_the_launch", disproves);
 
 fn main() -> ExitCode {
@@ -60,14 +61,14 @@ fn main() -> ExitCode {
         for (case, check) in CASES.into_iter().chain(of_opencl) {
             let runtime = runtime.clone();
             trials.push(Trial::ignorable_test(format!("{name}::{case}"), move || {
-                perform(&runtime, name, check)
+                run_case(&runtime, name, check)
             }));
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn perform(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
+fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
     match runtime.open(name) {
         Err(error)
             if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::NotFound) && !required(name) =>
@@ -98,21 +99,21 @@ fn fails(device: &Arc<dyn CommonRuntime>) -> Result<()> {
         assert!(error.kind() == ErrorKind::Failed && error.message().starts_with(place), "{error}");
         assert!(error.message().contains("\"tell\""), "{error}");
         let error = y.to_vec::<u32>().expect_err("a failure");
-        assert!(error.message().contains(place), "what it wrote: {error}");
+        assert!(error.message().contains(place), "reading its output: {error}");
         let error = queue.launch(&kernel, &all(), &args).expect_err("a failure");
-        assert!(error.message().contains(place), "what comes after it: {error}");
+        assert!(error.message().contains(place), "a later launch: {error}");
         let (other, queue) = (tensor(device, line)?, device.open_queue(&QueueOptions::default())?);
         let error = queue.call(&kernel, &all(), &[Arg::read_write(&other)]).expect_err("a failure");
-        assert!(error.message().contains(place), "by the way of `call`: {error}");
+        assert!(error.message().contains(place), "through `call`: {error}");
     }
     passes(device)
 }
 
 fn passes(device: &Arc<dyn CommonRuntime>) -> Result<()> {
     let (kernel, y) = (kernel(device)?, tensor(device, 0)?);
-    assert_eq!(kernel.info().params.as_ref().map(Vec::len), Some(1), "the report is no parameter");
+    assert_eq!(kernel.info().params.as_ref().map(Vec::len), Some(1), "the report is not a parameter");
     let queue = device.open_queue(&QueueOptions::default())?;
-    queue.launch(&kernel, &all(), &[Arg::write(&y)]).expect_err("it reads, too");
+    queue.launch(&kernel, &all(), &[Arg::write(&y)]).expect_err("the kernel also reads it");
     queue.launch(&kernel, &all(), &[Arg::read_write(&y)])?.wait()?;
     assert_eq!(y.to_vec::<u32>()?, [1; ELEMENTS]);
     queue.launch(&kernel, &Geometry::new(0, 64), &[Arg::read_write(&y)])?.wait()

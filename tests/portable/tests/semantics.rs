@@ -1,4 +1,4 @@
-//! The table of expressions and the kernels with their data, on every device that takes WGSL.
+//! The tables of expressions and the annotated kernels, on every device that accepts WGSL.
 
 use std::process::ExitCode;
 
@@ -6,13 +6,13 @@ use libtest_mimic::Arguments;
 use portable::{batch, device, programs};
 
 fn main() -> ExitCode {
-    let (machines, mut trials) = device::all();
-    for machine in &machines {
+    let (executors, mut trials) = device::all();
+    for executor in &executors {
         for (topic, programs) in programs::all() {
-            // PoCL 3.1 loses its way where barriers stand in a second body.
-            let pocl = machine.name().starts_with("opencl");
-            if !machine.name().ends_with("/two") || topic == "ranges" || topic == "groups" && !pocl {
-                trials.extend(batch::trials(machine, topic, programs));
+            // PoCL 3.1 miscompiles barriers in a second variant.
+            let pocl = executor.name().starts_with("opencl");
+            if !executor.name().ends_with("/two") || topic == "ranges" || topic == "groups" && !pocl {
+                trials.extend(batch::trials(executor, topic, programs));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Views as arguments of portable kernels, on every device of this machine: one with gaps is refused unless the kernel knows
-//! its strides, and whatever is bound ends where the tensor does.
+//! Views as arguments of portable kernels, on every device of this machine: a view with gaps is rejected unless the
+//! kernel takes strides, and a binding ends with its tensor.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ const CODE: &str = "
     @compute @workgroup_size(64) fn count(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&y) { y[id.x] += arrayLength(&y); }
     }";
-/// Doubles numbers of 8 bytes in structures, which tensors of any type may hold.
+/// Doubles 8-byte numbers in structures, which tensors of any type may hold.
 const STRUCTURES: &str = "
     struct Pair { a: u32, b: f32 }
     @group(0) @binding(0) var<storage, read_write> pairs: array<Pair>;
     @compute @workgroup_size(64) fn double(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&pairs) { pairs[id.x].a *= 2; pairs[id.x].b *= 2.0; }
     }";
-/// Large enough that memory behind it is another tensor's.
+/// Large enough that the memory behind it belongs to another tensor.
 const ELEMENTS: usize = 4096;
 const GROUPS: u32 = 64;
 
-struct Scene {
+struct Fixture {
     device: Arc<dyn CommonRuntime>,
     queue: Queue,
     kernel: Kernel,
 }
 
-type Case = fn(&Scene) -> Result<()>;
+type Case = fn(&Fixture) -> Result<()>;
 
 const CASES: [(&str, Case); 5] = [
     ("a_view_with_gaps_is_refused_with_the_remedy", refused),
@@ -51,14 +51,14 @@ fn main() -> ExitCode {
         for (case, check) in CASES {
             let runtime = runtime.clone();
             trials.push(Trial::ignorable_test(format!("{name}::{case}"), move || {
-                perform(&runtime, name, check)
+                run_case(&runtime, name, check)
             }));
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn perform(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
+fn run_case(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Completion, Failed> {
     let device = match runtime.open(name) {
         Err(error)
             if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::NotFound) && !required(name) =>
@@ -69,11 +69,11 @@ fn perform(runtime: &Runtime, name: &str, check: Case) -> std::result::Result<Co
     };
     let queue = device.open_queue(&QueueOptions::default())?;
     let kernel = device.load(&ModuleSource::wgsl(CODE))?.kernel("count")?;
-    check(&Scene { device, queue, kernel })?;
+    check(&Fixture { device, queue, kernel })?;
     Ok(Completion::Completed)
 }
 
-impl Scene {
+impl Fixture {
     fn tensor(&self) -> Result<Tensor> {
         Tensor::from_slice(&*self.device, &[ELEMENTS], &vec![0_u32; ELEMENTS])
     }
@@ -83,7 +83,7 @@ impl Scene {
     }
 
     fn refusal(&self, arg: Arg<'_>) -> Error {
-        let error = self.launch(arg).expect_err("a launch that must be refused");
+        let error = self.launch(arg).expect_err("the launch must be rejected");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(
             error.message().contains("argument 0 of \"count\"") && error.message().contains("contiguous"),
@@ -93,8 +93,8 @@ impl Scene {
     }
 }
 
-fn refused(scene: &Scene) -> Result<()> {
-    let x = scene.tensor()?;
+fn refused(fixture: &Fixture) -> Result<()> {
+    let x = fixture.tensor()?;
     for view in [
         x.view(&[4], &[2], 0)?,
         x.view(&[4], &[0], 7)?,
@@ -102,11 +102,11 @@ fn refused(scene: &Scene) -> Result<()> {
         x.reshape(&[64, 64])?.permute(&[1, 0])?,
         x.reshape(&[64, 64])?.slice(1, 0..63)?,
     ] {
-        scene.refusal(Arg::read_write(&view));
+        fixture.refusal(Arg::read_write(&view));
     }
-    // These have no gaps, whatever their strides say.
+    // These have no gaps, whatever their strides are.
     for view in [x.view(&[1], &[-7], 3)?, x.view(&[0, 9], &[5, 5], 0)?, x.view(&[1, 4], &[9, 1], 8)?] {
-        scene.launch(Arg::read_write(&view))?;
+        fixture.launch(Arg::read_write(&view))?;
     }
     let mut expected = vec![0; ELEMENTS];
     expected[3] = 1;
@@ -115,9 +115,9 @@ fn refused(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn copied(scene: &Scene) -> Result<()> {
+fn copied(fixture: &Fixture) -> Result<()> {
     let numbers: Vec<u32> = (0..).take(ELEMENTS).collect();
-    let x = Tensor::from_slice(&*scene.device, &[64, 64], &numbers)?;
+    let x = Tensor::from_slice(&*fixture.device, &[64, 64], &numbers)?;
     for view in [
         x.permute(&[1, 0])?,
         x.slice(1, 3..60)?,
@@ -125,16 +125,16 @@ fn copied(scene: &Scene) -> Result<()> {
         x.view(&[3, 5, 7], &[0, 64, 2], 9)?,
         x.clone(),
     ] {
-        let dense = scene.queue.contiguous(&view)?;
+        let dense = fixture.queue.contiguous(&view)?;
         assert_eq!((dense.shape(), dense.is_contiguous()), (view.shape(), true));
         assert_eq!((dense.dtype(), dense.space()), (view.dtype(), view.space()));
         let elements = view.to_vec::<u32>()?;
         assert_eq!(dense.to_vec::<u32>()?, elements);
         let count = u32::try_from(elements.len()).unwrap_or(u32::MAX);
-        scene.launch(Arg::read_write(&dense))?;
+        fixture.launch(Arg::read_write(&dense))?;
         assert_eq!(dense.to_vec::<u32>()?, elements.iter().map(|n| n + count).collect::<Vec<_>>());
         if view.is_contiguous() {
-            assert_ne!(x.to_vec::<u32>()?, numbers, "it is the tensor itself");
+            assert_ne!(x.to_vec::<u32>()?, numbers, "the kernel wrote the tensor itself");
         } else {
             assert_eq!(x.to_vec::<u32>()?, numbers, "a copy");
         }
@@ -142,11 +142,11 @@ fn copied(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn strided(scene: &Scene) -> Result<()> {
+fn strided(fixture: &Fixture) -> Result<()> {
     for first in [0, 1, 2, 3, 5, 64, 100] {
-        let x = scene.tensor()?;
+        let x = fixture.tensor()?;
         let view = x.view(&[10, 3], &[7, 2], first)?;
-        scene.launch(Arg::read_write(&view).strided())?;
+        fixture.launch(Arg::read_write(&view).strided())?;
         // From the first element to the last one, 9 · 7 + 2 · 2 further on.
         let expected = (0..ELEMENTS).map(|at| if (first..first + 68).contains(&at) { 68 } else { 0 });
         assert_eq!(x.to_vec::<u32>()?, expected.collect::<Vec<u32>>(), "from {first}");
@@ -154,16 +154,16 @@ fn strided(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn reversed(scene: &Scene) -> Result<()> {
-    let (x, behind) = (scene.tensor()?, scene.tensor()?);
+fn reversed(fixture: &Fixture) -> Result<()> {
+    let (x, behind) = (fixture.tensor()?, fixture.tensor()?);
     let views = [
         x.view(&[ELEMENTS], &[-1], ELEMENTS - 1)?,
         x.view(&[64, 64], &[64, -1], 63)?,
         x.view(&[2, 64], &[-64, 1], 64)?,
     ];
     for view in &views {
-        scene.refusal(Arg::read_write(view));
-        let error = scene.refusal(Arg::read_write(view).strided());
+        fixture.refusal(Arg::read_write(view));
+        let error = fixture.refusal(Arg::read_write(view).strided());
         assert!(error.message().contains("before its first one"), "{error}");
     }
     for tensor in [x, behind] {
@@ -172,12 +172,12 @@ fn reversed(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn misaligned(scene: &Scene) -> Result<()> {
-    let double = scene.device.load(&ModuleSource::wgsl(STRUCTURES))?.kernel("double")?;
-    let x = Tensor::from_slice(&*scene.device, &[32], &[1_u8; 32])?;
+fn misaligned(fixture: &Fixture) -> Result<()> {
+    let double = fixture.device.load(&ModuleSource::wgsl(STRUCTURES))?.kernel("double")?;
+    let x = Tensor::from_slice(&*fixture.device, &[32], &[1_u8; 32])?;
     for first in 0..8 {
         let view = x.slice(0, first..first + 16)?;
-        let launched = scene.queue.launch(&double, &Geometry::new(1, 64), &[Arg::read_write(&view)]);
+        let launched = fixture.queue.launch(&double, &Geometry::new(1, 64), &[Arg::read_write(&view)]);
         match launched {
             Ok(event) if first.is_multiple_of(4) => event.wait()?,
             Err(error) if !first.is_multiple_of(4) => {
@@ -191,7 +191,7 @@ fn misaligned(scene: &Scene) -> Result<()> {
             other => panic!("from byte {first}: {other:?}"),
         }
     }
-    // From byte 0 on as numbers and floats by turns, then from byte 4 on.
+    // Alternately as numbers and floats from byte 0 on, then from byte 4 on.
     let mut expected = vec![1_u8; 32];
     let words = [[2, 2, 2, 2], [2, 2, 2, 3], [2, 2, 130, 2], [2, 2, 2, 3], [1, 1, 129, 1]];
     expected[..20].copy_from_slice(words.as_flattened());

@@ -12,8 +12,8 @@ const SWEEPS: [(&str, &[&str]); 7] = [
     ("null", &["--kind", "device_lost", "--first", "16", "--spread", "8"]),
     ("null", &["--kind", "unsupported", "--first", "4", "--spread", "2"]),
     // These bear whatever core does after a lie; what drivers do is their own business.
-    ("null", &["--lies", "--cases", "6", "--first", "2", "--spread", "1", "--longest-ms", "200"]),
-    ("host", &["--lies", "--cases", "1", "--first", "1", "--spread", "0"]),
+    ("null", &["--corrupt", "--cases", "6", "--first", "2", "--spread", "1", "--longest-ms", "200"]),
+    ("host", &["--corrupt", "--cases", "1", "--first", "1", "--spread", "0"]),
     ("host", &["--first", "4", "--spread", "2"]),
     (IN_C, &["--first", "4", "--spread", "2"]),
 ];

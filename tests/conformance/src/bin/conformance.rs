@@ -1,5 +1,5 @@
-//! The conformance suite as a program: `conformance [--backend PATH|TARGET]… [FILTER] [test runner's options]`, and with
-//! `--faults` the suite with one call after the other refused.
+//! The conformance suite as a program: `conformance [--backend PATH|TARGET]… [FILTER] [test runner options]`; with
+//! `--faults`, it injects a fault into one backend call per run.
 
 use std::process::ExitCode;
 
@@ -7,9 +7,9 @@ use clap::Parser;
 use runtime_conformance::{Arguments, FaultArguments, SuiteArguments};
 
 #[derive(Debug, Parser)]
-#[command(about = "Runs the conformance suite against every backend that is found, or those that are named")]
+#[command(about = "Runs the conformance suite against the given backends, or every backend found")]
 struct Command {
-    /// A backend library, a target or a device, instead of everything that is found; may be repeated
+    /// A backend library, target or device to test instead of everything found; may be repeated
     #[arg(long = "backend", value_name = "PATH|TARGET")]
     backends: Vec<String>,
     #[command(flatten)]

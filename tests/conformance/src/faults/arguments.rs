@@ -1,4 +1,4 @@
-//! The options of a sweep on a command line.
+//! Command-line options of a fault sweep.
 
 use std::process::{Command, ExitCode};
 
@@ -12,32 +12,33 @@ use super::{FaultOptions, run_faults, serve_faults};
 use crate::kernels;
 use crate::selection::Selection;
 
-/// The options of a sweep, as the programs that run the suite take them.
+/// The options of a fault sweep, for programs that run the suite.
 #[derive(Args, Clone, Debug)]
 pub struct FaultArguments {
-    /// Run each case again and again, with one call of the backend refused at a time
+    /// Run each case repeatedly, each time with a fault injected into one backend call
     #[arg(long)]
     faults: bool,
-    /// With --faults: refuse so many calls of a function in a case one by one, then some of the rest
+    /// With --faults: inject faults into the first N calls of a function in a case, one per run, then into some of
+    /// the rest
     #[arg(long, value_name = "N", default_value_t = FaultOptions::default().first, requires = "faults")]
     first: u64,
-    /// With --faults: of the calls after those refuse so many, evenly spread, and the last
+    /// With --faults: inject faults into N of the remaining calls, evenly spread, and into the last
     #[arg(long, value_name = "N", default_value_t = FaultOptions::default().spread, requires = "faults")]
     spread: u64,
-    /// With --faults: refuse with this kind of error, `driver`, `device_lost`, `out_of_memory` or `unsupported`; may be
+    /// With --faults: the kind of error to inject: `driver`, `device_lost`, `out_of_memory` or `unsupported`; may be
     /// repeated [default: driver]
     #[arg(long = "kind", value_name = "KIND", value_parser = parse_kind, requires = "faults")]
     kinds: Vec<ErrorKind>,
-    /// With --faults: calls are not refused, but return wrong counts, progress, pointers, texts and sizes
+    /// With --faults: instead of returning errors, return wrong counts, progress, pointers, strings and sizes
     #[arg(long, requires = "faults")]
-    lies: bool,
-    /// With --faults: of the cases that call a function run so many, the quickest, with its calls wrong [default: all]
+    corrupt: bool,
+    /// With --faults: per function, run only the N fastest cases that call it [default: all]
     #[arg(long, value_name = "N", requires = "faults")]
     cases: Option<usize>,
-    /// With --faults: leave out cases that take longer
+    /// With --faults: skip cases that take longer than this
     #[arg(long, value_name = "MILLISECONDS", requires = "faults")]
     longest_ms: Option<u64>,
-    /// Be a worker of --faults
+    /// Run as a worker of --faults
     #[arg(long, hide = true)]
     fault_worker: bool,
 }
@@ -48,8 +49,9 @@ fn parse_kind(text: &str) -> Result<ErrorKind, String> {
 }
 
 impl FaultArguments {
-    /// Sweeps `selection`, or is a worker of a sweep, if that is asked for. `worker` are the arguments with which this
-    /// program, started again, gets here with `--fault-worker` set; the filter and the threads are those of `runner`.
+    /// Sweeps `selection`, or serves as a worker of a sweep, if the options say so; otherwise `None`. With the
+    /// arguments `worker`, this program must get here with `--fault-worker` set. The filter and the number of threads
+    /// are those of `runner`.
     #[must_use]
     pub fn run(&self, selection: &Selection, runner: &Arguments, worker: &[&str]) -> Option<ExitCode> {
         if self.fault_worker {
@@ -63,7 +65,7 @@ impl FaultArguments {
             filters: runner.filter.iter().cloned().collect(),
             first: self.first,
             spread: self.spread,
-            lies: self.lies,
+            corrupt: self.corrupt,
             cases: self.cases,
             kinds: if self.kinds.is_empty() { defaults.kinds } else { self.kinds.clone() },
             longest_ms: self.longest_ms,
@@ -73,7 +75,7 @@ impl FaultArguments {
         let swept = run_faults(selection, &options, &|| {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(worker);
-            command.envs(selection.kernels.as_ref().map(|folder| (kernels::VARIABLE, folder)));
+            command.envs(selection.kernels.as_ref().map(|folder| (kernels::FOLDER_VARIABLE, folder)));
             Ok(command)
         });
         let Err(wrong) = swept else { return Some(ExitCode::SUCCESS) };

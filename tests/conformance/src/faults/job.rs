@@ -1,4 +1,4 @@
-//! What is asked of a worker, and what it answers: a line of JSON each.
+//! Requests to a worker and its replies, as one line of JSON each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use runtime_core::ErrorKind;
 use serde_json::{Value, json};
 
-use super::lies::LIES;
-use super::state::{Fault, Wrong};
+use super::corruption::CORRUPTIONS;
+use super::object_tracker::{Fault, Injection};
 
-/// The kinds of error that a call is refused with.
+/// The kinds of error that can be injected, by name.
 pub(super) const KINDS: [(&str, ErrorKind); 4] = [
     ("driver", ErrorKind::Driver),
     ("device_lost", ErrorKind::DeviceLost),
@@ -21,77 +21,84 @@ pub(super) const KINDS: [(&str, ErrorKind); 4] = [
 /// One run of a case.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    /// Path of the backend.
+    /// Path of the backend library.
     pub(super) library: String,
     pub(super) device: String,
     /// `topic::case`.
     pub(super) case: String,
-    /// The call to refuse; none: only count.
+    /// The fault to inject; if `None`, only count calls.
     pub(super) fault: Option<Fault>,
-    /// By when the case must have ended.
+    /// The time limit of the case.
     pub(super) deadline: Duration,
 }
 
 /// How the case ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ended {
+pub(super) enum RunStatus {
     Passed,
-    /// With an error.
+    /// It returned an error.
     Error,
-    /// With data that is not what it should be.
+    /// It found wrong data.
     Differs,
-    /// With another expectation that did not hold.
+    /// Another expectation failed.
     Asserts,
     Unsupported,
     Hangs,
     /// The process died.
     Died,
-    /// It could not even begin.
+    /// The case could not be started.
     Unusable,
 }
 
-const ENDED: [(&str, Ended); 8] = [
-    ("passed", Ended::Passed),
-    ("error", Ended::Error),
-    ("differs", Ended::Differs),
-    ("asserts", Ended::Asserts),
-    ("unsupported", Ended::Unsupported),
-    ("hangs", Ended::Hangs),
-    ("died", Ended::Died),
-    ("unusable", Ended::Unusable),
+const STATUS_NAMES: [(&str, RunStatus); 8] = [
+    ("passed", RunStatus::Passed),
+    ("error", RunStatus::Error),
+    ("differs", RunStatus::Differs),
+    ("asserts", RunStatus::Asserts),
+    ("unsupported", RunStatus::Unsupported),
+    ("hangs", RunStatus::Hangs),
+    ("died", RunStatus::Died),
+    ("unusable", RunStatus::Unusable),
 ];
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) ended: Ended,
+pub(super) struct RunResult {
+    pub(super) status: RunStatus,
     pub(super) text: String,
-    /// The call to refuse came.
+    /// Whether the faulted call was reached.
     pub(super) reached: bool,
     pub(super) elapsed: Duration,
     /// Objects that were never closed.
-    pub(super) left: Vec<String>,
+    pub(super) leaked: Vec<String>,
     /// Objects that were used or closed when they must not be.
-    pub(super) broken: Vec<String>,
+    pub(super) violations: Vec<String>,
     /// Panics in core.
     pub(super) panics: Vec<String>,
-    /// Calls of each function, and those before the case began.
+    /// Calls of each function, in all and before the case began.
     pub(super) counts: BTreeMap<String, u64>,
-    pub(super) prelude: BTreeMap<String, u64>,
+    pub(super) setup_counts: BTreeMap<String, u64>,
 }
 
-impl Wrong {
+impl Injection {
     fn parse(name: &str) -> Option<Self> {
-        let refused = KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| Self::Refused(*kind));
-        refused.or_else(|| LIES.iter().find(|(known, _)| *known == name).map(|(_, lie)| Self::Lie(*lie)))
+        let error = KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| Self::Error(*kind));
+        error.or_else(|| {
+            CORRUPTIONS
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, corruption)| Self::Corrupt(*corruption))
+        })
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Injection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
-            Self::Refused(kind) => KINDS.iter().find(|(_, known)| known == kind).map(|(name, _)| *name),
-            Self::Lie(lie) => LIES.iter().find(|(_, known)| known == lie).map(|(name, _)| *name),
+            Self::Error(kind) => KINDS.iter().find(|(_, known)| known == kind).map(|(name, _)| *name),
+            Self::Corrupt(corruption) => {
+                CORRUPTIONS.iter().find(|(_, known)| known == corruption).map(|(name, _)| *name)
+            }
         };
         f.write_str(name.unwrap_or("unknown"))
     }
@@ -102,7 +109,7 @@ impl Job {
         let fault = self
             .fault
             .as_ref()
-            .map(|fault| json!({"entry": fault.entry, "nth": fault.nth, "wrong": fault.wrong.to_string()}));
+            .map(|fault| json!({"function": fault.function, "nth": fault.nth, "injection": fault.injection.to_string()}));
         json!({
             "library": self.library,
             "device": self.device,
@@ -119,9 +126,9 @@ impl Job {
         let fault = match &job["fault"] {
             Value::Null => None,
             fault => Some(Fault {
-                entry: fault["entry"].as_str()?.to_owned(),
+                function: fault["function"].as_str()?.to_owned(),
                 nth: fault["nth"].as_u64()?,
-                wrong: Wrong::parse(fault["wrong"].as_str()?)?,
+                injection: Injection::parse(fault["injection"].as_str()?)?,
             }),
         };
         Some(Self {
@@ -134,60 +141,63 @@ impl Job {
     }
 }
 
-impl Answer {
-    /// An answer of a run that saw nothing.
-    pub(super) fn new(ended: Ended, text: impl Into<String>) -> Self {
+impl RunResult {
+    /// The result of a run without observations.
+    pub(super) fn new(status: RunStatus, text: impl Into<String>) -> Self {
         Self {
-            ended,
+            status,
             text: text.into(),
             reached: false,
             elapsed: Duration::ZERO,
-            left: Vec::new(),
-            broken: Vec::new(),
+            leaked: Vec::new(),
+            violations: Vec::new(),
             panics: Vec::new(),
             counts: BTreeMap::new(),
-            prelude: BTreeMap::new(),
+            setup_counts: BTreeMap::new(),
         }
     }
 
-    /// Whether the process that gave it may be asked again.
-    pub(super) fn is_harmless(&self) -> bool {
-        self.left.is_empty() && self.broken.is_empty() && self.panics.is_empty() && self.ended < Ended::Hangs
+    /// Whether the worker can run further jobs.
+    pub(super) fn leaves_worker_reusable(&self) -> bool {
+        self.leaked.is_empty()
+            && self.violations.is_empty()
+            && self.panics.is_empty()
+            && self.status < RunStatus::Hangs
     }
 
     pub(super) fn line(&self) -> String {
         json!({
-            "ended": ENDED.iter().find(|(_, ended)| *ended == self.ended).map(|(name, _)| *name),
+            "status": STATUS_NAMES.iter().find(|(_, status)| *status == self.status).map(|(name, _)| *name),
             "text": self.text,
             "reached": self.reached,
             "elapsed_ms": u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX),
-            "left": self.left,
-            "broken": self.broken,
+            "leaked": self.leaked,
+            "violations": self.violations,
             "panics": self.panics,
             "counts": self.counts,
-            "prelude": self.prelude,
+            "setup_counts": self.setup_counts,
         })
         .to_string()
     }
 
     pub(super) fn parse(line: &str) -> Option<Self> {
-        let answer: Value = serde_json::from_str(line).ok()?;
+        let result: Value = serde_json::from_str(line).ok()?;
         let texts = |key: &str| -> Option<Vec<String>> {
-            answer[key].as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+            result[key].as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
         };
         let counts = |key: &str| -> Option<BTreeMap<String, u64>> {
-            answer[key].as_object()?.iter().map(|(name, n)| Some((name.clone(), n.as_u64()?))).collect()
+            result[key].as_object()?.iter().map(|(name, n)| Some((name.clone(), n.as_u64()?))).collect()
         };
         Some(Self {
-            ended: ENDED.iter().find(|(name, _)| answer["ended"] == *name)?.1,
-            text: answer["text"].as_str()?.to_owned(),
-            reached: answer["reached"].as_bool()?,
-            elapsed: Duration::from_millis(answer["elapsed_ms"].as_u64()?),
-            left: texts("left")?,
-            broken: texts("broken")?,
+            status: STATUS_NAMES.iter().find(|(name, _)| result["status"] == *name)?.1,
+            text: result["text"].as_str()?.to_owned(),
+            reached: result["reached"].as_bool()?,
+            elapsed: Duration::from_millis(result["elapsed_ms"].as_u64()?),
+            leaked: texts("leaked")?,
+            violations: texts("violations")?,
             panics: texts("panics")?,
             counts: counts("counts")?,
-            prelude: counts("prelude")?,
+            setup_counts: counts("setup_counts")?,
         })
     }
 }
@@ -197,9 +207,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_and_an_answer_cross_the_pipe() {
-        let fault =
-            Fault { entry: "queue.mark".into(), nth: 3, wrong: Wrong::Refused(ErrorKind::DeviceLost) };
+    fn jobs_and_results_round_trip() {
+        let fault = Fault {
+            function: "queue.mark".into(),
+            nth: 3,
+            injection: Injection::Error(ErrorKind::DeviceLost),
+        };
         let job = Job {
             library: "l.so".into(),
             device: "x:0".into(),
@@ -208,16 +221,20 @@ mod tests {
             deadline: Duration::from_secs(2),
         };
         assert_eq!(Job::parse(&job.line()).unwrap().line(), job.line());
-        for (_, lie) in LIES {
-            let fault = Fault { entry: "queue.poll".into(), nth: 1, wrong: Wrong::Lie(lie) };
-            let lying = Job { fault: Some(fault), ..job.clone() };
-            assert_eq!(Job::parse(&lying.line()).unwrap().fault.unwrap().wrong, Wrong::Lie(lie));
+        for (_, corruption) in CORRUPTIONS {
+            let fault =
+                Fault { function: "queue.poll".into(), nth: 1, injection: Injection::Corrupt(corruption) };
+            let corrupted = Job { fault: Some(fault), ..job.clone() };
+            assert_eq!(
+                Job::parse(&corrupted.line()).unwrap().fault.unwrap().injection,
+                Injection::Corrupt(corruption)
+            );
         }
-        let mut answer = Answer::new(Ended::Error, "two\nlines");
-        answer.left.push("1 queue".into());
-        answer.counts.insert("queue.mark".into(), 7);
-        assert!(!answer.is_harmless());
-        assert_eq!(Answer::parse(&answer.line()).unwrap().line(), answer.line());
-        assert!(Job::parse("{}").is_none() && Answer::parse("noise of a kernel").is_none());
+        let mut result = RunResult::new(RunStatus::Error, "two\nlines");
+        result.leaked.push("1 queue".into());
+        result.counts.insert("queue.mark".into(), 7);
+        assert!(!result.leaves_worker_reusable());
+        assert_eq!(RunResult::parse(&result.line()).unwrap().line(), result.line());
+        assert!(Job::parse("{}").is_none() && RunResult::parse("noise of a kernel").is_none());
     }
 }

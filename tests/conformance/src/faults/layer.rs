@@ -1,7 +1,7 @@
-//! A layer over a backend's table, made of functions that look before they pass a call on: at which call it is, whether
-//! the objects in it are open, and whether it is the one to refuse, or to lie about.
+//! A layer over a backend's table: its functions count calls, check that the objects they are passed are open, and
+//! inject the fault of the run.
 //!
-//! One per process, since a function of the table has no place for a state of its own.
+//! There is one layer per process, because table functions have no user data.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -17,11 +17,11 @@ use runtime_core::abi::{
 };
 use runtime_core::{Error, ErrorKind, convert};
 
-use super::liar::{self, Argument, List, Returned};
-use super::state::{self, Kind};
-use crate::table::{kept, known, size, sub_table};
+use super::corrupt::{self, Argument, List, Returned};
+use super::object_tracker::{self, Kind};
+use crate::backend_table::{copy_known, leak, struct_size, sub_table};
 
-/// The tables of the backend below.
+/// The tables of the backend below the layer.
 struct Below {
     instance: InstanceTable,
     device: DeviceTable,
@@ -34,13 +34,13 @@ struct Below {
 
 static BELOW: OnceLock<Below> = OnceLock::new();
 
-/// Work of the cases lasts no longer, unless it waits for the case itself.
-const LONGEST_WORK: Duration = Duration::from_millis(500);
+/// Work of the cases ends within this time, unless it waits for the case itself.
+const MAX_WORK_TIME: Duration = Duration::from_millis(500);
 
-/// Puts the layer over a backend; the first one of the process stays.
-pub(super) fn over(theirs: &'static BackendTable) -> &'static BackendTable {
-    // SAFETY: a table states its size, in its header, and begins with it.
-    let table: BackendTable = unsafe { known(theirs, theirs.header.struct_size) };
+/// Puts the layer over a backend; only the first backend of a process gets one.
+pub(super) fn wrap_backend(backend_table: &'static BackendTable) -> &'static BackendTable {
+    // SAFETY: the header of a table states its size.
+    let table: BackendTable = unsafe { copy_known(backend_table, backend_table.header.struct_size) };
     let below = BELOW.get_or_init(|| Below {
         instance: sub_table(table.instance),
         device: sub_table(table.device),
@@ -50,87 +50,87 @@ pub(super) fn over(theirs: &'static BackendTable) -> &'static BackendTable {
         graph: sub_table(table.graph),
         embedded: sub_table(table.embedded),
     });
-    kept(BackendTable {
-        header: Header { struct_size: size::<BackendTable>(), ..table.header },
-        instance: kept(instance::wrap(&below.instance)),
-        device: kept(device::wrap(&below.device)),
-        memory: kept(memory::wrap(&below.memory)),
-        module: kept(module::wrap(&below.module)),
-        queue: kept(queue::wrap(&below.queue)),
-        graph: kept(graph::wrap(&below.graph)),
-        embedded: kept(embedded::wrap(&below.embedded)),
+    leak(BackendTable {
+        header: Header { struct_size: struct_size::<BackendTable>(), ..table.header },
+        instance: leak(instance::wrap(&below.instance)),
+        device: leak(device::wrap(&below.device)),
+        memory: leak(memory::wrap(&below.memory)),
+        module: leak(module::wrap(&below.module)),
+        queue: leak(queue::wrap(&below.queue)),
+        graph: leak(graph::wrap(&below.graph)),
+        embedded: leak(embedded::wrap(&below.embedded)),
         ..table
     })
 }
 
-/// What the layer does around a call.
-trait Around<R> {
-    fn around(self, name: &'static str, call: impl FnOnce() -> R) -> R;
+/// Intercepts a call of the backend.
+trait Intercept<R> {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> R) -> R;
 }
 
-/// Uses these objects.
+/// The call uses these objects.
 struct Uses<const N: usize>([(Kind, Handle); N]);
-/// Makes an object, whose handle it leaves at `.2`, of a parent.
+/// The call opens an object of this kind and parent; the backend writes its handle to `.2`.
 struct Opens(Kind, (Kind, Handle), *mut Handle);
-/// Makes a buffer.
+/// The call allocates a buffer.
 struct Allocates((Kind, Handle), *mut Allocation);
-/// Ends an object.
+/// The call closes an object.
 struct Closes(Kind, Handle);
-/// Uses a queue, a kernel and the buffers of a launch.
+/// The call uses a queue, a kernel, and the buffers of a launch.
 struct Launches((Kind, Handle), (Kind, Handle), *const Launch);
-/// The same, of a claimed ticket, which ends whatever happens.
+/// Like `Launches`, but runs a claimed ticket: it is executed even if an error is injected.
 struct Runs(Launches);
-/// Uses a queue and the buffers of both sides.
-struct CopiesRows((Kind, Handle), *const RowCopy);
-/// Submits work to a queue.
+/// The call uses a queue and two buffers.
+struct Copies2d((Kind, Handle), *const RowCopy);
+/// The call submits work to a queue.
 struct Submits<A>(Handle, Place, A);
-/// Claims an idle queue: a refusal is no error.
+/// The call claims an idle queue: an injected fault makes it return 0, which is not an error.
 struct Claims(Handle);
-/// Says why a queue failed: a refusal gives no reason.
-struct Tells(Handle);
+/// The call reads why a queue failed: an injected fault makes it return no reason.
+struct ReadsFailure(Handle);
 
-fn refusal(name: &str, kind: ErrorKind) -> Status {
-    convert::into_status(Error::new(kind, format!("this call of {name} is refused by the fault run")))
+fn injected_error(name: &str, kind: ErrorKind) -> Status {
+    convert::into_status(Error::new(kind, format!("an error injected into {name}")))
 }
 
-impl<const N: usize> Around<Status> for Uses<N> {
-    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        state::enter(name, &self.0).map_or_else(call, |kind| refusal(name, kind))
+impl<const N: usize> Intercept<Status> for Uses<N> {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        object_tracker::before_call(name, &self.0).map_or_else(call, |kind| injected_error(name, kind))
     }
 }
 
-impl Around<Status> for Opens {
-    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+impl Intercept<Status> for Opens {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
         let parents = if self.1.1.is_null() { &[][..] } else { &[self.1] };
-        if let Some(kind) = state::enter(name, parents) {
-            return refusal(name, kind);
+        if let Some(kind) = object_tracker::before_call(name, parents) {
+            return injected_error(name, kind);
         }
         let status = call();
         if status.is_null() {
-            // SAFETY: core passes a place for the handle, and the backend has filled it.
-            state::opened((self.0, unsafe { *self.2 }), self.1);
+            // SAFETY: `out` is valid, and the backend has written the handle.
+            object_tracker::opened((self.0, unsafe { *self.2 }), self.1);
         }
         status
     }
 }
 
-impl Around<Status> for Allocates {
-    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        if let Some(kind) = state::enter(name, &[self.0]) {
-            return refusal(name, kind);
+impl Intercept<Status> for Allocates {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        if let Some(kind) = object_tracker::before_call(name, &[self.0]) {
+            return injected_error(name, kind);
         }
         let status = call();
         if status.is_null() {
-            // SAFETY: core passes a place for the allocation, and the backend has filled it.
-            state::opened((Kind::Buffer, unsafe { (*self.1).buffer }), self.0);
+            // SAFETY: the pointer is valid, and the backend has written the allocation.
+            object_tracker::opened((Kind::Buffer, unsafe { (*self.1).buffer }), self.0);
         }
         status
     }
 }
 
-impl Around<()> for Closes {
-    fn around(self, name: &'static str, call: impl FnOnce()) {
-        state::closing(name, (self.0, self.1));
+impl Intercept<()> for Closes {
+    fn intercept(self, name: &'static str, call: impl FnOnce()) {
+        object_tracker::closing(name, (self.0, self.1));
         call();
     }
 }
@@ -141,67 +141,66 @@ impl Launches {
         if !self.1.1.is_null() {
             used.push(self.1);
         }
-        // SAFETY: null, or core's launch, which lives during the call.
+        // SAFETY: null, or core's launch, which is valid during the call.
         if let Some(launch) = unsafe { self.2.as_ref() } {
-            // SAFETY: its arguments live as long.
-            let args =
-                unsafe { convert::borrow_slice::<Arg>("args", launch.args, launch.arg_count, usize::MAX) };
+            // SAFETY: the arguments are valid as long as the launch.
+            let args = unsafe { convert::borrow_slice::<Arg>("args", launch.args, launch.arg_count, usize::MAX) };
             let args = args.unwrap_or_default();
             for arg in args.iter().filter(|arg| arg.kind == abi::ARG_TENSOR) {
                 // SAFETY: the kind says which member is set.
                 let tensor = unsafe { arg.value.tensor };
-                // SAFETY: core passes a tensor, which lives during the call.
+                // SAFETY: core's tensor, which is valid during the call.
                 used.push((Kind::Buffer, unsafe { (*tensor).buffer }));
             }
         }
-        state::enter(name, &used)
+        object_tracker::before_call(name, &used)
     }
 }
 
-impl Around<Status> for Launches {
-    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        self.enter(name).map_or_else(call, |kind| refusal(name, kind))
+impl Intercept<Status> for Launches {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        self.enter(name).map_or_else(call, |kind| injected_error(name, kind))
     }
 }
 
-impl Around<Status> for CopiesRows {
-    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        // SAFETY: core's copy, which lives during the call.
+impl Intercept<Status> for Copies2d {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        // SAFETY: core's copy, which is valid during the call.
         let RowCopy { destination, source, .. } = unsafe { *self.1 };
-        Uses([self.0, buffer_of(destination), buffer_of(source)]).around(name, call)
+        Uses([self.0, buffer_of(destination), buffer_of(source)]).intercept(name, call)
     }
 }
 
-impl Around<Status> for Runs {
-    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        let refused = self.0.enter(name);
+impl Intercept<Status> for Runs {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        let injected = self.0.enter(name);
         let status = call();
-        match refused {
-            Some(kind) if status.is_null() => refusal(name, kind),
+        match injected {
+            Some(kind) if status.is_null() => injected_error(name, kind),
             _ => status,
         }
     }
 }
 
-impl<A: Around<Status>> Around<Status> for Submits<A> {
-    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+impl<A: Intercept<Status>> Intercept<Status> for Submits<A> {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
         let Self(queue, place, inner) = self;
-        let status = inner.around(name, call);
-        if status.is_null() && liar::is_denied() {
-            outlast(queue, place.ticket);
+        let status = inner.intercept(name, call);
+        if status.is_null() && corrupt::is_spurious_error() {
+            wait_for_end(queue, place.ticket);
         }
         status
     }
 }
 
-/// Waits for the end of work that is about to be denied: core gives back what such work uses, and nobody could bear work that
-/// goes on.
-fn outlast(queue: Handle, ticket: u64) {
+/// Waits until a ticket ends, before its submission is reported as failed: core then frees the memory that the work
+/// uses, so the work must not still be running.
+fn wait_for_end(queue: Handle, ticket: u64) {
     let Some((flush, poll)) = BELOW.get().and_then(|below| below.queue.flush.zip(below.queue.poll)) else {
         return;
     };
-    let deadline = Instant::now() + LONGEST_WORK;
-    // SAFETY: the queue is open, as the call that was made of it has just ended.
+    let deadline = Instant::now() + MAX_WORK_TIME;
+    // SAFETY: the queue is open: a call on it has just returned.
     let mut status = unsafe { flush(queue) };
     while status.is_null() && Instant::now() < deadline {
         let mut progress = Progress::default();
@@ -214,27 +213,28 @@ fn outlast(queue: Handle, ticket: u64) {
     }
 }
 
-impl Around<u32> for Claims {
-    fn around(self, name: &'static str, call: impl FnOnce() -> u32) -> u32 {
-        state::enter(name, &[(Kind::Queue, self.0)]).map_or_else(call, |_| 0)
+impl Intercept<u32> for Claims {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> u32) -> u32 {
+        object_tracker::before_call(name, &[(Kind::Queue, self.0)]).map_or_else(call, |_| 0)
     }
 }
 
-impl Around<Status> for Tells {
-    fn around(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
-        state::enter(name, &[(Kind::Queue, self.0)]).map_or_else(call, |_| std::ptr::null_mut())
+impl Intercept<Status> for ReadsFailure {
+    fn intercept(self, name: &'static str, call: impl FnOnce() -> Status) -> Status {
+        object_tracker::before_call(name, &[(Kind::Queue, self.0)])
+            .map_or_else(call, |_| std::ptr::null_mut())
     }
 }
 
-/// A function per function of the tables; one that the backend lacks stays missing.
+/// Defines a wrapper for each function of the tables; a function missing in the backend stays missing.
 macro_rules! layer {
-    ($($table:ident: $type:ident { $($slot:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $around:expr $(, $list:expr)?;)* })*) => {$(
+    ($($table:ident: $type:ident { $($slot:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $intercept:expr $(, $list:expr)?;)* })*) => {$(
         mod $table {
             use super::*;
 
             pub(super) fn wrap(below: &$type) -> $type {
                 $type {
-                    struct_size: size::<$type>(),
+                    struct_size: struct_size::<$type>(),
                     reserved: 0,
                     $($slot: below.$slot.map(|_| {
                         let function: unsafe extern "C" fn($($ty),*) $(-> $ret)? = $slot;
@@ -244,30 +244,30 @@ macro_rules! layer {
             }
 
             $(unsafe extern "C" fn $slot($($arg: $ty),*) $(-> $ret)? {
-                let below = BELOW.get().and_then(|below| below.$table.$slot).expect("wrapped since it is there");
-                let call = || match liar::is_skipped() {
-                    true => Returned::nothing(),
-                    // SAFETY: core's arguments, passed on.
+                let below = BELOW.get().and_then(|below| below.$table.$slot).expect("only present functions are wrapped");
+                let call = || match corrupt::is_skipped() {
+                    true => Returned::skipped(),
+                    // SAFETY: forwards core's arguments.
                     false => unsafe { below($($arg),*) },
                 };
-                let returned = $around.around(concat!(stringify!($table), ".", stringify!($slot)), call);
-                let Some(lie) = liar::take() else { return returned };
-                // SAFETY: the places of the list and of its length, which the backend has filled.
-                $(unsafe { $list.lie(lie) };)?
-                // SAFETY: core passes places for answers, and what they hold is valid.
-                $(unsafe { Argument::lie($arg, lie) };)*
-                Returned::lied(returned, lie)
+                let returned = $intercept.intercept(concat!(stringify!($table), ".", stringify!($slot)), call);
+                let Some(corruption) = corrupt::take() else { return returned };
+                // SAFETY: output pointers to a list and its length, which the backend has written.
+                $(unsafe { $list.corrupt(corruption) };)?
+                // SAFETY: core's output pointers are valid, and so are the values behind them.
+                $(unsafe { Argument::corrupt_output($arg, corruption) };)*
+                Returned::corrupted(returned, corruption)
             })*
         }
     )*
 
-        /// The functions that return something.
-        pub(super) const ENTRIES: &[&str] =
+        /// The functions that return a value.
+        pub(super) const FUNCTIONS: &[&str] =
             &[$($($(named(concat!(stringify!($table), ".", stringify!($slot)), PhantomData::<$ret>),)?)*)*];
     };
 }
 
-/// The name of a function that returns an `R`.
+/// Returns `name`; accepts functions with a return type only.
 const fn named<R>(name: &str, _: PhantomData<R>) -> &str {
     name
 }
@@ -300,12 +300,12 @@ const fn graph_of(handle: Handle) -> (Kind, Handle) {
     (Kind::Graph, handle)
 }
 
-const NOTHING: Handle = std::ptr::null_mut();
+const NULL: Handle = std::ptr::null_mut();
 
 layer! {
     instance: InstanceTable {
         options(out: *mut *const OptionSpec, count: *mut usize) -> Status = Uses([]), List(out, count);
-        open(host: *const HostTable, out: *mut Handle) -> Status = Opens(Kind::Instance, instance_of(NOTHING), out);
+        open(host: *const HostTable, out: *mut Handle) -> Status = Opens(Kind::Instance, instance_of(NULL), out);
         close(instance: Handle) = Closes(Kind::Instance, instance);
         devices(instance: Handle, out: *mut *const *const DeviceInfo, count: *mut usize) -> Status = Uses([instance_of(instance)]), List(out, count);
         open_device(instance: Handle, index: u32, sub: u32, options: *const Property, count: usize, out: *mut Handle) -> Status = Opens(Kind::Device, instance_of(instance), out);
@@ -349,13 +349,13 @@ layer! {
         poll(queue: Handle, out: *mut Progress) -> Status = Uses([queue_of(queue)]);
         wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status = Uses([queue_of(queue)]);
         wait_for(queue: Handle, other: Handle, ticket: u64) -> Status = Uses([queue_of(queue), queue_of(other)]);
-        failure(queue: Handle) -> Status = Tells(queue);
-        copy_rows(queue: Handle, place: Place, rows: *const RowCopy) -> Status = Submits(queue, place, CopiesRows(queue_of(queue), rows));
+        failure(queue: Handle) -> Status = ReadsFailure(queue);
+        copy_rows(queue: Handle, place: Place, rows: *const RowCopy) -> Status = Submits(queue, place, Copies2d(queue_of(queue), rows));
         finish(queue: Handle, ticket: u64) -> Status = Uses([queue_of(queue)]);
     }
     graph: GraphTable {
         instantiate(device: Handle, nodes: *const *const GraphNode, count: usize, out: *mut Handle) -> Status = Opens(Kind::Graph, device_of(device), out);
-        update(graph: Handle, node: u32, launch: *const Launch) -> Status = Launches(graph_of(graph), kernel_of(NOTHING), launch);
+        update(graph: Handle, node: u32, launch: *const Launch) -> Status = Launches(graph_of(graph), kernel_of(NULL), launch);
         replay(queue: Handle, place: Place, graph: Handle) -> Status = Submits(queue, place, Uses([queue_of(queue), graph_of(graph)]));
         close(graph: Handle) = Closes(Kind::Graph, graph);
     }

@@ -1,4 +1,4 @@
-//! What is run with which fault, and what is made of the answers.
+//! Plans the runs of a sweep, and evaluates their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -8,57 +8,66 @@ use std::time::{Duration, Instant};
 use runtime_core::ErrorKind;
 
 use super::FaultOptions;
-use super::job::{Answer, Ended, Job};
-use super::layer::ENTRIES;
-use super::lies::lies_of;
-use super::pool::{Start, run_all};
-use super::state::{Fault, Wrong};
-use crate::data::Random;
+use super::corruption::corruptions_of;
+use super::job::{Job, RunResult, RunStatus};
+use super::layer::FUNCTIONS;
+use super::object_tracker::{Fault, Injection};
+use super::worker_pool::{StartWorker, run_all};
 use crate::plan::{self, Plan};
 use crate::selection::Selection;
+use crate::test_data::Random;
 use crate::topics::TOPICS;
 
-/// By when a case must have ended: this, and so many times what it takes without a fault.
+/// The time limit of a run with a fault: this, plus a multiple of the duration without a fault.
 const DEADLINE: Duration = Duration::from_secs(30);
-const TIMES: u32 = 10;
-/// The deadline of a run without a fault.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How often the progress is told.
-const TELL: Duration = Duration::from_secs(30);
+const DEADLINE_FACTOR: u32 = 10;
+/// The time limit of a run without a fault.
+const BASELINE_DEADLINE: Duration = Duration::from_secs(120);
+/// The interval of progress reports.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 /// The topic of cases that lend memory to a device.
-const LENDING: &str = "interchange::";
-/// How many findings of one kind and function are listed.
-const LISTED: usize = 5;
+const BORROWED_MEMORY: &str = "interchange::";
+/// The number of findings listed per kind and function.
+const MAX_LISTED: usize = 5;
 
-pub(super) fn run(selection: &Selection, options: &FaultOptions, start: Start<'_>) -> Result<(), String> {
+pub(super) fn run(
+    selection: &Selection,
+    options: &FaultOptions,
+    start: StartWorker<'_>,
+) -> Result<(), String> {
     let plan = plan::plan(selection).map_err(|error| error.to_string())?;
     let cases = jobs(&plan, options);
     for absent in plan.absent.iter().filter(|absent| absent.excused) {
-        print(&format!("not there: {absent}"));
+        print(&format!("missing: {absent}"));
     }
     let required = plan.absent.iter().filter(|absent| !absent.excused);
-    let missed: Vec<_> = required.map(|absent| format!("not there, though required: {absent}")).collect();
-    // Their devices are closed before others open them.
+    let missed: Vec<_> = required.map(|absent| format!("missing but required: {absent}")).collect();
+    // Close these devices before the workers open them.
     drop(plan);
     if cases.is_empty() {
-        let nothing = "nothing to sweep; `runtime doctor` says what was looked at".to_owned();
+        let nothing = "nothing to sweep; run `runtime doctor` to see which backends were found".to_owned();
         return Err(missed.into_iter().chain([nothing]).collect::<Vec<_>>().join("\n"));
     }
     let sweep = Sweep::default();
     sweep.run_all(start, options.workers, &cases, "counting");
-    let mut counted = sweep.counted();
-    let all = counted.len();
+    let mut baseline = sweep.baseline();
+    let all = baseline.len();
     let longest = options.longest_ms.map_or(Duration::MAX, Duration::from_millis);
-    counted.retain(|(_, answer)| answer.elapsed <= longest);
-    if counted.len() < all {
-        print(&format!("{} cases take longer than {longest:?} and are left out", all - counted.len()));
+    baseline.retain(|(_, result)| result.elapsed <= longest);
+    if baseline.len() < all {
+        print(&format!("{} cases take longer than {longest:?} and are skipped", all - baseline.len()));
     }
-    let runs = faults(&counted, options);
-    let entries: BTreeSet<_> = runs.iter().filter_map(|job| Some(&job.fault.as_ref()?.entry)).collect();
-    print(&format!("{} cases, {} functions, {} runs with a fault", counted.len(), entries.len(), runs.len()));
-    let runs = mixed(runs);
+    let runs = faults(&baseline, options);
+    let functions: BTreeSet<_> = runs.iter().filter_map(|job| Some(&job.fault.as_ref()?.function)).collect();
+    print(&format!(
+        "{} cases, {} functions, {} runs with a fault",
+        baseline.len(),
+        functions.len(),
+        runs.len()
+    ));
+    let runs = shuffled(runs);
     sweep.run_all(start, options.workers, &runs, "run");
-    sweep.tell_counts(options, &counted);
+    sweep.print_summary(options, &baseline);
     let wrong: Vec<_> = missed.into_iter().chain(sweep.findings()).collect();
     print(&format!("{} failures", sweep.state().findings.len()));
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
@@ -78,7 +87,7 @@ fn jobs(plan: &Plan, options: &FaultOptions) -> Vec<Job> {
                         device: context.name().to_owned(),
                         case: name,
                         fault: None,
-                        deadline: PATIENCE,
+                        deadline: BASELINE_DEADLINE,
                     });
                 }
             }
@@ -87,27 +96,29 @@ fn jobs(plan: &Plan, options: &FaultOptions) -> Vec<Job> {
     jobs
 }
 
-/// The runs with a fault. What is called before a case begins is the same in all: the first case of a device has it.
-fn faults(counted: &[(Job, Answer)], options: &FaultOptions) -> Vec<Job> {
+/// The runs with a fault. Calls before the start of a case are the same in all cases: only the first case of a device
+/// gets faults there.
+fn faults(baseline: &[(Job, RunResult)], options: &FaultOptions) -> Vec<Job> {
     let mut jobs = Vec::new();
     let mut devices = BTreeSet::new();
     let mut quickest = Quickest::default();
-    for (job, answer) in counted {
+    for (job, result) in baseline {
         let first_case = devices.insert(job.device.clone());
-        for (entry, &count) in &answer.counts {
-            let before = if first_case { 0 } else { answer.prelude.get(entry).copied().unwrap_or(0) };
-            let numbers = chosen(before, count, &affordable(options, answer.elapsed));
-            let wrongs = wrongs(&job.case, entry, options);
-            let deadline = DEADLINE + answer.elapsed * TIMES;
-            let runs = numbers.into_iter().flat_map(|nth| wrongs.iter().map(move |&wrong| (nth, wrong)));
-            let run = |(nth, wrong)| {
-                let fault = Some(Fault { entry: entry.clone(), nth, wrong });
+        for (function, &count) in &result.counts {
+            let before = if first_case { 0 } else { result.setup_counts.get(function).copied().unwrap_or(0) };
+            let numbers = calls_to_fault(before, count, &within_budget(options, result.elapsed));
+            let injections = injections(&job.case, function, options);
+            let deadline = DEADLINE + result.elapsed * DEADLINE_FACTOR;
+            let runs =
+                numbers.into_iter().flat_map(|nth| injections.iter().map(move |&injection| (nth, injection)));
+            let run = |(nth, injection)| {
+                let fault = Some(Fault { function: function.clone(), nth, injection });
                 Job { fault, deadline, ..job.clone() }
             };
             let runs: Vec<_> = runs.map(run).collect();
             match options.cases {
                 None => jobs.extend(runs),
-                Some(_) => quickest.add(&job.device, entry, answer.elapsed, runs),
+                Some(_) => quickest.add(&job.device, function, result.elapsed, runs),
             }
         }
     }
@@ -115,30 +126,30 @@ fn faults(counted: &[(Job, Answer)], options: &FaultOptions) -> Vec<Job> {
     jobs
 }
 
-/// What is wrong, in turn, with a call of a function.
-fn wrongs(case: &str, entry: &str, options: &FaultOptions) -> Vec<Wrong> {
-    if options.lies {
-        return lies_of(entry).into_iter().map(Wrong::Lie).collect();
+/// The faults to inject into a call of a function, one per run.
+fn injections(case: &str, function: &str, options: &FaultOptions) -> Vec<Injection> {
+    if options.corrupt {
+        return corruptions_of(function).into_iter().map(Injection::Corrupt).collect();
     }
-    let kinds = options.kinds.iter().copied().filter(|kind| is_true_to_life(case, *kind));
-    kinds.map(Wrong::Refused).collect()
+    let kinds = options.kinds.iter().copied().filter(|kind| is_realistic(case, *kind));
+    kinds.map(Injection::Error).collect()
 }
 
-/// The runs of one case, and what the case takes.
+/// The runs of one case, and the duration of the case.
 type Timed = (Duration, Vec<Job>);
 
-/// The runs of each function of a device.
+/// The runs for each device and function.
 #[derive(Default)]
 struct Quickest(BTreeMap<(String, String), Vec<Timed>>);
 
 impl Quickest {
-    fn add(&mut self, device: &str, entry: &str, elapsed: Duration, runs: Vec<Job>) {
+    fn add(&mut self, device: &str, function: &str, elapsed: Duration, runs: Vec<Job>) {
         if !runs.is_empty() {
-            self.0.entry((device.to_owned(), entry.to_owned())).or_default().push((elapsed, runs));
+            self.0.entry((device.to_owned(), function.to_owned())).or_default().push((elapsed, runs));
         }
     }
 
-    /// Those of the `cases` quickest cases.
+    /// The runs of the `cases` fastest cases.
     fn of_each(self, cases: usize) -> impl Iterator<Item = Job> {
         self.0.into_values().flat_map(move |mut of_function| {
             of_function.sort_by_key(|(elapsed, _)| *elapsed);
@@ -147,8 +158,8 @@ impl Quickest {
     }
 }
 
-/// What of the options fits into the budget for a case that takes so long: of the calls to refuse, a quarter is spread.
-fn affordable(options: &FaultOptions, elapsed: Duration) -> FaultOptions {
+/// Reduces the number of runs to the budget, for a case of this duration; a quarter of them is spread.
+fn within_budget(options: &FaultOptions, elapsed: Duration) -> FaultOptions {
     let runs = options.budget.as_micros() / elapsed.as_micros().max(1);
     let runs = u64::try_from(runs).unwrap_or(u64::MAX);
     let spread = options.spread.min(runs / 4).max(options.spread.min(1));
@@ -156,14 +167,14 @@ fn affordable(options: &FaultOptions, elapsed: Duration) -> FaultOptions {
     FaultOptions { first, spread, ..options.clone() }
 }
 
-/// Whether a case can be run with a kind of error. A device that is only said to be lost goes on with what it was given,
-/// so that the memory of others must not be given back at once, as it is where a device is really gone.
-fn is_true_to_life(case: &str, kind: ErrorKind) -> bool {
-    kind != ErrorKind::DeviceLost || !case.starts_with(LENDING)
+/// Whether a kind of error is realistic for a case. After an injected `DeviceLost` the device is still running its
+/// work, so memory lent to it must not be returned at once, as it would be on a device that is really lost.
+fn is_realistic(case: &str, kind: ErrorKind) -> bool {
+    kind != ErrorKind::DeviceLost || !case.starts_with(BORROWED_MEMORY)
 }
 
-/// The numbers of the calls to refuse, of those after `before` up to `count`.
-fn chosen(before: u64, count: u64, options: &FaultOptions) -> BTreeSet<u64> {
+/// The numbers of the calls to fault, of those after `before` up to `count`.
+fn calls_to_fault(before: u64, count: u64, options: &FaultOptions) -> BTreeSet<u64> {
     let dense = count.min(before + options.first);
     let rest = count - dense;
     let spread = (1..=options.spread).map(|part| dense + rest * part / (options.spread + 1));
@@ -173,8 +184,8 @@ fn chosen(before: u64, count: u64, options: &FaultOptions) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The same in another order, so that the progress that is told is that of slow and fast cases alike.
-fn mixed(mut jobs: Vec<Job>) -> Vec<Job> {
+/// Shuffles the jobs, so that progress reports cover slow and fast cases alike.
+fn shuffled(mut jobs: Vec<Job>) -> Vec<Job> {
     let mut random = Random::new(1);
     for at in (1..jobs.len()).rev() {
         jobs.swap(at, random.below(at + 1));
@@ -182,7 +193,7 @@ fn mixed(mut jobs: Vec<Job>) -> Vec<Job> {
     jobs
 }
 
-/// What went wrong in a run.
+/// A failure found in a run.
 #[derive(Clone, Debug)]
 struct Finding {
     what: &'static str,
@@ -197,96 +208,97 @@ struct Sweep {
 
 #[derive(Debug, Default)]
 struct Tally {
-    counted: Vec<(Job, Answer)>,
+    baseline: Vec<(Job, RunResult)>,
     findings: Vec<Finding>,
-    endings: BTreeMap<Ended, usize>,
+    endings: BTreeMap<RunStatus, usize>,
     runs: usize,
     unreached: usize,
 }
 
 impl Sweep {
-    fn run_all(&self, start: Start<'_>, workers: usize, jobs: &[Job], what: &str) {
+    fn run_all(&self, start: StartWorker<'_>, workers: usize, jobs: &[Job], what: &str) {
         let began = Instant::now();
-        let told = Mutex::new((0, began));
-        run_all(start, workers, jobs, &|job, answer| {
-            self.note(job, answer);
-            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.0 += 1;
-            if told.1.elapsed() > TELL {
-                told.1 = Instant::now();
-                print(&format!("{what}: {} of {} after {:.0?}", told.0, jobs.len(), began.elapsed()));
+        let progress = Mutex::new((0, began));
+        run_all(start, workers, jobs, &|job, result| {
+            self.note(job, result);
+            let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.0 += 1;
+            if progress.1.elapsed() > PROGRESS_INTERVAL {
+                progress.1 = Instant::now();
+                print(&format!("{what}: {} of {} after {:.0?}", progress.0, jobs.len(), began.elapsed()));
             }
         });
     }
 
-    fn note(&self, job: &Job, answer: Answer) {
+    fn note(&self, job: &Job, result: RunResult) {
         let tally = &mut *self.state();
-        tally.findings.extend(judge(job, &answer));
+        tally.findings.extend(judge(job, &result));
         if job.fault.is_none() {
-            return tally.counted.push((job.clone(), answer));
+            return tally.baseline.push((job.clone(), result));
         }
         tally.runs += 1;
-        if answer.reached || answer.ended >= Ended::Hangs {
-            *tally.endings.entry(answer.ended).or_default() += 1;
+        if result.reached || result.status >= RunStatus::Hangs {
+            *tally.endings.entry(result.status).or_default() += 1;
         } else {
             tally.unreached += 1;
         }
     }
 
-    /// The cases that work without a fault, in the order of their names.
-    fn counted(&self) -> Vec<(Job, Answer)> {
+    /// The cases that pass without a fault, sorted by name.
+    fn baseline(&self) -> Vec<(Job, RunResult)> {
         let tally = self.state();
-        let works = |answer: &Answer| matches!(answer.ended, Ended::Passed | Ended::Unsupported);
-        let mut counted: Vec<_> = tally.counted.iter().filter(|(_, answer)| works(answer)).cloned().collect();
-        counted.sort_by(|(a, _), (b, _)| (&a.device, &a.case).cmp(&(&b.device, &b.case)));
-        counted
+        let works = |result: &RunResult| matches!(result.status, RunStatus::Passed | RunStatus::Unsupported);
+        let mut baseline: Vec<_> =
+            tally.baseline.iter().filter(|(_, result)| works(result)).cloned().collect();
+        baseline.sort_by(|(a, _), (b, _)| (&a.device, &a.case).cmp(&(&b.device, &b.case)));
+        baseline
     }
 
     fn state(&self) -> MutexGuard<'_, Tally> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell_counts(&self, options: &FaultOptions, counted: &[(Job, Answer)]) {
+    fn print_summary(&self, options: &FaultOptions, baseline: &[(Job, RunResult)]) {
         let tally = self.state();
-        let calls: u64 = counted.iter().flat_map(|(_, answer)| answer.counts.values()).sum();
-        let names: BTreeSet<_> = counted.iter().flat_map(|(_, answer)| answer.counts.keys()).collect();
+        let calls: u64 = baseline.iter().flat_map(|(_, result)| result.counts.values()).sum();
+        let names: BTreeSet<_> = baseline.iter().flat_map(|(_, result)| result.counts.keys()).collect();
         let endings: Vec<_> =
             tally.endings.iter().map(|(ended, n)| format!("{n} {ended:?}").to_lowercase()).collect();
         print(&format!(
             "{} cases, {} functions, {calls} calls; {}: the first {} of a case, {} of the rest, the last; fewer where \
              that would take more than {:?}",
-            counted.len(),
+            baseline.len(),
             names.len(),
-            if options.lies { "lies" } else { "refused" },
+            if options.corrupt { "corrupted" } else { "failed" },
             options.first,
             options.spread,
             options.budget
         ));
         let missed: Vec<_> =
-            ENTRIES.iter().filter(|entry| !names.iter().any(|name| name == *entry)).collect();
+            FUNCTIONS.iter().filter(|function| !names.iter().any(|name| name == *function)).collect();
         if !missed.is_empty() {
             print(&format!("no case calls {missed:?}"));
         }
         print(&format!(
-            "{} runs: {}; in {} the call did not come",
+            "{} runs: {}; in {} the call was not reached",
             tally.runs,
             endings.join(", "),
             tally.unreached
         ));
     }
 
-    /// What went wrong: a line for each kind and function, and lines for the first of its runs.
+    /// One line per kind of finding and function, followed by the first findings.
     fn findings(&self) -> Vec<String> {
         let tally = self.state();
         let mut groups: BTreeMap<(&str, &str), Vec<&Finding>> = BTreeMap::new();
         for finding in &tally.findings {
-            let entry = finding.job.fault.as_ref().map_or("no fault", |fault| &fault.entry);
-            groups.entry((finding.what, entry)).or_default().push(finding);
+            let function = finding.job.fault.as_ref().map_or("no fault", |fault| &fault.function);
+            groups.entry((finding.what, function)).or_default().push(finding);
         }
         let mut lines = Vec::new();
-        for ((what, entry), findings) in &groups {
-            lines.push(format!("{what}, {entry}: {} runs", findings.len()));
-            let listed = findings.iter().take(LISTED);
+        for ((what, function), findings) in &groups {
+            lines.push(format!("{what}, {function}: {} runs", findings.len()));
+            let listed = findings.iter().take(MAX_LISTED);
             lines.extend(listed.map(|finding| format!("  {}: {}", name(&finding.job), finding.text)));
         }
         lines
@@ -297,42 +309,46 @@ fn name(job: &Job) -> String {
     let fault = job
         .fault
         .as_ref()
-        .map(|fault| format!(" with call {} of {} wrong ({})", fault.nth, fault.entry, fault.wrong));
+        .map(|fault| format!(" with call {} of {} wrong ({})", fault.nth, fault.function, fault.injection));
     format!("{}::{}{}", job.device, job.case, fault.unwrap_or_default())
 }
 
-/// What is wrong with a run.
-fn judge(job: &Job, answer: &Answer) -> Vec<Finding> {
+/// The findings of a run.
+fn judge(job: &Job, result: &RunResult) -> Vec<Finding> {
     let finding = |what, text: String| Finding { what, job: job.clone(), text };
     let mut findings = Vec::new();
     let faulted = job.fault.is_some();
-    let lied = job.fault.as_ref().is_some_and(|fault| matches!(fault.wrong, Wrong::Lie(_)));
-    match answer.ended {
-        Ended::Passed | Ended::Unsupported => {}
-        Ended::Error | Ended::Asserts if faulted => {}
-        // Whoever is lied to may believe it, and lose sight of objects; the process goes on.
-        Ended::Differs if lied => {}
-        Ended::Differs if faulted => findings.push(finding("wrong data and no error", answer.text.clone())),
-        Ended::Hangs => findings.push(finding("hangs", answer.text.clone())),
-        Ended::Died => findings.push(finding("dies", answer.text.clone())),
-        Ended::Error | Ended::Asserts | Ended::Differs | Ended::Unusable => {
-            findings.push(finding("does not work", answer.text.clone()));
+    let corrupted = job.fault.as_ref().is_some_and(|fault| matches!(fault.injection, Injection::Corrupt(_)));
+    match result.status {
+        RunStatus::Passed | RunStatus::Unsupported => {}
+        RunStatus::Error | RunStatus::Asserts if faulted => {}
+        // Wrong data is acceptable after a corruption; a crash is not.
+        RunStatus::Differs if corrupted => {}
+        RunStatus::Differs if faulted => {
+            findings.push(finding("wrong data without an error", result.text.clone()));
+        }
+        RunStatus::Hangs => findings.push(finding("hang", result.text.clone())),
+        RunStatus::Died => findings.push(finding("crash", result.text.clone())),
+        RunStatus::Error | RunStatus::Asserts | RunStatus::Differs | RunStatus::Unusable => {
+            findings.push(finding("fails without a fault", result.text.clone()));
         }
     }
-    if !answer.left.is_empty() && answer.ended != Ended::Hangs && !lied {
-        findings.push(finding("leaks", format!("{}; {}", answer.left.join(", "), answer.text)));
+    if !result.leaked.is_empty() && result.status != RunStatus::Hangs && !corrupted {
+        findings.push(finding("leak", format!("{}; {}", result.leaked.join(", "), result.text)));
     }
-    if let Some(first) = answer.broken.first().filter(|_| !lied) {
-        findings
-            .push(finding("breaks the order of objects", format!("{first} ({} times)", answer.broken.len())));
+    if let Some(first) = result.violations.first().filter(|_| !corrupted) {
+        findings.push(finding(
+            "wrong use or order of objects",
+            format!("{first} ({} times)", result.violations.len()),
+        ));
     }
-    if let Some(first) = answer.panics.first() {
-        findings.push(finding("core panics", first.clone()));
+    if let Some(first) = result.panics.first() {
+        findings.push(finding("panic in core", first.clone()));
     }
     findings
 }
 
-/// Writes to standard output; a reader that has gone away is no error.
+/// Writes to standard output; ignores a closed pipe.
 pub(super) fn print(text: &str) {
     let mut output = std::io::stdout().lock();
     let _ = writeln!(output, "{text}").and_then(|()| output.flush());
@@ -343,12 +359,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_chosen_from_the_first_on_then_spread_and_the_last() {
+    fn the_first_calls_then_spread_ones_and_the_last_are_faulted() {
         let options = FaultOptions { first: 4, spread: 3, ..FaultOptions::default() };
-        let list = |before, count| chosen(before, count, &options).into_iter().collect::<Vec<_>>();
+        let list = |before, count| calls_to_fault(before, count, &options).into_iter().collect::<Vec<_>>();
         assert_eq!(list(0, 3), [1, 2, 3]);
         assert_eq!(list(0, 104), [1, 2, 3, 4, 29, 54, 79, 104]);
-        assert_eq!(list(2, 5), [3, 4, 5], "what came before the case is left out");
+        assert_eq!(list(2, 5), [3, 4, 5], "calls before the case are skipped");
         assert_eq!(list(2, 2), [0u64; 0]);
         assert_eq!(list(0, 6), [1, 2, 3, 4, 5, 6]);
     }
@@ -357,36 +373,39 @@ mod tests {
     fn slow_cases_are_run_less_often() {
         let options = FaultOptions::default();
         let runs = |milliseconds| {
-            let affordable = affordable(&options, Duration::from_millis(milliseconds));
-            (affordable.first, affordable.spread)
+            let within_budget = within_budget(&options, Duration::from_millis(milliseconds));
+            (within_budget.first, within_budget.spread)
         };
         assert_eq!(runs(1), (options.first, options.spread));
         assert_eq!(runs(400), (8, 2));
         assert_eq!(runs(60_000), (2, 1));
         let short = FaultOptions { first: 1, spread: 0, ..options.clone() };
-        assert_eq!(affordable(&short, Duration::from_secs(60)).first, 1);
+        assert_eq!(within_budget(&short, Duration::from_secs(60)).first, 1);
     }
 
     #[test]
-    fn an_error_is_no_finding_but_what_it_leaves_is() {
+    fn an_error_is_not_a_finding_but_a_leak_is() {
         let job = Job {
             library: String::new(),
             device: "x:0".into(),
             case: "a::b".into(),
             fault: Some(Fault {
-                entry: "queue.mark".into(),
+                function: "queue.mark".into(),
                 nth: 1,
-                wrong: Wrong::Refused(ErrorKind::Driver),
+                injection: Injection::Error(ErrorKind::Driver),
             }),
             deadline: DEADLINE,
         };
-        let mut answer = Answer::new(Ended::Error, "refused");
-        assert!(judge(&job, &answer).is_empty());
-        answer.left.push("1 queue".into());
-        assert_eq!(judge(&job, &answer)[0].what, "leaks");
-        let died = Answer::new(Ended::Died, "signal 11");
-        assert_eq!(judge(&job, &died)[0].what, "dies");
+        let mut result = RunResult::new(RunStatus::Error, "injected");
+        assert!(judge(&job, &result).is_empty());
+        result.leaked.push("1 queue".into());
+        assert_eq!(judge(&job, &result)[0].what, "leak");
+        let died = RunResult::new(RunStatus::Died, "signal 11");
+        assert_eq!(judge(&job, &died)[0].what, "crash");
         let unfaulted = Job { fault: None, ..job };
-        assert_eq!(judge(&unfaulted, &Answer::new(Ended::Error, "x"))[0].what, "does not work");
+        assert_eq!(
+            judge(&unfaulted, &RunResult::new(RunStatus::Error, "x"))[0].what,
+            "fails without a fault"
+        );
     }
 }

@@ -1,4 +1,4 @@
-/* The kernels of the suite for devices that take C. Element counts come last: C code cannot ask a pointer. */
+/* The kernels of the suite in C. Element counts come last, because C pointers have no length. */
 #include <stdint.h>
 #include <time.h>
 
@@ -14,7 +14,7 @@ void noop(void) {}
 
 void spin(int64_t microseconds) { spend(microseconds); }
 
-/* Runs until the program sets the flag, and at most ten seconds. */
+/* Runs until the host sets the flag, for at most ten seconds. */
 void hold(const int32_t *flag) {
     for (int round = 0; round < 100000 && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); round++)
         spend(100);
@@ -48,7 +48,7 @@ void sum9(double a, int64_t b, double c, int64_t d, double e, int64_t f, double 
     *out = a + (double)b + c + (double)d + e + (double)f + g + (double)h;
 }
 
-/* More integers and more floats than any calling convention has registers for, of every width, mixed. */
+/* Mixed integers and floats of every width, more than any calling convention passes in registers. */
 void sum20(int32_t a, double b, int64_t c, float d, uint8_t e, double f, int16_t g, float h, uint32_t i, double j,
            int64_t k, double l, int8_t m, double n, uint64_t o, double p, uint16_t q, double r, float s, double *out) {
     *out = a + b + (double)c + d + e + f + g + h + i + j + (double)k + l + m + n + (double)o + p + q + r + s;
@@ -64,14 +64,14 @@ void sum_record(const struct record *record, double *out) {
     *out = record->first + (double)record->second + (double)record->third;
 }
 
-/* Turns `n` numbers round, through work-group memory of as many. */
+/* Reverses `n` numbers through `n` elements of work-group memory. */
 void reverse_f32(const float *in, float *out, float *scratch, int64_t n) {
     for (int64_t i = 0; i < n; i++) scratch[i] = in[i];
     for (int64_t i = 0; i < n; i++) out[i] = scratch[n - 1 - i];
 }
 
-/* Fails. A plain function in C returns nothing: this one stands under the symbol by which TVM's FFI knows `fail`, whatever the
-   convention, and anything but 0 is a failure. */
+/* Fails. Plain C functions return nothing, so this one has the symbol that TVM's FFI derives from `fail`: there, any return value
+   but 0 is a failure. */
 int __tvm_ffi_fail(void *handle, const void *args, int32_t count, void *result) {
     (void)handle, (void)args, (void)count, (void)result;
     return -1;

@@ -1,5 +1,5 @@
-/* The kernels of the suite for devices that take OpenCL C. Element counts come last, as in `suite.c`; whatever the geometry, all
-   elements are worked on. */
+/* The kernels of the suite in OpenCL C. Element counts come last, as in `suite.c`. All elements are processed, whatever
+   the geometry. */
 #define ITEMS ((long)(get_global_size(0)))
 #define ITEM ((long)(get_global_id(0)))
 #define FOR_EACH(i, n) for (long i = ITEM; i < (n); i += ITEMS)
@@ -7,8 +7,8 @@
 
 kernel void noop(void) {}
 
-/* OpenCL C has no clock: a chain of multiplications, which takes some nanosecond each wherever it runs. NVIDIA's compiler leaves
-   out what nobody reads, and takes PTX. */
+/* OpenCL C has no clock: spins with a chain of multiplications, of about a nanosecond each on any device. NVIDIA's compiler
+   removes results that are never read, but accepts inline PTX. */
 kernel void spin(long microseconds) {
     if (!ONLY_ONE) return;
 #ifdef __NV_CL_C_VERSION
@@ -49,7 +49,7 @@ kernel void iota_i32(global int *out, long n) {
     FOR_EACH(i, n) out[i] = (int)i;
 }
 
-/* Turns `n` numbers round, through work-group memory of as many: every group has all of them, and writes its part. */
+/* Reverses `n` numbers through `n` elements of work-group memory: every group loads all of them, and writes its part. */
 kernel void reverse_f32(global const float *in, global float *out, local float *scratch, long n) {
     for (long i = get_local_id(0); i < n; i += get_local_size(0)) scratch[i] = in[i];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -85,7 +85,7 @@ kernel void sum_record(struct record record, global double *out) {
 }
 #endif
 
-/* A driver that can make a kernel fail defines this: the stub of `tests/opencl`. */
+/* Defined by a driver that can make a kernel fail: the stub of `tests/opencl`. */
 #ifdef SUITE_CAN_FAIL
 kernel void fail(global const float *in, global float *out) {
     (void)in;

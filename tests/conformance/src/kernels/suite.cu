@@ -1,5 +1,5 @@
-/* The kernels of the suite for devices that take CUDA C. Element counts come last, as in `suite.c`; whatever the geometry, all
-   elements are worked on. */
+/* The kernels of the suite in CUDA C. Element counts come last, as in `suite.c`. All elements are processed, whatever
+   the geometry. */
 typedef long long i64;
 typedef unsigned long long u64;
 
@@ -63,7 +63,7 @@ extern "C" __global__ void sum_record(record record, double *out) {
     if (ONLY_ONE) *out = record.first + (double)record.second + (double)record.third;
 }
 
-/* Turns `n` numbers round, through work-group memory of as many: every group has all of them, and writes its part. */
+/* Reverses `n` numbers through `n` elements of work-group memory: every group loads all of them, and writes its part. */
 extern "C" __global__ void reverse_f32(const float *in, float *out, i64 n) {
     extern __shared__ float scratch[];
     for (i64 i = threadIdx.x; i < n; i += blockDim.x) scratch[i] = in[i];

@@ -1,4 +1,4 @@
-// The kernels of the suite for devices that take portable code. Tensors come before scalars, and an array knows its length.
+// The kernels of the suite in portable code. Tensors come before scalars; there are no element counts, because arrays have a length.
 override X: u32 = 64;
 override Y: u32 = 1;
 override Z: u32 = 1;
@@ -36,9 +36,9 @@ fn count_64() -> u32 {
     return max(max(max(count_8(), count_8()), max(count_8(), count_8())), max(max(count_8(), count_8()), max(count_8(), count_8())));
 }
 
-// Counts so far, all work-items of a group together: a loop that no compiler can leave out, since its end hangs on what
-// atomic operations give. A round of it is long, since lavapipe (Mesa 22.3) ends the loops of a work-item after 65535 rounds,
-// whatever their conditions say.
+// Counts to `count`, all work-items of a group together. No compiler can remove the loop, because its condition depends on
+// atomic operations. Its body is long, because lavapipe (Mesa 22.3) ends the loops of a work-item after 65535 iterations,
+// whatever their conditions are.
 @compute @workgroup_size(X, Y, Z)
 fn spin(@builtin(local_invocation_index) item: u32) {
     if item == 0u { atomicStore(&counter, 0u); }

@@ -1,5 +1,5 @@
 
-// What takes f64 and i64, behind `suite.wgsl` where the device has them.
+// Kernels with f64 and i64, appended to `suite.wgsl` on devices that support these types.
 struct Eight { a: f64, b: i64, c: f64, d: i64, e: f64, f: i64, g: f64, h: i64 }
 var<immediate> eight: Eight;
 @group(0) @binding(0) var<storage, read_write> wide0: array<f64>;

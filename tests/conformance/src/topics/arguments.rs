@@ -1,34 +1,35 @@
-//! Arguments of a launch: every kind of them, and the wrong ones.
+//! Launch arguments: every kind, and invalid ones.
 
 use runtime_core::{Arg, ErrorKind, Options};
 
-use crate::case::{Failure, Need, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{Guarded, Random, all, refused, same};
+use crate::expect::{expect_all, expect_equal, expect_error};
+use crate::test_data::{Guarded, Random};
 use crate::wait;
 
 cases! {
-    [Need::Kernel("sum9")] => nine_arguments;
-    [Need::Kernel("sum20")] => twenty_arguments_of_every_type;
-    [Need::Kernel("sum_record")] => bytes_by_value, bytes_by_value_are_taken_at_once;
-    [Need::Kernel("reverse_f32")] => work_group_memory, too_much_work_group_memory_is_an_error;
-    [Need::Kernel("fill_f32")] => a_tensor_of_another_opening_is_refused, a_wrong_argument_count_is_refused,
+    [Requirement::Kernel("sum9")] => nine_arguments;
+    [Requirement::Kernel("sum20")] => twenty_arguments_of_every_type;
+    [Requirement::Kernel("sum_record")] => bytes_by_value, bytes_by_value_are_taken_at_once;
+    [Requirement::Kernel("reverse_f32")] => work_group_memory, too_much_work_group_memory_is_an_error;
+    [Requirement::Kernel("fill_f32")] => a_tensor_of_another_opening_is_refused, a_wrong_argument_count_is_refused,
         a_wrong_element_type_is_refused, a_wrong_access_is_refused, a_wrong_kind_is_refused;
 }
 
 fn nine_arguments(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let out = lab.tensor(&[0.0f64])?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let out = fixture.tensor(&[0.0f64])?;
     let [a, c, e, g] = [1.5f64, -2.25, 1e9, 0.125].map(Arg::scalar);
     let [b, d, f, h] = [1i64, -20, 1 << 40, 7].map(Arg::scalar);
-    wait::done(&lab.launch(&queue, "sum9", &[a, b, c, d, e, f, g, h, Arg::write(&out)], 1)?)?;
+    wait::event(&fixture.launch(&queue, "sum9", &[a, b, c, d, e, f, g, h, Arg::write(&out)], 1)?)?;
     let sum = 1.5 - 2.25 + 1e9 + 0.125 + 1.0 - 20.0 + 1_099_511_627_776.0 + 7.0;
-    same("the sum", &out.to_vec::<f64>()?, &[sum])
+    expect_equal("the sum", &out.to_vec::<f64>()?, &[sum])
 }
 
 fn twenty_arguments_of_every_type(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let out = lab.tensor(&[0.0f64])?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let out = fixture.tensor(&[0.0f64])?;
     let f = |value: f64| Arg::scalar(value);
     let args = [
         Arg::scalar(-1i32),
@@ -60,11 +61,11 @@ fn twenty_arguments_of_every_type(context: &Context) -> Verdict {
         + 60_000.0
         + 18.0
         + 19.0;
-    lab.call(&queue, "sum20", &args, 1)?;
-    same("called", &out.to_vec::<f64>()?, &[sum])?;
+    fixture.call(&queue, "sum20", &args, 1)?;
+    expect_equal("called", &out.to_vec::<f64>()?, &[sum])?;
     out.fill(&[0])?;
-    wait::done(&lab.launch(&queue, "sum20", &args, 1)?)?;
-    same("launched", &out.to_vec::<f64>()?, &[sum])
+    wait::event(&fixture.launch(&queue, "sum20", &args, 1)?)?;
+    expect_equal("launched", &out.to_vec::<f64>()?, &[sum])
 }
 
 fn record() -> Vec<u8> {
@@ -72,105 +73,115 @@ fn record() -> Vec<u8> {
 }
 
 fn bytes_by_value(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (out, bytes) = (lab.tensor(&[0.0f64])?, record());
-    lab.call(&queue, "sum_record", &[Arg::bytes(&bytes), Arg::write(&out)], 1)?;
-    same("of a record", &out.to_vec::<f64>()?, &[8_589_934_599.5])
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (out, bytes) = (fixture.tensor(&[0.0f64])?, record());
+    fixture.call(&queue, "sum_record", &[Arg::bytes(&bytes), Arg::write(&out)], 1)?;
+    expect_equal("sum of a record", &out.to_vec::<f64>()?, &[8_589_934_599.5])
 }
 
 fn bytes_by_value_are_taken_at_once(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (out, mut bytes) = (lab.tensor(&[0.0f64])?, record());
-    lab.delay(&queue)?;
-    drop(lab.launch(&queue, "sum_record", &[Arg::bytes(&bytes), Arg::write(&out)], 1)?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (out, mut bytes) = (fixture.tensor(&[0.0f64])?, record());
+    fixture.delay(&queue)?;
+    drop(fixture.launch(&queue, "sum_record", &[Arg::bytes(&bytes), Arg::write(&out)], 1)?);
     bytes.fill(0xff);
     drop(bytes);
-    same("of what it was", &out.to_vec::<f64>()?, &[8_589_934_599.5])
+    expect_equal("sum of the original bytes", &out.to_vec::<f64>()?, &[8_589_934_599.5])
 }
 
 fn work_group_memory(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     for n in [1, 64, 1000] {
         let data = Random::new(10).floats(n);
-        let (from, to) = (lab.tensor(&data)?, Guarded::new(lab, &vec![0.0f32; n])?);
+        let (from, to) = (fixture.tensor(&data)?, Guarded::new(fixture, &vec![0.0f32; n])?);
         let args = [Arg::read(&from), Arg::write(to.tensor()), Arg::local(4 * n as u64)];
         let reversed: Vec<_> = data.into_iter().rev().collect();
-        lab.call(&queue, "reverse_f32", &args, n)?;
+        fixture.call(&queue, "reverse_f32", &args, n)?;
         to.check("called", &reversed)?;
         to.tensor().fill(&[0])?;
-        wait::done(&lab.launch(&queue, "reverse_f32", &args, n)?)?;
+        wait::event(&fixture.launch(&queue, "reverse_f32", &args, n)?)?;
         to.check("launched", &reversed)?;
     }
     Ok(())
 }
 
 fn too_much_work_group_memory_is_an_error(context: &Context) -> Verdict {
-    let lab = context.lab();
+    let fixture = context.fixture();
     for bytes in [1 << 50, u64::MAX / 2, u64::MAX] {
-        let (queue, x) = (lab.queue()?, lab.full(4, 1.0)?);
+        let (queue, x) = (fixture.queue()?, fixture.full(4, 1.0)?);
         let args = [Arg::read(&x), Arg::write(&x), Arg::local(bytes)];
-        let outcome = lab.launch(&queue, "reverse_f32", &args, 4).map(|event| wait::done(&event));
-        assert!(!matches!(outcome, Ok(Ok(()))), "{bytes} bytes of work-group memory were given");
+        let outcome = fixture.launch(&queue, "reverse_f32", &args, 4).map(|event| wait::event(&event));
+        assert!(!matches!(outcome, Ok(Ok(()))), "{bytes} bytes of work-group memory were accepted");
     }
     let limit = context.info().limits.shared_bytes;
-    let (queue, x) = (lab.queue()?, lab.full(4, 1.0)?);
-    // Where the code does not tell how many there are: together it is too much.
-    let told = lab.kernel("reverse_f32")?.info().params.is_some();
-    let mut args = vec![Arg::read(&x), Arg::write(&x), Arg::local(limit + u64::from(told))];
-    args.extend((!told).then_some(Arg::local(1)));
-    let launched = lab.attempt(&queue, "reverse_f32", &args, 4)?;
-    refused("one byte more", launched, ErrorKind::InvalidArgument, &["reverse_f32", &limit.to_string()])?;
+    let (queue, x) = (fixture.queue()?, fixture.full(4, 1.0)?);
+    // Without a known signature any number of `local` arguments is accepted: their sum exceeds the limit.
+    let signature_known = fixture.kernel("reverse_f32")?.info().params.is_some();
+    let mut args = vec![Arg::read(&x), Arg::write(&x), Arg::local(limit + u64::from(signature_known))];
+    args.extend((!signature_known).then_some(Arg::local(1)));
+    let launched = fixture.try_launch(&queue, "reverse_f32", &args, 4)?;
+    expect_error(
+        "one byte more",
+        launched,
+        ErrorKind::InvalidArgument,
+        &["reverse_f32", &limit.to_string()],
+    )?;
     assert_eq!(queue.submitted(), 0);
-    all("afterwards", &lab.full(4, 1.0)?, 1.0)
+    expect_all("afterwards", &fixture.full(4, 1.0)?, 1.0)
 }
 
 fn a_tensor_of_another_opening_is_refused(context: &Context) -> Verdict {
-    let (lab, other) = (context.lab(), context.reopen(&Options::new())?);
-    let (queue, x) = (lab.queue()?, other.full(10, 1.0)?);
-    let args = lab.args("fill_f32", &[Arg::write(&x), Arg::scalar(2.0f32)], 10)?;
-    let launched = queue.launch(&lab.kernel("fill_f32")?, &lab.geometry(10), &args);
-    refused("tensor", launched, ErrorKind::InvalidArgument, &["argument 0", "fill_f32", "copy it"])?;
-    all("untouched", &x, 1.0)
+    let (fixture, other) = (context.fixture(), context.reopen(&Options::new())?);
+    let (queue, x) = (fixture.queue()?, other.full(10, 1.0)?);
+    let args = fixture.args("fill_f32", &[Arg::write(&x), Arg::scalar(2.0f32)], 10)?;
+    let launched = queue.launch(&fixture.kernel("fill_f32")?, &fixture.geometry(10), &args);
+    expect_error("tensor", launched, ErrorKind::InvalidArgument, &["argument 0", "fill_f32", "copy it"])?;
+    expect_all("untouched", &x, 1.0)
 }
 
-/// Launches `fill_f32` with these arguments where its parameters are known, and expects a refusal.
+/// Launches `fill_f32` with these arguments if its signature is known, and expects an error.
 fn wrong(context: &Context, args: &[Arg<'_>], words: &[&str]) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let kernel = lab.kernel("fill_f32")?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let kernel = fixture.kernel("fill_f32")?;
     if kernel.info().params.is_none() {
-        return Err(Failure::Unsupported("this code does not tell its parameters".to_owned()));
+        return Err(Failure::Unsupported("the code format has no signatures".to_owned()));
     }
-    refused("launch", queue.launch(&kernel, &lab.geometry(1), args), ErrorKind::InvalidArgument, words)?;
-    refused("call", queue.call(&kernel, &lab.geometry(1), args), ErrorKind::InvalidArgument, words)?;
+    expect_error(
+        "launch",
+        queue.launch(&kernel, &fixture.geometry(1), args),
+        ErrorKind::InvalidArgument,
+        words,
+    )?;
+    expect_error("call", queue.call(&kernel, &fixture.geometry(1), args), ErrorKind::InvalidArgument, words)?;
     assert_eq!(queue.submitted(), 0, "a refused launch takes no ticket");
     Ok(())
 }
 
 fn a_wrong_argument_count_is_refused(context: &Context) -> Verdict {
-    let x = context.lab().full(10, 1.0)?;
+    let x = context.fixture().full(10, 1.0)?;
     wrong(context, &[], &["fill_f32", "0"])?;
     wrong(context, &[Arg::write(&x)], &["fill_f32", "1"])?;
     wrong(context, &[Arg::write(&x); 7], &["fill_f32", "7"])
 }
 
 fn a_wrong_element_type_is_refused(context: &Context) -> Verdict {
-    let (x, ints) = (context.lab().full(10, 1.0)?, context.lab().tensor(&[1i32; 10])?);
-    let args = context.lab().args("fill_f32", &[Arg::write(&ints), Arg::scalar(1.0f32)], 10)?;
+    let (x, ints) = (context.fixture().full(10, 1.0)?, context.fixture().tensor(&[1i32; 10])?);
+    let args = context.fixture().args("fill_f32", &[Arg::write(&ints), Arg::scalar(1.0f32)], 10)?;
     wrong(context, &args, &["argument 0", "i32", "f32"])?;
-    let args = context.lab().args("fill_f32", &[Arg::write(&x), Arg::scalar(1.0f64)], 10)?;
+    let args = context.fixture().args("fill_f32", &[Arg::write(&x), Arg::scalar(1.0f64)], 10)?;
     wrong(context, &args, &["argument 1", "f64", "f32"])
 }
 
 fn a_wrong_access_is_refused(context: &Context) -> Verdict {
-    let x = context.lab().full(10, 1.0)?;
-    let args = context.lab().args("fill_f32", &[Arg::read(&x), Arg::scalar(1.0f32)], 10)?;
+    let x = context.fixture().full(10, 1.0)?;
+    let args = context.fixture().args("fill_f32", &[Arg::read(&x), Arg::scalar(1.0f32)], 10)?;
     wrong(context, &args, &["argument 0", "read", "writes"])
 }
 
 fn a_wrong_kind_is_refused(context: &Context) -> Verdict {
-    let x = context.lab().full(10, 1.0)?;
-    let args = context.lab().args("fill_f32", &[Arg::write(&x), Arg::bytes(&[0; 4])], 10)?;
+    let x = context.fixture().full(10, 1.0)?;
+    let args = context.fixture().args("fill_f32", &[Arg::write(&x), Arg::bytes(&[0; 4])], 10)?;
     wrong(context, &args, &["argument 1", "Bytes", "Scalar"])?;
-    let args = context.lab().args("fill_f32", &[Arg::scalar(1.0f32), Arg::scalar(1.0f32)], 10)?;
+    let args = context.fixture().args("fill_f32", &[Arg::scalar(1.0f32), Arg::scalar(1.0f32)], 10)?;
     wrong(context, &args, &["argument 0", "Scalar", "Tensor"])
 }

@@ -1,14 +1,14 @@
-//! Clocks of a timed evaluation: which there are, and that a time carries its name.
+//! Clocks of timed evaluations: which are available, and that times carry the name of their clock.
 
 use runtime_core::{Clock, ClockChoice, ErrorKind, abi};
 
-use super::evaluation::{Question, answer, measure};
-use crate::case::{Need, Verdict, cases};
+use super::evaluation::{FillEvaluation, evaluate, measure};
+use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::refused;
+use crate::expect::expect_error;
 
 cases! {
-    [Need::Kernel("fill_f32")] => the_clock_is_named, times_come_without_counters,
+    [Requirement::Kernel("fill_f32")] => the_clock_is_named, times_come_without_counters,
         the_overhead_is_measured_where_it_can_be, the_submit_clock_works,
         a_clock_that_the_device_lacks_is_refused;
 }
@@ -17,7 +17,7 @@ fn the_clock_is_named(context: &Context) -> Verdict {
     let measured = measure(context, |_| {})?;
     assert!(Clock::ALL.contains(&measured.clock) && !measured.clock.name().is_empty());
     let timestamps = context.info().capabilities.has(abi::CAP_TIMESTAMPS);
-    assert!(timestamps || !measured.clock.is_device(), "a device clock of a device without one");
+    assert!(timestamps || !measured.clock.is_device(), "a device clock on a device without timestamps");
     Ok(())
 }
 
@@ -46,14 +46,14 @@ fn the_submit_clock_works(context: &Context) -> Verdict {
 
 fn a_clock_that_the_device_lacks_is_refused(context: &Context) -> Verdict {
     for clock in [Clock::DeviceKernel, Clock::DeviceBatch] {
-        let question = Question::new(context.lab())?;
-        let mut evaluation = question.ask(context.lab())?;
+        let subject = FillEvaluation::new(context.fixture())?;
+        let mut evaluation = subject.evaluation(context.fixture())?;
         evaluation.timing.clock = ClockChoice::Use(clock);
-        let measured = answer(context.lab(), &mut evaluation);
+        let measured = evaluate(context.fixture(), &mut evaluation);
         if context.info().capabilities.has(abi::CAP_TIMESTAMPS) {
             assert_eq!(measured?.clock, clock);
         } else {
-            refused("clock", measured, ErrorKind::Unsupported, &[clock.name(), "host_wall"])?;
+            expect_error("clock", measured, ErrorKind::Unsupported, &[clock.name(), "host_wall"])?;
         }
     }
     Ok(())

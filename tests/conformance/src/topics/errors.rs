@@ -1,33 +1,33 @@
-//! Error texts: one line that names the operation, the device and the remedy.
+//! Error messages: one line that names the operation, the device and the remedy.
 
 use runtime_core::{Arg, DType, Error, ErrorKind, Options, Placement};
 
-use crate::case::{Need, Verdict, cases};
+use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
 use crate::kernels;
 
 cases! {
     [] => opening_errors_are_one_line, an_unavailable_device_says_why;
-    [Need::Kernel("fill_f32")] => every_error_names_its_operation_and_device, messages_end_plainly,
+    [Requirement::Kernel("fill_f32")] => every_error_names_its_operation_and_device, messages_end_plainly,
         the_kind_decides_and_not_the_text;
 }
 
-/// One error of each sort that a wrong program can make.
+/// One error of each kind that an incorrect program can cause.
 fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::case::Failure> {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, ints) = (lab.full(10, 1.0)?, lab.tensor(&[1i32; 10])?);
-    let frozen = lab.full(10, 1.0)?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (x, ints) = (fixture.full(10, 1.0)?, fixture.tensor(&[1i32; 10])?);
+    let frozen = fixture.full(10, 1.0)?;
     frozen.freeze()?;
     let other = context.reopen(&Options::new())?.full(10, 1.0)?;
-    let args = |tensor| lab.args("fill_f32", &[Arg::write(tensor), Arg::scalar(1.0f32)], 10);
-    let (kernel, geometry) = (lab.kernel("fill_f32")?, lab.geometry(10));
-    let device = lab.device();
-    let answers = [
+    let args = |tensor| fixture.args("fill_f32", &[Arg::write(tensor), Arg::scalar(1.0f32)], 10);
+    let (kernel, geometry) = (fixture.kernel("fill_f32")?, fixture.geometry(10));
+    let device = fixture.device();
+    let results = [
         ("allocate: space", device.allocate(DType::F32, &[1], &Placement::space("moon")).err()),
         ("allocate: alignment", device.allocate(DType::F32, &[1], &Placement::default().aligned(3)).err()),
-        ("load: format", device.load(&kernels::foreign()).err()),
-        ("load: option", device.load(&lab.kernels()?.source().option("no_such_option", 1)).err()),
-        ("kernel", lab.module()?.kernel("no_such_kernel").err()),
+        ("load: format", device.load(&kernels::unsupported_format()).err()),
+        ("load: option", device.load(&fixture.kernels()?.source().option("no_such_option", 1)).err()),
+        ("kernel", fixture.module()?.kernel("no_such_kernel").err()),
         ("launch: tensor", queue.launch(&kernel, &geometry, &args(&other)?).err()),
         ("launch: frozen", queue.launch(&kernel, &geometry, &args(&frozen)?).err()),
         ("launch: geometry", queue.launch(&kernel, &runtime_core::Geometry::new(1, 0), &args(&x)?).err()),
@@ -36,12 +36,12 @@ fn collection(context: &Context) -> Result<Vec<(&'static str, Error)>, crate::ca
         ("write: length", queue.write(&x, &[1; 3]).err()),
         ("end_recording", queue.end_recording().err()),
     ];
-    Ok(answers.into_iter().filter_map(|(what, error)| Some((what, error?))).collect())
+    Ok(results.into_iter().filter_map(|(what, error)| Some((what, error?))).collect())
 }
 
 fn every_error_names_its_operation_and_device(context: &Context) -> Verdict {
     let errors = collection(context)?;
-    assert_eq!(errors.len(), 12, "one of them was no error: {errors:?}");
+    assert_eq!(errors.len(), 12, "one of them succeeded: {errors:?}");
     for (what, error) in errors {
         let operation = what.split(':').next().unwrap_or_default();
         assert!(
@@ -61,7 +61,7 @@ fn messages_end_plainly(context: &Context) -> Verdict {
         let text = error.to_string();
         assert!(!text.contains('\n') && text.len() < 600, "{what}: {text}");
         assert!(!text.ends_with(['.', ' ', ':', ';']), "{what}: {text}");
-        assert!(!text.contains("::") && !text.contains("unwrap"), "{what} speaks of the source: {text}");
+        assert!(!text.contains("::") && !text.contains("unwrap"), "{what} mentions source code: {text}");
     }
     Ok(())
 }
@@ -70,7 +70,11 @@ fn the_kind_decides_and_not_the_text(context: &Context) -> Verdict {
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::NotFound, ErrorKind::Unsupported];
     for (what, error) in collection(context)? {
         assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
-        assert_ne!(error.kind(), ErrorKind::Unavailable, "only what is not on this machine is unavailable");
+        assert_ne!(
+            error.kind(),
+            ErrorKind::Unavailable,
+            "only missing hardware or software is `Unavailable`"
+        );
     }
     Ok(())
 }

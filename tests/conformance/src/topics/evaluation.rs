@@ -1,4 +1,4 @@
-//! Timed evaluation: what must hold of every measurement, whatever the time was.
+//! Timed evaluation: invariants of every measurement, whatever the time was.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,39 +8,39 @@ use runtime_core::{
     Measurement, On, Tensor, Warmup,
 };
 
-use crate::case::{Failure, Need, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::refused;
-use crate::lab::Lab;
+use crate::expect::expect_error;
+use crate::fixture::Fixture;
 use crate::wait::block_on;
 
 pub(super) const N: usize = 1000;
 
 cases! {
-    [Need::Kernel("fill_f32")] => all_repeats_are_returned, statistics_are_in_order,
+    [Requirement::Kernel("fill_f32")] => all_repeats_are_returned, statistics_are_in_order,
         a_kernel_of_no_time_ends, a_cold_measurement_says_so, a_fixed_number_is_kept, calls_are_counted,
         the_setup_hook_runs, arguments_on_the_host_are_moved, a_spent_budget_still_gives_a_sample,
         caches_are_flushed_without_harm, no_samples_are_refused, a_wrong_argument_is_refused,
         rates_need_a_cost;
-    [Need::Kernel("fail")] => a_failing_kernel_is_an_error;
+    [Requirement::Kernel("fail")] => a_failing_kernel_is_an_error;
 }
 
-/// `fill_f32` on a tensor, as a question.
-pub(super) struct Question {
+/// Evaluates `fill_f32` on a tensor.
+pub(super) struct FillEvaluation {
     kernel: Kernel,
     out: Tensor,
 }
 
-impl Question {
-    pub(super) fn new(lab: &Lab) -> Result<Self, Failure> {
-        Ok(Self { kernel: lab.kernel("fill_f32")?, out: lab.full(N, 0.0)? })
+impl FillEvaluation {
+    pub(super) fn new(fixture: &Fixture) -> Result<Self, Failure> {
+        Ok(Self { kernel: fixture.kernel("fill_f32")?, out: fixture.full(N, 0.0)? })
     }
 
-    pub(super) fn ask(&self, lab: &Lab) -> Result<Evaluation<'_>, Failure> {
+    pub(super) fn evaluation(&self, fixture: &Fixture) -> Result<Evaluation<'_>, Failure> {
         let out = EvaluationArg::tensor(&self.out, Access::Write, On::Device);
-        let rest = lab.args("fill_f32", &[Arg::scalar(3.0f32)], N)?;
+        let rest = fixture.args("fill_f32", &[Arg::scalar(3.0f32)], N)?;
         let args = std::iter::once(out).chain(rest.into_iter().map(EvaluationArg::from)).collect();
-        let mut evaluation = Evaluation::new(&self.kernel, lab.geometry(N), args);
+        let mut evaluation = Evaluation::new(&self.kernel, fixture.geometry(N), args);
         evaluation.timing.repeat = 5;
         evaluation.timing.number = Some(3);
         evaluation.timing.warmup = Warmup::Calls(1);
@@ -48,19 +48,22 @@ impl Question {
     }
 }
 
-pub(super) fn answer(lab: &Lab, evaluation: &mut Evaluation<'_>) -> runtime_core::Result<Measurement> {
-    block_on(lab.device().evaluate(evaluation))
+pub(super) fn evaluate(
+    fixture: &Fixture,
+    evaluation: &mut Evaluation<'_>,
+) -> runtime_core::Result<Measurement> {
+    block_on(fixture.device().evaluate(evaluation))
 }
 
-/// Asks with changes, and answers.
+/// Evaluates `fill_f32` with changed settings.
 pub(super) fn measure(
     context: &Context,
     change: impl FnOnce(&mut Evaluation<'_>),
 ) -> Result<Measurement, Failure> {
-    let question = Question::new(context.lab())?;
-    let mut evaluation = question.ask(context.lab())?;
+    let subject = FillEvaluation::new(context.fixture())?;
+    let mut evaluation = subject.evaluation(context.fixture())?;
     change(&mut evaluation);
-    Ok(answer(context.lab(), &mut evaluation)?)
+    Ok(evaluate(context.fixture(), &mut evaluation)?)
 }
 
 fn all_repeats_are_returned(context: &Context) -> Verdict {
@@ -82,13 +85,13 @@ fn statistics_are_in_order(context: &Context) -> Verdict {
 }
 
 fn a_kernel_of_no_time_ends(context: &Context) -> Verdict {
-    let kernel = context.lab().kernel("noop")?;
-    let mut evaluation = Evaluation::new(&kernel, context.lab().geometry(1), Vec::new());
+    let kernel = context.fixture().kernel("noop")?;
+    let mut evaluation = Evaluation::new(&kernel, context.fixture().geometry(1), Vec::new());
     evaluation.timing.repeat = 2;
     evaluation.timing.min_repeat = Duration::from_millis(100);
     evaluation.timing.warmup = Warmup::Calls(1);
     evaluation.timing.budget = Duration::from_secs(5);
-    let measured = answer(context.lab(), &mut evaluation)?;
+    let measured = evaluate(context.fixture(), &mut evaluation)?;
     assert!(!measured.samples_ns.is_empty() && measured.number >= 1, "{measured:?}");
     Ok(())
 }
@@ -115,27 +118,27 @@ fn calls_are_counted(context: &Context) -> Verdict {
 
 fn the_setup_hook_runs(context: &Context) -> Verdict {
     let runs = AtomicUsize::new(0);
-    let question = Question::new(context.lab())?;
-    let mut evaluation = question.ask(context.lab())?;
+    let subject = FillEvaluation::new(context.fixture())?;
+    let mut evaluation = subject.evaluation(context.fixture())?;
     evaluation.setup = Some(Box::new(|| {
         runs.fetch_add(1, Ordering::Relaxed);
     }));
-    answer(context.lab(), &mut evaluation)?;
+    evaluate(context.fixture(), &mut evaluation)?;
     drop(evaluation);
     assert!(runs.into_inner() > 5, "once before every sample and the warm-up");
     Ok(())
 }
 
 fn arguments_on_the_host_are_moved(context: &Context) -> Verdict {
-    let lab = context.lab();
-    let (kernel, x) = (lab.kernel("scale_f32")?, lab.full(N, 3.0)?);
-    let rest = lab.args("scale_f32", &[Arg::scalar(2.0f32)], N)?;
+    let fixture = context.fixture();
+    let (kernel, x) = (fixture.kernel("scale_f32")?, fixture.full(N, 3.0)?);
+    let rest = fixture.args("scale_f32", &[Arg::scalar(2.0f32)], N)?;
     let args = std::iter::once(EvaluationArg::tensor(&x, Access::ReadWrite, On::Host))
         .chain(rest.into_iter().map(EvaluationArg::from));
-    let mut evaluation = Evaluation::new(&kernel, lab.geometry(N), args.collect());
+    let mut evaluation = Evaluation::new(&kernel, fixture.geometry(N), args.collect());
     evaluation.timing.repeat = 3;
     evaluation.timing.number = Some(2);
-    let measured = answer(lab, &mut evaluation)?;
+    let measured = evaluate(fixture, &mut evaluation)?;
     match &measured.transfer {
         None => assert_eq!(context.info().kind, runtime_core::DeviceKind::Host, "nothing was moved"),
         Some(transfer) => {
@@ -170,29 +173,34 @@ fn caches_are_flushed_without_harm(context: &Context) -> Verdict {
 }
 
 fn no_samples_are_refused(context: &Context) -> Verdict {
-    let question = Question::new(context.lab())?;
-    let mut evaluation = question.ask(context.lab())?;
+    let subject = FillEvaluation::new(context.fixture())?;
+    let mut evaluation = subject.evaluation(context.fixture())?;
     evaluation.timing.repeat = 0;
-    refused(
+    expect_error(
         "repeat",
-        answer(context.lab(), &mut evaluation),
+        evaluate(context.fixture(), &mut evaluation),
         ErrorKind::InvalidArgument,
         &["repeat", "evaluate", context.name()],
     )?;
     evaluation.timing.repeat = 1;
     evaluation.timing.number = Some(0);
-    refused("number", answer(context.lab(), &mut evaluation), ErrorKind::InvalidArgument, &["number"])
-        .map(drop)
+    expect_error(
+        "number",
+        evaluate(context.fixture(), &mut evaluation),
+        ErrorKind::InvalidArgument,
+        &["number"],
+    )
+    .map(drop)
 }
 
 fn a_wrong_argument_is_refused(context: &Context) -> Verdict {
-    let question = Question::new(context.lab())?;
+    let subject = FillEvaluation::new(context.fixture())?;
     let other = context.reopen(&runtime_core::Options::new())?.full(N, 0.0)?;
-    let mut evaluation = question.ask(context.lab())?;
+    let mut evaluation = subject.evaluation(context.fixture())?;
     evaluation.args[0] = EvaluationArg::tensor(&other, Access::Write, On::Device);
-    refused(
+    expect_error(
         "tensor",
-        answer(context.lab(), &mut evaluation),
+        evaluate(context.fixture(), &mut evaluation),
         ErrorKind::InvalidArgument,
         &["argument 0", "evaluate"],
     )
@@ -211,18 +219,18 @@ fn rates_need_a_cost(context: &Context) -> Verdict {
 }
 
 fn a_failing_kernel_is_an_error(context: &Context) -> Verdict {
-    let (lab, kernel) = (context.lab(), context.lab().kernel("fail")?);
-    let (x, y) = (lab.full(1, 0.0)?, lab.full(1, 0.0)?);
+    let (fixture, kernel) = (context.fixture(), context.fixture().kernel("fail")?);
+    let (x, y) = (fixture.full(1, 0.0)?, fixture.full(1, 0.0)?);
     let args = vec![
         EvaluationArg::tensor(&x, Access::Read, On::Device),
         EvaluationArg::tensor(&y, Access::Write, On::Device),
     ];
-    let mut evaluation = Evaluation::new(&kernel, lab.geometry(1), args);
-    refused(
+    let mut evaluation = Evaluation::new(&kernel, fixture.geometry(1), args);
+    expect_error(
         "fail",
-        answer(context.lab(), &mut evaluation),
+        evaluate(context.fixture(), &mut evaluation),
         ErrorKind::Failed,
-        &["evaluate", context.lab().kernels()?.cause],
+        &["evaluate", context.fixture().kernels()?.cause],
     )?;
     measure(context, |_| {}).map(drop)
 }

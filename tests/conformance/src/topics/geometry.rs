@@ -1,33 +1,34 @@
-//! Geometry: what a device allows, refused before any driver sees it.
+//! Geometry: the limits of a device, checked before any driver call.
 
 use runtime_core::{Arg, ErrorKind, Geometry, abi};
 
-use crate::case::{Failure, Need, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{Guarded, refused, same};
+use crate::expect::{expect_equal, expect_error};
+use crate::test_data::Guarded;
 use crate::wait;
 
 cases! {
-    [Need::Kernel("noop")] => one_plain_call_is_always_right, groups_without_items_are_refused,
+    [Requirement::Kernel("noop")] => one_plain_call_is_always_right, groups_without_items_are_refused,
         too_many_groups_are_refused, too_large_a_group_is_refused, too_many_work_items_are_refused,
         too_much_shared_memory_is_refused, what_the_device_lacks_is_unsupported,
         a_refused_geometry_takes_no_ticket;
-    [Need::Kernel("noop"), Need::Capability(abi::CAP_GROUPS)] => the_limits_themselves_are_accepted;
-    [Need::Kernel("group_ids_u32"), Need::Capability(abi::CAP_GROUPS), Need::Capability(abi::CAP_EMPTY_KERNEL)] =>
+    [Requirement::Kernel("noop"), Requirement::Capability(abi::CAP_GROUPS)] => the_limits_themselves_are_accepted;
+    [Requirement::Kernel("group_ids_u32"), Requirement::Capability(abi::CAP_GROUPS), Requirement::Capability(abi::CAP_EMPTY_KERNEL)] =>
         no_groups_run_nothing;
-    [Need::Kernel("group_ids_u32"), Need::Capability(abi::CAP_GROUPS)] => every_work_item_runs_once,
+    [Requirement::Kernel("group_ids_u32"), Requirement::Capability(abi::CAP_GROUPS)] => every_work_item_runs_once,
         the_largest_group_runs_whole;
 }
 
 fn launch(context: &Context, geometry: &Geometry) -> Result<runtime_core::Result<()>, Failure> {
-    let queue = context.lab().queue()?;
-    let kernel = context.lab().sized("noop", geometry.group_size)?;
+    let queue = context.fixture().queue()?;
+    let kernel = context.fixture().kernel_for_group_size("noop", geometry.group_size)?;
     let launched = queue.launch(&kernel, geometry, &[]);
     assert!(launched.is_ok() || queue.submitted() == 0, "a refused launch takes no ticket");
-    Ok(launched.and_then(|event| wait::done(&event)))
+    Ok(launched.and_then(|event| wait::event(&event)))
 }
 
-/// The kind of a refusal: a limit where there are groups, else the whole idea.
+/// The expected kind of error: a limit on devices with groups, otherwise groups as such.
 fn kind(context: &Context) -> ErrorKind {
     let groups = context.info().capabilities.has(abi::CAP_GROUPS);
     if groups { ErrorKind::InvalidArgument } else { ErrorKind::Unsupported }
@@ -42,9 +43,14 @@ fn groups_without_items_are_refused(context: &Context) -> Verdict {
         let mut none = [1; 3];
         none[axis] = 0;
         if !context.info().capabilities.has(abi::CAP_GROUPS) {
-            refused("groups", launch(context, &Geometry::new(none, 1))?, kind(context), &["groups"])?;
+            expect_error("groups", launch(context, &Geometry::new(none, 1))?, kind(context), &["groups"])?;
         }
-        refused("group_size", launch(context, &Geometry::new(1, none))?, kind(context), &["group_size"])?;
+        expect_error(
+            "group_size",
+            launch(context, &Geometry::new(1, none))?,
+            kind(context),
+            &["group_size"],
+        )?;
     }
     Ok(())
 }
@@ -60,7 +66,7 @@ fn too_many_groups_are_refused(context: &Context) -> Verdict {
         } else {
             ["groups", "launch"]
         };
-        refused(name, launch(context, &Geometry::new(groups, 1))?, kind(context), &words)?;
+        expect_error(name, launch(context, &Geometry::new(groups, 1))?, kind(context), &words)?;
     }
     Ok(())
 }
@@ -74,15 +80,15 @@ fn too_large_a_group_is_refused(context: &Context) -> Verdict {
         } else {
             ["group_size", "launch"]
         };
-        refused(name, launch(context, &Geometry::new(1, size))?, kind(context), &words)?;
+        expect_error(name, launch(context, &Geometry::new(1, size))?, kind(context), &words)?;
     }
     Ok(())
 }
 
-/// The largest group of `kernel` along one axis.
+/// The largest group size of `kernel` along one axis.
 fn largest(context: &Context, kernel: &str, axis: usize) -> Result<[u32; 3], Failure> {
     let limits = &context.info().limits;
-    let of_kernel = context.lab().kernel(kernel)?.info().max_group_items.unwrap_or(u32::MAX);
+    let of_kernel = context.fixture().kernel(kernel)?.info().max_group_items.unwrap_or(u32::MAX);
     let mut size = [1; 3];
     size[axis] = limits.group_size[axis].min(limits.group_items).min(of_kernel);
     Ok(size)
@@ -91,8 +97,8 @@ fn largest(context: &Context, kernel: &str, axis: usize) -> Result<[u32; 3], Fai
 fn the_limits_themselves_are_accepted(context: &Context) -> Verdict {
     /// More groups than this take too long.
     const MOST_GROUPS: u64 = 1 << 16;
-    if !context.lab().kernels()?.grouped {
-        return Err(Failure::Unsupported("the suite's kernels for it run no groups".to_owned()));
+    if !context.fixture().kernels()?.grouped {
+        return Err(Failure::Unsupported("the suite's kernels in this format run no groups".to_owned()));
     }
     for axis in 0..3 {
         launch(context, &Geometry::new(1, largest(context, "noop", axis)?))??;
@@ -105,16 +111,17 @@ fn the_limits_themselves_are_accepted(context: &Context) -> Verdict {
 }
 
 fn the_largest_group_runs_whole(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     for axis in 0..3 {
         let size = largest(context, "group_ids_u32", axis)?;
         let items = size.iter().product::<u32>();
-        let out = Guarded::new(lab, &vec![u32::MAX; 2 * items as usize])?;
-        let (kernel, geometry) = (lab.sized("group_ids_u32", size)?, Geometry::new([2, 1, 1], size));
-        wait::done(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
+        let out = Guarded::new(fixture, &vec![u32::MAX; 2 * items as usize])?;
+        let (kernel, geometry) =
+            (fixture.kernel_for_group_size("group_ids_u32", size)?, Geometry::new([2, 1, 1], size));
+        wait::event(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
         let mut ids = out.tensor().to_vec::<u32>()?;
         ids.sort_unstable();
-        same("every number once", &ids, &(0..2 * items).collect::<Vec<_>>())?;
+        expect_equal("every number exactly once", &ids, &(0..2 * items).collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -128,7 +135,7 @@ fn too_many_work_items_are_refused(context: &Context) -> Verdict {
         ));
     }
     let words = ["work-items", &limits.group_items.to_string()];
-    refused("group", launch(context, &Geometry::new(1, [x, y, z]))?, ErrorKind::InvalidArgument, &words)
+    expect_error("group", launch(context, &Geometry::new(1, [x, y, z]))?, ErrorKind::InvalidArgument, &words)
         .map(drop)
 }
 
@@ -136,10 +143,10 @@ fn too_much_shared_memory_is_refused(context: &Context) -> Verdict {
     let Some(beyond) =
         u32::try_from(context.info().limits.shared_bytes).ok().and_then(|limit| limit.checked_add(1))
     else {
-        return Err(Failure::Unsupported("the limit is beyond what a launch can ask for".to_owned()));
+        return Err(Failure::Unsupported("the limit exceeds what a launch can request".to_owned()));
     };
     let geometry = Geometry::single().shared_bytes(beyond);
-    refused(
+    expect_error(
         "shared",
         launch(context, &geometry)?,
         ErrorKind::InvalidArgument,
@@ -160,50 +167,50 @@ fn what_the_device_lacks_is_unsupported(context: &Context) -> Verdict {
     ];
     for (capability, word, geometry) in all {
         if !context.info().capabilities.has(capability) {
-            refused(word, launch(context, &geometry)?, ErrorKind::Unsupported, &[word, context.name()])?;
+            expect_error(word, launch(context, &geometry)?, ErrorKind::Unsupported, &[word, context.name()])?;
         }
     }
     Ok(())
 }
 
 fn a_refused_geometry_takes_no_ticket(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let kernel = lab.sized("noop", [1; 3])?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let kernel = fixture.kernel_for_group_size("noop", [1; 3])?;
     drop(queue.launch(&kernel, &Geometry::single(), &[])?);
     assert!(queue.launch(&kernel, &Geometry::new(1, 0), &[]).is_err());
     assert!(queue.call(&kernel, &Geometry::new(1, [1, 0]), &[]).is_err());
     assert_eq!(queue.submitted(), 1);
-    wait::done(&queue.launch(&kernel, &Geometry::single(), &[])?)?;
+    wait::event(&queue.launch(&kernel, &Geometry::single(), &[])?)?;
     Ok(())
 }
 
 fn no_groups_run_nothing(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let kernel = lab.sized("group_ids_u32", [4, 1, 1])?;
-    let out = Guarded::new(lab, &[7_u32; 8])?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let kernel = fixture.kernel_for_group_size("group_ids_u32", [4, 1, 1])?;
+    let out = Guarded::new(fixture, &[7_u32; 8])?;
     for groups in [[0, 1, 1], [2, 0, 1], [1, 1, 0], [0; 3]] {
         let geometry = Geometry::new(groups, 4);
-        wait::done(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
+        wait::event(&queue.launch(&kernel, &geometry, &[Arg::write(out.tensor())])?)?;
         queue.call(&kernel, &geometry, &[Arg::write(out.tensor())])?;
         out.check("nothing was written", &[7_u32; 8])?;
     }
     assert_eq!(queue.submitted(), 8, "each is a submission with an event");
-    wait::done(&queue.launch(&kernel, &Geometry::new(2, 4), &[Arg::write(out.tensor())])?)?;
-    out.check("the queue goes on", &[0_u32, 1, 2, 3, 4, 5, 6, 7])
+    wait::event(&queue.launch(&kernel, &Geometry::new(2, 4), &[Arg::write(out.tensor())])?)?;
+    out.check("the queue still works", &[0_u32, 1, 2, 3, 4, 5, 6, 7])
 }
 
 fn every_work_item_runs_once(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let shapes =
         [([1, 1, 1], [1, 1, 1]), ([7, 1, 1], [64, 1, 1]), ([3, 2, 2], [4, 2, 2]), ([1, 5, 3], [1, 8, 4])];
     for (groups, size) in shapes {
         let items = groups.iter().chain(&size).product::<u32>();
-        let out = Guarded::new(lab, &vec![u32::MAX; items as usize])?;
-        let kernel = lab.sized("group_ids_u32", size)?;
-        wait::done(&queue.launch(&kernel, &Geometry::new(groups, size), &[Arg::write(out.tensor())])?)?;
+        let out = Guarded::new(fixture, &vec![u32::MAX; items as usize])?;
+        let kernel = fixture.kernel_for_group_size("group_ids_u32", size)?;
+        wait::event(&queue.launch(&kernel, &Geometry::new(groups, size), &[Arg::write(out.tensor())])?)?;
         let mut ids = out.tensor().to_vec::<u32>()?;
         ids.sort_unstable();
-        same("every number once", &ids, &(0..items).collect::<Vec<_>>())?;
+        expect_equal("every number exactly once", &ids, &(0..items).collect::<Vec<_>>())?;
         out.check("in their places", &(0..items).collect::<Vec<_>>())?;
     }
     Ok(())

@@ -1,26 +1,26 @@
-//! Graphs: recorded and not run, instantiated, updated, replayed.
+//! Graphs: record without running, instantiate, update, replay.
 
 use runtime_core::{Arg, ErrorKind, Graph, Options, Queue, abi};
 
-use crate::case::{Failure, Need, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{all, refused};
-use crate::lab::Lab;
+use crate::expect::{expect_all, expect_error};
+use crate::fixture::Fixture;
 use crate::wait;
 
 pub(super) const N: usize = 1000;
 
 cases! {
-    [Need::Kernel("spin")] => a_replay_does_it_all, a_replay_can_be_repeated,
+    [Requirement::Kernel("spin")] => a_replay_does_it_all, a_replay_can_be_repeated,
         an_update_changes_the_arguments, a_wrong_update_is_refused,
         an_update_that_needs_another_order_is_refused, what_a_graph_uses_stays,
         a_replay_is_ordered_with_other_queues, a_graph_is_native_where_the_device_says_so,
         an_empty_graph_is_refused, a_graph_of_another_opening_is_refused, a_graph_of_a_hundred_nodes,
         one_graph_on_two_queues;
-    [Need::Kernel("fail")] => a_failing_node_fails_the_replay;
+    [Requirement::Kernel("fail")] => a_failing_node_fails_the_replay;
 }
 
-/// Records what `work` submits.
+/// Records the submissions of `work`.
 pub(super) fn record(queue: &Queue, work: impl FnOnce() -> Verdict) -> Result<Graph, Failure> {
     queue.begin_recording()?;
     let verdict = work();
@@ -31,166 +31,172 @@ pub(super) fn record(queue: &Queue, work: impl FnOnce() -> Verdict) -> Result<Gr
 
 pub(super) fn replay(queue: &Queue, graph: &Graph) -> Verdict {
     let executable = queue.instantiate(graph)?;
-    wait::done(&queue.replay(&executable)?)?;
+    wait::event(&queue.replay(&executable)?)?;
     Ok(())
 }
 
 fn a_replay_does_it_all(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, y) = (lab.full(N, 1.0)?, lab.full(N, 0.0)?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (x, y) = (fixture.full(N, 1.0)?, fixture.full(N, 0.0)?);
     let graph = record(&queue, || {
-        lab.delay(&queue)?;
-        drop(lab.fill(&queue, &x, 2.0)?);
-        drop(lab.copy(&queue, &x, &y)?);
-        drop(lab.scale(&queue, &x, 5.0)?);
+        fixture.delay(&queue)?;
+        drop(fixture.fill(&queue, &x, 2.0)?);
+        drop(fixture.copy(&queue, &x, &y)?);
+        drop(fixture.scale(&queue, &x, 5.0)?);
         Ok(())
     })?;
     replay(&queue, &graph)?;
-    all("copied between", &y, 2.0)?;
-    all("scaled last", &x, 10.0)
+    expect_all("copied between", &y, 2.0)?;
+    expect_all("scaled last", &x, 10.0)
 }
 
 fn a_replay_can_be_repeated(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let x = lab.full(N, 1.0)?;
-    let graph = record(&queue, || lab.scale(&queue, &x, 2.0).map(drop))?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let x = fixture.full(N, 1.0)?;
+    let graph = record(&queue, || fixture.scale(&queue, &x, 2.0).map(drop))?;
     let executable = queue.instantiate(&graph)?;
     drop(graph);
     for _ in 0..10 {
         drop(queue.replay(&executable)?);
     }
     wait::idle(&queue)?;
-    all("ten times", &x, 1024.0)
+    expect_all("ten times", &x, 1024.0)
 }
 
 fn an_update_changes_the_arguments(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, y) = (lab.full(N, 0.0)?, lab.full(N, 0.0)?);
-    let graph = record(&queue, || lab.fill(&queue, &x, 1.0).map(drop))?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (x, y) = (fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
+    let graph = record(&queue, || fixture.fill(&queue, &x, 1.0).map(drop))?;
     let mut executable = queue.instantiate(&graph)?;
-    executable.update(0, &lab.args("fill_f32", &[Arg::write(&y), Arg::scalar(3.0f32)], N)?)?;
-    wait::done(&queue.replay(&executable)?)?;
-    all("the old tensor", &x, 0.0)?;
-    all("the new one", &y, 3.0)
+    executable.update(0, &fixture.args("fill_f32", &[Arg::write(&y), Arg::scalar(3.0f32)], N)?)?;
+    wait::event(&queue.replay(&executable)?)?;
+    expect_all("the old tensor", &x, 0.0)?;
+    expect_all("the new one", &y, 3.0)
 }
 
 fn a_wrong_update_is_refused(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let x = lab.full(N, 0.0)?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let x = fixture.full(N, 0.0)?;
     let graph = record(&queue, || {
-        drop(lab.fill(&queue, &x, 1.0)?);
+        drop(fixture.fill(&queue, &x, 1.0)?);
         drop(queue.fill(&x, &[0])?);
         Ok(())
     })?;
     let mut executable = queue.instantiate(&graph)?;
     let other = context.reopen(&Options::new())?.full(N, 0.0)?;
-    let args = |x| lab.args("fill_f32", &[Arg::write(x), Arg::scalar(3.0f32)], N);
-    refused(
+    let args = |x| fixture.args("fill_f32", &[Arg::write(x), Arg::scalar(3.0f32)], N);
+    expect_error(
         "no such node",
         executable.update(2, &args(&x)?),
         ErrorKind::InvalidArgument,
         &["node 2", "update"],
     )?;
-    refused("no launch", executable.update(1, &args(&x)?), ErrorKind::InvalidArgument, &["node 1"])?;
-    refused("tensor", executable.update(0, &args(&other)?), ErrorKind::InvalidArgument, &["argument 0"])?;
-    wait::done(&queue.replay(&executable)?)?;
-    all("as it was", &x, 0.0)
+    expect_error("no launch", executable.update(1, &args(&x)?), ErrorKind::InvalidArgument, &["node 1"])?;
+    expect_error(
+        "tensor",
+        executable.update(0, &args(&other)?),
+        ErrorKind::InvalidArgument,
+        &["argument 0"],
+    )?;
+    wait::event(&queue.replay(&executable)?)?;
+    expect_all("unchanged", &x, 0.0)
 }
 
 fn an_update_that_needs_another_order_is_refused(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, y, z) = (lab.full(N, 0.0)?, lab.full(N, 0.0)?, lab.full(N, 0.0)?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (x, y, z) = (fixture.full(N, 0.0)?, fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
     let graph = record(&queue, || {
-        drop(lab.fill(&queue, &x, 1.0)?);
-        drop(lab.fill(&queue, &y, 2.0)?);
-        drop(lab.copy(&queue, &x, &z)?);
+        drop(fixture.fill(&queue, &x, 1.0)?);
+        drop(fixture.fill(&queue, &y, 2.0)?);
+        drop(fixture.copy(&queue, &x, &z)?);
         Ok(())
     })?;
     let mut executable = queue.instantiate(&graph)?;
-    let update = executable.update(2, &lab.args("copy_f32", &[Arg::read(&y), Arg::write(&z)], N)?);
-    refused("order", update, ErrorKind::InvalidArgument, &["order"])?;
-    wait::done(&queue.replay(&executable)?)?;
-    all("as it was", &z, 1.0)
+    let update = executable.update(2, &fixture.args("copy_f32", &[Arg::read(&y), Arg::write(&z)], N)?);
+    expect_error("order", update, ErrorKind::InvalidArgument, &["order"])?;
+    wait::event(&queue.replay(&executable)?)?;
+    expect_all("unchanged", &z, 1.0)
 }
 
 fn what_a_graph_uses_stays(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, y) = (lab.full(N, 6.0)?, lab.full(N, 0.0)?);
-    let graph = record(&queue, || lab.copy(&queue, &x, &y).map(drop))?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (x, y) = (fixture.full(N, 6.0)?, fixture.full(N, 0.0)?);
+    let graph = record(&queue, || fixture.copy(&queue, &x, &y).map(drop))?;
     drop(x);
     let executable = queue.instantiate(&graph)?;
     drop(graph);
-    let _others = (0..8).map(|_| lab.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
+    let _others = (0..8).map(|_| fixture.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
     drop(queue.replay(&executable)?);
     drop(executable);
-    all("copied from a dropped tensor by a dropped graph", &y, 6.0)
+    expect_all("copied from a dropped tensor by a dropped graph", &y, 6.0)
 }
 
 fn a_replay_is_ordered_with_other_queues(context: &Context) -> Verdict {
-    let (lab, [a, b]) = (context.lab(), context.lab().queues()?);
-    let (x, y) = (lab.full(N, 1.0)?, lab.full(N, 0.0)?);
-    let graph = record(&b, || lab.copy(&b, &x, &y).map(drop))?;
+    let (fixture, [a, b]) = (context.fixture(), context.fixture().queues()?);
+    let (x, y) = (fixture.full(N, 1.0)?, fixture.full(N, 0.0)?);
+    let graph = record(&b, || fixture.copy(&b, &x, &y).map(drop))?;
     let executable = b.instantiate(&graph)?;
-    lab.delay(&a)?;
-    drop(lab.fill(&a, &x, 7.0)?);
+    fixture.delay(&a)?;
+    drop(fixture.fill(&a, &x, 7.0)?);
     drop(b.replay(&executable)?);
-    wait::done(&lab.fill(&a, &x, 9.0)?)?;
-    all("after the one and before the other", &y, 7.0)
+    wait::event(&fixture.fill(&a, &x, 9.0)?)?;
+    expect_all("between the two launches", &y, 7.0)
 }
 
 fn a_graph_is_native_where_the_device_says_so(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let x = lab.full(N, 1.0)?;
-    let graph = record(&queue, || (0..3).try_for_each(|_| lab.scale(&queue, &x, 2.0).map(drop)))?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let x = fixture.full(N, 1.0)?;
+    let graph = record(&queue, || (0..3).try_for_each(|_| fixture.scale(&queue, &x, 2.0).map(drop)))?;
     let executable = queue.instantiate(&graph)?;
     let native = context.info().capabilities.has(abi::CAP_GRAPHS);
     assert_eq!(executable.is_native(), native);
-    wait::done(&queue.replay(&executable)?)?;
+    wait::event(&queue.replay(&executable)?)?;
     assert_eq!(queue.submitted(), if native { 1 } else { 3 }, "a native replay is one ticket");
-    all("replayed", &x, 8.0)
+    expect_all("replayed", &x, 8.0)
 }
 
 fn an_empty_graph_is_refused(context: &Context) -> Verdict {
-    let queue = context.lab().queue()?;
+    let queue = context.fixture().queue()?;
     let graph = record(&queue, || Ok(()))?;
     assert!(graph.is_empty());
     let replayed = queue.instantiate(&graph).and_then(|executable| queue.replay(&executable));
-    refused("empty", replayed, ErrorKind::InvalidArgument, &["empty"]).map(drop)
+    expect_error("empty", replayed, ErrorKind::InvalidArgument, &["empty"]).map(drop)
 }
 
 fn a_graph_of_another_opening_is_refused(context: &Context) -> Verdict {
-    let (lab, other) = (context.lab(), context.reopen(&Options::new())?);
-    let (queue, theirs) = (lab.queue()?, other.queue()?);
-    let x = lab.full(N, 1.0)?;
-    let graph = record(&queue, || lab.scale(&queue, &x, 2.0).map(drop))?;
-    refused("instantiate", theirs.instantiate(&graph), ErrorKind::InvalidArgument, &["graph"])?;
+    let (fixture, other) = (context.fixture(), context.reopen(&Options::new())?);
+    let (queue, theirs) = (fixture.queue()?, other.queue()?);
+    let x = fixture.full(N, 1.0)?;
+    let graph = record(&queue, || fixture.scale(&queue, &x, 2.0).map(drop))?;
+    expect_error("instantiate", theirs.instantiate(&graph), ErrorKind::InvalidArgument, &["graph"])?;
     let executable = queue.instantiate(&graph)?;
-    refused("replay", theirs.replay(&executable), ErrorKind::InvalidArgument, &["graph"]).map(drop)
+    expect_error("replay", theirs.replay(&executable), ErrorKind::InvalidArgument, &["graph"]).map(drop)
 }
 
 fn a_graph_of_a_hundred_nodes(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (one, x) = (lab.full(N, 1.0)?, lab.full(N, 0.0)?);
-    let add = |lab: &Lab| {
-        lab.launch(&queue, "saxpy_f32", &[Arg::read(&one), Arg::read_write(&x), Arg::scalar(1.0f32)], N)
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (one, x) = (fixture.full(N, 1.0)?, fixture.full(N, 0.0)?);
+    let add = |fixture: &Fixture| {
+        fixture
+            .launch(&queue, "saxpy_f32", &[Arg::read(&one), Arg::read_write(&x), Arg::scalar(1.0f32)], N)
             .map(drop)
     };
-    let graph = record(&queue, || (0..100).try_for_each(|_| add(lab)))?;
+    let graph = record(&queue, || (0..100).try_for_each(|_| add(fixture)))?;
     let executable = queue.instantiate(&graph)?;
     for _ in 0..3 {
         drop(queue.replay(&executable)?);
-        add(lab)?;
+        add(fixture)?;
     }
     wait::idle(&queue)?;
-    all("counted", &x, 303.0)
+    expect_all("counted", &x, 303.0)
 }
 
 fn one_graph_on_two_queues(context: &Context) -> Verdict {
-    let (lab, [a, b]) = (context.lab(), context.lab().queues()?);
-    let x = lab.full(N, 1.0)?;
+    let (fixture, [a, b]) = (context.fixture(), context.fixture().queues()?);
+    let x = fixture.full(N, 1.0)?;
     let graph = record(&a, || {
-        lab.delay(&a)?;
-        lab.scale(&a, &x, 2.0).map(drop)
+        fixture.delay(&a)?;
+        fixture.scale(&a, &x, 2.0).map(drop)
     })?;
     let executable = a.instantiate(&graph)?;
     for _ in 0..3 {
@@ -198,16 +204,16 @@ fn one_graph_on_two_queues(context: &Context) -> Verdict {
         drop(b.replay(&executable)?);
     }
     [&a, &b].into_iter().try_for_each(wait::idle)?;
-    all("six times", &x, 64.0)
+    expect_all("six times", &x, 64.0)
 }
 
 fn a_failing_node_fails_the_replay(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let x = lab.full(N, 1.0)?;
-    let y = lab.full(N, 1.0)?;
-    let graph = record(&queue, || lab.fail(&queue, &y, &x).map(drop))?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let x = fixture.full(N, 1.0)?;
+    let y = fixture.full(N, 1.0)?;
+    let graph = record(&queue, || fixture.fail(&queue, &y, &x).map(drop))?;
     let executable = queue.instantiate(&graph)?;
-    let replayed = queue.replay(&executable).and_then(|event| wait::done(&event));
-    refused("replay", replayed, ErrorKind::Failed, &[lab.kernels()?.cause])?;
-    refused("its tensor", x.to_vec::<f32>(), ErrorKind::Failed, &[]).map(drop)
+    let replayed = queue.replay(&executable).and_then(|event| wait::event(&event));
+    expect_error("replay", replayed, ErrorKind::Failed, &[fixture.kernels()?.cause])?;
+    expect_error("its tensor", x.to_vec::<f32>(), ErrorKind::Failed, &[]).map(drop)
 }

@@ -1,21 +1,21 @@
-//! Who a device is, how it is found, and how it is opened.
+//! Identity of devices: device strings, descriptions, options.
 
 use std::collections::HashSet;
 
 use runtime_core::{DeviceInfo, DeviceKind, OptionScope, Telemetry, abi};
 
-use crate::case::{Need, Verdict, cases};
+use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
 
 cases! {
     [] => the_device_string_names_the_device, the_description_is_filled_in, the_kind_is_one_of_three,
         two_listings_are_alike, indices_are_unique, every_option_is_documented,
         sub_devices_belong_to_their_device, siblings_are_the_others;
-    [Need::Capability(abi::CAP_TELEMETRY)] => telemetry_tells_something;
+    [Requirement::Capability(abi::CAP_TELEMETRY)] => telemetry_has_values;
 }
 
 fn the_device_string_names_the_device(context: &Context) -> Verdict {
-    let device = context.lab().device();
+    let device = context.fixture().device();
     assert_eq!(device.device_id().to_string(), context.name());
     assert_eq!(device.target_name(), context.target().name);
     assert_eq!(device.device_name(), device.info().name);
@@ -30,10 +30,10 @@ fn the_description_is_filled_in(context: &Context) -> Verdict {
     assert!(info.kind == DeviceKind::Embedded || !info.spaces.is_empty(), "{info:?}");
     for space in &info.spaces {
         assert!(space.alignment_bytes.is_power_of_two() && !space.name.is_empty(), "{space:?}");
-        assert!(space.host_visible || space.kernel_visible, "nobody can use {space:?}");
+        assert!(space.host_visible || space.kernel_visible, "neither the host nor kernels can use {space:?}");
     }
     let names: HashSet<_> = info.spaces.iter().map(|space| &space.name).collect();
-    assert_eq!(names.len(), info.spaces.len(), "two memory spaces of one name");
+    assert_eq!(names.len(), info.spaces.len(), "two memory spaces with the same name");
     let limits = &info.limits;
     assert!(
         limits.group_items >= 1 && !limits.groups.contains(&0) && !limits.group_size.contains(&0),
@@ -43,7 +43,7 @@ fn the_description_is_filled_in(context: &Context) -> Verdict {
 }
 
 fn the_kind_is_one_of_three(context: &Context) -> Verdict {
-    let device = context.lab().device();
+    let device = context.fixture().device();
     let kinds =
         [device.as_host().is_some(), device.as_accelerator().is_some(), device.as_embedded().is_some()];
     let kind = device.info().kind;
@@ -70,12 +70,12 @@ fn two_listings_are_alike(context: &Context) -> Verdict {
 fn indices_are_unique(context: &Context) -> Verdict {
     let devices = context.runtime().devices();
     let ids: HashSet<_> = devices.iter().map(|info| &info.id).collect();
-    assert_eq!(ids.len(), devices.len(), "two devices of one identity");
+    assert_eq!(ids.len(), devices.len(), "two devices with the same id");
     for part in devices.iter().filter(|info| info.id.sub.is_some()) {
         let whole = |info: &&DeviceInfo| info.id.index == part.id.index && info.id.sub.is_none();
         assert!(
             devices.iter().filter(|info| info.id.target == part.id.target).any(|info| whole(&info)),
-            "{} has no whole",
+            "{} has no parent device",
             part.id
         );
     }
@@ -92,7 +92,7 @@ fn every_option_is_documented(context: &Context) -> Verdict {
 }
 
 fn sub_devices_belong_to_their_device(context: &Context) -> Verdict {
-    for info in context.lab().device().sub_devices()? {
+    for info in context.fixture().device().sub_devices()? {
         assert!(info.id.sub.is_some() && info.id.index == context.info().id.index, "{}", info.id);
         if info.unusable.is_none() {
             assert_eq!(context.runtime().open(&info.id.to_string())?.device_id(), &info.id);
@@ -102,14 +102,14 @@ fn sub_devices_belong_to_their_device(context: &Context) -> Verdict {
 }
 
 fn siblings_are_the_others(context: &Context) -> Verdict {
-    let siblings = context.lab().device().sibling_devices()?;
+    let siblings = context.fixture().device().sibling_devices()?;
     assert!(siblings.iter().all(|info| info.id.target == context.target().name && info.id.sub.is_none()));
     assert!(siblings.iter().all(|info| info.id != context.info().id));
     Ok(())
 }
 
-fn telemetry_tells_something(context: &Context) -> Verdict {
-    let telemetry = context.lab().device().telemetry()?;
-    assert_ne!(telemetry, Telemetry::default(), "the capability is there, but no figure");
+fn telemetry_has_values(context: &Context) -> Verdict {
+    let telemetry = context.fixture().device().telemetry()?;
+    assert_ne!(telemetry, Telemetry::default(), "the capability is declared, but no value is set");
     Ok(())
 }

@@ -1,17 +1,18 @@
-//! What is dropped while it is in use stays until the work is done, and is not reused before.
+//! Lifetimes: objects dropped while in use stay alive until the work ends, and memory is not reused before.
 
 use runtime_core::{Arg, DType, Options, Placement};
 
-use crate::case::{Failure, Need, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{Random, all};
-use crate::lab::Lab;
+use crate::expect::expect_all;
+use crate::fixture::Fixture;
+use crate::test_data::Random;
 use crate::wait;
 
 const N: usize = 4096;
 
 cases! {
-    [Need::Kernel("spin")] => a_dropped_tensor_is_not_reused_early, a_dropped_output_is_not_reused_early,
+    [Requirement::Kernel("spin")] => a_dropped_tensor_is_not_reused_early, a_dropped_output_is_not_reused_early,
         a_dropped_view_keeps_its_buffer, a_dropped_frozen_tensor_is_not_reused_early,
         a_dropped_kernel_and_module_stay, a_dropped_queue_finishes, a_dropped_device_finishes,
         everything_dropped_in_any_order, five_things_dropped_in_every_order, tensors_dropped_on_many_threads,
@@ -19,136 +20,137 @@ cases! {
         what_is_dropped_comes_back, memory_of_a_queue_is_used_again_in_order;
 }
 
-/// Takes what was given back, and overwrites it.
-fn overwrite(lab: &Lab) -> Verdict {
-    let others = (0..8).map(|_| lab.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
-    others.iter().try_for_each(|other| all("the new owner's", other, -1.0))
+/// Reallocates freed memory and overwrites it.
+fn overwrite(fixture: &Fixture) -> Verdict {
+    let others = (0..8).map(|_| fixture.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
+    others.iter().try_for_each(|other| expect_all("reallocated memory", other, -1.0))
 }
 
 fn a_dropped_tensor_is_not_reused_early(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     for round in 1..=5u8 {
-        let (x, y) = (lab.full(N, f32::from(round))?, lab.full(N, 0.0)?);
-        lab.delay(&queue)?;
-        drop(lab.copy(&queue, &x, &y)?);
+        let (x, y) = (fixture.full(N, f32::from(round))?, fixture.full(N, 0.0)?);
+        fixture.delay(&queue)?;
+        drop(fixture.copy(&queue, &x, &y)?);
         drop(x);
-        overwrite(lab)?;
-        all("copied from a dropped tensor", &y, f32::from(round))?;
+        overwrite(fixture)?;
+        expect_all("copied from a dropped tensor", &y, f32::from(round))?;
     }
     Ok(())
 }
 
 fn a_dropped_output_is_not_reused_early(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     for _ in 0..5 {
-        let x = lab.full(N, 0.0)?;
-        lab.delay(&queue)?;
-        drop(lab.fill(&queue, &x, 7.0)?);
+        let x = fixture.full(N, 0.0)?;
+        fixture.delay(&queue)?;
+        drop(fixture.fill(&queue, &x, 7.0)?);
         drop(x);
-        let others = (0..8).map(|_| lab.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
+        let others = (0..8).map(|_| fixture.full(N, -1.0)).collect::<Result<Vec<_>, _>>()?;
         wait::idle(&queue)?;
-        others.iter().try_for_each(|other| all("written by nobody else", other, -1.0))?;
+        others.iter().try_for_each(|other| expect_all("reallocated memory", other, -1.0))?;
     }
     Ok(())
 }
 
 fn memory_of_a_queue_is_used_again_in_order(context: &Context) -> Verdict {
-    let (lab, first, second) = (context.lab(), context.lab().queue()?, context.lab().queue()?);
+    let (fixture, first, second) =
+        (context.fixture(), context.fixture().queue()?, context.fixture().queue()?);
     let room = || first.allocate(DType::F32, &[N], &Placement::default());
     for round in 1..=5u8 {
         let x = room()?;
-        lab.delay(&first)?;
-        drop(lab.fill(&first, &x, -1.0)?);
+        fixture.delay(&first)?;
+        drop(fixture.fill(&first, &x, -1.0)?);
         drop(x);
-        // Perhaps the same memory, which work in flight still writes.
+        // Possibly the same memory, which work in flight still writes.
         let y = room()?;
-        drop(lab.fill(&second, &y, f32::from(round))?);
+        drop(fixture.fill(&second, &y, f32::from(round))?);
         wait::idle(&first)?;
-        all("the new owner's", &y, f32::from(round))?;
+        expect_all("reallocated memory", &y, f32::from(round))?;
     }
     Ok(())
 }
 
 fn a_dropped_view_keeps_its_buffer(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, y) = (lab.full(2 * N, 5.0)?, lab.full(N, 0.0)?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (x, y) = (fixture.full(2 * N, 5.0)?, fixture.full(N, 0.0)?);
     let view = x.slice(0, N..2 * N)?;
     drop(x);
-    lab.delay(&queue)?;
-    drop(lab.copy(&queue, &view, &y)?);
+    fixture.delay(&queue)?;
+    drop(fixture.copy(&queue, &view, &y)?);
     drop(view);
-    overwrite(lab)?;
-    all("copied from a dropped view", &y, 5.0)
+    overwrite(fixture)?;
+    expect_all("copied from a dropped view", &y, 5.0)
 }
 
 fn a_dropped_frozen_tensor_is_not_reused_early(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let (x, y) = (lab.full(N, 5.0)?, lab.full(N, 0.0)?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let (x, y) = (fixture.full(N, 5.0)?, fixture.full(N, 0.0)?);
     x.freeze()?;
-    lab.delay(&queue)?;
-    drop(lab.copy(&queue, &x, &y)?);
+    fixture.delay(&queue)?;
+    drop(fixture.copy(&queue, &x, &y)?);
     drop(x);
-    overwrite(lab)?;
-    all("copied from a frozen tensor", &y, 5.0)
+    overwrite(fixture)?;
+    expect_all("copied from a frozen tensor", &y, 5.0)
 }
 
 fn a_dropped_kernel_and_module_stay(context: &Context) -> Verdict {
-    let lab = context.lab();
-    lab.module()?;
-    let module = lab.device().load(&lab.kernels()?.source())?;
-    let (queue, y) = (lab.queue()?, lab.full(N, 0.0)?);
+    let fixture = context.fixture();
+    fixture.module()?;
+    let module = fixture.device().load(&fixture.kernels()?.source())?;
+    let (queue, y) = (fixture.queue()?, fixture.full(N, 0.0)?);
     let fill = module.kernel("fill_f32")?;
-    lab.delay(&queue)?;
-    let args = lab.args("fill_f32", &[Arg::write(&y), Arg::scalar(5.0f32)], N)?;
-    drop(queue.launch(&fill, &lab.geometry(N), &args)?);
+    fixture.delay(&queue)?;
+    let args = fixture.args("fill_f32", &[Arg::write(&y), Arg::scalar(5.0f32)], N)?;
+    drop(queue.launch(&fill, &fixture.geometry(N), &args)?);
     drop((module, fill));
-    // Asks the device to look what it can free.
-    drop(lab.full(10, 0.0)?);
-    all("written by a dropped kernel", &y, 5.0)
+    // Makes the device free what it can.
+    drop(fixture.full(10, 0.0)?);
+    expect_all("written by a dropped kernel", &y, 5.0)
 }
 
 fn a_dropped_queue_finishes(context: &Context) -> Verdict {
-    let lab = context.lab();
+    let fixture = context.fixture();
     for _ in 0..5 {
-        let (queue, y) = (lab.queue()?, lab.full(N, 0.0)?);
-        lab.delay(&queue)?;
-        drop(lab.fill(&queue, &y, 5.0)?);
+        let (queue, y) = (fixture.queue()?, fixture.full(N, 0.0)?);
+        fixture.delay(&queue)?;
+        drop(fixture.fill(&queue, &y, 5.0)?);
         drop(queue);
-        drop(lab.queue()?);
-        all("written by a dropped queue", &y, 5.0)?;
+        drop(fixture.queue()?);
+        expect_all("written by a dropped queue", &y, 5.0)?;
     }
     Ok(())
 }
 
 fn a_dropped_device_finishes(context: &Context) -> Verdict {
-    let lab = context.reopen(&Options::new())?;
-    let queue = lab.queue()?;
-    let (x, y) = (lab.full(N, 3.0)?, lab.full(N, 0.0)?);
-    lab.delay(&queue)?;
-    let event = lab.copy(&queue, &x, &y)?;
-    drop((lab, queue, x));
-    all("the last thing that is left", &y, 3.0)?;
+    let fixture = context.reopen(&Options::new())?;
+    let queue = fixture.queue()?;
+    let (x, y) = (fixture.full(N, 3.0)?, fixture.full(N, 0.0)?);
+    fixture.delay(&queue)?;
+    let event = fixture.copy(&queue, &x, &y)?;
+    drop((fixture, queue, x));
+    expect_all("the last remaining tensor", &y, 3.0)?;
     drop(y);
-    Ok(wait::done(&event)?)
+    Ok(wait::event(&event)?)
 }
 
 fn everything_dropped_in_any_order(context: &Context) -> Verdict {
     let mut random = Random::new(21);
     for _ in 0..10 {
-        let lab = context.reopen(&Options::new())?;
+        let fixture = context.reopen(&Options::new())?;
         let mut things: Vec<Box<dyn std::any::Any>> = Vec::new();
-        let (queue, other) = (lab.queue()?, lab.queue()?);
-        let (x, y) = (lab.full(N, 1.0)?, lab.full(N, 1.0)?);
-        lab.launch(&queue, "spin", &[Arg::scalar(500i64)], 1)?;
-        things.push(Box::new(lab.copy(&queue, &x, &y)?));
-        things.push(Box::new(lab.scale(&other, &y, 2.0)?));
-        things.push(Box::new(lab.kernel("noop")?));
+        let (queue, other) = (fixture.queue()?, fixture.queue()?);
+        let (x, y) = (fixture.full(N, 1.0)?, fixture.full(N, 1.0)?);
+        fixture.launch(&queue, "spin", &[Arg::scalar(500i64)], 1)?;
+        things.push(Box::new(fixture.copy(&queue, &x, &y)?));
+        things.push(Box::new(fixture.scale(&other, &y, 2.0)?));
+        things.push(Box::new(fixture.kernel("noop")?));
         things.extend([
             Box::new(x) as Box<dyn std::any::Any>,
             Box::new(y),
             Box::new(queue),
             Box::new(other),
-            Box::new(lab),
+            Box::new(fixture),
         ]);
         while !things.is_empty() {
             drop(things.swap_remove(random.below(things.len())));
@@ -158,14 +160,14 @@ fn everything_dropped_in_any_order(context: &Context) -> Verdict {
 }
 
 fn five_things_dropped_in_every_order(context: &Context) -> Verdict {
-    let lab = context.lab();
-    let out = lab.full(N, 0.0)?;
+    let fixture = context.fixture();
+    let out = fixture.full(N, 0.0)?;
     for order in orders(5) {
-        let (queue, other) = (lab.queue()?, lab.queue()?);
-        let (x, y) = (lab.full(N, 3.0)?, lab.full(N, 0.0)?);
-        lab.launch(&queue, "spin", &[Arg::scalar(300i64)], 1)?;
-        let event = lab.copy(&queue, &x, &y)?;
-        drop(lab.copy(&other, &y, &out)?);
+        let (queue, other) = (fixture.queue()?, fixture.queue()?);
+        let (x, y) = (fixture.full(N, 3.0)?, fixture.full(N, 0.0)?);
+        fixture.launch(&queue, "spin", &[Arg::scalar(300i64)], 1)?;
+        let event = fixture.copy(&queue, &x, &y)?;
+        drop(fixture.copy(&other, &y, &out)?);
         let mut things: [Option<Box<dyn std::any::Any>>; 5] = [
             Some(Box::new(queue)),
             Some(Box::new(other)),
@@ -174,14 +176,14 @@ fn five_things_dropped_in_every_order(context: &Context) -> Verdict {
             Some(Box::new(event)),
         ];
         order.iter().for_each(|&thing| things[thing] = None);
-        overwrite(lab)?;
-        all(&format!("dropped in order {order:?}"), &out, 3.0)?;
+        overwrite(fixture)?;
+        expect_all(&format!("dropped in order {order:?}"), &out, 3.0)?;
         out.fill(&[0])?;
     }
     Ok(())
 }
 
-/// Every order of `count` things.
+/// All permutations of `count` objects.
 fn orders(count: usize) -> Vec<Vec<usize>> {
     let Some(last) = count.checked_sub(1) else { return vec![Vec::new()] };
     let with_last =
@@ -190,15 +192,15 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
 }
 
 fn tensors_dropped_on_many_threads(context: &Context) -> Verdict {
-    let lab = context.lab();
+    let fixture = context.fixture();
     let work = |value: u8| -> Verdict {
-        let queue = lab.queue()?;
+        let queue = fixture.queue()?;
         for _ in 0..20 {
-            let (x, y) = (lab.full(N, f32::from(value))?, lab.full(N, 0.0)?);
-            lab.launch(&queue, "spin", &[Arg::scalar(200i64)], 1)?;
-            drop(lab.copy(&queue, &x, &y)?);
+            let (x, y) = (fixture.full(N, f32::from(value))?, fixture.full(N, 0.0)?);
+            fixture.launch(&queue, "spin", &[Arg::scalar(200i64)], 1)?;
+            drop(fixture.copy(&queue, &x, &y)?);
             drop(x);
-            all("a thread's own", &y, f32::from(value))?;
+            expect_all("a thread's own", &y, f32::from(value))?;
         }
         Ok(())
     };
@@ -211,44 +213,44 @@ fn tensors_dropped_on_many_threads(context: &Context) -> Verdict {
 }
 
 fn a_dropped_tensor_of_two_queues_waits_for_both(context: &Context) -> Verdict {
-    let (lab, [a, b]) = (context.lab(), context.lab().queues()?);
-    let (x, y, z) = (lab.full(N, 5.0)?, lab.full(N, 0.0)?, lab.full(N, 0.0)?);
-    drop(lab.copy(&a, &x, &y)?);
-    lab.delay(&b)?;
-    drop(lab.copy(&b, &x, &z)?);
+    let (fixture, [a, b]) = (context.fixture(), context.fixture().queues()?);
+    let (x, y, z) = (fixture.full(N, 5.0)?, fixture.full(N, 0.0)?, fixture.full(N, 0.0)?);
+    drop(fixture.copy(&a, &x, &y)?);
+    fixture.delay(&b)?;
+    drop(fixture.copy(&b, &x, &z)?);
     drop(x);
     wait::idle(&a)?;
-    overwrite(lab)?;
-    all("the quick reader", &y, 5.0)?;
-    all("the slow reader", &z, 5.0)
+    overwrite(fixture)?;
+    expect_all("the quick reader", &y, 5.0)?;
+    expect_all("the slow reader", &z, 5.0)
 }
 
 fn dropping_waits_for_nothing(context: &Context) -> Verdict {
-    let lab = context.lab();
+    let fixture = context.fixture();
     wait::times_out(|microseconds| {
-        let (queue, x) = (lab.queue()?, lab.full(N, 0.0)?);
-        lab.launch(&queue, "spin", &[Arg::scalar(microseconds)], 1)?;
-        let event = lab.fill(&queue, &x, 1.0)?;
+        let (queue, x) = (fixture.queue()?, fixture.full(N, 0.0)?);
+        fixture.launch(&queue, "spin", &[Arg::scalar(microseconds)], 1)?;
+        let event = fixture.fill(&queue, &x, 1.0)?;
         drop((x, queue));
         Ok(event.wait_timeout(std::time::Duration::ZERO))
     })
 }
 
 fn what_is_dropped_comes_back(context: &Context) -> Verdict {
-    let lab = context.reopen(&Options::new())?;
+    let fixture = context.reopen(&Options::new())?;
     let space = &context.info().spaces[0].name;
-    let free = || lab.device().memory_usage(space).map(|usage| usage.free_bytes);
-    let queue = lab.queue()?;
-    // 2.5 GiB in all, each piece busy when it is dropped.
+    let free = || fixture.device().memory_usage(space).map(|usage| usage.free_bytes);
+    let queue = fixture.queue()?;
+    // 2.5 GiB in total; each piece is in use when it is dropped.
     for _ in 0..160 {
-        let x = lab.room::<f32>(4 << 20)?;
-        drop(lab.fill(&queue, &x.slice(0, 0..16)?, 1.0)?);
+        let x = fixture.uninitialized::<f32>(4 << 20)?;
+        drop(fixture.fill(&queue, &x.slice(0, 0..16)?, 1.0)?);
     }
     wait::idle(&queue)?;
-    drop(lab.full(10, 0.0)?);
-    // Only a device that is nobody else's tells exactly what is left.
+    drop(fixture.full(10, 0.0)?);
+    // Only a simulated device has no other users, so that its free memory is exact.
     let before = context.info().properties.flag("simulated").then(free).transpose()?;
-    let total = lab.device().memory_usage(space).map_or(0, |usage| usage.total_bytes);
+    let total = fixture.device().memory_usage(space).map_or(0, |usage| usage.total_bytes);
     assert!(before.is_none_or(|free| free + 100 >= total), "{before:?} of {total} bytes came back");
     Ok(())
 }

@@ -1,139 +1,135 @@
-//! Marks are lazy: a held event is marked once, a dropped one never. Seen by a layer that counts what core calls.
+//! Marks are lazy: a held event is marked once, a dropped one never. Checked with a layer that counts core's calls.
 
 use runtime_core::{Queue, abi};
 
-use crate::case::{Need, Verdict, cases};
+use crate::call_counter::{Counts, open_queue};
+use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::counted::{Counts, open_queue};
-use crate::data::all;
-use crate::lab::Lab;
+use crate::expect::expect_all;
+use crate::fixture::Fixture;
 use crate::wait;
 
 cases! {
-    [Need::Kernel("copy_f32"), Need::Library] => a_dropped_event_is_never_marked, a_held_event_is_marked_once,
+    [Requirement::Kernel("copy_f32"), Requirement::Library] => a_dropped_event_is_never_marked, a_held_event_is_marked_once,
         an_event_of_a_moment_is_not_marked, a_transfer_is_always_marked,
         waiting_marks_the_last_submission_once, waiting_for_early_work_marks_nothing_later,
         hazards_within_a_queue_cost_no_mark, a_call_is_one_launch, a_launch_is_one_call_of_the_driver,
         a_frozen_tensor_costs_no_wait;
-    [Need::Kernel("spin"), Need::Library] => a_clone_is_marked_at_once;
-    [Need::Kernel("spin"), Need::Library, Need::Capability(abi::CAP_WAIT_FOR)] => hazards_between_queues_mark_once,
+    [Requirement::Kernel("spin"), Requirement::Library] => a_clone_is_marked_at_once;
+    [Requirement::Kernel("spin"), Requirement::Library, Requirement::Capability(abi::CAP_WAIT_FOR)] => hazards_between_queues_mark_once,
         a_queue_that_others_wait_for_marks_everything;
 }
 
-fn noops(lab: &Lab, queue: &Queue, count: usize) -> Verdict {
-    (0..count).try_for_each(|_| lab.launch(queue, "noop", &[], 1).map(drop))
+fn noops(fixture: &Fixture, queue: &Queue, count: usize) -> Verdict {
+    (0..count).try_for_each(|_| fixture.launch(queue, "noop", &[], 1).map(drop))
 }
 
 fn a_dropped_event_is_never_marked(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
-    noops(lab, &queue, 10)?;
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
+    noops(fixture, &queue, 10)?;
     let counts = calls.counts();
     assert_eq!((counts.launch, counts.mark, counts.flush), (10, 0, 0), "{counts:?}");
     Ok(())
 }
 
 fn a_held_event_is_marked_once(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
-    let held = lab.launch(&queue, "noop", &[], 1)?;
-    noops(lab, &queue, 1)?;
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
+    let held = fixture.launch(&queue, "noop", &[], 1)?;
+    noops(fixture, &queue, 1)?;
     assert_eq!(calls.counts().mark, 1, "marked before the next submission");
-    noops(lab, &queue, 10)?;
-    wait::done(&held)?;
-    noops(lab, &queue, 1)?;
+    noops(fixture, &queue, 10)?;
+    wait::event(&held)?;
+    noops(fixture, &queue, 1)?;
     assert_eq!(calls.counts().mark, 1, "and not again by the wait");
     Ok(())
 }
 
 fn an_event_of_a_moment_is_not_marked(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
     for _ in 0..5 {
-        let event = lab.launch(&queue, "noop", &[], 1)?;
+        let event = fixture.launch(&queue, "noop", &[], 1)?;
         assert!(event.ticket() > 0);
     }
-    noops(lab, &queue, 1)?;
+    noops(fixture, &queue, 1)?;
     assert_eq!(calls.counts().mark, 0);
     Ok(())
 }
 
 fn a_transfer_is_always_marked(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
-    let (x, y) = (lab.full(10, 0.0)?, lab.full(10, 0.0)?);
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
+    let (x, y) = (fixture.full(10, 0.0)?, fixture.full(10, 0.0)?);
     drop(queue.fill(&x, &[1])?);
     drop(queue.copy(&y, &x)?);
-    noops(lab, &queue, 3)?;
+    noops(fixture, &queue, 3)?;
     assert_eq!(calls.counts().mark, 2);
     Ok(())
 }
 
 fn waiting_marks_the_last_submission_once(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
-    let event = lab.launch(&queue, "noop", &[], 1)?;
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
+    let event = fixture.launch(&queue, "noop", &[], 1)?;
     for _ in 0..5 {
-        wait::done(&event)?;
+        wait::event(&event)?;
         wait::idle(&queue)?;
         assert!(event.is_done()?);
     }
-    noops(lab, &queue, 1)?;
+    noops(fixture, &queue, 1)?;
     assert_eq!(calls.counts().mark, 1);
     Ok(())
 }
 
 fn waiting_for_early_work_marks_nothing_later(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
-    let early = lab.launch(&queue, "noop", &[], 1)?;
-    noops(lab, &queue, 5)?;
-    wait::done(&early)?;
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
+    let early = fixture.launch(&queue, "noop", &[], 1)?;
+    noops(fixture, &queue, 5)?;
+    wait::event(&early)?;
     let counts = calls.counts();
     assert_eq!(counts.mark, 1, "{counts:?}");
     Ok(())
 }
 
 fn hazards_within_a_queue_cost_no_mark(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
-    let x = lab.full(10, 1.0)?;
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
+    let x = fixture.full(10, 1.0)?;
     for _ in 0..10 {
-        drop(lab.scale(&queue, &x, 2.0)?);
+        drop(fixture.scale(&queue, &x, 2.0)?);
     }
     let counts = calls.counts();
     assert_eq!((counts.mark, counts.wait_for), (0, 0), "{counts:?}");
-    all("and in order", &x, 1024.0)
+    expect_all("in order", &x, 1024.0)
 }
 
 fn hazards_between_queues_mark_once(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let ((a, of_a), (b, of_b)) = (open_queue(lab)?, open_queue(lab)?);
-    let (x, y) = (lab.full(10, 1.0)?, lab.full(10, 1.0)?);
-    lab.delay(&a)?;
-    drop(lab.fill(&a, &x, 2.0)?);
+    let fixture = &*context.counting_fixture()?;
+    let ((a, of_a), (b, of_b)) = (open_queue(fixture)?, open_queue(fixture)?);
+    let (x, y) = (fixture.full(10, 1.0)?, fixture.full(10, 1.0)?);
+    fixture.delay(&a)?;
+    drop(fixture.fill(&a, &x, 2.0)?);
     for _ in 0..5 {
-        drop(lab.copy(&b, &x, &y)?);
+        drop(fixture.copy(&b, &x, &y)?);
     }
     let (source, reader) = (of_a.counts(), of_b.counts());
-    assert_eq!(source.mark, 1, "the one that is waited for: {source:?}");
-    assert!(source.flush >= 1, "nobody waits for what was not submitted: {source:?}");
-    assert_eq!(
-        (reader.wait_for, reader.mark),
-        (1, 0),
-        "what is waited for is not waited for again: {reader:?}"
-    );
-    all("read", &y, 2.0)
+    assert_eq!(source.mark, 1, "only the ticket waited for: {source:?}");
+    assert!(source.flush >= 1, "flushed before another queue waits: {source:?}");
+    assert_eq!((reader.wait_for, reader.mark), (1, 0), "no second wait for the same ticket: {reader:?}");
+    expect_all("read", &y, 2.0)
 }
 
 fn a_queue_that_others_wait_for_marks_everything(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let ((a, of_a), (b, of_b)) = (open_queue(lab)?, open_queue(lab)?);
-    lab.delay(&a)?;
-    let event = lab.launch(&a, "noop", &[], 1)?;
+    let fixture = &*context.counting_fixture()?;
+    let ((a, of_a), (b, of_b)) = (open_queue(fixture)?, open_queue(fixture)?);
+    fixture.delay(&a)?;
+    let event = fixture.launch(&a, "noop", &[], 1)?;
     b.wait_for(&event)?;
     drop(event);
-    noops(lab, &a, 5)?;
+    noops(fixture, &a, 5)?;
     let counts = of_a.counts();
     assert_eq!(counts.mark, 6, "the one waited for and the five after it: {counts:?}");
     drop(of_b);
@@ -141,23 +137,23 @@ fn a_queue_that_others_wait_for_marks_everything(context: &Context) -> Verdict {
 }
 
 fn a_clone_is_marked_at_once(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
-    lab.delay(&queue)?;
-    let event = lab.launch(&queue, "noop", &[], 1)?;
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
+    fixture.delay(&queue)?;
+    let event = fixture.launch(&queue, "noop", &[], 1)?;
     let clones = [event.clone(), event.clone(), event.clone()];
     drop(event);
-    noops(lab, &queue, 3)?;
+    noops(fixture, &queue, 3)?;
     let counts = calls.counts();
-    assert_eq!(counts.mark, 1, "once for all three: {counts:?}");
-    clones.iter().try_for_each(|clone| Ok(wait::done(clone)?))
+    assert_eq!(counts.mark, 1, "one mark for all three: {counts:?}");
+    clones.iter().try_for_each(|clone| Ok(wait::event(clone)?))
 }
 
 fn a_call_is_one_launch(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let (queue, calls) = open_queue(lab)?;
+    let fixture = &*context.counting_fixture()?;
+    let (queue, calls) = open_queue(fixture)?;
     for _ in 0..3 {
-        lab.call(&queue, "noop", &[], 1)?;
+        fixture.call(&queue, "noop", &[], 1)?;
     }
     let counts = calls.counts();
     assert!(counts.launch + counts.run == 3 && counts.mark <= 3, "{counts:?}");
@@ -165,27 +161,27 @@ fn a_call_is_one_launch(context: &Context) -> Verdict {
 }
 
 fn a_launch_is_one_call_of_the_driver(context: &Context) -> Verdict {
-    // With nobody beside it: what others drop makes core look at this queue.
-    let lab = context.open_counted()?;
-    let (queue, calls) = open_queue(&lab)?;
-    let (x, y) = (lab.full(10, 1.0)?, lab.full(10, 1.0)?);
-    lab.kernel("copy_f32")?;
+    // An exclusive device: objects that other cases drop would make core poll this queue.
+    let fixture = context.open_counting_fixture()?;
+    let (queue, calls) = open_queue(&fixture)?;
+    let (x, y) = (fixture.full(10, 1.0)?, fixture.full(10, 1.0)?);
+    fixture.kernel("copy_f32")?;
     let before = calls.counts();
     for _ in 0..10 {
-        drop(lab.copy(&queue, &x, &y)?);
+        drop(fixture.copy(&queue, &x, &y)?);
     }
     assert_eq!(before, Counts::default());
-    assert_eq!(calls.counts(), Counts { launch: 10, ..Counts::default() }, "launches alone");
+    assert_eq!(calls.counts(), Counts { launch: 10, ..Counts::default() }, "only launches");
     Ok(())
 }
 
 fn a_frozen_tensor_costs_no_wait(context: &Context) -> Verdict {
-    let lab = &*context.counted()?;
-    let ((a, of_a), (b, of_b)) = (open_queue(lab)?, open_queue(lab)?);
-    let (x, y, z) = (lab.full(10, 1.0)?, lab.full(10, 0.0)?, lab.full(10, 0.0)?);
+    let fixture = &*context.counting_fixture()?;
+    let ((a, of_a), (b, of_b)) = (open_queue(fixture)?, open_queue(fixture)?);
+    let (x, y, z) = (fixture.full(10, 1.0)?, fixture.full(10, 0.0)?, fixture.full(10, 0.0)?);
     x.freeze()?;
-    drop(lab.copy(&a, &x, &y)?);
-    drop(lab.copy(&b, &x, &z)?);
+    drop(fixture.copy(&a, &x, &y)?);
+    drop(fixture.copy(&b, &x, &z)?);
     assert_eq!((of_a.counts().wait_for, of_b.counts().wait_for), (0, 0));
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! Loaded code, its entry points, and what is wrong with code that does not load.
+//! Modules: loaded code, its entry points, and errors of code that does not load.
 
 use runtime_core::{ErrorKind, Geometry, Options};
 
-use crate::case::{Failure, Need, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{all, refused};
+use crate::expect::{expect_all, expect_error};
 use crate::kernels;
 use crate::wait;
 
 cases! {
-    [Need::Kernel("fill_f32")] => the_symbols_are_the_kernels, an_unknown_symbol_lists_those_that_exist,
+    [Requirement::Kernel("fill_f32")] => the_symbols_are_the_kernels, an_unknown_symbol_lists_those_that_exist,
         an_empty_symbol_is_not_found, broken_code_is_a_compile_error, an_eleventh_module_works,
         a_kernel_outlives_its_module, kernels_of_two_modules_share_a_queue,
         an_unknown_load_option_is_refused, a_missing_file_is_an_io_error, kernel_info_fits_the_device,
@@ -18,8 +18,8 @@ cases! {
 }
 
 fn the_symbols_are_the_kernels(context: &Context) -> Verdict {
-    let symbols = context.lab().module()?.symbols()?;
-    let kernels = context.lab().kernels()?;
+    let symbols = context.fixture().module()?.symbols()?;
+    let kernels = context.fixture().kernels()?;
     let certain = kernels.names().filter(|name| kernels.has(name) == Some(true));
     let missing: Vec<_> = certain.filter(|name| !symbols.iter().any(|s| s == name)).collect();
     assert!(symbols.is_empty() || missing.is_empty(), "{missing:?} are not among {symbols:?}");
@@ -27,19 +27,20 @@ fn the_symbols_are_the_kernels(context: &Context) -> Verdict {
 }
 
 fn an_unknown_symbol_lists_those_that_exist(context: &Context) -> Verdict {
-    let module = context.lab().module()?;
+    let module = context.fixture().module()?;
     let listed = if module.symbols()?.is_empty() { "fil_f32" } else { "did you mean \"fill_f32\"" };
-    refused("kernel", module.kernel("fil_f32"), ErrorKind::NotFound, &["fil_f32", listed, "kernel"]).map(drop)
+    expect_error("kernel", module.kernel("fil_f32"), ErrorKind::NotFound, &["fil_f32", listed, "kernel"])
+        .map(drop)
 }
 
 fn an_empty_symbol_is_not_found(context: &Context) -> Verdict {
-    refused("kernel", context.lab().module()?.kernel(""), ErrorKind::NotFound, &[]).map(drop)
+    expect_error("kernel", context.fixture().module()?.kernel(""), ErrorKind::NotFound, &[]).map(drop)
 }
 
 fn broken_code_is_a_compile_error(context: &Context) -> Verdict {
-    let kernels = context.lab().kernels()?;
-    context.lab().module()?;
-    let Err(error) = context.lab().device().load(&kernels.broken()) else {
+    let kernels = context.fixture().kernels()?;
+    context.fixture().module()?;
+    let Err(error) = context.fixture().device().load(&kernels.broken()) else {
         return Err(Failure::Failed("broken code was loaded".to_owned()));
     };
     assert_eq!(error.kind(), ErrorKind::CompileFailed, "{error:?}");
@@ -49,35 +50,35 @@ fn broken_code_is_a_compile_error(context: &Context) -> Verdict {
 }
 
 fn an_eleventh_module_works(context: &Context) -> Verdict {
-    context.lab().module()?;
-    let source = context.lab().kernels()?.source();
-    let modules = (0..11).map(|_| context.lab().device().load(&source)).collect::<Result<Vec<_>, _>>()?;
-    let queue = context.lab().queue()?;
+    context.fixture().module()?;
+    let source = context.fixture().kernels()?.source();
+    let modules = (0..11).map(|_| context.fixture().device().load(&source)).collect::<Result<Vec<_>, _>>()?;
+    let queue = context.fixture().queue()?;
     for (value, module) in (1..=11u8).zip(&modules) {
-        let out = context.lab().full(100, 0.0)?;
+        let out = context.fixture().full(100, 0.0)?;
         let args = [runtime_core::Arg::write(&out), runtime_core::Arg::scalar(f32::from(value))];
-        let args = context.lab().args("fill_f32", &args, 100)?;
-        wait::done(&queue.launch(&module.kernel("fill_f32")?, &context.lab().geometry(100), &args)?)?;
-        all(&format!("module {value}"), &out, f32::from(value))?;
+        let args = context.fixture().args("fill_f32", &args, 100)?;
+        wait::event(&queue.launch(&module.kernel("fill_f32")?, &context.fixture().geometry(100), &args)?)?;
+        expect_all(&format!("module {value}"), &out, f32::from(value))?;
     }
     Ok(())
 }
 
 fn a_kernel_outlives_its_module(context: &Context) -> Verdict {
-    let lab = context.lab();
-    lab.module()?;
-    let module = lab.device().load(&lab.kernels()?.source())?;
+    let fixture = context.fixture();
+    fixture.module()?;
+    let module = fixture.device().load(&fixture.kernels()?.source())?;
     let kernel = module.kernel("fill_f32")?;
     drop(module);
-    let (queue, out) = (lab.queue()?, lab.full(100, 0.0)?);
+    let (queue, out) = (fixture.queue()?, fixture.full(100, 0.0)?);
     let args = [runtime_core::Arg::write(&out), runtime_core::Arg::scalar(2.0f32)];
-    wait::done(&queue.launch(&kernel, &lab.geometry(100), &lab.args("fill_f32", &args, 100)?)?)?;
+    wait::event(&queue.launch(&kernel, &fixture.geometry(100), &fixture.args("fill_f32", &args, 100)?)?)?;
     assert_eq!(kernel.name(), "fill_f32");
-    all("without a module", &out, 2.0)
+    expect_all("without a module", &out, 2.0)
 }
 
 fn kernels_of_two_modules_share_a_queue(context: &Context) -> Verdict {
-    let (first, second) = (context.lab(), context.lab());
+    let (first, second) = (context.fixture(), context.fixture());
     first.module()?;
     let module = second.device().load(&second.kernels()?.source())?;
     let (queue, x) = (first.queue()?, first.full(100, 3.0)?);
@@ -88,14 +89,14 @@ fn kernels_of_two_modules_share_a_queue(context: &Context) -> Verdict {
         drop(queue.launch(&scale, &first.geometry(100), &first.args("scale_f32", &args, 100)?)?);
     }
     wait::idle(&queue)?;
-    all("there and back", &x, 3.0)
+    expect_all("after both kernels", &x, 3.0)
 }
 
 fn an_unknown_load_option_is_refused(context: &Context) -> Verdict {
-    let source = context.lab().kernels()?.source().option("no_such_option", 1);
-    refused(
+    let source = context.fixture().kernels()?.source().option("no_such_option", 1);
+    expect_error(
         "option",
-        context.lab().device().load(&source),
+        context.fixture().device().load(&source),
         ErrorKind::InvalidArgument,
         &["no_such_option", "load"],
     )
@@ -103,16 +104,18 @@ fn an_unknown_load_option_is_refused(context: &Context) -> Verdict {
 }
 
 fn a_missing_file_is_an_io_error(context: &Context) -> Verdict {
-    context.lab().module()?;
-    let source = kernels::missing_file(context.lab().kernels()?.format);
-    refused("file", context.lab().device().load(&source), ErrorKind::Io, &["/no/such/folder/kernel"])
+    context.fixture().module()?;
+    let source = kernels::missing_file(context.fixture().kernels()?.format);
+    expect_error("file", context.fixture().device().load(&source), ErrorKind::Io, &["/no/such/folder/kernel"])
         .map(drop)
 }
 
 fn kernel_info_fits_the_device(context: &Context) -> Verdict {
     let limits = &context.info().limits;
-    for name in context.lab().kernels()?.names().filter(|name| context.lab().lacks_kernel(name).is_none()) {
-        let kernel = context.lab().kernel(name)?;
+    for name in
+        context.fixture().kernels()?.names().filter(|name| context.fixture().missing_kernel(name).is_none())
+    {
+        let kernel = context.fixture().kernel(name)?;
         let info = kernel.info();
         assert!(
             info.shared_bytes.is_none_or(|bytes| u64::from(bytes) <= limits.shared_bytes),
@@ -128,19 +131,19 @@ fn kernel_info_fits_the_device(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// What it tells fits a compute unit, and larger groups are fewer.
+/// Occupancy fits a compute unit, and decreases with the group size.
 fn occupancy_fits_the_device(context: &Context) -> Verdict {
-    let (kernel, limits) = (context.lab().kernel("fill_f32")?, &context.info().limits);
+    let (kernel, limits) = (context.fixture().kernel("fill_f32")?, &context.info().limits);
     let most = limits.group_items.min(kernel.info().max_group_items.unwrap_or(u32::MAX));
     let sizes = [1, 64, most].map(|size| size.min(most).min(limits.group_size[0]));
     let mut before = u32::MAX;
     for size in sizes {
-        let sized = context.lab().sized("fill_f32", [size, 1, 1])?;
+        let sized = context.fixture().kernel_for_group_size("fill_f32", [size, 1, 1])?;
         let occupancy = match sized.occupancy(&Geometry::new(1, size)) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
-                return Err(Failure::Unsupported("the backend tells no occupancy".to_owned()));
+                return Err(Failure::Unsupported("the backend reports no occupancy".to_owned()));
             }
-            told => told?,
+            occupancy => occupancy?,
         };
         assert!(occupancy.groups >= 1 && occupancy.groups <= before, "{size}: {occupancy:?} after {before}");
         assert!(occupancy.sub_groups >= occupancy.groups, "{size}: {occupancy:?}");
@@ -149,15 +152,15 @@ fn occupancy_fits_the_device(context: &Context) -> Verdict {
         before = occupancy.groups;
     }
     let too_large = kernel.occupancy(&Geometry::new(1, most.saturating_add(1)));
-    refused("group size", too_large, ErrorKind::InvalidArgument, &["occupancy", "group_size"]).map(drop)
+    expect_error("group size", too_large, ErrorKind::InvalidArgument, &["occupancy", "group_size"]).map(drop)
 }
 
 fn loads_from_many_threads(context: &Context) -> Verdict {
-    context.lab().module()?;
-    let source = context.lab().kernels()?.source();
+    context.fixture().module()?;
+    let source = context.fixture().kernels()?.source();
     let load = || {
         context
-            .lab()
+            .fixture()
             .device()
             .load(&source)
             .and_then(|module| module.kernel("noop").map(|kernel| kernel.name().to_owned()))
@@ -173,26 +176,32 @@ fn loads_from_many_threads(context: &Context) -> Verdict {
 }
 
 fn a_failed_load_does_not_poison_the_next(context: &Context) -> Verdict {
-    let lab = context.reopen(&Options::new())?;
-    for source in [lab.kernels()?.broken(), kernels::foreign()] {
-        assert!(lab.device().load(&source).is_err());
+    let fixture = context.reopen(&Options::new())?;
+    for source in [fixture.kernels()?.broken(), kernels::unsupported_format()] {
+        assert!(fixture.device().load(&source).is_err());
     }
-    let (queue, out) = (lab.queue()?, lab.full(10, 0.0)?);
-    wait::done(&lab.fill(&queue, &out, 4.0)?)?;
-    all("afterwards", &out, 4.0)
+    let (queue, out) = (fixture.queue()?, fixture.full(10, 0.0)?);
+    wait::event(&fixture.fill(&queue, &out, 4.0)?)?;
+    expect_all("afterwards", &out, 4.0)
 }
 
 fn an_unaccepted_format_lists_the_right_ones(context: &Context) -> Verdict {
     let words = ["no-such-format", &context.info().formats[0], "load"];
-    refused("format", context.lab().device().load(&kernels::foreign()), ErrorKind::Unsupported, &words)
-        .map(drop)
+    expect_error(
+        "format",
+        context.fixture().device().load(&kernels::unsupported_format()),
+        ErrorKind::Unsupported,
+        &words,
+    )
+    .map(drop)
 }
 
 fn portable_code_needs_a_lowering(context: &Context) -> Verdict {
     let source = runtime_core::ModuleSource::wgsl("@compute @workgroup_size(1) fn main() {}");
     if context.info().formats.iter().any(|format| format == "wgsl") {
-        context.lab().device().load(&source)?;
+        context.fixture().device().load(&source)?;
         return Ok(());
     }
-    refused("wgsl", context.lab().device().load(&source), ErrorKind::Unsupported, &["wgsl"]).map(drop)
+    expect_error("wgsl", context.fixture().device().load(&source), ErrorKind::Unsupported, &["wgsl"])
+        .map(drop)
 }

@@ -1,19 +1,19 @@
-//! Opening a device: by which names, with which options, how often.
+//! Opening devices: by every kind of name, with options, repeatedly, concurrently.
 
 use std::sync::Arc;
 
 use runtime_core::{CommonRuntime, ErrorKind, Options, Tensor};
 
-use crate::case::{Failure, Need, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{all, refused};
-use crate::lab::Lab;
+use crate::expect::{expect_all, expect_error};
+use crate::fixture::Fixture;
 
 cases! {
     [] => a_bare_target_is_index_zero, a_name_opens_its_device, a_wrong_index_lists_the_right_ones,
         a_wrong_target_lists_the_right_ones, an_empty_name_is_refused, an_unknown_option_is_refused,
         an_option_of_the_wrong_type_is_refused, opens_from_many_threads, two_runtimes_live_side_by_side;
-    [Need::Queues] => two_openings_are_apart, a_failing_open_does_not_poison_the_next,
+    [Requirement::Queues] => two_openings_are_apart, a_failing_open_does_not_poison_the_next,
         a_device_outlives_its_runtime, everything_made_from_a_device_keeps_it_open,
         peers_are_of_one_runtime;
 }
@@ -38,7 +38,7 @@ fn a_name_opens_its_device(context: &Context) -> Verdict {
     if devices.iter().filter(same).count() == 1 {
         assert_eq!(opened?.device_id(), &context.info().id);
     } else {
-        refused("a name of several devices", opened, ErrorKind::InvalidArgument, &["use the index"])?;
+        expect_error("a name of several devices", opened, ErrorKind::InvalidArgument, &["use the index"])?;
     }
     Ok(())
 }
@@ -46,14 +46,19 @@ fn a_name_opens_its_device(context: &Context) -> Verdict {
 fn a_wrong_index_lists_the_right_ones(context: &Context) -> Verdict {
     for wrong in ["4711", "0.4711", "no-such-name"] {
         let device = format!("{}:{wrong}", context.target().name);
-        refused(wrong, context.runtime().open(&device), ErrorKind::NotFound, &[&device, context.name()])?;
+        expect_error(
+            wrong,
+            context.runtime().open(&device),
+            ErrorKind::NotFound,
+            &[&device, context.name()],
+        )?;
     }
     Ok(())
 }
 
 fn a_wrong_target_lists_the_right_ones(context: &Context) -> Verdict {
     let target = &context.target().name;
-    refused(
+    expect_error(
         "target",
         context.runtime().open(&format!("{target}x")),
         ErrorKind::NotFound,
@@ -64,14 +69,14 @@ fn a_wrong_target_lists_the_right_ones(context: &Context) -> Verdict {
 
 fn an_empty_name_is_refused(context: &Context) -> Verdict {
     for name in ["", ":", ":0", &format!("{}:", context.target().name)] {
-        refused(name, context.runtime().open(name), ErrorKind::InvalidArgument, &["target:index"])?;
+        expect_error(name, context.runtime().open(name), ErrorKind::InvalidArgument, &["target:index"])?;
     }
     Ok(())
 }
 
 fn an_unknown_option_is_refused(context: &Context) -> Verdict {
     let options = Options::new().with("no_such_option", 1);
-    let error = refused(
+    let error = expect_error(
         "option",
         context.runtime().open_with(context.name(), &options),
         ErrorKind::InvalidArgument,
@@ -89,7 +94,7 @@ fn an_option_of_the_wrong_type_is_refused(context: &Context) -> Verdict {
     let wrong =
         if spec.default.type_name() == "a number" { runtime_core::Value::from(true) } else { 0.5.into() };
     let options = Options::new().with(&spec.key, wrong);
-    refused(
+    expect_error(
         "type",
         context.runtime().open_with(context.name(), &options),
         ErrorKind::InvalidArgument,
@@ -114,22 +119,22 @@ fn two_openings_are_apart(context: &Context) -> Verdict {
     let (first, second) = (context.reopen(&Options::new())?, context.reopen(&Options::new())?);
     let (a, b) = (first.full(100, 1.0)?, second.full(100, 2.0)?);
     let queue = first.queue()?;
-    refused("a tensor of another opening", queue.fill(&b, &[0]), ErrorKind::InvalidArgument, &["fill"])?;
+    expect_error("a tensor of another opening", queue.fill(&b, &[0]), ErrorKind::InvalidArgument, &["fill"])?;
     drop(first);
-    all("second", &b, 2.0)?;
-    all("first", &a, 1.0)
+    expect_all("second", &b, 2.0)?;
+    expect_all("first", &a, 1.0)
 }
 
 fn a_failing_open_does_not_poison_the_next(context: &Context) -> Verdict {
     for _ in 0..3 {
         let bad = context.runtime().open_with(context.name(), &Options::new().with("no_such_option", 1));
-        refused("bad option", bad, ErrorKind::InvalidArgument, &[])?;
+        expect_error("bad option", bad, ErrorKind::InvalidArgument, &[])?;
         if context.has_option("open_fails") {
             let bad = context.runtime().open_with(context.name(), &Options::new().with("open_fails", true));
-            refused("open_fails", bad, ErrorKind::Driver, &[])?;
+            expect_error("open_fails", bad, ErrorKind::Driver, &[])?;
         }
-        let lab = context.reopen(&Options::new())?;
-        all("after a failure", &lab.full(10, 3.0)?, 3.0)?;
+        let fixture = context.reopen(&Options::new())?;
+        expect_all("after a failure", &fixture.full(10, 3.0)?, 3.0)?;
     }
     Ok(())
 }
@@ -141,9 +146,9 @@ fn peers_are_of_one_runtime(context: &Context) -> Verdict {
     let [Some(device), Some(peer), Some(stranger)] = all else {
         return Err(Failure::Unsupported("only accelerators have peers".to_owned()));
     };
-    // Whether a device is a peer of itself is the driver's to say; it says the same both ways.
+    // Whether a device is its own peer depends on the driver, but both directions must agree.
     assert_eq!(device.can_access(peer)?, peer.can_access(device)?);
-    assert!(!device.can_access(stranger)?, "of another runtime");
+    assert!(!device.can_access(stranger)?, "a device of another runtime");
     Ok(())
 }
 
@@ -157,14 +162,14 @@ fn two_runtimes_live_side_by_side(context: &Context) -> Verdict {
 
 fn a_device_outlives_its_runtime(context: &Context) -> Verdict {
     let runtime = context.another_runtime()?;
-    let lab = Lab::new(runtime.open(context.name())?, context.suite().clone());
+    let fixture = Fixture::new(runtime.open(context.name())?, context.kernel_provider().clone());
     drop(runtime);
-    all("without a runtime", &lab.full(10, 4.0)?, 4.0)
+    expect_all("without a runtime", &fixture.full(10, 4.0)?, 4.0)
 }
 
 fn everything_made_from_a_device_keeps_it_open(context: &Context) -> Verdict {
     let device: Arc<dyn CommonRuntime> = context.runtime().open(context.name())?;
     let tensor = Tensor::from_slice(&*device, &[3], &[5.0f32; 3])?;
     drop(device);
-    all("without a device", &tensor, 5.0)
+    expect_all("without a device", &tensor, 5.0)
 }

@@ -1,11 +1,12 @@
-//! Programs: long sequences of steps, the same every time, against what the host computes step by step.
+//! Programs: long deterministic sequences of steps, compared with a model on the host.
 
 use runtime_core::{Arg, Event, Options, Queue, Tensor};
 
-use crate::case::{Need, Verdict, cases};
+use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{Random, same};
-use crate::lab::Lab;
+use crate::expect::expect_equal;
+use crate::fixture::Fixture;
+use crate::test_data::Random;
 use crate::wait;
 
 const N: usize = 256;
@@ -13,15 +14,15 @@ const STEPS: usize = 150;
 const TENSORS: usize = 4;
 
 cases! {
-    [Need::Kernel("saxpy_f32")] => on_one_queue, on_two_queues, on_five_queues;
-    [Need::Kernel("saxpy_f32"), Need::Option("delay_us")] => with_late_completions;
-    [Need::Kernel("saxpy_f32"), Need::Option("needs_flush")] => with_batched_submissions;
-    [Need::Kernel("saxpy_f32"), Need::Option("needs_marks")] => with_marks_alone;
-    [Need::Kernel("saxpy_f32"), Need::Option("out_of_order")] => with_queues_out_of_order;
-    [Need::Kernel("saxpy_f32"), Need::Option("fail_call")] => where_a_wait_on_the_device_is_refused;
+    [Requirement::Kernel("saxpy_f32")] => on_one_queue, on_two_queues, on_five_queues;
+    [Requirement::Kernel("saxpy_f32"), Requirement::Option("delay_us")] => with_late_completions;
+    [Requirement::Kernel("saxpy_f32"), Requirement::Option("needs_flush")] => with_batched_submissions;
+    [Requirement::Kernel("saxpy_f32"), Requirement::Option("needs_marks")] => with_marks_alone;
+    [Requirement::Kernel("saxpy_f32"), Requirement::Option("out_of_order")] => with_queues_out_of_order;
+    [Requirement::Kernel("saxpy_f32"), Requirement::Option("fail_call")] => where_a_wait_on_the_device_is_refused;
 }
 
-/// A step: what is done to tensor `to`.
+/// A step: an operation on the tensor `to`.
 #[derive(Clone, Copy)]
 enum Step {
     Fill(f32),
@@ -49,27 +50,27 @@ impl Step {
         }
     }
 
-    /// On the device.
+    /// Runs the step on the device.
     fn run(
         self,
-        lab: &Lab,
+        fixture: &Fixture,
         queue: &Queue,
         (from, to): (&Tensor, &Tensor),
         source: &[f32],
     ) -> Result<Option<Event>, crate::case::Failure> {
         Ok(Some(match self {
-            Self::Fill(value) => lab.fill(queue, to, value)?,
-            Self::Copy => lab.copy(queue, from, to)?,
-            Self::Subtract => lab.launch(
+            Self::Fill(value) => fixture.fill(queue, to, value)?,
+            Self::Copy => fixture.copy(queue, from, to)?,
+            Self::Subtract => fixture.launch(
                 queue,
                 "saxpy_f32",
                 &[Arg::read(from), Arg::read_write(to), Arg::scalar(-1.0f32)],
                 N,
             )?,
-            Self::Halve => lab.scale(queue, to, 0.5)?,
+            Self::Halve => fixture.scale(queue, to, 0.5)?,
             Self::Transfer => queue.copy(to, from)?,
             Self::Pattern(value) => queue.fill(to, &value.to_le_bytes())?,
-            Self::Pause => lab.launch(queue, "spin", &[Arg::scalar(300i64)], 1)?,
+            Self::Pause => fixture.launch(queue, "spin", &[Arg::scalar(300i64)], 1)?,
             Self::HostWrite => {
                 to.write(source)?;
                 return Ok(None);
@@ -77,7 +78,7 @@ impl Step {
         }))
     }
 
-    /// On the model.
+    /// Runs the step on the model.
     fn apply(self, source: &[f32], target: &mut [f32]) {
         match self {
             Self::Fill(value) | Self::Pattern(value) => target.fill(value),
@@ -89,56 +90,57 @@ impl Step {
     }
 }
 
-/// Runs a program on `count` queues and compares every tensor with the model, at some points and at the end.
-fn program(lab: &Lab, count: usize, seed: u64) -> Verdict {
+/// Runs a program on `count` queues and compares all tensors with the model, at some steps and at the end.
+fn program(fixture: &Fixture, count: usize, seed: u64) -> Verdict {
     let mut random = Random::new(seed);
     let mut model: Vec<_> = (0..TENSORS).map(|_| random.floats(N)).collect();
-    let tensors = model.iter().map(|data| lab.tensor(data)).collect::<Result<Vec<_>, _>>()?;
-    let queues = (0..count).map(|_| lab.queue()).collect::<Result<Vec<_>, _>>()?;
+    let tensors = model.iter().map(|data| fixture.tensor(data)).collect::<Result<Vec<_>, _>>()?;
+    let queues = (0..count).map(|_| fixture.queue()).collect::<Result<Vec<_>, _>>()?;
     let mut held = Vec::new();
     for number in 0..STEPS {
         let step = Step::choose(&mut random);
         let to = random.below(TENSORS);
         let from = (to + 1 + random.below(TENSORS - 1)) % TENSORS;
         let source = model[from].clone();
-        let event = step.run(lab, &queues[random.below(count)], (&tensors[from], &tensors[to]), &source)?;
+        let event =
+            step.run(fixture, &queues[random.below(count)], (&tensors[from], &tensors[to]), &source)?;
         step.apply(&source, &mut model[to]);
-        // Held events are marked and dropped ones are not: both must do.
+        // Held events are marked and dropped ones are not: cover both.
         held.extend(event.filter(|_| random.below(3) == 0));
         if random.below(20) == 0 {
-            same(&format!("seed {seed}, step {number}"), &tensors[to].to_vec::<f32>()?, &model[to])?;
+            expect_equal(&format!("seed {seed}, step {number}"), &tensors[to].to_vec::<f32>()?, &model[to])?;
         }
         if random.below(10) == 0 {
-            held.drain(..).try_for_each(|event| wait::done(&event))?;
+            held.drain(..).try_for_each(|event| wait::event(&event))?;
         }
     }
     let check = |(tensor, model): (&Tensor, &Vec<f32>)| {
-        same(&format!("seed {seed}, the end"), &tensor.to_vec::<f32>()?, model)
+        expect_equal(&format!("seed {seed}, the end"), &tensor.to_vec::<f32>()?, model)
     };
     tensors.iter().zip(&model).try_for_each(check)?;
     queues.iter().try_for_each(|queue| Ok(wait::idle(queue)?))
 }
 
-fn programs(lab: &Lab, count: usize) -> Verdict {
-    (1..=5).try_for_each(|seed| program(lab, count, seed))
+fn programs(fixture: &Fixture, count: usize) -> Verdict {
+    (1..=5).try_for_each(|seed| program(fixture, count, seed))
 }
 
 fn on_one_queue(context: &Context) -> Verdict {
-    programs(context.lab(), 1)
+    programs(context.fixture(), 1)
 }
 
 fn on_two_queues(context: &Context) -> Verdict {
-    programs(context.lab(), 2)
+    programs(context.fixture(), 2)
 }
 
 fn on_five_queues(context: &Context) -> Verdict {
-    programs(context.lab(), 5)
+    programs(context.fixture(), 5)
 }
 
-/// On a device with a fault that a right program must not notice.
+/// Runs on a simulated device with an option that a correct program must not notice.
 fn with(context: &Context, options: &Options) -> Verdict {
-    let lab = context.reopen(options)?;
-    [1, 2, 3].into_iter().try_for_each(|count| program(&lab, count, 11))
+    let fixture = context.reopen(options)?;
+    [1, 2, 3].into_iter().try_for_each(|count| program(&fixture, count, 11))
 }
 
 fn with_late_completions(context: &Context) -> Verdict {

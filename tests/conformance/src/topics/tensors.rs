@@ -1,13 +1,14 @@
-//! Tensors and views: shapes, strides, what shares memory and what is final.
+//! Tensors and views: shapes, strides, shared memory, freezing.
 
 use runtime_core::{DType, ErrorKind, HostArray, Placement, Tensor};
 
-use crate::case::{Need, Verdict, cases};
+use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{Random, all, refused, same};
+use crate::expect::{expect_all, expect_equal, expect_error};
+use crate::test_data::Random;
 
 cases! {
-    [Need::Queues] => a_tensor_describes_itself, slices_are_parts, slices_of_slices_compose,
+    [Requirement::Queues] => a_tensor_describes_itself, slices_are_parts, slices_of_slices_compose,
         permuted_axes_read_back, reshape_keeps_the_order, reversed_and_broadcast_views,
         a_strided_write_leaves_the_gaps_alone, empty_views_work, views_and_clones_share_memory,
         a_view_outlives_its_tensor, a_view_outside_is_refused, a_wrong_slice_is_refused,
@@ -16,7 +17,7 @@ cases! {
 }
 
 fn matrix(context: &Context) -> runtime_core::Result<Tensor> {
-    Tensor::from_slice(context.lab().device(), &[3, 4], &(0..12).collect::<Vec<i32>>())
+    Tensor::from_slice(context.fixture().device(), &[3, 4], &(0..12).collect::<Vec<i32>>())
 }
 
 fn a_tensor_describes_itself(context: &Context) -> Verdict {
@@ -24,48 +25,48 @@ fn a_tensor_describes_itself(context: &Context) -> Verdict {
     assert_eq!((tensor.dtype(), tensor.shape(), tensor.strides()), (DType::I32, &[3, 4][..], &[4, 1][..]));
     assert_eq!((tensor.element_count(), tensor.bytes(), tensor.byte_offset()), (12, 48, 0));
     assert!(tensor.is_contiguous() && !tensor.is_frozen());
-    assert_eq!(tensor.device_id(), context.lab().device().device_id());
+    assert_eq!(tensor.device_id(), context.fixture().device().device_id());
     Ok(())
 }
 
 fn slices_are_parts(context: &Context) -> Verdict {
     let tensor = matrix(context)?;
-    same("row", &tensor.slice(0, 1..2)?.to_vec::<i32>()?, &[4, 5, 6, 7])?;
+    expect_equal("row", &tensor.slice(0, 1..2)?.to_vec::<i32>()?, &[4, 5, 6, 7])?;
     let columns = tensor.slice(1, 1..3)?;
     assert!(!columns.is_contiguous() && columns.byte_offset() == 4);
-    same("columns", &columns.to_vec::<i32>()?, &[1, 2, 5, 6, 9, 10])
+    expect_equal("columns", &columns.to_vec::<i32>()?, &[1, 2, 5, 6, 9, 10])
 }
 
 fn slices_of_slices_compose(context: &Context) -> Verdict {
     let part = matrix(context)?.slice(0, 1..3)?.slice(1, 2..4)?.slice(0, 1..2)?;
-    same("corner", &part.to_vec::<i32>()?, &[10, 11])
+    expect_equal("corner", &part.to_vec::<i32>()?, &[10, 11])
 }
 
 fn permuted_axes_read_back(context: &Context) -> Verdict {
     let turned = matrix(context)?.permute(&[1, 0])?;
     assert_eq!((turned.shape(), turned.strides()), (&[4, 3][..], &[1, 4][..]));
-    same("turned", &turned.to_vec::<i32>()?, &[0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11])
+    expect_equal("turned", &turned.to_vec::<i32>()?, &[0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11])
 }
 
 fn reshape_keeps_the_order(context: &Context) -> Verdict {
     let reshaped = matrix(context)?.slice(0, 1..3)?.reshape(&[2, 2, 2])?;
     assert_eq!(reshaped.shape(), [2, 2, 2]);
-    same("reshaped", &reshaped.to_vec::<i32>()?, &[4, 5, 6, 7, 8, 9, 10, 11])
+    expect_equal("reshaped", &reshaped.to_vec::<i32>()?, &[4, 5, 6, 7, 8, 9, 10, 11])
 }
 
 fn reversed_and_broadcast_views(context: &Context) -> Verdict {
-    let tensor = context.lab().tensor(&[1i32, 2, 3, 4])?;
-    same("reversed", &tensor.view(&[4], &[-1], 3)?.to_vec::<i32>()?, &[4, 3, 2, 1])?;
-    same("broadcast", &tensor.view(&[2, 3], &[1, 0], 1)?.to_vec::<i32>()?, &[2, 2, 2, 3, 3, 3])?;
-    same("windows", &tensor.view(&[3, 2], &[1, 1], 0)?.to_vec::<i32>()?, &[1, 2, 2, 3, 3, 4])
+    let tensor = context.fixture().tensor(&[1i32, 2, 3, 4])?;
+    expect_equal("reversed", &tensor.view(&[4], &[-1], 3)?.to_vec::<i32>()?, &[4, 3, 2, 1])?;
+    expect_equal("broadcast", &tensor.view(&[2, 3], &[1, 0], 1)?.to_vec::<i32>()?, &[2, 2, 2, 3, 3, 3])?;
+    expect_equal("windows", &tensor.view(&[3, 2], &[1, 1], 0)?.to_vec::<i32>()?, &[1, 2, 2, 3, 3, 4])
 }
 
 fn a_strided_write_leaves_the_gaps_alone(context: &Context) -> Verdict {
     let tensor = matrix(context)?;
     tensor.slice(1, 1..3)?.write(&[-1i32, -2, -3, -4, -5, -6])?;
-    same("gaps", &tensor.to_vec::<i32>()?, &[0, -1, -2, 3, 4, -3, -4, 7, 8, -5, -6, 11])?;
+    expect_equal("gaps", &tensor.to_vec::<i32>()?, &[0, -1, -2, 3, 4, -3, -4, 7, 8, -5, -6, 11])?;
     tensor.view(&[6], &[-2], 10)?.write(&[1i32, 2, 3, 4, 5, 6])?;
-    same("backwards", &tensor.to_vec::<i32>()?, &[6, -1, 5, 3, 4, -3, 3, 7, 2, -5, 1, 11])
+    expect_equal("backwards", &tensor.to_vec::<i32>()?, &[6, -1, 5, 3, 4, -3, 3, 7, 2, -5, 1, 11])
 }
 
 fn empty_views_work(context: &Context) -> Verdict {
@@ -76,21 +77,21 @@ fn empty_views_work(context: &Context) -> Verdict {
         view.write::<i32>(&[])?;
         view.fill(&[1])?;
     }
-    same("untouched", &tensor.to_vec::<i32>()?, &(0..12).collect::<Vec<i32>>())
+    expect_equal("untouched", &tensor.to_vec::<i32>()?, &(0..12).collect::<Vec<i32>>())
 }
 
 fn views_and_clones_share_memory(context: &Context) -> Verdict {
-    let tensor = context.lab().full(10, 1.0)?;
+    let tensor = context.fixture().full(10, 1.0)?;
     tensor.clone().slice(0, 0..10)?.fill(&2.0f32.to_le_bytes())?;
-    all("shared", &tensor, 2.0)
+    expect_all("shared", &tensor, 2.0)
 }
 
 fn a_view_outlives_its_tensor(context: &Context) -> Verdict {
-    let tensor = context.lab().full(1000, 3.0)?;
+    let tensor = context.fixture().full(1000, 3.0)?;
     let view = tensor.slice(0, 990..1000)?;
     drop(tensor);
-    let _others = (0..10).map(|_| context.lab().full(1000, 9.0)).collect::<Result<Vec<_>, _>>()?;
-    all("the view", &view, 3.0)
+    let _others = (0..10).map(|_| context.fixture().full(1000, 9.0)).collect::<Result<Vec<_>, _>>()?;
+    expect_all("the view", &view, 3.0)
 }
 
 fn a_view_outside_is_refused(context: &Context) -> Verdict {
@@ -98,66 +99,66 @@ fn a_view_outside_is_refused(context: &Context) -> Verdict {
     let views: [(&[usize], &[i64], usize); 5] =
         [(&[13], &[1], 0), (&[12], &[1], 1), (&[4], &[-1], 2), (&[2], &[i64::MAX], 0), (&[3], &[1 << 40], 0)];
     for (shape, strides, offset) in views {
-        refused(
+        expect_error(
             "view",
             tensor.view(shape, strides, offset),
             ErrorKind::InvalidArgument,
             &["view", "outside"],
         )?;
     }
-    refused("dimensions", tensor.view(&[2, 2], &[1], 0), ErrorKind::InvalidArgument, &["dimensions"])
+    expect_error("dimensions", tensor.view(&[2, 2], &[1], 0), ErrorKind::InvalidArgument, &["dimensions"])
         .map(drop)
 }
 
 fn a_wrong_slice_is_refused(context: &Context) -> Verdict {
     let tensor = matrix(context)?;
-    refused("range", tensor.slice(0, 1..4), ErrorKind::InvalidArgument, &["slice", "1..4", "axis 0"])?;
+    expect_error("range", tensor.slice(0, 1..4), ErrorKind::InvalidArgument, &["slice", "1..4", "axis 0"])?;
     #[expect(clippy::reversed_empty_ranges, reason = "that is the point")]
     let reversed = 2..1;
-    refused("reversed", tensor.slice(0, reversed), ErrorKind::InvalidArgument, &["2..1"])?;
-    refused("axis", tensor.slice(2, 0..1), ErrorKind::InvalidArgument, &["axis 2"]).map(drop)
+    expect_error("reversed", tensor.slice(0, reversed), ErrorKind::InvalidArgument, &["2..1"])?;
+    expect_error("axis", tensor.slice(2, 0..1), ErrorKind::InvalidArgument, &["axis 2"]).map(drop)
 }
 
 fn a_wrong_permutation_is_refused(context: &Context) -> Verdict {
     let tensor = matrix(context)?;
     for axes in [&[0][..], &[0, 0], &[0, 2], &[0, 1, 2]] {
-        refused("axes", tensor.permute(axes), ErrorKind::InvalidArgument, &["permute", "permutation"])?;
+        expect_error("axes", tensor.permute(axes), ErrorKind::InvalidArgument, &["permute", "permutation"])?;
     }
     Ok(())
 }
 
 fn a_wrong_reshape_is_refused(context: &Context) -> Verdict {
     let tensor = matrix(context)?;
-    refused("count", tensor.reshape(&[5, 2]), ErrorKind::InvalidArgument, &["reshape", "[5, 2]"])?;
-    refused("overflow", tensor.reshape(&[usize::MAX, 12]), ErrorKind::InvalidArgument, &["reshape"])?;
-    refused("gaps", tensor.permute(&[1, 0])?.reshape(&[12]), ErrorKind::InvalidArgument, &["contiguous"])
+    expect_error("count", tensor.reshape(&[5, 2]), ErrorKind::InvalidArgument, &["reshape", "[5, 2]"])?;
+    expect_error("overflow", tensor.reshape(&[usize::MAX, 12]), ErrorKind::InvalidArgument, &["reshape"])?;
+    expect_error("gaps", tensor.permute(&[1, 0])?.reshape(&[12]), ErrorKind::InvalidArgument, &["contiguous"])
         .map(drop)
 }
 
 fn a_wrong_element_type_is_refused(context: &Context) -> Verdict {
     let tensor = matrix(context)?;
-    refused("read", tensor.to_vec::<f32>(), ErrorKind::InvalidArgument, &["f32", "i32"])?;
-    refused("write", tensor.write(&[0.0f32; 12]), ErrorKind::InvalidArgument, &["f32", "i32"])?;
+    expect_error("read", tensor.to_vec::<f32>(), ErrorKind::InvalidArgument, &["f32", "i32"])?;
+    expect_error("write", tensor.write(&[0.0f32; 12]), ErrorKind::InvalidArgument, &["f32", "i32"])?;
     let array = HostArray::new(DType::F32, &[3, 4])?;
-    refused("array", tensor.write_array(&array), ErrorKind::InvalidArgument, &["f32", "i32"]).map(drop)
+    expect_error("array", tensor.write_array(&array), ErrorKind::InvalidArgument, &["f32", "i32"]).map(drop)
 }
 
 fn a_wrong_element_count_is_refused(context: &Context) -> Verdict {
-    let device = context.lab().device();
-    refused(
+    let device = context.fixture().device();
+    expect_error(
         "slice",
         Tensor::from_slice(device, &[3, 4], &[0i32; 11]),
         ErrorKind::InvalidArgument,
         &["12", "11"],
     )?;
     let overflow = Tensor::from_slice(device, &[usize::MAX, 3], &[0i32; 3]);
-    refused("overflow", overflow, ErrorKind::InvalidArgument, &["shape"]).map(drop)
+    expect_error("overflow", overflow, ErrorKind::InvalidArgument, &["shape"]).map(drop)
 }
 
 fn arrays_round_trip(context: &Context) -> Verdict {
     let data = Random::new(7).floats(24);
     let array = HostArray::from_slice(&[2, 3, 4], &data)?;
-    let tensor = Tensor::from_array(context.lab().device(), &array, &Placement::default())?;
+    let tensor = Tensor::from_array(context.fixture().device(), &array, &Placement::default())?;
     assert_eq!(tensor.to_array()?, array);
     let part = tensor.slice(1, 1..3)?.to_array()?;
     assert_eq!(part.shape(), [2, 2, 4]);
@@ -165,29 +166,34 @@ fn arrays_round_trip(context: &Context) -> Verdict {
 }
 
 fn to_device_is_a_copy(context: &Context) -> Verdict {
-    let tensor = context.lab().full(100, 1.0)?;
-    let copy = tensor.to_device(context.lab().device(), &Placement::default())?;
+    let tensor = context.fixture().full(100, 1.0)?;
+    let copy = tensor.to_device(context.fixture().device(), &Placement::default())?;
     tensor.fill(&[0])?;
-    all("the copy", &copy, 1.0)?;
-    let strided = copy.view(&[50], &[2], 0)?.to_device(context.lab().device(), &Placement::default())?;
+    expect_all("the copy", &copy, 1.0)?;
+    let strided = copy.view(&[50], &[2], 0)?.to_device(context.fixture().device(), &Placement::default())?;
     assert!(strided.is_contiguous());
-    all("dense again", &strided, 1.0)
+    expect_all("dense again", &strided, 1.0)
 }
 
 fn a_frozen_tensor_is_final(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
-    let tensor = lab.full(10, 1.0)?;
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let tensor = fixture.full(10, 1.0)?;
     let view = tensor.slice(0, 0..5)?;
     tensor.freeze()?;
     assert!(view.is_frozen(), "a view of a frozen tensor");
-    refused("write", tensor.write(&[0.0f32; 10]), ErrorKind::InvalidArgument, &["frozen"])?;
-    refused("fill", view.fill(&[0]), ErrorKind::InvalidArgument, &["frozen"])?;
-    refused("queue fill", queue.fill(&view, &[0]), ErrorKind::InvalidArgument, &["frozen"])?;
-    refused("queue write", queue.write(&tensor, &[0; 40]), ErrorKind::InvalidArgument, &["frozen"])?;
-    refused("copy", queue.copy(&tensor, &lab.full(10, 2.0)?), ErrorKind::InvalidArgument, &["frozen"])?;
+    expect_error("write", tensor.write(&[0.0f32; 10]), ErrorKind::InvalidArgument, &["frozen"])?;
+    expect_error("fill", view.fill(&[0]), ErrorKind::InvalidArgument, &["frozen"])?;
+    expect_error("queue fill", queue.fill(&view, &[0]), ErrorKind::InvalidArgument, &["frozen"])?;
+    expect_error("queue write", queue.write(&tensor, &[0; 40]), ErrorKind::InvalidArgument, &["frozen"])?;
+    expect_error(
+        "copy",
+        queue.copy(&tensor, &fixture.full(10, 2.0)?),
+        ErrorKind::InvalidArgument,
+        &["frozen"],
+    )?;
     tensor.freeze()?;
-    all("final", &tensor, 1.0)?;
-    let copy = lab.full(10, 0.0)?;
-    queue.copy(&copy, &tensor)?.wait_timeout(crate::wait::PATIENCE)?;
-    all("read", &copy, 1.0)
+    expect_all("final", &tensor, 1.0)?;
+    let copy = fixture.full(10, 0.0)?;
+    queue.copy(&copy, &tensor)?.wait_timeout(crate::wait::WAIT_TIMEOUT)?;
+    expect_all("read", &copy, 1.0)
 }

@@ -4,22 +4,23 @@ use std::sync::Barrier;
 
 use runtime_core::{Arg, Event};
 
-use crate::case::{Failure, Need, Verdict, cases};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{Random, all, same};
+use crate::expect::{expect_all, expect_equal};
+use crate::test_data::Random;
 use crate::wait::{self, block_on};
 
 const THREADS: u16 = 64;
 const EVENTS: usize = 100_000;
 
 cases! {
-    [Need::Kernel("saxpy_f32")] => sixty_four_threads_on_queues_of_their_own, sixty_four_threads_on_one_queue,
+    [Requirement::Kernel("saxpy_f32")] => sixty_four_threads_on_queues_of_their_own, sixty_four_threads_on_one_queue,
         sixty_four_threads_share_a_tensor;
-    [Need::Kernel("spin")] => sixty_four_threads_await;
-    [Need::Kernel("noop")] => a_hundred_thousand_events;
+    [Requirement::Kernel("spin")] => sixty_four_threads_await;
+    [Requirement::Kernel("noop")] => a_hundred_thousand_events;
 }
 
-/// Runs `work` on all threads, which begin together.
+/// Runs `work` on all threads, which start together.
 fn together(work: impl Fn(u16) -> Verdict + Sync) -> Verdict {
     let barrier = Barrier::new(usize::from(THREADS));
     std::thread::scope(|scope| {
@@ -31,90 +32,90 @@ fn together(work: impl Fn(u16) -> Verdict + Sync) -> Verdict {
         let ended = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Failure::Failed("a thread panicked".to_owned())))
         });
-        // All are joined before one is judged.
+        // Join all threads before returning an error.
         ended.collect::<Vec<_>>().into_iter().collect()
     })
 }
 
 fn sixty_four_threads_on_queues_of_their_own(context: &Context) -> Verdict {
-    let lab = context.lab();
-    let weights = lab.full(100, 1.0)?;
+    let fixture = context.fixture();
+    let weights = fixture.full(100, 1.0)?;
     weights.freeze()?;
     together(|thread| {
-        let (queue, y) = (lab.queue()?, lab.full(100, f32::from(thread))?);
+        let (queue, y) = (fixture.queue()?, fixture.full(100, f32::from(thread))?);
         for _ in 0..10 {
             let args = [Arg::read(&weights), Arg::read_write(&y), Arg::scalar(2.0f32)];
-            drop(lab.launch(&queue, "saxpy_f32", &args, 100)?);
+            drop(fixture.launch(&queue, "saxpy_f32", &args, 100)?);
         }
-        all("a thread's own", &y, f32::from(thread) + 20.0)
+        expect_all("a thread's own", &y, f32::from(thread) + 20.0)
     })
 }
 
 fn sixty_four_threads_on_one_queue(context: &Context) -> Verdict {
-    let (lab, queue) = (context.lab(), context.lab().queue()?);
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
     let before = queue.submitted();
     together(|thread| {
-        let y = lab.full(100, f32::from(thread))?;
+        let y = fixture.full(100, f32::from(thread))?;
         let mut last = 0;
         for round in 1..=10u8 {
-            let event = lab.scale(&queue, &y, 2.0)?;
-            assert!(event.ticket() > last, "tickets of a thread go up");
+            let event = fixture.scale(&queue, &y, 2.0)?;
+            assert!(event.ticket() > last, "the tickets of a thread increase");
             last = event.ticket();
             if round % 5 == 0 {
-                wait::done(&event)?;
+                wait::event(&event)?;
             }
         }
-        all("a thread's own", &y, f32::from(thread) * 1024.0)
+        expect_all("a thread's own", &y, f32::from(thread) * 1024.0)
     })?;
     assert_eq!(queue.submitted() - before, u64::from(THREADS) * 10, "one ticket per launch");
     Ok(wait::idle(&queue)?)
 }
 
 fn sixty_four_threads_share_a_tensor(context: &Context) -> Verdict {
-    let lab = context.lab();
-    let (one, sum) = (lab.full(100, 1.0)?, lab.full(100, 0.0)?);
+    let fixture = context.fixture();
+    let (one, sum) = (fixture.full(100, 1.0)?, fixture.full(100, 0.0)?);
     together(|_| {
-        let queue = lab.queue()?;
+        let queue = fixture.queue()?;
         for _ in 0..5 {
             let args = [Arg::read(&one), Arg::read_write(&sum), Arg::scalar(1.0f32)];
-            drop(lab.launch(&queue, "saxpy_f32", &args, 100)?);
+            drop(fixture.launch(&queue, "saxpy_f32", &args, 100)?);
         }
         Ok(())
     })?;
-    all("every addition counts once", &sum, f32::from(THREADS) * 5.0)
+    expect_all("each addition exactly once", &sum, f32::from(THREADS) * 5.0)
 }
 
 fn sixty_four_threads_await(context: &Context) -> Verdict {
-    let lab = context.lab();
+    let fixture = context.fixture();
     together(|thread| {
-        let (queue, y) = (lab.queue()?, lab.full(10, 0.0)?);
+        let (queue, y) = (fixture.queue()?, fixture.full(10, 0.0)?);
         for round in 0..5u16 {
             let value = f32::from(thread * 8 + round);
-            // Long enough that most are not over at the first look.
-            lab.launch(&queue, "spin", &[Arg::scalar(1000i64)], 1)?;
-            block_on(lab.fill(&queue, &y, value)?)?;
-            all("awaited means written", &y, value)?;
+            // Long enough that most are not done at the first poll.
+            fixture.launch(&queue, "spin", &[Arg::scalar(1000i64)], 1)?;
+            block_on(fixture.fill(&queue, &y, value)?)?;
+            expect_all("awaited means written", &y, value)?;
         }
         Ok(())
     })
 }
 
 fn a_hundred_thousand_events(context: &Context) -> Verdict {
-    let (lab, queues) = (context.lab(), context.lab().queues::<4>()?);
-    let (kernel, geometry) = (lab.kernel("noop")?, lab.geometry(1));
+    let (fixture, queues) = (context.fixture(), context.fixture().queues::<4>()?);
+    let (kernel, geometry) = (fixture.kernel("noop")?, fixture.geometry(1));
     let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
     for number in 0..EVENTS {
         events.push(queues[number % 4].launch(&kernel, &geometry, &[])?);
     }
     let tickets: Vec<_> = events.iter().map(Event::ticket).collect();
     let expected: Vec<_> = (0..EVENTS as u64).map(|number| number / 4 + 1).collect();
-    same("tickets", &tickets, &expected)?;
-    // In no order, some by waiting, some by looking, some by awaiting; and then all of them.
+    expect_equal("tickets", &tickets, &expected)?;
+    // Complete them in no particular order, by waiting, polling or awaiting; then all of them.
     let mut random = Random::new(31);
     for _ in 0..200 {
         let event = &mut events[random.below(EVENTS)];
         match random.below(3) {
-            0 => wait::done(event)?,
+            0 => wait::event(event)?,
             1 => wait::until("an event", || event.is_done())?,
             _ => block_on(event)?,
         }

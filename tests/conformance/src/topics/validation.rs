@@ -1,14 +1,14 @@
-//! Validation: what a timed evaluation says of a right, a wrong and an unwritten result.
+//! Validation: what a timed evaluation reports for correct, wrong and unwritten results.
 
 use runtime_core::{Access, Arg, ErrorKind, Evaluation, EvaluationArg, HostArray, On, Validation, Warmup};
 
-use super::evaluation::{N, Question, answer, measure};
-use crate::case::{Failure, Need, Verdict, cases};
+use super::evaluation::{FillEvaluation, N, evaluate, measure};
+use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
-use crate::data::{all, refused};
+use crate::expect::{expect_all, expect_error};
 
 cases! {
-    [Need::Kernel("fill_f32")] => a_right_result_passes, a_wrong_result_is_detected,
+    [Requirement::Kernel("fill_f32")] => a_right_result_passes, a_wrong_result_is_detected,
         an_unwritten_result_is_detected, without_a_reference_nothing_is_compared,
         validation_can_be_declined, read_write_contents_are_put_back, a_wrong_reference_is_refused;
 }
@@ -41,30 +41,30 @@ fn a_wrong_result_is_detected(context: &Context) -> Verdict {
         (&[777][..], "3.0", "4.0"),
         "{mismatch}"
     );
-    assert_eq!(measured.samples_ns.len(), 5, "a wrong result is no error: the times are there");
+    assert_eq!(measured.samples_ns.len(), 5, "a wrong result is not an error: times are reported");
     Ok(())
 }
 
 fn an_unwritten_result_is_detected(context: &Context) -> Verdict {
-    let lab = context.lab();
-    let (kernel, out) = (lab.kernel("scale_f32")?, lab.full(N, 3.0)?);
-    if kernel.info().params.is_some() || !lab.kernels()?.counted {
-        return Err(Failure::Unsupported(
-            "no kernel of the suite takes a tensor and leaves it alone".to_owned(),
-        ));
+    let fixture = context.fixture();
+    let (kernel, out) = (fixture.kernel("scale_f32")?, fixture.full(N, 3.0)?);
+    if kernel.info().params.is_some() || !fixture.kernels()?.takes_count {
+        return Err(Failure::Unsupported("no kernel of the suite can leave its tensor unwritten".to_owned()));
     }
-    // Told that there are no elements, it writes none.
+    // With an element count of 0, the kernel writes nothing.
     let out_arg = EvaluationArg::tensor(&out, Access::Write, On::Device);
     let args = vec![out_arg, Arg::scalar(2.0f32).into(), Arg::scalar(0i64).into()];
-    let mut evaluation = Evaluation::new(&kernel, lab.geometry(1), args);
+    let mut evaluation = Evaluation::new(&kernel, fixture.geometry(1), args);
     evaluation.reference.push((0, HostArray::from_slice(&[N], &[3.0f32; N])?));
     evaluation.timing.repeat = 1;
     evaluation.timing.number = Some(1);
-    match answer(lab, &mut evaluation)?.validation {
+    match evaluate(fixture, &mut evaluation)?.validation {
         Validation::Failed(mismatch) => {
             assert_eq!((mismatch.wrong, mismatch.unwritten), (N, N), "{mismatch}");
         }
-        other => return Err(Failure::Failed(format!("what was right before passed for written: {other:?}"))),
+        other => {
+            return Err(Failure::Failed(format!("a stale correct value was accepted as written: {other:?}")));
+        }
     }
     Ok(())
 }
@@ -86,20 +86,20 @@ fn validation_can_be_declined(context: &Context) -> Verdict {
 }
 
 fn read_write_contents_are_put_back(context: &Context) -> Verdict {
-    let lab = context.lab();
-    let (kernel, x) = (lab.kernel("scale_f32")?, lab.full(N, 3.0)?);
-    let rest = lab.args("scale_f32", &[Arg::scalar(2.0f32)], N)?;
+    let fixture = context.fixture();
+    let (kernel, x) = (fixture.kernel("scale_f32")?, fixture.full(N, 3.0)?);
+    let rest = fixture.args("scale_f32", &[Arg::scalar(2.0f32)], N)?;
     let args = std::iter::once(EvaluationArg::tensor(&x, Access::ReadWrite, On::Device))
         .chain(rest.into_iter().map(EvaluationArg::from));
-    let mut evaluation = Evaluation::new(&kernel, lab.geometry(N), args.collect());
+    let mut evaluation = Evaluation::new(&kernel, fixture.geometry(N), args.collect());
     evaluation.reference.push((0, HostArray::from_slice(&[N], &[6.0f32; N])?));
     evaluation.timing.repeat = 1;
     evaluation.timing.number = Some(1);
     evaluation.timing.warmup = Warmup::Calls(1);
-    let measured = answer(lab, &mut evaluation)?;
+    let measured = evaluate(fixture, &mut evaluation)?;
     assert!(measured.validation.is_passed(), "{:?}", measured.validation);
     assert_eq!(measured.calls, 3, "one to validate, one to warm up, one sample");
-    all("as if validation had not been", &x, 12.0)
+    expect_all("as without validation", &x, 12.0)
 }
 
 fn a_wrong_reference_is_refused(context: &Context) -> Verdict {
@@ -110,12 +110,12 @@ fn a_wrong_reference_is_refused(context: &Context) -> Verdict {
         (9, HostArray::from_slice(&[N], &[3.0f32; N])?, "arguments"),
     ];
     for (index, array, word) in references {
-        let question = Question::new(context.lab())?;
-        let mut evaluation = question.ask(context.lab())?;
+        let subject = FillEvaluation::new(context.fixture())?;
+        let mut evaluation = subject.evaluation(context.fixture())?;
         evaluation.reference.push((index, array));
-        refused(
+        expect_error(
             "reference",
-            answer(context.lab(), &mut evaluation),
+            evaluate(context.fixture(), &mut evaluation),
             ErrorKind::InvalidArgument,
             &["reference", word],
         )?;

@@ -1,18 +1,18 @@
-//! What a kernel declares: structures, immediates, overrides, tensors, and private and work-group variables.
+//! Declarations of a kernel: structures, immediates, overrides, tensors, and private and work-group variables.
 
 use std::rc::Rc;
 
-use super::scope::{Mode, Space, Variable};
-use super::{Author, NAMES};
+use super::context::{SharedUse, Space, Variable};
+use super::{Generator, RESERVED_WORDS};
 use crate::tree::{Scalar, Struct, Type};
 
-impl Author {
+impl Generator {
     pub(super) fn declare_structs(&mut self) {
         for at in 0..self.random.below(3) {
             let name = format!("S{at}{}", self.tag);
             let members: Vec<_> = (0..=self.random.below(3)).map(|member| (member, self.ty(1))).collect();
             let odd = self.random.once_in(3);
-            let name_of = |at: usize| if odd { NAMES[at * 7].to_owned() } else { format!("m{at}") };
+            let name_of = |at: usize| if odd { RESERVED_WORDS[at * 7].to_owned() } else { format!("m{at}") };
             let members: Vec<_> = members.into_iter().map(|(at, ty)| (name_of(at), ty)).collect();
             let lines: String = members.iter().map(|(name, ty)| format!("{name}: {ty}, ")).collect();
             self.global(&format!("struct {name} {{ {lines}}}"));
@@ -20,7 +20,7 @@ impl Author {
         }
     }
 
-    /// The immediates; their types.
+    /// Declares the immediates; returns their types.
     pub(super) fn declare_immediates(&mut self) -> Vec<Scalar> {
         let tag = self.tag.clone();
         let mut members = vec![("n".to_owned(), Scalar::U32)];
@@ -40,7 +40,7 @@ impl Author {
         members.into_iter().map(|(_, scalar)| scalar).collect()
     }
 
-    /// The value of an immediate: small, at an edge, the size of a group, or about the length of a tensor.
+    /// The value of an immediate: small, extreme, the group size, or close to the length of a tensor.
     pub(super) fn immediate(&mut self, scalar: Scalar, lengths: &[usize]) -> String {
         let small = self.random.below(8);
         match (scalar, self.random.below(7)) {
@@ -60,7 +60,7 @@ impl Author {
         }
     }
 
-    /// The constants that are given when a kernel is loaded, and their values.
+    /// Declares overrides; returns those that need a value at load time, with their values.
     pub(super) fn declare_overrides(&mut self) -> Vec<(String, String)> {
         let mut given = Vec::new();
         for at in 0..self.random.below(5).saturating_sub(2) {
@@ -79,18 +79,18 @@ impl Author {
                 self.global(&format!("override {name}: {} = {value}{suffix};", scalar.name()));
             }
             let variable = Variable::value(&name, Type::Scalar(scalar), true);
-            self.scope.push(Variable { known: true, ..variable });
+            self.scope.push(Variable { constant: true, ..variable });
         }
         if self.random.once_in(6) {
             let name = format!("lanes{}", self.tag);
             self.global(&format!("override {name}: u32 = 1;"));
             given.push((name.clone(), self.lanes.to_string()));
-            self.size_name = Some(name);
+            self.size_override = Some(name);
         }
         given
     }
 
-    /// The tensors, and their lengths.
+    /// Declares the tensors; returns their lengths.
     pub(super) fn declare_tensors(&mut self, total: usize) -> Vec<usize> {
         let tag = self.tag.clone();
         let all = total * self.words;
@@ -130,7 +130,7 @@ impl Author {
         lengths
     }
 
-    /// A tensor of integers that work-items sum up in rows; gives its length.
+    /// Declares an integer tensor whose rows work-items sum up; returns its length.
     pub(super) fn declare_rows(&mut self, at: usize, total: usize) -> usize {
         let (name, scalar) = (format!("r{}", self.tag), *self.random.one(&[Scalar::U32, Scalar::I32]));
         let element = scalar.name();
@@ -142,9 +142,9 @@ impl Author {
         *self.random.one(&[total * 3, total * 3, total * 3 - 1, total * 17, 61, 1, 0])
     }
 
-    /// What may be read of a tensor that is only read.
+    /// Adds a read-only tensor to the scope.
     pub(super) fn inputs(&mut self, name: &str, element: &Type, length: usize) {
-        // Its elements are those of an array for which a tensor stands.
+        // It is used like an array of this length.
         let ty = Type::Array(Box::new(element.clone()), length.max(1));
         let variable = Variable::value(name, ty, true);
         self.scope.push(Variable { space: Space::Tensor, ..variable });
@@ -161,19 +161,23 @@ impl Author {
         }
     }
 
-    /// Arrays in work-group memory, with an element for each work-item.
+    /// Declares arrays in work-group memory, with one element per work-item.
     pub(super) fn shared_arrays(&mut self) -> Vec<Variable> {
         let tag = self.tag.clone();
         let mut arrays = Vec::new();
         for at in 0..self.random.below(3) {
             let element = if self.random.once_in(4) { self.ty(1) } else { Type::Scalar(self.scalar(false)) };
             let name = format!("w{at}{tag}");
-            let count = self.size_name.clone().unwrap_or_else(|| self.lanes.to_string());
+            let count = self.size_override.clone().unwrap_or_else(|| self.lanes.to_string());
             self.global(&format!("var<workgroup> {name}: array<{element}, {count}>;"));
             let ty = Type::Array(Box::new(element), self.lanes);
             let variable = Variable::value(&name, ty, false);
-            arrays.push(Variable { space: Space::Shared(self.modes.len()), writable: true, ..variable });
-            self.modes.push(if self.random.once_in(4) { Mode::Read } else { Mode::Own(0) });
+            arrays.push(Variable {
+                space: Space::Shared(self.shared_uses.len()),
+                writable: true,
+                ..variable
+            });
+            self.shared_uses.push(if self.random.once_in(4) { SharedUse::Read } else { SharedUse::Own(0) });
         }
         if self.random.once_in(3) {
             self.global(&format!("var<workgroup> c{tag}: array<atomic<u32>, {}>;", self.counters));
@@ -185,7 +189,7 @@ impl Author {
         }
         if self.random.once_in(2) {
             self.global(&format!("var<workgroup> u{tag}: u32;"));
-            self.cell = Some(format!("u{tag}"));
+            self.uniform_cell = Some(format!("u{tag}"));
         }
         arrays
     }

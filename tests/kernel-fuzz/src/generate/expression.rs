@@ -1,21 +1,21 @@
 //! Random expressions.
 //!
-//! No operator works on values that a compiler knows alone: WGSL forbids what overflows there. Floats are small whole
-//! numbers, so that every result is exact.
+//! No operator has only constant operands, because WGSL rejects constant expressions that overflow. Floats are small
+//! whole numbers, so that every result is exact.
 
-use super::Author;
-use super::scope::{Mode, Space, Variable};
+use super::Generator;
+use super::context::{SharedUse, Space, Variable};
 use crate::tree::{Expression, Scalar, Type};
 
-/// What an expression may use.
+/// Constraints on an expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Want {
+pub(super) struct Constraints {
     pub(super) depth: usize,
-    /// Only what is the same in all work-items.
+    /// Only values that are the same in all work-items.
     pub(super) uniform: bool,
 }
 
-impl Want {
+impl Constraints {
     fn less(self) -> Self {
         Self { depth: self.depth.saturating_sub(1), ..self }
     }
@@ -24,41 +24,41 @@ impl Want {
 const U32: Type = Type::Scalar(Scalar::U32);
 const BOOL: Type = Type::Scalar(Scalar::Bool);
 
-/// The most indices within each other.
-const MOST_INDICES: usize = 16;
+/// The maximum nesting of indices.
+const MAX_NESTED_INDICES: usize = 16;
 
-impl Author {
-    /// An expression of a type.
-    pub(super) fn expression(&mut self, ty: &Type, want: Want) -> Expression {
-        if want.depth == 0 || self.random.below(5) == 0 {
-            return self.leaf(ty, want);
+impl Generator {
+    /// A random expression of a type.
+    pub(super) fn expression(&mut self, ty: &Type, constraints: Constraints) -> Expression {
+        if constraints.depth == 0 || self.random.below(5) == 0 {
+            return self.leaf(ty, constraints);
         }
         match ty {
-            Type::Scalar(Scalar::Bool) => self.truth(want),
-            Type::Scalar(scalar) => self.number(*scalar, want),
-            Type::Vector(count, scalar) => self.vector(*count, *scalar, want),
-            Type::Matrix(columns, rows, scalar) => self.matrix(*columns, *rows, *scalar, want),
-            Type::Array(..) | Type::Struct(_) => self.composite(ty, want),
+            Type::Scalar(Scalar::Bool) => self.boolean(constraints),
+            Type::Scalar(scalar) => self.number(*scalar, constraints),
+            Type::Vector(count, scalar) => self.vector(*count, *scalar, constraints),
+            Type::Matrix(columns, rows, scalar) => self.matrix(*columns, *rows, *scalar, constraints),
+            Type::Array(..) | Type::Struct(_) => self.composite(ty, constraints),
             Type::Nothing => Expression::new(Type::Nothing, "", Vec::new()),
         }
     }
 
-    /// An expression whose value no compiler knows.
-    pub(super) fn unknown(&mut self, ty: &Type, want: Want) -> Expression {
+    /// An expression that no compiler can evaluate.
+    pub(super) fn runtime_expression(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         for _ in 0..4 {
-            let expression = self.expression(ty, want);
-            if !expression.known {
+            let expression = self.expression(ty, constraints);
+            if !expression.constant {
                 return expression;
             }
         }
-        self.seed(ty, want)
+        self.runtime_seed(ty, constraints)
     }
 
-    /// What is known least of all: of the immediates, or the work-item's number.
-    fn seed(&mut self, ty: &Type, want: Want) -> Expression {
+    /// An expression made of an immediate or the work-item index.
+    fn runtime_seed(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         match ty {
             Type::Scalar(scalar) => {
-                let word = if want.uniform || self.random.once_in(2) || self.item.is_empty() {
+                let word = if constraints.uniform || self.random.once_in(2) || self.item.is_empty() {
                     format!("{}.{}", self.immediates, self.first_immediate)
                 } else {
                     self.item.clone()
@@ -69,20 +69,20 @@ impl Author {
                     Scalar::F16 | Scalar::F32 => format!("{}({word} & 7u)", scalar.name()),
                     _ => format!("{}({word})", scalar.name()),
                 };
-                Expression::new(ty.clone(), &text, Vec::new()).unknown()
+                Expression::new(ty.clone(), &text, Vec::new()).runtime()
             }
             Type::Vector(_, scalar) => {
-                let seed = self.seed(&Type::Scalar(*scalar), want);
+                let seed = self.runtime_seed(&Type::Scalar(*scalar), constraints);
                 Expression::new(ty.clone(), &format!("{ty}(@)"), vec![seed])
             }
-            _ => self.composite(ty, Want { depth: 0, ..want }),
+            _ => self.composite(ty, Constraints { depth: 0, ..constraints }),
         }
     }
 
-    /// A literal, a variable or a part of one.
-    pub(super) fn leaf(&mut self, ty: &Type, want: Want) -> Expression {
+    /// A literal, a variable, or a part of one.
+    pub(super) fn leaf(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         if self.random.below(4) > 0
-            && let Some(part) = self.read(ty, want)
+            && let Some(part) = self.read(ty, constraints)
         {
             return part;
         }
@@ -90,7 +90,7 @@ impl Author {
             Type::Scalar(scalar) => self.literal(*scalar),
             _ if self.random.once_in(8) => Expression::new(ty.clone(), &ty.zero(), Vec::new()),
             Type::Nothing => Expression::new(Type::Nothing, "", Vec::new()),
-            _ => self.composite(ty, Want { depth: 0, ..want }),
+            _ => self.composite(ty, Constraints { depth: 0, ..constraints }),
         }
     }
 
@@ -122,13 +122,13 @@ impl Author {
     }
 
     /// A part of a variable.
-    pub(super) fn read(&mut self, ty: &Type, want: Want) -> Option<Expression> {
-        let usable = |author: &Self, variable: &Variable| {
-            (variable.uniform || !want.uniform)
+    pub(super) fn read(&mut self, ty: &Type, constraints: Constraints) -> Option<Expression> {
+        let usable = |generator: &Self, variable: &Variable| {
+            (variable.uniform || !constraints.uniform)
                 && variable.ty.has(ty)
                 && !(variable.space == Space::Tensor && variable.ty == *ty)
-                && author.is_visible(variable)
-                && author.may_read(variable)
+                && generator.is_visible(variable)
+                && generator.may_read(variable)
         };
         let variables: Vec<_> =
             self.scope.iter().filter(|variable| usable(self, variable)).cloned().collect();
@@ -137,33 +137,33 @@ impl Author {
         }
         let variable = self.random.one(&variables).clone();
         self.note_use(&variable);
-        let whole = self.whole(&variable, want);
-        Some(self.part(whole, ty, want))
+        let whole = self.whole(&variable, constraints);
+        Some(self.part(whole, ty, constraints))
     }
 
-    /// A variable, or the element of a shared array that may be used now.
-    pub(super) fn whole(&mut self, variable: &Variable, want: Want) -> Expression {
+    /// A variable, or the element of a shared array that may be used in this phase.
+    pub(super) fn whole(&mut self, variable: &Variable, constraints: Constraints) -> Expression {
         let Space::Shared(at) = variable.space else { return variable.expression() };
         let Some((element, count)) = variable.ty.element() else { return variable.expression() };
-        let index = match self.modes[at] {
-            Mode::Own(rotated) => self.own_index(rotated, count),
-            Mode::Read | Mode::Leader => self.index(count, want),
+        let index = match self.shared_uses[at] {
+            SharedUse::Own(offset) => self.own_index(offset, count),
+            SharedUse::Read | SharedUse::Leader => self.index(count, constraints),
         };
-        Expression::new(element, &format!("{}[@]", variable.text), vec![index]).unknown()
+        Expression::new(element, &format!("{}[@]", variable.text), vec![index]).runtime()
     }
 
-    fn own_index(&mut self, rotated: usize, count: usize) -> Expression {
+    fn own_index(&mut self, offset: usize, count: usize) -> Expression {
         let lane = &self.lane;
-        let text = if rotated == 0 { lane.clone() } else { format!("(({lane} + {rotated}u) % {count}u)") };
-        Expression::new(U32, &text, Vec::new()).unknown().place()
+        let text = if offset == 0 { lane.clone() } else { format!("(({lane} + {offset}u) % {count}u)") };
+        Expression::new(U32, &text, Vec::new()).runtime().lvalue()
     }
 
-    /// A part of type `ty` of an expression that has one.
-    pub(super) fn part(&mut self, whole: Expression, ty: &Type, want: Want) -> Expression {
+    /// A part of type `ty` of an expression whose type contains it.
+    pub(super) fn part(&mut self, whole: Expression, ty: &Type, constraints: Constraints) -> Expression {
         if whole.ty == *ty {
             return whole;
         }
-        let (known, value) = (whole.known, whole.value);
+        let (constant, replaceable) = (whole.constant, whole.replaceable);
         let mut part = if let Type::Struct(of) = &whole.ty {
             let members: Vec<_> = of.members.iter().filter(|(_, member)| member.has(ty)).cloned().collect();
             let (name, member) = self.random.one(&members).clone();
@@ -173,68 +173,68 @@ impl Author {
                 let letter = ["x", "y", "z", "w"][self.random.below(count)];
                 Expression::new(element, &format!("@.{letter}"), vec![whole])
             } else {
-                let index = self.index(count, want);
-                let known = whole.known && index.known;
-                Expression { known, ..Expression::new(element, "@[@]", vec![whole, index]) }
+                let index = self.index(count, constraints);
+                let constant = whole.constant && index.constant;
+                Expression { constant, ..Expression::new(element, "@[@]", vec![whole, index]) }
             }
         } else {
             return whole;
         };
-        // A place of which a part is taken stays a place.
+        // A part of a reference is a reference.
         if let Some(crate::tree::Part::Expression(base)) = part.parts.first_mut() {
-            base.value = value;
+            base.replaceable = replaceable;
         }
-        part.known &= known;
-        part.value = value;
-        self.part(part, ty, want)
+        part.constant &= constant;
+        part.replaceable = replaceable;
+        self.part(part, ty, constraints)
     }
 
     /// An index into `count` elements, in range or not.
-    pub(super) fn index(&mut self, count: usize, want: Want) -> Expression {
-        // What an index reads has an index of its own, and so on.
-        if self.indices == MOST_INDICES {
+    pub(super) fn index(&mut self, count: usize, constraints: Constraints) -> Expression {
+        // An index may read an element, which has an index, and so on.
+        if self.indices == MAX_NESTED_INDICES {
             return Expression::new(U32, "0u", Vec::new());
         }
         self.indices += 1;
-        let index = self.any_index(count, want);
+        let index = self.any_index(count, constraints);
         self.indices -= 1;
         index
     }
 
-    fn any_index(&mut self, count: usize, want: Want) -> Expression {
+    fn any_index(&mut self, count: usize, constraints: Constraints) -> Expression {
         let mut scalars = vec![Scalar::U32, Scalar::U32, Scalar::I32];
         if self.wide {
             scalars.extend([Scalar::I64, Scalar::U64]);
         }
         let scalar = *self.random.one(&scalars);
         let ty = Type::Scalar(scalar);
-        let want = Want { depth: want.depth.min(1), ..want };
+        let constraints = Constraints { depth: constraints.depth.min(1), ..constraints };
         let n = scalar.literal(count as u32);
-        let hot: Vec<_> = self
+        let runtime_values: Vec<_> = self
             .scope
             .iter()
-            .filter(|v| v.ty == ty && !v.known && (v.uniform || !want.uniform))
+            .filter(|v| v.ty == ty && !v.constant && (v.uniform || !constraints.uniform))
             .filter(|v| v.space == Space::Value && self.is_visible(v))
             .map(Variable::expression)
             .collect();
         match self.random.below(10) {
             0 | 1 => {
-                // naga takes no literal of 64 bits here.
+                // naga does not accept 64-bit literals as indices.
                 let scalar = if scalar.is_signed() { Scalar::I32 } else { Scalar::U32 };
                 let literal = scalar.literal(self.random.below(count.max(1)) as u32);
                 Expression::new(Type::Scalar(scalar), &literal, Vec::new())
             }
-            2..=5 if !hot.is_empty() => self.random.one(&hot).clone(),
+            2..=5 if !runtime_values.is_empty() => self.random.one(&runtime_values).clone(),
             6 => {
-                let value = self.unknown(&ty, want);
+                let value = self.runtime_expression(&ty, constraints);
                 Expression::new(ty, &format!("(@ % {n})"), vec![value])
             }
             7 if scalar.is_signed() => {
-                let value = self.unknown(&ty, want);
+                let value = self.runtime_expression(&ty, constraints);
                 Expression::new(ty, "(-@)", vec![value])
             }
             8 => {
-                let value = self.unknown(&ty, want);
+                let value = self.runtime_expression(&ty, constraints);
                 let last = scalar.literal(count.saturating_sub(1) as u32);
                 let low = scalar.literal(0);
                 let pattern = if scalar.is_signed() {
@@ -245,16 +245,16 @@ impl Author {
                 Expression::new(ty, &pattern, vec![value])
             }
             9 => {
-                let value = self.unknown(&ty, want);
+                let value = self.runtime_expression(&ty, constraints);
                 let by = scalar.literal(1 + self.random.below(5) as u32);
                 let op = ["+", "-", "*"][self.random.below(3)];
                 Expression::new(ty, &format!("(@ {op} {by})"), vec![value])
             }
-            _ => self.unknown(&ty, want),
+            _ => self.runtime_expression(&ty, constraints),
         }
     }
 
-    fn composite(&mut self, ty: &Type, want: Want) -> Expression {
+    fn composite(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         let parts: Vec<Type> = match ty {
             Type::Struct(of) => of.members.iter().map(|(_, ty)| ty.clone()).collect(),
             _ => ty.element().map_or(Vec::new(), |(element, count)| vec![element; count]),
@@ -262,75 +262,75 @@ impl Author {
         if parts.len() > 8 {
             return Expression::new(ty.clone(), &ty.zero(), Vec::new());
         }
-        let operands: Vec<_> = parts.iter().map(|part| self.expression(part, want.less())).collect();
+        let operands: Vec<_> = parts.iter().map(|part| self.expression(part, constraints.less())).collect();
         Expression::new(ty.clone(), &format!("{ty}({})", vec!["@"; parts.len()].join(", ")), operands)
     }
 
-    fn truth(&mut self, want: Want) -> Expression {
-        let less = want.less();
+    fn boolean(&mut self, constraints: Constraints) -> Expression {
+        let less = constraints.less();
         match self.random.below(10) {
             0..=5 => {
                 let ty = Type::Scalar(self.scalar(false));
-                let (x, y) = (self.unknown(&ty, less), self.expression(&ty, less));
+                let (x, y) = (self.runtime_expression(&ty, less), self.expression(&ty, less));
                 let op = *self.random.one(&["==", "!=", "<", "<=", ">", ">="]);
                 Expression::new(BOOL, &format!("(@ {op} @)"), vec![x, y])
             }
             6 => {
-                let x = self.unknown(&BOOL, less);
+                let x = self.runtime_expression(&BOOL, less);
                 Expression::new(BOOL, "(!@)", vec![x])
             }
             7 => {
                 let count = 2 + self.random.below(3);
-                let x = self.unknown(&Type::Vector(count, Scalar::Bool), less);
+                let x = self.runtime_expression(&Type::Vector(count, Scalar::Bool), less);
                 let pattern = if self.random.once_in(2) { "any(@)" } else { "all(@)" };
                 Expression::new(BOOL, pattern, vec![x])
             }
             _ => {
-                let (x, y) = (self.unknown(&BOOL, less), self.expression(&BOOL, less));
+                let (x, y) = (self.runtime_expression(&BOOL, less), self.expression(&BOOL, less));
                 let op = *self.random.one(&["&&", "||", "&", "|", "==", "!="]);
                 Expression::new(BOOL, &format!("(@ {op} @)"), vec![x, y])
             }
         }
     }
 
-    fn number(&mut self, scalar: Scalar, want: Want) -> Expression {
-        let (ty, less) = (Type::Scalar(scalar), want.less());
+    fn number(&mut self, scalar: Scalar, constraints: Constraints) -> Expression {
+        let (ty, less) = (Type::Scalar(scalar), constraints.less());
         match self.random.below(16) {
             0 => {
-                let condition = self.unknown(&BOOL, less);
+                let condition = self.runtime_expression(&BOOL, less);
                 let (x, y) = (self.expression(&ty, less), self.expression(&ty, less));
                 Expression::new(ty, "select(@, @, @)", vec![x, y, condition])
             }
             1 => self.conversion(scalar, less),
-            2 if !want.uniform || self.random.once_in(2) => match self.call_value(&ty, less) {
+            2 if !constraints.uniform || self.random.once_in(2) => match self.call_value(&ty, less) {
                 Some(call) => call,
-                None => self.leaf(&ty, want),
+                None => self.leaf(&ty, constraints),
             },
-            3 if scalar.is_integer() && scalar.bits() == 32 => self.counted(scalar, less),
+            3 if scalar.is_integer() && scalar.bits() == 32 => self.bit_function(scalar, less),
             4 => {
                 let count = 2 + self.random.below(3);
                 let vector = Type::Vector(count, scalar);
-                let (x, y) = (self.unknown(&vector, less), self.leaf(&vector, less));
+                let (x, y) = (self.runtime_expression(&vector, less), self.leaf(&vector, less));
                 let dot = Expression::new(ty, "dot(@, @)", vec![x, y]);
                 self.bounded(dot)
             }
             5 => {
-                let x = self.unknown(&ty, less);
+                let x = self.runtime_expression(&ty, less);
                 let pattern = if scalar.is_float() || scalar.is_signed() { "(-@)" } else { "(~@)" };
                 Expression::new(ty, pattern, vec![x])
             }
             6 | 7 => self.function(&ty, less),
-            8 => self.leaf(&ty, want),
+            8 => self.leaf(&ty, constraints),
             _ => self.operator(&ty, less),
         }
     }
 
-    /// `x op y` of scalars or vectors of one type.
-    fn operator(&mut self, ty: &Type, want: Want) -> Expression {
+    /// `x op y` of two scalars or vectors of the same type.
+    fn operator(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         let scalar = ty.scalar().unwrap_or(Scalar::U32);
-        let x = self.unknown(ty, want);
+        let x = self.runtime_expression(ty, constraints);
         if scalar.is_float() {
-            let y = self.expression(ty, want);
+            let y = self.expression(ty, constraints);
             let op = *self.random.one(&["+", "-", "*"]);
             let result = Expression::new(ty.clone(), &format!("(@ {op} @)"), vec![x, y]);
             return self.bounded(result);
@@ -341,42 +341,42 @@ impl Author {
                     Type::Vector(count, _) => Type::Vector(*count, Scalar::U32),
                     _ => U32,
                 };
-                // An amount that a compiler knows must be below the width.
+                // A constant amount must be less than the width.
                 let y = if let Type::Vector(count, _) = amount {
-                    let x = self.unknown(&U32, want);
+                    let x = self.runtime_expression(&U32, constraints);
                     Expression::new(amount, &format!("vec{count}<u32>(@)"), vec![x])
                 } else if self.random.once_in(2) {
                     let text = format!("{}u", self.random.below(scalar.bits() as usize));
                     Expression::new(U32, &text, Vec::new())
                 } else {
-                    self.unknown(&U32, want)
+                    self.runtime_expression(&U32, constraints)
                 };
                 let op = *self.random.one(&["<<", ">>"]);
                 Expression::new(ty.clone(), &format!("(@ {op} @)"), vec![x, y])
             }
             2 | 3 => {
                 let op = *self.random.one(&["/", "%"]);
-                // A compiler that knows a divisor refuses 0.
+                // A constant divisor must not be 0.
                 let y = if let Type::Vector(..) = ty {
-                    let y = self.unknown(&Type::Scalar(scalar), want);
+                    let y = self.runtime_expression(&Type::Scalar(scalar), constraints);
                     Expression::new(ty.clone(), &format!("{ty}(@)"), vec![y])
                 } else if self.random.once_in(2) {
                     let text = scalar.literal(1 + self.random.below(9) as u32);
                     Expression::new(ty.clone(), &text, Vec::new())
                 } else {
-                    self.unknown(ty, want)
+                    self.runtime_expression(ty, constraints)
                 };
                 Expression::new(ty.clone(), &format!("(@ {op} @)"), vec![x, y])
             }
             _ => {
-                let y = self.expression(ty, want);
+                let y = self.expression(ty, constraints);
                 let op = *self.random.one(&["+", "-", "*", "&", "|", "^", "+", "-"]);
                 Expression::new(ty.clone(), &format!("(@ {op} @)"), vec![x, y])
             }
         }
     }
 
-    /// Keeps a float result small.
+    /// Clamps a float result, to keep it small.
     pub(super) fn bounded(&mut self, x: Expression) -> Expression {
         let ty = x.ty.clone();
         let Some(scalar) = ty.scalar().filter(|scalar| scalar.is_float()) else { return x };
@@ -394,9 +394,9 @@ impl Author {
         Expression::new(ty, &format!("clamp(@, {low}, {high})"), vec![x])
     }
 
-    fn function(&mut self, ty: &Type, want: Want) -> Expression {
+    fn function(&mut self, ty: &Type, constraints: Constraints) -> Expression {
         let scalar = ty.scalar().unwrap_or(Scalar::U32);
-        let x = self.unknown(ty, want);
+        let x = self.runtime_expression(ty, constraints);
         let pattern = if scalar.is_float() {
             let half = format!("0.5{}", scalar.suffix());
             let patterns = ["abs(@)", "min(@, @)", "max(@, @)", "sign(@)"];
@@ -414,22 +414,23 @@ impl Author {
         };
         let mut operands = vec![x];
         while operands.len() < pattern.matches('@').count() {
-            operands.push(self.unknown(ty, want));
+            operands.push(self.runtime_expression(ty, constraints));
         }
         Expression::new(ty.clone(), &pattern, operands)
     }
 
-    /// Functions of bits.
-    fn counted(&mut self, scalar: Scalar, want: Want) -> Expression {
+    /// Built-in functions on bits.
+    fn bit_function(&mut self, scalar: Scalar, constraints: Constraints) -> Expression {
         let ty = Type::Scalar(scalar);
-        let x = self.unknown(&ty, want);
+        let x = self.runtime_expression(&ty, constraints);
         match self.random.below(4) {
             0 => {
-                let (offset, count) = (self.unknown(&U32, want), self.unknown(&U32, want));
+                let (offset, count) =
+                    (self.runtime_expression(&U32, constraints), self.runtime_expression(&U32, constraints));
                 Expression::new(ty, "extractBits(@, @, @)", vec![x, offset, count])
             }
             1 => {
-                let y = self.unknown(&ty, want);
+                let y = self.runtime_expression(&ty, constraints);
                 let (offset, count) = (self.random.below(20), self.random.below(12));
                 Expression::new(ty, &format!("insertBits(@, @, {offset}u, {count}u)"), vec![x, y])
             }
@@ -448,10 +449,10 @@ impl Author {
         }
     }
 
-    /// A value of another type as this one.
-    fn conversion(&mut self, to: Scalar, want: Want) -> Expression {
+    /// A conversion from another scalar type.
+    fn conversion(&mut self, to: Scalar, constraints: Constraints) -> Expression {
         let (from, ty) = (self.scalar(true), Type::Scalar(to));
-        let x = self.unknown(&Type::Scalar(from), want);
+        let x = self.runtime_expression(&Type::Scalar(from), constraints);
         let name = to.name();
         let pattern = match (from, to) {
             (from, to) if from.is_float() && to.is_float() => {
@@ -475,8 +476,8 @@ impl Author {
         Expression::new(ty, &pattern, vec![x])
     }
 
-    fn vector(&mut self, count: usize, scalar: Scalar, want: Want) -> Expression {
-        let (ty, less) = (Type::Vector(count, scalar), want.less());
+    fn vector(&mut self, count: usize, scalar: Scalar, constraints: Constraints) -> Expression {
+        let (ty, less) = (Type::Vector(count, scalar), constraints.less());
         match self.random.below(10) {
             0 => {
                 let x = self.expression(&Type::Scalar(scalar), less);
@@ -491,19 +492,19 @@ impl Author {
             }
             2 => {
                 let of = Type::Vector(count, Scalar::Bool);
-                let condition = self.unknown(&of, less);
+                let condition = self.runtime_expression(&of, less);
                 let (x, y) = (self.expression(&ty, less), self.expression(&ty, less));
                 Expression::new(ty, "select(@, @, @)", vec![x, y, condition])
             }
             3..=5 if scalar == Scalar::Bool => {
                 let of = Type::Vector(count, self.scalar(false));
-                let (x, y) = (self.unknown(&of, less), self.expression(&of, less));
+                let (x, y) = (self.runtime_expression(&of, less), self.expression(&of, less));
                 let op = *self.random.one(&["==", "!=", "<", "<=", ">", ">="]);
                 Expression::new(ty, &format!("(@ {op} @)"), vec![x, y])
             }
             6 if scalar.is_float() => {
                 let columns = 2 + self.random.below(3);
-                let m = self.unknown(&Type::Matrix(columns, count, scalar), less);
+                let m = self.runtime_expression(&Type::Matrix(columns, count, scalar), less);
                 let v = self.leaf(&Type::Vector(columns, scalar), less);
                 let product = Expression::new(ty, "(@ * @)", vec![m, v]);
                 self.bounded(product)
@@ -511,25 +512,32 @@ impl Author {
             3..=5 if scalar != Scalar::Bool => self.operator(&ty, less),
             7 if scalar != Scalar::Bool => self.function(&ty, less),
             8 if scalar != Scalar::Bool => {
-                let (x, y) = (self.unknown(&ty, less), self.expression(&Type::Scalar(scalar), less));
+                let (x, y) =
+                    (self.runtime_expression(&ty, less), self.expression(&Type::Scalar(scalar), less));
                 let op = *self.random.one(&["+", "-", "*"]);
                 let sum = Expression::new(ty, &format!("(@ {op} @)"), vec![x, y]);
                 self.bounded(sum)
             }
-            _ => self.composite(&ty, want),
+            _ => self.composite(&ty, constraints),
         }
     }
 
-    fn matrix(&mut self, columns: usize, rows: usize, scalar: Scalar, want: Want) -> Expression {
-        let (ty, less) = (Type::Matrix(columns, rows, scalar), want.less());
+    fn matrix(
+        &mut self,
+        columns: usize,
+        rows: usize,
+        scalar: Scalar,
+        constraints: Constraints,
+    ) -> Expression {
+        let (ty, less) = (Type::Matrix(columns, rows, scalar), constraints.less());
         if self.random.once_in(3) {
-            let x = self.unknown(&Type::Matrix(rows, columns, scalar), less);
+            let x = self.runtime_expression(&Type::Matrix(rows, columns, scalar), less);
             return Expression::new(ty, "transpose(@)", vec![x]);
         }
-        self.composite(&ty, want)
+        self.composite(&ty, constraints)
     }
 
-    /// A scalar type; `all` with `bool`.
+    /// A random scalar type; with `all`, `bool` too.
     pub(super) fn scalar(&mut self, all: bool) -> Scalar {
         let mut scalars = vec![Scalar::I32, Scalar::U32, Scalar::U32, Scalar::I32, Scalar::F32];
         if all {

@@ -1,8 +1,8 @@
 //! Helper functions and their calls.
 
-use super::Author;
-use super::expression::Want;
-use super::scope::{Around, Space, Variable};
+use super::Generator;
+use super::context::{Context, Space, Variable};
+use super::expression::Constraints;
 use crate::tree::{Expression, Scalar, Statement, Type};
 
 const U32: Type = Type::Scalar(Scalar::U32);
@@ -13,14 +13,14 @@ pub(super) struct Function {
     name: String,
     parameters: Vec<(Type, Space)>,
     result: Option<Type>,
-    /// It must be called by all work-items, with the lane as its first argument.
+    /// All work-items must call it, with the lane as its first argument.
     barriers: bool,
     /// The private variables that it uses.
     uses: Vec<String>,
 }
 
-impl Author {
-    /// Declares a function: its parameters, a body, a `return`.
+impl Generator {
+    /// Declares a function with parameters, a body and a `return`.
     #[allow(clippy::too_many_lines, reason = "one declaration from front to back")]
     pub(super) fn function_declaration(&mut self, at: usize) -> Statement {
         if self.random.once_in(4) {
@@ -35,7 +35,7 @@ impl Author {
                 _ => Space::Value,
             };
             let ty = match space {
-                // Of the private variables there are few.
+                // Only types of existing private variables.
                 Space::Private => match self.privates.is_empty() {
                     true => continue,
                     false => self.random.one(&self.privates.clone()).1.clone(),
@@ -45,7 +45,7 @@ impl Author {
             parameters.push((ty, space));
         }
         let result = (self.random.below(4) > 0).then(|| self.ty(1));
-        let kept = self.enter();
+        let kept = self.enter_function();
         let mut texts = Vec::new();
         for (ty, space) in &parameters {
             let name = self.name();
@@ -57,18 +57,18 @@ impl Author {
             texts.push(written);
             let value = *space == Space::Value;
             let variable = Variable::value(&name, ty.clone(), false);
-            // A pointer's target is none of the locals of which pointers are made.
+            // The target of a pointer parameter is not a local variable of this function.
             self.scope.push(Variable { text, writable: !value, ..variable });
         }
-        // A private variable is not used under two names.
+        // Avoid aliasing of private variables.
         let has_pointer = parameters.iter().any(|(_, space)| *space == Space::Private);
         if has_pointer {
             let private = |variable: &Variable| variable.space == Space::Private;
-            self.opened -= self.scope.iter().filter(|variable| private(variable)).count();
+            self.block_start -= self.scope.iter().filter(|variable| private(variable)).count();
             self.scope.retain(|variable| !private(variable));
         }
         self.result = result.clone();
-        let around = Around {
+        let context = Context {
             uniform: false,
             depth: 2,
             loops: 1,
@@ -78,7 +78,7 @@ impl Author {
             barriers: false,
         };
         let length = 2 + self.random.below(5);
-        let mut body = self.statements(around, length);
+        let mut body = self.statements(context, length);
         if self.result.is_some() {
             body.push(self.return_());
         }
@@ -89,17 +89,17 @@ impl Author {
         Statement::new(&head, Vec::new()).block("", body)
     }
 
-    /// A function with work-group memory of its own.
+    /// Declares a function with its own work-group memory.
     fn function_with_barriers(&mut self, at: usize) -> Statement {
         let (name, n) = (format!("f{at}{}", self.tag), self.lanes);
         let tile = format!("tile{at}{}", self.tag);
         let scalar = *self.random.one(&[Scalar::I32, Scalar::U32]);
         let ty = Type::Scalar(scalar);
         let (step, rounds) = (1 + self.random.below(3), 2 + self.random.below(3));
-        let kept = self.enter();
+        let kept = self.enter_function();
         self.scope.push(Variable::value("lane", U32, false));
         self.scope.push(Variable::value("given", ty.clone(), false));
-        let first = self.unknown(&ty, Want { depth: 2, uniform: false });
+        let first = self.runtime_expression(&ty, Constraints { depth: 2, uniform: false });
         let leaves = self.random.once_in(3);
         self.leave_function(kept);
         let line = |text: &str| Statement::new(text, Vec::new());
@@ -130,29 +130,29 @@ impl Author {
         line(&head).block("", body)
     }
 
-    /// The arguments of a call, if there is something for each pointer.
-    fn arguments(&mut self, function: &Function, want: Want) -> Option<Vec<Expression>> {
+    /// The arguments of a call; `None` if a pointer parameter has no possible target.
+    fn arguments(&mut self, function: &Function, constraints: Constraints) -> Option<Vec<Expression>> {
         let mut taken: Vec<String> = function.uses.clone();
         let mut arguments = Vec::new();
         for (index, (ty, space)) in function.parameters.iter().enumerate() {
             if *space == Space::Value {
                 if function.barriers && index == 0 {
-                    arguments.push(Expression::new(U32, &self.lane.clone(), Vec::new()).unknown().place());
+                    arguments.push(Expression::new(U32, &self.lane.clone(), Vec::new()).runtime().lvalue());
                 } else {
-                    let value = self.expression(ty, want);
+                    let value = self.expression(ty, constraints);
                     arguments.push(self.bounded(value));
                 }
                 continue;
             }
             let parts = !self.without.element_pointers;
-            // A part of an array, where there is a pointer to one.
+            // A part of an array, if pointers to elements are allowed.
             let is_part = |whole: &Type| matches!(whole, Type::Array(element, _) if **element == *ty);
-            let fits = |author: &Self, variable: &Variable| {
+            let fits = |generator: &Self, variable: &Variable| {
                 variable.space == *space
                     && (variable.ty == *ty || parts && is_part(&variable.ty))
                     && variable.writable
                     && !variable.uniform
-                    && author.is_visible(variable)
+                    && generator.is_visible(variable)
                     && !taken.contains(&variable.name)
             };
             let variables: Vec<_> = self.scope.iter().filter(|v| fits(self, v)).cloned().collect();
@@ -164,32 +164,33 @@ impl Author {
             self.note_use(&variable);
             let pointer = match variable.ty.element() {
                 Some((_, count)) if variable.ty != *ty => {
-                    let index = self.index(count, Want { depth: 1, ..want });
+                    let index = self.index(count, Constraints { depth: 1, ..constraints });
                     Expression::new(ty.clone(), &format!("&{}[@]", variable.text), vec![index])
                 }
                 _ => Expression::new(ty.clone(), &format!("&{}", variable.text), Vec::new()),
             };
-            arguments.push(pointer.place());
+            arguments.push(pointer.lvalue());
         }
         function.uses.iter().for_each(|name| self.used.push(name.clone()));
         Some(arguments)
     }
 
-    /// A call that gives a value of this type.
-    pub(super) fn call_value(&mut self, ty: &Type, want: Want) -> Option<Expression> {
-        if want.uniform || self.calls == 0 {
+    /// A call whose result has this type.
+    pub(super) fn call_value(&mut self, ty: &Type, constraints: Constraints) -> Option<Expression> {
+        if constraints.uniform || self.calls == 0 {
             return None;
         }
         let fits = |function: &&Function| !function.barriers && function.result.as_ref() == Some(ty);
         let functions: Vec<_> = self.functions.iter().filter(fits).cloned().collect();
         let function = (!functions.is_empty()).then(|| self.random.one(&functions).clone())?;
         self.calls -= 1;
-        let arguments = self.arguments(&function, Want { depth: want.depth.min(1), ..want })?;
+        let arguments =
+            self.arguments(&function, Constraints { depth: constraints.depth.min(1), ..constraints })?;
         Some(call(&function, arguments, ty.clone()))
     }
 
-    /// A call as a statement, with variables made for the pointers that it takes.
-    pub(super) fn call(&mut self, around: Around, block: &mut Vec<Statement>) {
+    /// A call as a statement; declares variables for some of its pointer parameters.
+    pub(super) fn call(&mut self, context: Context, block: &mut Vec<Statement>) {
         let functions: Vec<_> =
             self.functions.iter().filter(|function| !function.barriers).cloned().collect();
         if functions.is_empty() || self.calls == 0 {
@@ -197,19 +198,19 @@ impl Author {
         }
         self.calls -= 1;
         let function = self.random.one(&functions).clone();
-        let want = Want { depth: 1, uniform: false };
+        let constraints = Constraints { depth: 1, uniform: false };
         for (ty, space) in &function.parameters {
             if *space == Space::Function && self.random.once_in(2) {
                 let name = self.name();
-                let value = self.expression(ty, want);
+                let value = self.expression(ty, constraints);
                 let value = self.bounded(value);
                 block.push(Statement::new(&format!("var {name}: {ty} = @;"), vec![value]));
                 let variable = Variable::value(&name, ty.clone(), false);
                 self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
             }
         }
-        let Some(arguments) = self.arguments(&function, want) else { return };
-        let _ = around;
+        let Some(arguments) = self.arguments(&function, constraints) else { return };
+        let _ = context;
         match &function.result {
             None => {
                 let call = call(&function, arguments, Type::Nothing);
@@ -230,7 +231,7 @@ impl Author {
         }
     }
 
-    /// A call of a function that has barriers; false if there is none.
+    /// A call of a function with barriers; false if there is none.
     pub(super) fn call_with_barriers(&mut self, block: &mut Vec<Statement>) -> bool {
         let functions: Vec<_> = self.functions.iter().filter(|function| function.barriers).cloned().collect();
         if functions.is_empty() || self.calls == 0 {
@@ -238,7 +239,7 @@ impl Author {
         }
         self.calls -= 1;
         let function = self.random.one(&functions).clone();
-        let Some(arguments) = self.arguments(&function, Want { depth: 1, uniform: false }) else {
+        let Some(arguments) = self.arguments(&function, Constraints { depth: 1, uniform: false }) else {
             return false;
         };
         let (Some(ty), name) = (function.result.clone(), self.name()) else { return false };
@@ -251,5 +252,5 @@ impl Author {
 
 fn call(function: &Function, arguments: Vec<Expression>, ty: Type) -> Expression {
     let marks = vec!["@"; arguments.len()].join(", ");
-    Expression::new(ty, &format!("{}({marks})", function.name), arguments).unknown()
+    Expression::new(ty, &format!("{}({marks})", function.name), arguments).runtime()
 }

@@ -1,13 +1,14 @@
 //! Random kernels.
 //!
-//! They are valid and give the same on every device: each work-item writes elements of its own, or those that a phase
-//! between barriers gives it; atomics commute; loops are short. What goes wrong in spite of that, the interpreter refuses.
+//! They are valid and have the same result on every device: each work-item writes its own elements, or those assigned
+//! to it between two barriers; atomics commute; loops are short. The interpreter rejects the kernels that break these
+//! rules anyway.
 
+mod context;
 mod declarations;
 mod expression;
 mod function;
 mod pointer;
-mod scope;
 mod statement;
 
 use std::rc::Rc;
@@ -16,9 +17,9 @@ use portable::random::Random;
 
 use crate::case::{Case, Launch};
 use crate::tree::{self, Expression, Scalar, Statement, Struct, Type};
-use expression::Want;
+use context::{Context, SharedUse, Space, Variable};
+use expression::Constraints;
 use function::Function;
-use scope::{Around, Mode, Space, Variable};
 
 const U32: Type = Type::Scalar(Scalar::U32);
 
@@ -29,12 +30,12 @@ pub struct Kernel {
     pub declarations: Vec<Statement>,
     /// How it is launched.
     pub launch: Launch,
-    /// Lines in front: `enable f16;`.
+    /// Extensions to enable: `f16`.
     pub enables: Vec<String>,
 }
 
 impl Kernel {
-    /// It as WGSL with its launch.
+    /// The kernel as a case: WGSL with its launch.
     #[must_use]
     pub fn case(&self) -> Case {
         let enables: String = self.enables.iter().map(|name| format!("enable {name};\n")).collect();
@@ -42,34 +43,34 @@ impl Kernel {
     }
 }
 
-/// What kernels are made without, while it is known to be wrong.
+/// Features that kernels must not use, while they are known to fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Without {
-    /// Work-group memory that starts as zeros: each work-item clears its element first.
+    /// Zero-initialised work-group memory: each work-item clears its element first.
     pub zeros: bool,
     /// Pointers to elements as arguments.
     pub element_pointers: bool,
 }
 
 impl Without {
-    /// Those of their names between commas.
+    /// Parses names separated by commas.
     ///
     /// # Errors
-    /// The name that there is not.
+    /// An unknown name.
     pub fn parse(names: &str) -> Result<Self, String> {
         let mut without = Self::default();
         for name in names.split(',') {
             match name {
                 "zeros" => without.zeros = true,
                 "element-pointers" => without.element_pointers = true,
-                _ => return Err(format!("`{name}`: kernels can be made without zeros, element-pointers")),
+                _ => return Err(format!("unknown feature `{name}`; valid: zeros, element-pointers")),
             }
         }
         Ok(without)
     }
 }
 
-/// What kernels may use beyond what every device has.
+/// Optional features that kernels may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// `i64` and `u64`.
@@ -79,7 +80,8 @@ pub struct Features {
 }
 
 impl Features {
-    /// Those of the kernels of a seed: of ten modules of 32 kernels six are plain, three wide, one with `f16`.
+    /// The features for a seed: of ten modules of 32 kernels, six use none, three use 64-bit integers, and one uses
+    /// `f16`.
     #[must_use]
     pub const fn of(seed: u64) -> Self {
         match seed / 32 % 10 {
@@ -90,61 +92,61 @@ impl Features {
     }
 }
 
-/// Makes a text.
-struct Author {
+/// Generates the text of a kernel.
+struct Generator {
     random: Random,
-    /// What the names of the module end in.
+    /// The suffix of all module-scope names.
     tag: String,
-    /// The number of the work-item; nothing in a helper function.
+    /// The global index of the work-item; empty in a helper function.
     item: String,
-    /// Its number in its group.
+    /// The index of the work-item in its group.
     lane: String,
     lanes: usize,
     immediates: String,
     first_immediate: String,
     scope: Vec<Variable>,
-    /// Where the innermost block begins in `scope`.
-    opened: usize,
+    /// The start of the innermost block in `scope`.
+    block_start: usize,
     forbidden: Vec<String>,
-    modes: Vec<Mode>,
-    /// Indices that stand within each other here.
+    shared_uses: Vec<SharedUse>,
+    /// The current nesting of indices.
     indices: usize,
     counting: bool,
-    deepest: usize,
+    max_depth: usize,
     wide: bool,
     half: bool,
     structs: Vec<Rc<Struct>>,
     globals: Vec<Statement>,
     functions: Vec<Function>,
     privates: Vec<(String, Type)>,
-    /// Private variables that the function uses.
+    /// Private variables that the current function uses.
     used: Vec<String>,
     without: Without,
     fuel: usize,
-    /// Calls that may still be written.
+    /// The number of calls that may still be generated.
     calls: usize,
     names: usize,
     result: Option<Type>,
     output: Option<String>,
-    /// Words of output of a work-item.
+    /// Output words per work-item.
     words: usize,
     own_tensor: Option<(String, Type)>,
-    /// A tensor of integers that work-items sum up in rows, in some kernels.
+    /// The integer tensor for row sums, in some kernels.
     rows: Option<(String, Scalar)>,
-    /// All tensors.
+    /// All input and output tensors.
     tensors: Vec<String>,
     totals: Option<String>,
-    /// The override that is the size of a group.
-    size_name: Option<String>,
-    /// Atomics in work-group memory, one for each work-item.
+    /// The override that is the group size.
+    size_override: Option<String>,
+    /// Atomics in work-group memory, one per work-item.
     own_atomics: Option<String>,
     workgroup_counters: Option<String>,
     counters: usize,
-    cell: Option<String>,
+    uniform_cell: Option<String>,
 }
 
-/// Names that mean something in C, OpenCL C, CUDA C++ or what is printed there, and nothing in WGSL.
-const NAMES: [&str; 52] = [
+/// Names with a meaning in C, OpenCL C, CUDA C++ or the generated code, but not in WGSL.
+const RESERVED_WORDS: [&str; 52] = [
     "LANES",
     "int",
     "float4",
@@ -199,8 +201,8 @@ const NAMES: [&str; 52] = [
     "M_E",
 ];
 
-/// Sizes of groups.
-const SIZES: [[u32; 3]; 16] = [
+/// Work-group sizes.
+const GROUP_SIZES: [[u32; 3]; 16] = [
     [1, 1, 1],
     [2, 1, 1],
     [3, 1, 1],
@@ -219,27 +221,27 @@ const SIZES: [[u32; 3]; 16] = [
     [300, 1, 1],
 ];
 
-/// The kernel of a seed.
+/// The kernel for a seed.
 #[must_use]
 pub fn kernel(seed: u64, without: Without) -> Kernel {
     let features = Features::of(seed);
     let mut random = Random::new(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1234);
-    let size = *random.one(&SIZES);
+    let size = *random.one(&GROUP_SIZES);
     let lanes = size.iter().product::<u32>() as usize;
     let tag = format!("_{seed}");
-    let mut author = Author {
+    let mut generator = Generator {
         item: String::new(),
         lane: String::new(),
         lanes,
         immediates: format!("s{tag}"),
         first_immediate: String::new(),
         scope: Vec::new(),
-        opened: 0,
+        block_start: 0,
         forbidden: Vec::new(),
-        modes: Vec::new(),
+        shared_uses: Vec::new(),
         indices: 0,
         counting: true,
-        deepest: 3,
+        max_depth: 3,
         wide: features.wide,
         half: features.half,
         structs: Vec::new(),
@@ -258,18 +260,18 @@ pub fn kernel(seed: u64, without: Without) -> Kernel {
         rows: None,
         tensors: Vec::new(),
         totals: None,
-        size_name: None,
+        size_override: None,
         own_atomics: None,
         workgroup_counters: None,
         counters: 4,
-        cell: None,
+        uniform_cell: None,
         random,
         tag,
     };
-    author.kernel(size, features, seed)
+    generator.kernel(size, features, seed)
 }
 
-impl Author {
+impl Generator {
     fn kernel(&mut self, size: [u32; 3], features: Features, seed: u64) -> Kernel {
         self.declare_structs();
         let immediates = self.declare_immediates();
@@ -328,14 +330,14 @@ impl Author {
             let variable = Variable::value(&text, element, false);
             self.scope.push(Variable { writable: true, ..variable });
         }
-        self.opened = self.scope.len();
+        self.block_start = self.scope.len();
         if self.without.zeros {
-            body.extend(self.cleared(shared));
+            body.extend(self.clear_workgroup_memory(shared));
         }
         let barriers = self.random.below(4) > 0;
-        let around = Around {
+        let context = Context {
             uniform: true,
-            depth: self.deepest,
+            depth: self.max_depth,
             loops: 0,
             breaks: false,
             continues: false,
@@ -346,14 +348,14 @@ impl Author {
             self.fuel = 30;
         }
         let length = 4 + self.random.below(8);
-        body.extend(self.statements(around, length));
+        body.extend(self.statements(context, length));
         if barriers {
-            let around = Around { uniform: false, returns: true, barriers: false, ..around };
+            let context = Context { uniform: false, returns: true, barriers: false, ..context };
             self.fuel = self.fuel.min(20);
-            body.extend(self.statements(around, 4));
+            body.extend(self.statements(context, 4));
         }
-        body.extend(self.dump());
-        let x = match &self.size_name {
+        body.extend(self.write_variables());
+        let x = match &self.size_override {
             Some(name) if y * z == 1 => name.clone(),
             _ => x.to_string(),
         };
@@ -366,8 +368,8 @@ impl Author {
         line(&head).block("", body)
     }
 
-    /// Clears what work-group memory there is.
-    fn cleared(&self, shared: &[Variable]) -> Vec<Statement> {
+    /// Clears all work-group memory.
+    fn clear_workgroup_memory(&self, shared: &[Variable]) -> Vec<Statement> {
         let line = |text: &str| Statement::new(text, Vec::new());
         let mut body = Vec::new();
         for variable in shared {
@@ -385,8 +387,8 @@ impl Author {
         body
     }
 
-    /// Writes what the variables hold at the end.
-    fn dump(&mut self) -> Vec<Statement> {
+    /// Writes the final values of the variables to the output.
+    fn write_variables(&mut self) -> Vec<Statement> {
         let Some(output) = self.output.clone() else { return Vec::new() };
         let variables: Vec<_> = self
             .scope
@@ -418,7 +420,7 @@ impl Author {
                     continue;
                 }
                 let scalar = *self.random.one(&scalars);
-                let part = self.part(whole, &Type::Scalar(scalar), Want { depth: 0, uniform: false });
+                let part = self.part(whole, &Type::Scalar(scalar), Constraints { depth: 0, uniform: false });
                 let pattern = match scalar {
                     Scalar::F16 | Scalar::F32 => "u32(i32(@))",
                     Scalar::Bool => "select(3u, 5u, @)",
@@ -434,7 +436,7 @@ impl Author {
         block
     }
 
-    /// A type for variables; deeper ones are arrays and structures of others.
+    /// A random type for variables; with `depth`, arrays and structures too.
     pub(super) fn ty(&mut self, depth: usize) -> Type {
         match self.random.below(10) {
             0 | 1 => Type::Vector(2 + self.random.below(3), self.scalar(true)),
@@ -453,7 +455,7 @@ impl Author {
         }
     }
 
-    /// A type of the elements of tensors: without `bool`.
+    /// A type for tensor elements: without `bool`.
     fn ty_in_memory(&mut self) -> Type {
         loop {
             let ty = self.ty(2);
@@ -463,16 +465,16 @@ impl Author {
         }
     }
 
-    /// A name that is not taken in the innermost block.
+    /// A name that is unused in the innermost block.
     pub(super) fn name(&mut self) -> String {
         self.names += 1;
         for _ in 0..4 {
             let name = match self.random.below(3) {
-                0 => (*self.random.one(&NAMES)).to_owned(),
+                0 => (*self.random.one(&RESERVED_WORDS)).to_owned(),
                 1 => format!("v{}", self.random.below(6)),
                 _ => format!("v{}", self.names + 6),
             };
-            let taken = self.scope[self.opened..].iter().any(|variable| variable.name == name)
+            let taken = self.scope[self.block_start..].iter().any(|variable| variable.name == name)
                 || self.forbidden.contains(&name)
                 || ["item", "group", "lane", "local"].contains(&name.as_str());
             if !taken {
@@ -489,7 +491,7 @@ impl Author {
     }
 
     fn may_read(&self, variable: &Variable) -> bool {
-        !matches!(variable.space, Space::Shared(at) if self.modes[at] == Mode::Leader)
+        !matches!(variable.space, Space::Shared(at) if self.shared_uses[at] == SharedUse::Leader)
     }
 
     fn note_use(&mut self, variable: &Variable) {
@@ -499,17 +501,17 @@ impl Author {
     }
 
     fn open(&mut self) -> (usize, usize) {
-        let kept = (self.scope.len(), self.opened);
-        self.opened = kept.0;
+        let kept = (self.scope.len(), self.block_start);
+        self.block_start = kept.0;
         kept
     }
 
     fn close(&mut self, (length, opened): (usize, usize)) -> Vec<Variable> {
-        self.opened = opened;
+        self.block_start = opened;
         self.scope.split_off(length)
     }
 
-    /// A loop's own counter, that nothing in the loop may hide or write.
+    /// Protects a loop counter: nothing in the loop may shadow or write it.
     fn forbid(&mut self, name: &str) {
         self.forbidden.push(name.to_owned());
     }
@@ -518,14 +520,14 @@ impl Author {
         self.forbidden.retain(|other| other != name);
     }
 
-    /// Begins a helper function: of the variables only those of the module are left.
-    fn enter(&mut self) -> Vec<Variable> {
+    /// Begins a helper function.
+    fn enter_function(&mut self) -> Vec<Variable> {
         self.used = Vec::new();
-        self.opened = self.scope.len();
+        self.block_start = self.scope.len();
         self.scope.clone()
     }
 
-    /// Ends it; tells the private variables that it uses.
+    /// Ends a helper function; returns the private variables that it uses.
     fn leave_function(&mut self, kept: Vec<Variable>) -> Vec<String> {
         self.scope = kept;
         self.result = None;
@@ -537,7 +539,7 @@ impl Author {
 mod tests {
     use super::*;
 
-    /// Without a bound, these two need more stack than a thread has.
+    /// Without the nesting limit, these two seeds overflow the stack of a thread.
     #[test]
     fn indices_within_indices_come_to_an_end() {
         for seed in [118_589_935_170, 310_000_000_451] {

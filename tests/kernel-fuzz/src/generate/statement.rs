@@ -1,100 +1,100 @@
 //! Random statements.
 
-use super::Author;
-use super::expression::Want;
-use super::scope::{Around, Mode, Space, Variable};
+use super::Generator;
+use super::context::{Context, SharedUse, Space, Variable};
+use super::expression::Constraints;
 use crate::tree::{Expression, Scalar, Statement, Type};
 
 const U32: Type = Type::Scalar(Scalar::U32);
 
 type Block = Vec<Statement>;
 
-impl Author {
-    /// A block of its own scope.
-    pub(super) fn block(&mut self, around: Around, length: usize) -> Block {
+impl Generator {
+    /// A block with its own scope.
+    pub(super) fn block(&mut self, context: Context, length: usize) -> Block {
         let kept = self.open();
-        let block = self.statements(around, length);
+        let block = self.statements(context, length);
         self.close(kept);
         block
     }
 
-    /// A block with barriers in it leaves the shared arrays as it found them.
-    fn restoring(&mut self, around: Around, length: usize) -> Block {
-        let (kept, modes) = (self.open(), self.modes.clone());
-        let mut block = self.statements(around, length);
-        if self.modes != modes {
+    /// A block with barriers; it restores the uses of the shared arrays at its end.
+    fn block_with_barriers(&mut self, context: Context, length: usize) -> Block {
+        let (kept, modes) = (self.open(), self.shared_uses.clone());
+        let mut block = self.statements(context, length);
+        if self.shared_uses != modes {
             block.push(Statement::new("workgroupBarrier();", Vec::new()));
-            self.modes = modes;
+            self.shared_uses = modes;
         }
         self.close(kept);
         block
     }
 
-    fn inner(&mut self, around: Around, length: usize) -> Block {
-        if around.barriers { self.restoring(around, length) } else { self.block(around, length) }
+    fn inner(&mut self, context: Context, length: usize) -> Block {
+        if context.barriers { self.block_with_barriers(context, length) } else { self.block(context, length) }
     }
 
-    /// Statements in the scope that is open.
-    pub(super) fn statements(&mut self, around: Around, length: usize) -> Block {
+    /// Statements in the current scope.
+    pub(super) fn statements(&mut self, context: Context, length: usize) -> Block {
         let mut block = Vec::new();
         for _ in 0..length {
             if self.fuel == 0 {
                 break;
             }
             self.fuel -= 1;
-            self.statement(around, &mut block);
+            self.statement(context, &mut block);
         }
         block
     }
 
-    fn want(&mut self, uniform: bool) -> Want {
-        Want { depth: 1 + self.random.below(3), uniform }
+    fn random_constraints(&mut self, uniform: bool) -> Constraints {
+        Constraints { depth: 1 + self.random.below(3), uniform }
     }
 
-    fn statement(&mut self, around: Around, block: &mut Block) {
-        let nests = around.depth > 0;
-        let inner = Around { depth: around.depth.saturating_sub(1), ..around };
+    fn statement(&mut self, context: Context, block: &mut Block) {
+        let nests = context.depth > 0;
+        let inner = Context { depth: context.depth.saturating_sub(1), ..context };
         if let Some((tensor, scalar)) = self.rows.clone()
             && !self.item.is_empty()
-            && around.loops < 3
+            && context.loops < 3
             && self.random.once_in(6)
         {
             return self.row_sum((&tensor, scalar), inner, block);
         }
         match self.random.below(24) {
-            0..=2 => self.declare(around, block),
-            3..=6 => self.assign(around, block),
+            0..=2 => self.declare(context, block),
+            3..=6 => self.assign(context, block),
             7 | 8 if nests => self.branch(inner, block),
             9 if nests => self.switch(inner, block),
-            10 | 11 if nests && around.loops < 3 => self.for_loop(inner, block),
-            12 if nests && around.loops < 3 => self.while_loop(inner, block),
-            13 if nests && around.loops < 3 => self.plain_loop(inner, block),
-            14 | 15 => self.leave(around, block),
+            10 | 11 if nests && context.loops < 3 => self.for_loop(inner, block),
+            12 if nests && context.loops < 3 => self.while_loop(inner, block),
+            13 if nests && context.loops < 3 => self.plain_loop(inner, block),
+            14 | 15 => self.leave(context, block),
             16 | 17 if !self.item.is_empty() => self.output(block),
-            18 => self.atomic(around, block),
-            19 | 20 if around.barriers => self.barrier(around, block),
-            21 => self.call(around, block),
+            18 => self.atomic(context, block),
+            19 | 20 if context.barriers => self.barrier(context, block),
+            21 => self.call(context, block),
             22 if nests => {
-                let inside = self.block(Around { barriers: false, ..inner }, 2);
+                let inside = self.block(Context { barriers: false, ..inner }, 2);
                 block.push(Statement(Vec::new()).block("", inside));
             }
-            23 => self.pointer(around, block),
-            _ => self.assign(around, block),
+            23 => self.pointer(context, block),
+            _ => self.assign(context, block),
         }
     }
 
-    fn declare(&mut self, around: Around, block: &mut Block) {
-        let uniform = around.uniform && self.random.once_in(4);
+    fn declare(&mut self, context: Context, block: &mut Block) {
+        let uniform = context.uniform && self.random.once_in(4);
         let ty = self.ty(2);
-        let want = self.want(uniform);
-        let value = self.expression(&ty, want);
+        let constraints = self.random_constraints(uniform);
+        let value = self.expression(&ty, constraints);
         let value = self.bounded(value);
         let name = self.name();
-        let known = value.known;
+        let constant = value.constant;
         match self.random.below(4) {
             0 | 1 => {
                 block.push(Statement::new(&format!("let {name} = @;"), vec![value]));
-                self.scope.push(Variable { known, ..Variable::value(&name, ty, uniform) });
+                self.scope.push(Variable { constant, ..Variable::value(&name, ty, uniform) });
             }
             kind => {
                 let statement = if kind == 2 && self.random.once_in(2) {
@@ -109,14 +109,14 @@ impl Author {
         }
     }
 
-    /// A place that a statement may write, and whether what is written must be uniform.
-    fn target(&mut self, around: Around) -> Option<(Expression, bool)> {
-        let usable = |author: &Self, variable: &Variable| {
+    /// A reference that a statement may write, and whether the written value must be uniform.
+    fn target(&mut self, context: Context) -> Option<(Expression, bool)> {
+        let usable = |generator: &Self, variable: &Variable| {
             variable.writable
-                && (around.uniform || !variable.uniform)
-                && author.is_visible(variable)
+                && (context.uniform || !variable.uniform)
+                && generator.is_visible(variable)
                 && match variable.space {
-                    Space::Shared(at) => matches!(author.modes[at], Mode::Own(_)),
+                    Space::Shared(at) => matches!(generator.shared_uses[at], SharedUse::Own(_)),
                     _ => true,
                 }
         };
@@ -127,13 +127,13 @@ impl Author {
         }
         let variable = self.random.one(&variables).clone();
         self.note_use(&variable);
-        let want = Want { depth: 1, uniform: variable.uniform };
-        let whole = self.whole(&variable, want).place();
+        let constraints = Constraints { depth: 1, uniform: variable.uniform };
+        let whole = self.whole(&variable, constraints).lvalue();
         let ty = self.some_part(&whole.ty.clone());
-        Some((self.part(whole, &ty, want), variable.uniform))
+        Some((self.part(whole, &ty, constraints), variable.uniform))
     }
 
-    /// The type of a part of a value, or of the whole.
+    /// The type of a random part of a value, or of the whole.
     fn some_part(&mut self, ty: &Type) -> Type {
         if matches!(ty, Type::Scalar(_)) || self.random.once_in(4) {
             return ty.clone();
@@ -147,13 +147,13 @@ impl Author {
         }
     }
 
-    pub(super) fn assign(&mut self, around: Around, block: &mut Block) {
-        let Some((place, uniform)) = self.target(around) else { return self.declare(around, block) };
-        let (ty, want) = (place.ty.clone(), self.want(uniform));
+    pub(super) fn assign(&mut self, context: Context, block: &mut Block) {
+        let Some((place, uniform)) = self.target(context) else { return self.declare(context, block) };
+        let (ty, constraints) = (place.ty.clone(), self.random_constraints(uniform));
         let scalar = ty.scalar().filter(|_| matches!(ty, Type::Scalar(_) | Type::Vector(..)));
         match (scalar, self.random.below(5)) {
             (Some(scalar), 0) if scalar.is_integer() => {
-                let value = self.unknown(&ty, want);
+                let value = self.runtime_expression(&ty, constraints);
                 let op = *self.random.one(&["+=", "-=", "*=", "&=", "|=", "^=", "/=", "%="]);
                 block.push(Statement::new(&format!("@ {op} @;"), vec![place, value]));
             }
@@ -162,40 +162,40 @@ impl Author {
                 block.push(Statement::new(&format!("@{op};"), vec![place]));
             }
             _ => {
-                let value = self.expression(&ty, want);
+                let value = self.expression(&ty, constraints);
                 let value = self.bounded(value);
                 block.push(Statement::new("@ = @;", vec![place, value]));
             }
         }
     }
 
-    /// A condition: often a comparison of something that is an index afterwards.
-    fn condition(&mut self, around: Around, uniform: bool) -> Expression {
-        let want = self.want(uniform);
+    /// A condition; often a comparison of a value that is later used as an index.
+    fn condition(&mut self, context: Context, uniform: bool) -> Expression {
+        let constraints = self.random_constraints(uniform);
         let ty = Type::Scalar(Scalar::Bool);
         if self.random.once_in(3) {
             let scalar = *self.random.one(&[Scalar::U32, Scalar::I32]);
-            if let Some(value) = self.read(&Type::Scalar(scalar), Want { depth: 0, uniform }) {
+            if let Some(value) = self.read(&Type::Scalar(scalar), Constraints { depth: 0, uniform }) {
                 let bound = scalar.literal(1 + self.random.below(8) as u32);
                 let op = *self.random.one(&["<", "<=", "==", ">=", ">", "!="]);
-                let known = value.known;
+                let constant = value.constant;
                 let condition = Expression::new(ty.clone(), &format!("(@ {op} {bound})"), vec![value]);
-                if !known {
+                if !constant {
                     return condition;
                 }
             }
         }
-        let _ = around;
-        self.unknown(&ty, want)
+        let _ = context;
+        self.runtime_expression(&ty, constraints)
     }
 
-    /// Whether a nested statement is to be taken by all work-items together.
-    fn together(&mut self, around: Around) -> bool {
-        around.uniform && self.random.below(5) < if around.barriers { 3 } else { 1 }
+    /// Whether a nested statement is taken by all work-items together.
+    fn choose_uniform(&mut self, context: Context) -> bool {
+        context.uniform && self.random.below(5) < if context.barriers { 3 } else { 1 }
     }
 
-    fn branch(&mut self, inner: Around, block: &mut Block) {
-        let uniform = self.together(inner);
+    fn branch(&mut self, inner: Context, block: &mut Block) {
+        let uniform = self.choose_uniform(inner);
         let condition = self.condition(inner, uniform);
         let inner = self.nested(inner, uniform);
         let yes = self.inner(inner, 3);
@@ -213,14 +213,14 @@ impl Author {
         block.push(statement);
     }
 
-    /// The inside of a branch.
-    fn nested(&self, inner: Around, uniform: bool) -> Around {
+    /// The context inside a branch.
+    fn nested(&self, inner: Context, uniform: bool) -> Context {
         if uniform {
             return inner;
         }
-        // A way out of a loop with barriers must not be some work-items' alone.
+        // A loop with barriers must not be left by some work-items only.
         let kept = !inner.barriers;
-        Around {
+        Context {
             breaks: inner.breaks && kept,
             continues: inner.continues && kept,
             returns: inner.returns && kept,
@@ -228,16 +228,16 @@ impl Author {
         }
     }
 
-    fn switch(&mut self, inner: Around, block: &mut Block) {
-        let uniform = self.together(inner);
+    fn switch(&mut self, inner: Context, block: &mut Block) {
+        let uniform = self.choose_uniform(inner);
         let scalar = *self.random.one(&[Scalar::U32, Scalar::I32]);
-        let want = self.want(uniform);
-        let mut selector = self.unknown(&Type::Scalar(scalar), want);
+        let constraints = self.random_constraints(uniform);
+        let mut selector = self.runtime_expression(&Type::Scalar(scalar), constraints);
         if self.random.below(3) > 0 {
             let n = scalar.literal(3 + self.random.below(3) as u32);
             selector = Expression::new(Type::Scalar(scalar), &format!("(@ % {n})"), vec![selector]);
         }
-        let inner = Around { breaks: true, ..self.nested(inner, uniform) };
+        let inner = Context { breaks: true, ..self.nested(inner, uniform) };
         let count = 1 + self.random.below(3);
         let default = self.random.below(count + 1);
         let mut labels = vec![0, 1, 2, 3, 5, 40].into_iter();
@@ -258,27 +258,27 @@ impl Author {
         block.push(Statement::new("switch @ ", vec![selector]).block("", cases));
     }
 
-    /// A loop bound that is small.
+    /// A small loop bound.
     fn bound(&mut self, uniform: bool) -> Expression {
         let most = 2 + self.random.below(4);
         if self.random.once_in(2) {
             return Expression::new(U32, &format!("{most}u"), Vec::new());
         }
-        let want = Want { depth: 1, uniform };
-        let value = self.unknown(&U32, want);
+        let constraints = Constraints { depth: 1, uniform };
+        let value = self.runtime_expression(&U32, constraints);
         Expression::new(U32, &format!("min(@, {most}u)"), vec![value])
     }
 
-    fn for_loop(&mut self, inner: Around, block: &mut Block) {
-        let uniform = self.together(inner);
+    fn for_loop(&mut self, inner: Context, block: &mut Block) {
+        let uniform = self.choose_uniform(inner);
         let kept = self.open();
         let counts_down = self.random.once_in(6);
         let first = self.bound(uniform);
         let name = self.name();
         let inside =
-            Around { breaks: true, continues: true, loops: inner.loops + 1, ..self.nested(inner, uniform) };
+            Context { breaks: true, continues: true, loops: inner.loops + 1, ..self.nested(inner, uniform) };
         self.scope.push(Variable::value(&name, U32, uniform));
-        // A limit is in the scope of the counter, a start is not.
+        // The limit is in the scope of the counter, the start value is not.
         let bound = if counts_down { first } else { self.bound(uniform) };
         let body = self.inner(inside, 3);
         self.close(kept);
@@ -291,14 +291,14 @@ impl Author {
         block.push(Statement::new(&head, vec![bound]).block("", body));
     }
 
-    /// A sum over numbers of a tensor that follow each other, which compilers vectorise.
-    fn row_sum(&mut self, (tensor, scalar): (&str, Scalar), inner: Around, block: &mut Block) {
-        let uniform = self.together(inner);
+    /// A sum over consecutive elements of a tensor, which compilers vectorise.
+    fn row_sum(&mut self, (tensor, scalar): (&str, Scalar), inner: Context, block: &mut Block) {
+        let uniform = self.choose_uniform(inner);
         let packed = scalar == Scalar::U32 && self.random.once_in(3);
         let of_sum = if packed { *self.random.one(&[Scalar::U32, Scalar::I32]) } else { scalar };
-        let (ty, want) = (Type::Scalar(of_sum), self.want(false));
+        let (ty, constraints) = (Type::Scalar(of_sum), self.random_constraints(false));
         let (name, suffix, word) = (self.name(), scalar.suffix(), scalar.name());
-        let first = self.expression(&ty, want);
+        let first = self.expression(&ty, constraints);
         block.push(Statement::new(&format!("var {name}: {} = @;", of_sum.name()), vec![first]));
         let mut bound = self.bound(uniform);
         if self.random.once_in(2) {
@@ -336,14 +336,14 @@ impl Author {
         self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
     }
 
-    fn while_loop(&mut self, inner: Around, block: &mut Block) {
-        let uniform = self.together(inner);
+    fn while_loop(&mut self, inner: Context, block: &mut Block) {
+        let uniform = self.choose_uniform(inner);
         let name = self.name();
         block.push(Statement::new(&format!("var {name} = 0u;"), Vec::new()));
         self.scope.push(Variable::value(&name, U32, uniform));
         let bound = self.bound(uniform);
         let inside =
-            Around { breaks: true, continues: true, loops: inner.loops + 1, ..self.nested(inner, uniform) };
+            Context { breaks: true, continues: true, loops: inner.loops + 1, ..self.nested(inner, uniform) };
         let mut body = vec![Statement::new(&format!("{name} += 1u;"), Vec::new())];
         self.forbid(&name);
         body.extend(self.inner(inside, 3));
@@ -352,15 +352,15 @@ impl Author {
         block.push(Statement::new(&text, vec![bound]).block("", body));
     }
 
-    fn plain_loop(&mut self, inner: Around, block: &mut Block) {
-        let uniform = self.together(inner);
+    fn plain_loop(&mut self, inner: Context, block: &mut Block) {
+        let uniform = self.choose_uniform(inner);
         let name = self.name();
         block.push(Statement::new(&format!("var {name} = 0u;"), Vec::new()));
         self.scope.push(Variable::value(&name, U32, uniform));
         self.forbid(&name);
         let nested = self.nested(inner, uniform);
         let continues = self.random.once_in(2);
-        let inside = Around { breaks: true, continues, loops: inner.loops + 1, ..nested };
+        let inside = Context { breaks: true, continues, loops: inner.loops + 1, ..nested };
         let kept = self.open();
         let ends_first = self.random.once_in(2);
         let mut body = Vec::new();
@@ -369,18 +369,18 @@ impl Author {
             let test = Statement::new(&format!("if {name} >= @ "), vec![bound]);
             body.push(test.block("", vec![Statement::new("break;", Vec::new())]));
         }
-        let modes = self.modes.clone();
+        let modes = self.shared_uses.clone();
         body.extend(self.statements(inside, 3));
-        if self.modes != modes {
+        if self.shared_uses != modes {
             body.push(Statement::new("workgroupBarrier();", Vec::new()));
-            self.modes = modes;
+            self.shared_uses = modes;
         }
-        // What the body declares may be read where no `continue` jumps over it.
+        // Variables of the body are visible in `continuing`, unless a `continue` bypasses their declaration.
         if continues {
             self.close(kept);
         }
         let inside =
-            Around { breaks: false, continues: false, returns: false, barriers: false, depth: 0, ..inside };
+            Context { breaks: false, continues: false, returns: false, barriers: false, depth: 0, ..inside };
         let opened = self.open();
         let mut continuing = self.statements(inside, 2);
         let bound = self.bound(uniform);
@@ -397,39 +397,39 @@ impl Author {
         block.push(Statement::new("loop ", Vec::new()).block("", body));
     }
 
-    /// A conditional way out.
-    fn leave(&mut self, around: Around, block: &mut Block) {
+    /// A conditional `break`, `continue` or `return`.
+    fn leave(&mut self, context: Context, block: &mut Block) {
         let mut ways = Vec::new();
-        if around.breaks {
+        if context.breaks {
             ways.push("break;");
         }
-        if around.continues {
+        if context.continues {
             ways.push("continue;");
         }
-        if around.returns {
+        if context.returns {
             ways.extend(["return", "return"]);
         }
         if ways.is_empty() {
-            return self.assign(around, block);
+            return self.assign(context, block);
         }
         let way = *self.random.one(&ways);
-        let condition = self.condition(around, around.barriers);
+        let condition = self.condition(context, context.barriers);
         let mut inside = Vec::new();
         if self.random.once_in(2) {
             let kept = self.open();
-            self.assign(Around { uniform: false, barriers: false, ..around }, &mut inside);
+            self.assign(Context { uniform: false, barriers: false, ..context }, &mut inside);
             self.close(kept);
         }
         inside.push(if way == "return" { self.return_() } else { Statement::new(way, Vec::new()) });
         block.push(Statement::new("if @ ", vec![condition]).block("", inside));
     }
 
-    /// A `return` with the value that the function gives.
+    /// A `return` with the function's result.
     pub(super) fn return_(&mut self) -> Statement {
         match self.result.clone() {
             Some(ty) => {
-                let want = self.want(false);
-                let value = self.expression(&ty, want);
+                let constraints = self.random_constraints(false);
+                let value = self.expression(&ty, constraints);
                 let value = self.bounded(value);
                 Statement::new("return @;", vec![value])
             }
@@ -437,11 +437,11 @@ impl Author {
         }
     }
 
-    /// Writes a word, or an element, of the output.
+    /// Writes a word of the output.
     fn output(&mut self, block: &mut Block) {
-        let want = self.want(false);
+        let constraints = self.random_constraints(false);
         let Some(output) = self.output.clone() else { return };
-        let value = self.unknown(&U32, want);
+        let value = self.runtime_expression(&U32, constraints);
         let at = self.random.below(self.words);
         let op = *self.random.one(&["=", "=", "+=", "^="]);
         let index = self.output_index(at);
@@ -458,19 +458,19 @@ impl Author {
             4 if self.wide => format!("(i64({item}) * {words} - {}li)", 1 + self.random.below(6)),
             5 => format!("(-1i - i32({item}))"),
             6 => {
-                let want = Want { depth: 1, uniform: false };
-                let condition = self.unknown(&Type::Scalar(Scalar::Bool), want);
+                let constraints = Constraints { depth: 1, uniform: false };
+                let condition = self.runtime_expression(&Type::Scalar(Scalar::Bool), constraints);
                 let pattern = format!("select({item} * {words}u + {at}u, 4294967295u, @)");
-                return Expression::new(U32, &pattern, vec![condition]).place();
+                return Expression::new(U32, &pattern, vec![condition]).lvalue();
             }
             _ => format!("({item} * {words}u + {at}u)"),
         };
-        Expression::new(U32, &text, Vec::new()).place()
+        Expression::new(U32, &text, Vec::new()).lvalue()
     }
 
-    fn atomic(&mut self, around: Around, block: &mut Block) {
-        let want = self.want(false);
-        let value = self.unknown(&U32, want);
+    fn atomic(&mut self, context: Context, block: &mut Block) {
+        let constraints = self.random_constraints(false);
+        let value = self.runtime_expression(&U32, constraints);
         if let Some(own) =
             self.own_atomics.clone().filter(|_| !self.item.is_empty() && self.random.once_in(3))
         {
@@ -482,17 +482,17 @@ impl Author {
         let (array, counts) = match (&self.totals, self.workgroup_counters.clone()) {
             (_, Some(name)) if self.random.once_in(2) => (name, self.counting),
             (Some(name), _) => (name.clone(), true),
-            _ => return self.assign(around, block),
+            _ => return self.assign(context, block),
         };
         if !counts {
             let name = self.name();
-            let index = self.index(slots, Want { depth: 1, uniform: false });
+            let index = self.index(slots, Constraints { depth: 1, uniform: false });
             block.push(Statement::new(&format!("let {name} = atomicLoad(&{array}[@]);"), vec![index]));
             self.scope.push(Variable::value(&name, U32, false));
             return;
         }
         if self.random.once_in(6) {
-            // Far out of range it does nothing.
+            // Far out of range: no effect.
             let item = if self.item.is_empty() { "1u".to_owned() } else { self.item.clone() };
             let pattern = format!("atomicAdd(&{array}[{item} | 1073741824u], @);");
             block.push(Statement::new(&pattern, vec![value]));
@@ -501,7 +501,7 @@ impl Author {
         block.push(Statement::new(&format!("{function}(&{array}[{at}u], @);"), vec![value]));
     }
 
-    /// An atomic operation on the work-item's own, whose result is used.
+    /// An atomic operation on the work-item's own element, whose result is used.
     fn own_atomic(&mut self, own: &str, value: Expression, block: &mut Block) {
         let (name, lane) = (self.name(), self.lane.clone());
         let functions =
@@ -516,16 +516,16 @@ impl Author {
         self.scope.push(Variable::value(&name, U32, false));
     }
 
-    /// A barrier, and what the shared arrays are for behind it.
-    fn barrier(&mut self, around: Around, block: &mut Block) {
+    /// A barrier, and the new uses of the shared arrays after it.
+    fn barrier(&mut self, context: Context, block: &mut Block) {
         if self.random.once_in(4) && self.call_with_barriers(block) {
             return;
         }
         if self.random.once_in(5)
-            && let Some(cell) = self.cell.clone()
+            && let Some(cell) = self.uniform_cell.clone()
         {
-            let want = self.want(true);
-            let value = self.unknown(&U32, want);
+            let constraints = self.random_constraints(true);
+            let value = self.runtime_expression(&U32, constraints);
             let lane = self.lane.clone();
             let store = Statement::new(&format!("{cell} = @;"), vec![value]);
             block.push(Statement::new(&format!("if {lane} == 0u "), Vec::new()).block("", vec![store]));
@@ -537,14 +537,14 @@ impl Author {
             let text = if both { "workgroupBarrier(); storageBarrier();" } else { "workgroupBarrier();" };
             block.push(Statement::new(text, Vec::new()));
         }
-        for at in 0..self.modes.len() {
-            self.modes[at] = match self.random.below(5) {
-                0 => Mode::Own(1),
-                1 | 2 => Mode::Own(0),
-                _ => Mode::Read,
+        for at in 0..self.shared_uses.len() {
+            self.shared_uses[at] = match self.random.below(5) {
+                0 => SharedUse::Own(1),
+                1 | 2 => SharedUse::Own(0),
+                _ => SharedUse::Read,
             };
         }
-        if around.loops == 0 && around.depth == self.deepest {
+        if context.loops == 0 && context.depth == self.max_depth {
             self.counting = self.random.once_in(2);
         }
     }

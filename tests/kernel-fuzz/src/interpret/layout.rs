@@ -1,16 +1,16 @@
-//! Types as slots (one per scalar) and as bytes.
+//! Layout of types, in slots (one per scalar) and in bytes.
 
 use naga::{ArraySize, Handle, Scalar, Type, TypeInner, VectorSize};
 use runtime_kernel::naga;
 
 use super::{Interpreter, Invalid};
 
-/// A scalar of a tensor: where its bytes are.
+/// A scalar of a tensor.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// Bytes from the start of the tensor.
+    /// Its offset in bytes.
     pub offset: usize,
-    /// What is there.
+    /// Its type.
     pub scalar: Scalar,
 }
 
@@ -19,7 +19,7 @@ impl Interpreter<'_> {
         &self.module.types[ty].inner
     }
 
-    /// Elements of an array, `None` if the tensor decides.
+    /// The length of an array; `None` if it is run-time-sized.
     pub(super) fn count(&self, size: ArraySize) -> Result<Option<usize>, Invalid> {
         match size {
             ArraySize::Constant(count) => Ok(Some(count.get() as usize)),
@@ -31,7 +31,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Slots of a type; an array that the tensor sizes has none.
+    /// The number of slots of a type; 0 for a run-time-sized array.
     pub(super) fn width(&self, inner: &TypeInner) -> Result<usize, Invalid> {
         Ok(match inner {
             TypeInner::Scalar(_) | TypeInner::Atomic(_) => 1,
@@ -49,12 +49,12 @@ impl Interpreter<'_> {
         })
     }
 
-    /// The slot where a member of a struct begins.
+    /// The first slot of a structure member.
     pub(super) fn member(&self, members: &[naga::StructMember], index: usize) -> Result<usize, Invalid> {
         members[..index].iter().map(|member| self.width(self.inner(member.ty))).sum()
     }
 
-    /// The scalars of a type from byte `at` on, `dynamic` elements of an array without a size.
+    /// Appends the scalars of a type at byte `at`, with `dynamic` elements in a run-time-sized array.
     pub(super) fn slots(
         &self,
         ty: Handle<Type>,
@@ -86,7 +86,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Bytes of a tensor of type `ty` with `dynamic` elements in its array without a size.
+    /// The size of a tensor in bytes, with `dynamic` elements in its run-time-sized array.
     pub(super) fn bytes(&self, ty: Handle<Type>, dynamic: usize) -> Result<usize, Invalid> {
         Ok(match self.inner(ty) {
             TypeInner::Array { size, stride, .. } => self.count(*size)?.unwrap_or(dynamic) * *stride as usize,

@@ -6,10 +6,10 @@ use runtime_kernel::naga;
 use super::Invalid;
 use super::scalar::{float, float_bits, integer, truncate};
 
-/// A function that takes each component for itself.
+/// Evaluates one component of a built-in function.
 ///
 /// # Errors
-/// The interpreter does not have it, or the result is not exact.
+/// The function is not supported, or its result is not exact.
 pub(super) fn component(fun: Fun, scalar: Scalar, at: &[u64]) -> Result<u64, Invalid> {
     if scalar.kind == ScalarKind::Float { of_float(fun, scalar, at) } else { of_integer(fun, scalar, at) }
 }
@@ -45,7 +45,7 @@ fn of_integer(fun: Fun, scalar: Scalar, at: &[u64]) -> Result<u64, Invalid> {
         Fun::Abs => x(0).unsigned_abs() as u64,
         Fun::Min => x(0).min(x(1)) as u64,
         Fun::Max => x(0).max(x(1)) as u64,
-        // §clamp: of integers it is min(max(e, low), high), whatever the order of low and high.
+        // §clamp: for integers it is min(max(e, low), high), even if low > high.
         Fun::Clamp => x(0).max(x(1)).min(x(2)) as u64,
         Fun::Sign => x(0).signum() as u64,
         Fun::CountTrailingZeros => u64::from(bits.trailing_zeros().min(width)),
@@ -74,7 +74,7 @@ fn of_integer(fun: Fun, scalar: Scalar, at: &[u64]) -> Result<u64, Invalid> {
     Ok(truncate(scalar, value))
 }
 
-/// Offset and count of a bit field, cut to the width.
+/// Offset and count of a bit field, limited to the width.
 fn field(offset: u64, count: u64, width: u32) -> (u32, u32) {
     let offset = (offset as u32).min(width);
     (offset, (count as u32).min(width - offset))

@@ -1,112 +1,112 @@
-//! Memory of the interpreter: slots, each a scalar, with traces of who touched it.
+//! The memory of the interpreter: slots, one per scalar, with a record of their accesses.
 //!
-//! Whatever the order of work-items between barriers, a kernel must give the same result; an access for which that is not
-//! certain makes it invalid.
+//! The result of a kernel must not depend on the order of work-items between barriers: an access that could make it
+//! depend on that order is a race.
 
 use super::Invalid;
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum Access {
     /// A plain or atomic load.
     Read,
     /// A store, or an atomic operation whose result is used.
     Write,
-    /// An atomic operation without result; those of one class commute.
+    /// An atomic operation without a used result; operations of the same class commute.
     Commutes(u8),
 }
 
-/// A work-item, its group, and how many barriers its group has passed.
+/// A work-item, its group, and the number of barriers its group has passed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Who {
+pub(super) struct Accessor {
     pub(super) item: u32,
     pub(super) group: u32,
     pub(super) epoch: u32,
 }
 
-const NOBODY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 const MANY: u32 = u32::MAX - 1;
 
-/// The uses of a slot, by somebody or by many, that nothing has ordered yet.
+/// The unordered accesses of a slot, by one accessor or by many.
 #[derive(Clone, Copy, Debug)]
-struct Uses {
-    who: u32,
-    what: Use,
+struct AccessState {
+    accessor: u32,
+    what: Access,
 }
 
-impl Uses {
-    const NONE: Self = Self { who: NOBODY, what: Use::Read };
+impl AccessState {
+    const NONE: Self = Self { accessor: NONE, what: Access::Read };
 
-    /// Adds a use; false if its order and that of the others matters.
-    fn add(&mut self, who: u32, what: Use) -> bool {
-        if self.who == NOBODY {
-            *self = Self { who, what };
+    /// Adds an access; false if its order relative to the others matters.
+    fn add(&mut self, accessor: u32, what: Access) -> bool {
+        if self.accessor == NONE {
+            *self = Self { accessor, what };
             return true;
         }
-        if self.who == who {
-            // The stronger of both stands for both.
+        if self.accessor == accessor {
+            // Keep the stronger one.
             if self.what != what {
-                self.what = Use::Write;
+                self.what = Access::Write;
             }
             return true;
         }
-        self.who = MANY;
-        self.what == what && what != Use::Write
+        self.accessor = MANY;
+        self.what == what && what != Access::Write
     }
 }
 
-/// Traces of one slot.
+/// The accesses of one slot.
 #[derive(Clone, Copy, Debug)]
 struct Trace {
-    /// Within a group since its last barrier.
-    items: Uses,
+    /// Within a group, since its last barrier.
+    items: AccessState,
     group: u32,
     epoch: u32,
-    /// Between groups, which nothing orders.
-    groups: Uses,
+    /// Between groups, which are never ordered.
+    groups: AccessState,
 }
 
 /// A variable, or a tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     pub(super) words: Vec<u64>,
-    /// Slots of each work-item; 0 if all share the whole.
+    /// Slots per work-item; 0 if all work-items share the memory.
     pub(super) per_item: usize,
     traces: Vec<Trace>,
 }
 
 impl Memory {
-    /// Memory of which each work-item has its own.
+    /// Memory with separate slots for each work-item.
     pub(super) fn private(words: Vec<u64>, per_item: usize) -> Self {
         Self { words, per_item, traces: Vec::new() }
     }
 
-    /// Memory that work-items share.
+    /// Memory shared by work-items.
     pub(super) fn shared(words: Vec<u64>) -> Self {
-        let none = Trace { items: Uses::NONE, group: NOBODY, epoch: 0, groups: Uses::NONE };
+        let none = Trace { items: AccessState::NONE, group: NONE, epoch: 0, groups: AccessState::NONE };
         Self { traces: vec![none; words.len()], words, per_item: 0 }
     }
 
-    /// Slots that a work-item sees.
+    /// The number of slots that a work-item sees.
     pub(super) fn extent(&self) -> usize {
         if self.traces.is_empty() && self.per_item > 0 { self.per_item } else { self.words.len() }
     }
 
-    /// The place of a work-item's slot in `words`.
+    /// The index of a work-item's slot in `words`.
     pub(super) fn slot(&self, lane: usize, offset: usize) -> usize {
         lane * self.per_item + offset
     }
 
-    /// Notes an access.
+    /// Records an access.
     ///
     /// # Errors
-    /// It races with another one.
-    pub(super) fn touch(&mut self, slot: usize, who: Who, what: Use) -> Result<(), Invalid> {
+    /// It races with another access.
+    pub(super) fn record(&mut self, slot: usize, accessor: Accessor, what: Access) -> Result<(), Invalid> {
         let Some(trace) = self.traces.get_mut(slot) else { return Ok(()) };
-        if trace.group != who.group || trace.epoch != who.epoch {
-            (trace.items, trace.group, trace.epoch) = (Uses::NONE, who.group, who.epoch);
+        if trace.group != accessor.group || trace.epoch != accessor.epoch {
+            (trace.items, trace.group, trace.epoch) = (AccessState::NONE, accessor.group, accessor.epoch);
         }
-        if trace.items.add(who.item, what) && trace.groups.add(who.group, what) {
+        if trace.items.add(accessor.item, what) && trace.groups.add(accessor.group, what) {
             Ok(())
         } else {
             Err(Invalid::Race)

@@ -1,24 +1,24 @@
-//! What a kernel must do: an interpreter of naga's IR.
+//! The reference: an interpreter of naga's IR.
 //!
-//! All work-items of a group take each statement together, those that are elsewhere are masked. It shares nothing with
-//! the analyses of `runtime-kernel`, and refuses what has no single result: races, barriers that not all reach, float
-//! results that are not exact, loops that do not end.
+//! All work-items of a group execute each statement together; inactive ones are masked. The interpreter shares no
+//! code with the analyses of `runtime-kernel`. It rejects kernels without a unique result: those with races, barriers
+//! in divergent control flow, inexact float results, or endless loops.
 
 #![allow(
     clippy::cast_sign_loss,
     clippy::cast_possible_wrap,
     clippy::cast_precision_loss,
     clippy::float_cmp,
-    reason = "the arithmetic of WGSL on bit patterns"
+    reason = "WGSL arithmetic on bit patterns"
 )]
 
-mod evaluate;
+mod expression;
+mod launch;
 mod layout;
 mod math;
 mod memory;
-mod run;
 mod scalar;
-mod start;
+mod statement;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,20 +31,20 @@ use crate::case::Launch;
 pub use layout::Slot;
 use memory::Memory;
 
-/// Why a kernel has no result that all devices must give.
+/// Why a kernel has no result that every device must produce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// Two work-items use a slot in an order that nothing fixes.
+    /// Two work-items access a slot in undefined order.
     Race,
-    /// A barrier that not all work-items reach.
+    /// Not all work-items reach a barrier.
     Divergent,
-    /// A float result that is rounded.
+    /// A float result is rounded.
     Inexact,
-    /// Too many steps.
-    Long,
+    /// The kernel takes too many steps.
+    StepLimit,
     /// The bindings have gaps.
     Bindings,
-    /// Something that the interpreter does not know.
+    /// A feature that the interpreter does not support.
     Unknown(String),
 }
 
@@ -60,9 +60,9 @@ impl fmt::Display for Invalid {
             Self::Race => write!(f, "two work-items race"),
             Self::Divergent => write!(f, "not all work-items reach a barrier"),
             Self::Inexact => write!(f, "a float result is not exact"),
-            Self::Long => write!(f, "it takes too many steps"),
+            Self::StepLimit => write!(f, "the kernel takes too many steps"),
             Self::Bindings => write!(f, "the bindings have gaps"),
-            Self::Unknown(what) => write!(f, "the interpreter has no {what}"),
+            Self::Unknown(what) => write!(f, "the interpreter does not support {what}"),
         }
     }
 }
@@ -72,7 +72,7 @@ impl fmt::Display for Invalid {
 pub struct Parsed {
     module: Module,
     info: ModuleInfo,
-    /// The `var<immediate>`s, which stand as private variables: naga's validator forbids some of their types.
+    /// The `var<immediate>`s; they become private variables, because naga's validator rejects some of their types.
     immediates: Vec<Handle<GlobalVariable>>,
 }
 
@@ -80,7 +80,7 @@ impl Parsed {
     /// Parses WGSL.
     ///
     /// # Errors
-    /// naga's words.
+    /// naga's message.
     pub fn new(text: &str) -> Result<Self, String> {
         let mut module = naga::front::wgsl::parse_str(text).map_err(|error| error.emit_to_string(text))?;
         let is_immediate = |space| space == AddressSpace::Immediate;
@@ -105,16 +105,16 @@ pub struct Tensor {
     pub before: Vec<u8>,
     /// Its bytes after the launch.
     pub after: Vec<u8>,
-    /// Its scalars; what is between them is padding.
+    /// Its scalars; bytes between them are padding.
     pub slots: Vec<Slot>,
-    /// What its elements are made of; nothing for structs, which any tensor may hold.
+    /// The scalar type of its elements; `None` for structures, which tensors of any type may hold.
     pub scalar: Option<naga::Scalar>,
 }
 
 /// A scalar argument.
 pub type Argument = (naga::Scalar, u64);
 
-/// What a launch is given, and what must come out.
+/// The arguments of a launch, and the expected result.
 #[derive(Clone, Debug)]
 pub struct Expected {
     /// The tensors by binding.
@@ -123,16 +123,16 @@ pub struct Expected {
     pub scalars: Vec<Argument>,
     /// Size of the work-groups.
     pub group: [u32; 3],
-    /// How much work the launch was.
+    /// The number of steps that the launch took.
     pub steps: u64,
 }
 
 /// Runs a launch.
 ///
 /// # Errors
-/// It has no single result.
+/// It has no unique result.
 pub fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, Invalid> {
-    start::interpret(parsed, launch)
+    launch::interpret(parsed, launch)
 }
 
 /// The bits of a small whole number as a float.
@@ -140,21 +140,21 @@ pub(crate) fn float_word(scalar: naga::Scalar, value: f64) -> u64 {
     scalar::float_bits(scalar, value).unwrap_or_default()
 }
 
-/// A launch that runs.
+/// A launch in progress.
 struct Interpreter<'a> {
     module: &'a Module,
     info: &'a ModuleInfo,
     overrides: HashMap<Handle<Override>, Vec<u64>>,
     memories: Vec<Memory>,
     globals: HashMap<Handle<GlobalVariable>, usize>,
-    /// Work-group memory, by its place in `memories`.
+    /// Whether each of `memories` is work-group memory.
     is_workgroup: Vec<bool>,
-    /// Work-items of a group.
+    /// Work-items per group.
     lanes: usize,
     size: [u32; 3],
     groups: [u32; 3],
     group: u32,
-    /// Barriers passed by the group: of work-group memory, of storage.
+    /// Barriers that the group has passed: for work-group memory, for storage.
     epochs: [u32; 2],
     steps: u64,
 }

@@ -1,6 +1,6 @@
-//! Scalars as bit patterns, and the operators of WGSL on them.
+//! Scalars as bit patterns, and WGSL's operators on them.
 //!
-//! Float results that are not exact are refused: where every result is exact, no device may differ by a bit.
+//! Inexact float results are errors: if every result is exact, all devices agree to the bit.
 
 use half::f16;
 use naga::{BinaryOperator as Op, Scalar, ScalarKind};
@@ -8,7 +8,7 @@ use runtime_kernel::naga;
 
 use super::Invalid;
 
-/// The bits of `value` that a scalar keeps.
+/// Truncates `value` to the width of a scalar.
 #[must_use]
 pub(super) fn truncate(scalar: Scalar, value: u64) -> u64 {
     if scalar.kind == ScalarKind::Bool {
@@ -48,11 +48,11 @@ pub(super) fn float_bits(scalar: Scalar, value: f64) -> Result<u64, Invalid> {
         _ => value.to_bits(),
     };
     let kept = float(scalar, bits);
-    // Zero has two signs, and devices may take either.
+    // Either sign of zero is allowed.
     if value.is_finite() && kept == value { Ok(bits) } else { Err(Invalid::Inexact) }
 }
 
-/// `left op right` of two scalars of one type; shifts take an amount of type `u32`.
+/// `left op right` of two scalars of the same type; shift amounts are `u32`.
 ///
 /// # Errors
 /// A float result is not exact.
@@ -108,7 +108,7 @@ fn binary_integer(op: Op, scalar: Scalar, left: u64, right: u64) -> Result<u64, 
         Op::Add => x + y,
         Op::Subtract => x - y,
         Op::Multiply => x.wrapping_mul(y),
-        // §arithmetic-expr: division by zero gives the dividend, the remainder is then 0.
+        // §arithmetic-expr: division by zero returns the dividend; the remainder is then 0.
         Op::Divide if y == 0 || (y == -1 && x == lowest) => x,
         Op::Divide => x / y,
         Op::Modulo if y == 0 || (y == -1 && x == lowest) => 0,
@@ -124,7 +124,7 @@ fn binary_integer(op: Op, scalar: Scalar, left: u64, right: u64) -> Result<u64, 
     Ok(truncate(scalar, value as u64))
 }
 
-/// A value as another scalar type, by value or (with `bits`) by its bits.
+/// Converts a value to another scalar type, or (with `bits`) reinterprets its bits.
 ///
 /// # Errors
 /// The result is not exact, or out of range.

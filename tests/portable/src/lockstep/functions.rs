@@ -1,8 +1,8 @@
-//! The functions that random kernels call: their text, and what they do to all invocations of a group.
+//! The helper functions of random kernels: their text, and their results for all invocations of a group.
 
 use super::{Function, Kernel};
 
-/// The functions of a kernel, with workgroup memory of their own.
+/// The text of the functions of a kernel, with their work-group memory.
 #[must_use]
 pub(crate) fn text(kernel: &Kernel) -> String {
     let (e, n) = (&kernel.entry, kernel.lanes());
@@ -54,7 +54,7 @@ fn {e}_bump(p: ptr<function, i32>, x: i32) {{
     )
 }
 
-/// How a call is written.
+/// The text of a call.
 #[must_use]
 pub(crate) fn call(entry: &str, function: Function, variable: &str, first: &str, second: &str) -> String {
     match function {
@@ -66,7 +66,7 @@ pub(crate) fn call(entry: &str, function: Function, variable: &str, first: &str,
     }
 }
 
-/// The results for all invocations, from the variable that is set and the arguments: `(variable, first, second)`.
+/// The results for all invocations; the arguments are the old value of the target variable and both operands.
 #[must_use]
 pub(crate) fn results(function: Function, arguments: &[(i32, i32, i32)]) -> Vec<i32> {
     let n = arguments.len();

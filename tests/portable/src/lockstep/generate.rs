@@ -1,7 +1,7 @@
 //! Random kernels.
 //!
-//! Between two barriers each shared array is in a mode: every invocation uses a slot of its own, or all only read. A
-//! block with barriers that may run again, or not at all, ends in the modes that it began with.
+//! Between two barriers each shared array has a mode: every invocation uses its own slot, or all invocations only
+//! read. A block with barriers that may be repeated or skipped ends in the modes in which it began.
 
 use super::{
     Array, Barrier, Block, COUNTERS, Form, Function, Kernel, LOOPS, Place, Slot, Statement, functions,
@@ -26,7 +26,7 @@ const SIZES: [[u32; 3]; 10] = [
 const SIGNED: Type = Type::scalar(Base::I32);
 const UNSIGNED: Type = Type::scalar(Base::U32);
 
-/// Who may use an array how.
+/// How invocations may use an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Own(Slot),
@@ -36,41 +36,41 @@ enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Modes {
     arrays: [Mode; 3],
-    /// Whether the counters are added to, not read.
+    /// Whether counters are incremented, rather than read.
     counting: bool,
 }
 
-/// Where `break` or `continue` goes.
+/// The target of a `break` or `continue`.
 #[derive(Clone, Copy)]
-struct Target {
-    /// It is taken by all or none, with the modes of the target.
+struct JumpTarget {
+    /// Whether all invocations must take it together, in the modes of the target.
     barriers: bool,
     modes: Modes,
 }
 
-/// Where a statement stands.
+/// The context of a statement.
 #[derive(Clone, Copy)]
 struct Context {
     uniform: bool,
-    /// Statements here may be nested this much deeper.
+    /// How much deeper statements may nest.
     depth: usize,
     loops: usize,
-    /// Whether the counter of each loop around is the same in all invocations.
+    /// For each enclosing loop, whether its counter is uniform.
     counters: [bool; LOOPS],
-    breaks: Option<Target>,
-    continues: Option<Target>,
+    breaks: Option<JumpTarget>,
+    continues: Option<JumpTarget>,
     returns: bool,
 }
 
-struct Author {
+struct KernelGenerator {
     random: Random,
     variables: Vec<Input>,
     modes: Modes,
-    /// The kernel has few statements left.
+    /// The number of statements that may still be generated.
     fuel: usize,
 }
 
-/// The kernel of a seed.
+/// The kernel for a seed.
 #[must_use]
 pub fn kernel(entry: &str, seed: u64) -> Kernel {
     let mut random = Random::new(seed);
@@ -78,7 +78,7 @@ pub fn kernel(entry: &str, seed: u64) -> Kernel {
     let (groups, argument) = (1 + random.below(3) as u32, random.below(7) as i32 - 1);
     let own = Mode::Own(Slot::Rotated(0));
     let modes = Modes { arrays: [own; 3], counting: true };
-    let mut author = Author { random, variables: variables(), modes, fuel: 60 };
+    let mut generator = KernelGenerator { random, variables: variables(), modes, fuel: 60 };
     let top = Context {
         uniform: true,
         depth: 3,
@@ -88,24 +88,24 @@ pub fn kernel(entry: &str, seed: u64) -> Kernel {
         continues: None,
         returns: false,
     };
-    let barriers = 2 + author.random.below(4);
-    let mut body = author.block(top, 6 + barriers, barriers, false);
-    if author.random.once_in(3) {
-        author.fuel = 12;
-        body.extend(author.block(Context { uniform: false, returns: true, ..top }, 4, 0, false));
+    let barriers = 2 + generator.random.below(4);
+    let mut body = generator.block(top, 6 + barriers, barriers, false);
+    if generator.random.once_in(3) {
+        generator.fuel = 12;
+        body.extend(generator.block(Context { uniform: false, returns: true, ..top }, 4, 0, false));
     }
     Kernel { entry: entry.to_owned(), size, groups, argument, body }
 }
 
-impl Author {
-    /// Statements with `barriers` among them, the last of which restores the modes if `restore`.
+impl KernelGenerator {
+    /// Statements with `barriers` barriers; with `restore`, the last one restores the modes.
     fn block(&mut self, context: Context, statements: usize, barriers: usize, restore: bool) -> Block {
         let (entry, mut block) = (self.modes, Vec::new());
         for left in (0..barriers).rev() {
             for _ in 0..statements / (barriers + 1) {
                 block.extend(self.statement(context));
             }
-            let to = if left == 0 && restore { entry } else { self.other_modes() };
+            let to = if left == 0 && restore { entry } else { self.random_modes() };
             block.extend(self.with_barrier(context, to));
         }
         for _ in 0..(statements / (barriers + 1)).max(1) {
@@ -114,7 +114,7 @@ impl Author {
         block
     }
 
-    fn other_modes(&mut self) -> Modes {
+    fn random_modes(&mut self) -> Modes {
         let random = &mut self.random;
         let mut mode = || match random.below(4) {
             0 => Mode::Own(Slot::Reversed),
@@ -125,7 +125,7 @@ impl Author {
         Modes { arrays, counting: self.random.once_in(2) }
     }
 
-    /// A barrier, or something that has one in it, after which the arrays have the modes `to`.
+    /// A barrier, or a statement containing one, after which the arrays have the modes `to`.
     fn with_barrier(&mut self, context: Context, to: Modes) -> Block {
         let nested = context.depth > 0 && self.fuel > 10;
         let statement = match self.random.below(if nested { 7 } else { 3 }) {
@@ -158,7 +158,7 @@ impl Author {
     fn uniform_loop(&mut self, context: Context) -> Statement {
         let form = *self.random.one(&[Form::For, Form::While, Form::Continuing]);
         let bound = self.expression(context, SIGNED, true);
-        let target = Some(Target { barriers: true, modes: self.modes });
+        let target = Some(JumpTarget { barriers: true, modes: self.modes });
         let mut inner = Context {
             depth: context.depth - 1,
             loops: context.loops + 1,
@@ -172,7 +172,7 @@ impl Author {
         let mut continuing = Vec::new();
         if form == Form::Continuing && self.random.once_in(2) {
             let barriers = self.random.below(2);
-            // It reads no variable of the body, and leaves with nothing but its own `break if`.
+            // No `break` or `continue`, except its own `break if`.
             continuing =
                 self.block(Context { depth: 0, breaks: None, continues: None, ..inner }, 1, barriers, true);
         }
@@ -180,7 +180,7 @@ impl Author {
     }
 
     fn uniform_switch(&mut self, context: Context) -> Statement {
-        let target = Some(Target { barriers: true, modes: self.modes });
+        let target = Some(JumpTarget { barriers: true, modes: self.modes });
         let inner = Context { depth: context.depth - 1, breaks: target, ..context };
         let selector = self.expression(context, UNSIGNED, true);
         let cases = std::array::from_fn(|case| {
@@ -190,7 +190,7 @@ impl Author {
         Statement::Switch(selector, cases)
     }
 
-    /// A statement without a barrier.
+    /// A statement without barriers.
     fn statement(&mut self, context: Context) -> Block {
         if self.fuel == 0 {
             return Vec::new();
@@ -231,7 +231,7 @@ impl Author {
     fn divergent_loop(&mut self, context: Context) -> Statement {
         let form = *self.random.one(&[Form::For, Form::While, Form::Continuing]);
         let bound = self.expression(context, SIGNED, false);
-        let target = Some(Target { barriers: false, modes: self.modes });
+        let target = Some(JumpTarget { barriers: false, modes: self.modes });
         let mut inner = Context {
             loops: context.loops + 1,
             breaks: target,
@@ -245,15 +245,15 @@ impl Author {
     }
 
     fn divergent_switch(&mut self, context: Context) -> Statement {
-        let target = Some(Target { barriers: false, modes: self.modes });
+        let target = Some(JumpTarget { barriers: false, modes: self.modes });
         let inner = Context { breaks: target, ..self.divergent(context) };
         let selector = self.expression(context, UNSIGNED, false);
         Statement::Switch(selector, std::array::from_fn(|_| self.block(inner, 2, 0, false)))
     }
 
-    /// Inside what not all invocations take: no way out of what has barriers.
+    /// The context inside divergent control flow: no jumps out of constructs with barriers.
     fn divergent(&self, context: Context) -> Context {
-        let kept = |target: Option<Target>| target.filter(|target| !target.barriers);
+        let kept = |target: Option<JumpTarget>| target.filter(|target| !target.barriers);
         Context {
             uniform: false,
             depth: context.depth - 1,
@@ -263,24 +263,24 @@ impl Author {
         }
     }
 
-    /// A conditional `break`, `continue` or `return`, where one may stand.
+    /// A conditional `break`, `continue` or `return`, if one is allowed.
     fn leave(&mut self, context: Context) -> Option<Statement> {
-        let open = |target: Option<Target>| {
+        let open = |target: Option<JumpTarget>| {
             target.is_some_and(|target| !target.barriers || (context.uniform && target.modes == self.modes))
         };
-        let mut ways = Vec::new();
-        ways.extend(open(context.breaks).then_some(Statement::Break));
-        ways.extend(open(context.continues).then_some(Statement::Continue));
+        let mut jumps = Vec::new();
+        jumps.extend(open(context.breaks).then_some(Statement::Break));
+        jumps.extend(open(context.continues).then_some(Statement::Continue));
         let outermost = context.uniform && context.loops == 0 && context.depth == 3 && self.random.once_in(3);
-        ways.extend((context.returns || outermost).then_some(Statement::Return));
-        let way = (!ways.is_empty()).then(|| self.random.one(&ways).clone())?;
-        let uniform = match way {
+        jumps.extend((context.returns || outermost).then_some(Statement::Return));
+        let jump = (!jumps.is_empty()).then(|| self.random.one(&jumps).clone())?;
+        let uniform = match jump {
             Statement::Break => context.breaks.is_some_and(|target| target.barriers),
             Statement::Continue => context.continues.is_some_and(|target| target.barriers),
             _ => !context.returns,
         };
         let (condition, before) = (self.condition(context, uniform), self.assign(context));
-        Some(Statement::If(condition, vec![before, way], Vec::new()))
+        Some(Statement::If(condition, vec![before, jump], Vec::new()))
     }
 
     fn assign(&mut self, context: Context) -> Statement {
@@ -342,7 +342,7 @@ impl Author {
         self.expression(context, Type::scalar(Base::Bool), uniform)
     }
 
-    /// An expression of what may be read here.
+    /// An expression over the variables that may be read here.
     fn expression(&mut self, context: Context, ty: Type, uniform: bool) -> Tree {
         let mut readable = vec![variable::ARGUMENT, variable::WID];
         readable.extend(variable::UNIFORM..variable::LID);
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_kernels_mean_something() {
+    fn random_kernels_are_valid() {
         for seed in 0..500 {
             let kernel = kernel("k", seed);
             if let Err(invalid) = program(&kernel) {

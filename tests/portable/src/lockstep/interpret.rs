@@ -1,4 +1,4 @@
-//! What a kernel does: all invocations of a group take each statement together.
+//! The interpreter of random kernels: all invocations of a group execute each statement together.
 
 use super::text::{INPUTS, text};
 use super::{
@@ -11,13 +11,13 @@ use crate::random::Random;
 use crate::scalar::Kind;
 use crate::tree::{Tree, Value, evaluate};
 
-/// Why a kernel means nothing: a race, or a barrier that not all reach.
+/// Why a kernel is invalid: a race, or a barrier that not all invocations reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(pub String);
 
 type Outcome = Result<(), Invalid>;
 
-/// What keeps an invocation from the next statement.
+/// The pending jump of an invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     No,
@@ -26,22 +26,22 @@ enum Stop {
     Return,
 }
 
-/// Who touched a place since the last barrier.
+/// The accesses of a slot since the last barrier.
 #[derive(Clone, Copy, Debug, Default)]
-struct Touched {
+struct Accesses {
     writer: Option<usize>,
-    /// One of the readers, and whether there are others.
+    /// One reader, and whether there are others.
     reader: Option<(usize, bool)>,
 }
 
-/// Memory that is shared, with its traces.
+/// Shared memory with a record of its accesses.
 #[derive(Clone, Debug)]
 struct Shared {
     words: Vec<u32>,
-    touched: Vec<Touched>,
+    accesses: Vec<Accesses>,
 }
 
-/// A group.
+/// A work-group in execution.
 struct Group<'a> {
     kernel: &'a Kernel,
     input: &'a [u32],
@@ -56,10 +56,10 @@ struct Group<'a> {
     output: &'a mut [u32],
 }
 
-/// The kernel with its data, and what must come out.
+/// The kernel as a program, with arguments and expected results.
 ///
 /// # Errors
-/// The kernel means nothing.
+/// The kernel is invalid.
 pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
     let (n, groups) = (kernel.lanes(), kernel.groups as usize);
     let mut random = Random::new(77);
@@ -70,7 +70,7 @@ pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
     for (index, output) in output.chunks_mut(n * OUTPUTS).enumerate() {
         let mut group = Group::new(kernel, index, &input, &mut totals, output);
         group.block(&kernel.body, &vec![true; n])?;
-        group.finish();
+        group.write_outputs();
         storage.extend(group.storage.words);
     }
     let words = |words: &[u32]| words.iter().map(|word| u64::from(*word)).collect::<Vec<_>>();
@@ -105,15 +105,15 @@ pub fn program(kernel: &Kernel) -> Result<Program, Invalid> {
 
 impl Shared {
     fn new(words: Vec<u32>) -> Self {
-        Self { touched: vec![Touched::default(); words.len()], words }
+        Self { accesses: vec![Accesses::default(); words.len()], words }
     }
 
     fn read(&mut self, lane: usize, at: usize) -> Result<u32, Invalid> {
-        let touched = &mut self.touched[at];
-        if touched.writer.is_some_and(|writer| writer != lane) {
-            return Err(Invalid(format!("invocation {lane} reads [{at}], which another one writes")));
+        let accesses = &mut self.accesses[at];
+        if accesses.writer.is_some_and(|writer| writer != lane) {
+            return Err(Invalid(format!("invocation {lane} reads [{at}], which another invocation writes")));
         }
-        touched.reader = match touched.reader {
+        accesses.reader = match accesses.reader {
             None => Some((lane, false)),
             Some((reader, others)) => Some((reader, others || reader != lane)),
         };
@@ -121,18 +121,20 @@ impl Shared {
     }
 
     fn write(&mut self, lane: usize, at: usize, word: u32) -> Outcome {
-        let touched = &mut self.touched[at];
-        let read = touched.reader.is_some_and(|(reader, others)| others || reader != lane);
-        if read || touched.writer.is_some_and(|writer| writer != lane) {
-            return Err(Invalid(format!("invocation {lane} writes [{at}], which another one uses")));
+        let accesses = &mut self.accesses[at];
+        let read = accesses.reader.is_some_and(|(reader, others)| others || reader != lane);
+        if read || accesses.writer.is_some_and(|writer| writer != lane) {
+            return Err(Invalid(format!(
+                "invocation {lane} writes [{at}], which another invocation accesses"
+            )));
         }
-        touched.writer = Some(lane);
+        accesses.writer = Some(lane);
         self.words[at] = word;
         Ok(())
     }
 
-    fn order(&mut self) {
-        self.touched.fill(Touched::default());
+    fn clear_accesses(&mut self) {
+        self.accesses.fill(Accesses::default());
     }
 }
 
@@ -184,8 +186,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Writes the variables of those that did not return.
-    fn finish(&mut self) {
+    /// Writes the variables of the invocations that did not return.
+    fn write_outputs(&mut self) {
         for lane in 0..self.stop.len() {
             if self.stop[lane] == Stop::No {
                 for variable in 0..variable::LID {
@@ -199,7 +201,7 @@ impl<'a> Group<'a> {
         evaluate(tree, &self.variables[lane])[0]
     }
 
-    /// Those of `mask` that take the next statement.
+    /// The invocations of `mask` that execute the next statement.
     fn running(&self, mask: &[bool]) -> Vec<bool> {
         mask.iter().zip(&self.stop).map(|(in_mask, stop)| *in_mask && *stop == Stop::No).collect()
     }
@@ -231,7 +233,7 @@ impl<'a> Group<'a> {
                 self.resume(mask, Stop::Break);
                 Ok(())
             }
-            Statement::Loop(..) => self.repeat(statement, mask),
+            Statement::Loop(..) => self.run_loop(statement, mask),
             Statement::Barrier(barrier) => self.barrier(*barrier, mask),
             Statement::LoadCell(variable) => {
                 self.barrier(Barrier::Workgroup, mask)?;
@@ -242,7 +244,7 @@ impl<'a> Group<'a> {
             }
             Statement::Call(function, variable, first, second) => {
                 if functions::has_barrier(*function) && mask.contains(&false) {
-                    return Err(Invalid("a call with barriers that not all reach".to_owned()));
+                    return Err(Invalid("not all invocations reach a call with barriers".to_owned()));
                 }
                 let at = |lane: usize| {
                     let old = self.variables[lane][*variable][0];
@@ -255,11 +257,11 @@ impl<'a> Group<'a> {
                 }
                 Ok(())
             }
-            _ => lanes(mask).try_for_each(|lane| self.simple(statement, lane)),
+            _ => lanes(mask).try_for_each(|lane| self.lane_statement(statement, lane)),
         }
     }
 
-    fn repeat(&mut self, statement: &Statement, mask: &[bool]) -> Outcome {
+    fn run_loop(&mut self, statement: &Statement, mask: &[bool]) -> Outcome {
         let Statement::Loop(form, depth, limit, bound, body, continuing) = statement else { return Ok(()) };
         let counter = variable::COUNTER + depth;
         lanes(mask).for_each(|lane| self.variables[lane][counter][0] = 0);
@@ -293,7 +295,7 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// Ends a loop for those whose counter is at its end.
+    /// Ends a loop for the invocations whose counter has reached its end.
     fn leave(&mut self, mask: &[bool], counter: usize, limit: i32, bound: &Tree) {
         for lane in lanes(&self.running(mask)) {
             let end = limit.min(self.value(lane, bound) as i32);
@@ -313,21 +315,21 @@ impl<'a> Group<'a> {
 
     fn barrier(&mut self, barrier: Barrier, mask: &[bool]) -> Outcome {
         if mask.contains(&false) {
-            return Err(Invalid("a barrier that not all reach".to_owned()));
+            return Err(Invalid("not all invocations reach a barrier".to_owned()));
         }
         if barrier != Barrier::Storage {
             for shared in [&mut self.signed, &mut self.unsigned, &mut self.cell] {
-                shared.order();
+                shared.clear_accesses();
             }
         }
         if barrier != Barrier::Workgroup {
-            self.storage.order();
+            self.storage.clear_accesses();
         }
         Ok(())
     }
 
-    /// A statement that each invocation takes for itself.
-    fn simple(&mut self, statement: &Statement, lane: usize) -> Outcome {
+    /// Executes a statement for one invocation.
+    fn lane_statement(&mut self, statement: &Statement, lane: usize) -> Outcome {
         match statement {
             Statement::Assign(to, tree) => self.variables[lane][*to][0] = self.value(lane, tree),
             Statement::Read(to, array, place) => {

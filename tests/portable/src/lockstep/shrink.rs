@@ -1,8 +1,8 @@
-//! Smaller kernels than one that fails.
+//! Shrinks kernels.
 
 use super::{Block, Kernel, Statement};
 
-/// Kernels with a statement less, or one that is replaced by what is inside it; the most different first.
+/// Kernels with one statement removed, or replaced by its contents; the largest reductions first.
 #[must_use]
 pub fn smaller(kernel: &Kernel) -> Vec<Kernel> {
     let mut kernels: Vec<_> =

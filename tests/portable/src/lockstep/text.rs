@@ -1,4 +1,4 @@
-//! The text of a kernel.
+//! Converts kernels to WGSL.
 
 use super::{
     Array, Barrier, Block, COUNTERS, Form, Kernel, LOOPS, OUTPUTS, Place, Slot, Statement, functions,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::tree::{self, Input, Tree};
 
-/// Words of the input.
+/// The number of input words.
 pub(crate) const INPUTS: usize = 61;
 
 struct Writer<'a> {
@@ -16,7 +16,7 @@ struct Writer<'a> {
     depth: usize,
 }
 
-/// WGSL of a kernel.
+/// The WGSL text of a kernel.
 #[must_use]
 pub fn text(kernel: &Kernel) -> String {
     let (e, n, [x, y, z]) = (&kernel.entry, kernel.lanes(), kernel.size);
@@ -216,5 +216,5 @@ impl Writer<'_> {
     }
 }
 
-/// The operation of each counter: any order of them gives the same.
+/// The operation of each counter; all of them commute.
 const COUNTING: [&str; COUNTERS] = ["atomicAdd", "atomicMax", "atomicOr", "atomicXor"];

@@ -1,8 +1,8 @@
-//! The value of an expression by WGSL's rules.
+//! Evaluates expressions by WGSL's rules.
 
 use super::{Base, Operation, Tree, Type, Value};
 
-/// The value of `tree` where the variables have the values `inputs`.
+/// Evaluates `tree` with these values of the variables.
 #[must_use]
 pub fn evaluate(tree: &Tree, inputs: &[Value]) -> Value {
     match &tree.operation {
@@ -20,7 +20,7 @@ fn apply(operation: &Operation, ty: Type, arguments: &[(Type, Value)]) -> Value 
     whole(operation, ty, arguments).unwrap_or_else(|| {
         let mut result = [0; 4];
         for (index, component) in result.iter_mut().enumerate().take(ty.width) {
-            // A scalar beside vectors stands for all components.
+            // A scalar operand beside vectors applies to all components.
             let at = |(ty, value): &(Type, Value)| value[if ty.width == 1 { 0 } else { index }];
             let operands: Vec<_> = arguments.iter().map(at).collect();
             let base = arguments.first().map_or(ty.base, |(ty, _)| ty.base);
@@ -98,7 +98,7 @@ fn integer(operation: &Operation, base: Base, result: Base, operands: &[u32]) ->
         Operation::Add => a.wrapping_add(b),
         Operation::Subtract => a.wrapping_sub(b),
         Operation::Multiply => a.wrapping_mul(b),
-        // §arithmetic-expr: by zero, or the lowest by -1: the dividend; the remainder is 0 then.
+        // §arithmetic-expr: division by zero, or of the lowest value by -1, returns the dividend; the remainder is 0.
         Operation::Divide if b == 0 => a,
         Operation::Remainder if b == 0 => 0,
         Operation::Divide if signed => sa.wrapping_div(sb) as u32,
@@ -150,10 +150,10 @@ fn integer(operation: &Operation, base: Base, result: Base, operands: &[u32]) ->
     }
 }
 
-/// The built-in functions on bits.
+/// Built-in functions on bits.
 fn bits(operation: &Operation, signed: bool, operands: &[u32]) -> u32 {
     let a = operands[0];
-    // §extractBits-builtin: the range is cut to the word.
+    // §extractBits-builtin: the range is limited to the word.
     let range = |offset: u32, count: u32| (offset.min(32), count.min(32 - offset.min(32)));
     let mask = |count: u32| if count == 32 { u32::MAX } else { (1 << count) - 1 };
     match operation {
@@ -188,7 +188,7 @@ fn bits(operation: &Operation, signed: bool, operands: &[u32]) -> u32 {
     }
 }
 
-/// One component of an operation on floats; a condition among the operands is 0 or 1.
+/// One component of an operation on floats; a condition operand is 0 or 1.
 fn float(operation: &Operation, result: Base, operands: &[u32]) -> u32 {
     let [a, b] = [0, 1].map(|index| operands.get(index).map_or(0.0, |bits| f32::from_bits(*bits)));
     let compared = match operation {
@@ -235,12 +235,12 @@ fn real(operation: &Operation, operands: &[u32], a: f32, b: f32) -> f32 {
     }
 }
 
-/// A float cut to ± 512.
+/// A float clamped to ± 512.
 fn limit(bits: u32) -> f32 {
     f32::from_bits(bits).clamp(-512.0, 512.0)
 }
 
-/// A sum of products, rounded and cut.
+/// A sum of products, rounded and clamped.
 fn limit_real(value: f64) -> u32 {
     (value.round_ties_even().clamp(-512.0, 512.0) as f32).to_bits()
 }

@@ -3,14 +3,14 @@
 use super::{Base, Group, Input, Operation, Tree, Type};
 use crate::random::Random;
 
-/// What a random expression may read and be made of.
+/// What random expressions are made of.
 #[derive(Debug)]
 pub struct Generator<'a> {
     /// The variables.
     pub inputs: &'a [Input],
-    /// Those of them that may be read.
+    /// The variables that may be read.
     pub readable: &'a [usize],
-    /// Whether there are vectors and floats, or only scalars of integers and booleans.
+    /// Whether to use vectors and floats, or only scalar integers and booleans.
     pub rich: bool,
 }
 
@@ -77,7 +77,7 @@ pub fn tree(random: &mut Random, generator: &Generator<'_>, depth: usize) -> Tre
 }
 
 impl Generator<'_> {
-    /// A random expression of a type, at most `depth` operations deep.
+    /// A random expression of a type, with at most `depth` levels.
     #[must_use]
     pub fn tree(&self, random: &mut Random, ty: Type, depth: usize) -> Tree {
         if depth == 0 || random.once_in(12) {
@@ -93,7 +93,7 @@ impl Generator<'_> {
         tree
     }
 
-    /// A variable where there is one, or a literal.
+    /// A variable if there is one, otherwise a literal.
     fn leaf(&self, random: &mut Random, ty: Type) -> Tree {
         let fitting: Vec<_> =
             self.readable.iter().copied().filter(|index| self.inputs[*index].ty == ty).collect();
@@ -107,7 +107,7 @@ impl Generator<'_> {
         Tree::input(*random.one(&fitting), ty)
     }
 
-    /// An operation on the type itself.
+    /// An operation whose result and operands have this type.
     fn plain(&self, random: &mut Random, ty: Type, depth: usize) -> Tree {
         let operation = match ty.base {
             Base::I32 if random.once_in(8) => random.one(SIGNED),
@@ -167,7 +167,7 @@ impl Generator<'_> {
 
     fn converted(&self, random: &mut Random, ty: Type, depth: usize) -> Tree {
         let base = match *random.one(if self.rich { &BASES } else { &BASES[..3] }) {
-            // There is nothing to convert, and a float is not cut to its low byte.
+            // Nothing to convert; a float is not truncated to its low byte.
             Base::F32 if ty.base == Base::F32 => Base::I32,
             base => base,
         };
@@ -178,7 +178,7 @@ impl Generator<'_> {
         Tree { ty, operation, arguments: vec![argument] }
     }
 
-    /// Vectors taken apart and put together, and what makes scalars of vectors.
+    /// Vectors decomposed and composed, and functions from vectors to scalars.
     fn shaped(&self, random: &mut Random, ty: Type, depth: usize) -> Tree {
         let wide = |random: &mut Random, base| Type::new(base, 2 + random.below(3));
         let vector = |operation, arguments| Tree { ty, operation, arguments };
@@ -245,8 +245,8 @@ impl Generator<'_> {
         Tree { ty, operation: Operation::Construct, arguments }
     }
 
-    /// Keeps naga from computing a node itself, where it refuses what overflows, and from seeing a constant divisor or
-    /// shift that it refuses.
+    /// Prevents naga from evaluating a node, which it rejects on overflow, and from seeing a constant divisor or
+    /// shift that it rejects.
     fn make_readable(&self, random: &mut Random, tree: &mut Tree) {
         match tree.operation {
             Operation::Divide | Operation::Remainder | Operation::ShiftLeft | Operation::ShiftRight => {
@@ -290,7 +290,7 @@ impl Generator<'_> {
     }
 }
 
-/// Replaces what is constant in a divisor or shift by small literals.
+/// Replaces constants in a divisor or shift with small literals.
 fn small(random: &mut Random, tree: &mut Tree) {
     match tree.operation {
         _ if tree.is_constant() && tree.ty.width == 1 => {

@@ -1,13 +1,13 @@
-//! What a node of an expression does.
+//! The operations of expressions.
 
 use super::Value;
 
-/// An operation. Component-wise where nothing else is said; an argument may be a scalar where the text says so.
+/// An operation; component-wise unless noted, and with operands of equal type unless noted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// A variable, by its index.
+    /// A variable, by index.
     Input(usize),
-    /// A literal, of a scalar.
+    /// A scalar literal.
     Literal(Value),
     /// `-e` of integers; of floats too.
     Negate,
@@ -97,17 +97,17 @@ pub enum Operation {
     Trunc,
     /// `fract(e)`.
     Fract,
-    /// A conversion by a constructor; of integers to floats only their low byte.
+    /// A conversion by a constructor; integers are truncated to their low byte before conversion to float.
     Convert,
     /// `bitcast` between integers.
     Bitcast,
-    /// Components by name, in this order.
+    /// A swizzle: components by index.
     Swizzle(Vec<usize>),
     /// `v[i % width]` with an unsigned `i`.
     Index,
-    /// A vector of scalars and vectors.
+    /// A vector from scalars and vectors.
     Construct,
-    /// A vector of one scalar.
+    /// A vector with equal components.
     Splat,
     /// `pack4xU8(v)`.
     PackU8,
@@ -127,14 +127,14 @@ pub enum Operation {
     DotI8,
 }
 
-/// Operations that make a certain type, with how their arguments are typed.
+/// How the operands of an operation are typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// All arguments have the type of the result.
+    /// All operands have the type of the result.
     Same(usize),
-    /// Two arguments of the type of the result, one of which may be a scalar.
+    /// Two operands of the type of the result, one of which may be a scalar.
     Mixed,
-    /// The second argument is of the same width, unsigned.
+    /// The second operand is unsigned, of the same width.
     Shift,
     /// The first `n` arguments have the type of the result, two more are unsigned scalars.
     Bits(usize),
@@ -143,7 +143,7 @@ pub enum Group {
 }
 
 impl Operation {
-    /// How its arguments are typed.
+    /// How the operands are typed.
     #[must_use]
     pub const fn group(&self) -> Group {
         match self {

@@ -1,8 +1,8 @@
-//! The text of an expression.
+//! Converts expressions to WGSL.
 
 use super::{Base, Input, Operation, Tree, Value};
 
-/// WGSL of `tree`, fully parenthesised.
+/// The WGSL text of `tree`, fully parenthesised.
 #[must_use]
 pub fn text(tree: &Tree, inputs: &[Input]) -> String {
     let arguments: Vec<_> = tree.arguments.iter().map(|argument| text(argument, inputs)).collect();
@@ -51,7 +51,7 @@ pub fn text(tree: &Tree, inputs: &[Input]) -> String {
     }
 }
 
-/// `e` cut to ± `bound`.
+/// `e` clamped to ± `bound`.
 fn limited(e: &str, width: usize, bound: &str) -> String {
     format!("clamp({e}, {}, {})", splat(&format!("-{bound}"), width), splat(bound, width))
 }
@@ -63,7 +63,7 @@ fn splat(value: &str, width: usize) -> String {
 fn literal(base: Base, value: Value) -> String {
     match base {
         Base::Bool => (value[0] != 0).to_string(),
-        // The lowest one has no literal of its own type.
+        // The lowest value has no literal of its own type.
         Base::I32 if value[0] == 0x8000_0000 => "i32(-2147483648)".to_owned(),
         Base::I32 => format!("{}i", value[0] as i32),
         Base::U32 => format!("{}u", value[0]),

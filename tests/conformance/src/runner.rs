@@ -1,4 +1,4 @@
-//! Runs one case on a thread of its own, which is left behind if it does not end.
+//! Runs one case on its own thread, with a deadline; the thread is abandoned if the case hangs.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,11 +11,11 @@ use crate::context::Context;
 /// How a case ended.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// It said so itself.
+    /// The case returned.
     Verdict(Verdict),
-    /// An assertion of it did not hold.
+    /// The case panicked: an assertion failed.
     Panicked(String),
-    /// It did not end in time.
+    /// The case did not end in time.
     Hangs(Duration),
 }
 
@@ -24,13 +24,13 @@ impl From<Ending> for Verdict {
         match ending {
             Ending::Verdict(verdict) => verdict,
             Ending::Panicked(message) => Err(Failure::Failed(message)),
-            Ending::Hangs(deadline) => Err(Failure::Failed(format!("it hangs: no end after {deadline:?}"))),
+            Ending::Hangs(deadline) => Err(Failure::Failed(format!("hung: no end after {deadline:?}"))),
         }
     }
 }
 
 /// Runs a case for at most `deadline`. The context is dropped before this returns, unless the case hangs.
-pub(crate) fn perform(context: Arc<Context>, case: &'static Case, name: &str, deadline: Duration) -> Ending {
+pub(crate) fn run_case(context: Arc<Context>, case: &'static Case, name: &str, deadline: Duration) -> Ending {
     let run = move || {
         let verdict = catch_unwind(AssertUnwindSafe(|| (case.run)(&context)));
         drop(context);
@@ -39,7 +39,7 @@ pub(crate) fn perform(context: Arc<Context>, case: &'static Case, name: &str, de
     run_for(name, deadline, run)
 }
 
-/// Runs `run`, which catches its panics, on a thread of this name for at most `deadline`.
+/// Runs `run`, which catches its own panics, on a thread of this name for at most `deadline`.
 fn run_for(
     name: &str,
     deadline: Duration,
@@ -47,7 +47,7 @@ fn run_for(
 ) -> Ending {
     let (sender, receiver) = mpsc::channel();
     let body = move || {
-        // Nobody listens to a case that took too long.
+        // The receiver is gone if the case took too long.
         let _ = sender.send(match run() {
             Ok(verdict) => Ending::Verdict(verdict),
             Err(panic) => Ending::Panicked(message(&*panic)),
@@ -55,7 +55,7 @@ fn run_for(
     };
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(body);
     if let Err(error) = spawned {
-        return Ending::Verdict(Err(Failure::Failed(format!("no thread for the case: {error}"))));
+        return Ending::Verdict(Err(Failure::Failed(format!("cannot start a thread for the case: {error}"))));
     }
     receiver.recv_timeout(deadline).unwrap_or(Ending::Hangs(deadline))
 }
@@ -63,7 +63,7 @@ fn run_for(
 fn message(panic: &(dyn Any + Send)) -> String {
     let text =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("it panicked").to_owned()
+    text.unwrap_or("panicked").to_owned()
 }
 
 #[cfg(test)]
@@ -75,19 +75,19 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_hangs_has_failed() {
+    fn a_case_that_hangs_fails() {
         let (hold, held) = mpsc::channel::<()>();
         let hangs = verdict(Duration::from_millis(200), move || {
             let _ = held.recv();
             Ok(())
         });
         drop(hold);
-        assert!(hangs.is_err_and(|failure| failure.to_string().contains("it hangs: no end after 200ms")));
+        assert!(hangs.is_err_and(|failure| failure.to_string().contains("hung: no end after 200ms")));
     }
 
     #[test]
-    fn a_case_is_what_it_says_or_what_it_panics_with() {
-        // To print a backtrace takes a while.
+    fn a_verdict_or_a_panic_is_the_result_of_a_case() {
+        // Printing a backtrace takes a while.
         let long = Duration::from_secs(60);
         assert!(verdict(long, || Ok(())).is_ok());
         assert!(verdict(long, || Err(Failure::Failed("no".to_owned()))).is_err());

@@ -1,4 +1,5 @@
-//! What the layer has seen: how often each function was called, which objects are open; and which call it refuses.
+//! Tracks what passes through the layer: calls of each function, and open objects. It also decides which call gets
+//! the fault.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -7,10 +8,10 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use runtime_core::ErrorKind;
 use runtime_core::abi::Handle;
 
-use super::liar;
-use super::lies::Lie;
+use super::corrupt;
+use super::corruption::Corruption;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
     Instance,
@@ -22,36 +23,36 @@ pub(super) enum Kind {
     Graph,
 }
 
-/// The call to refuse.
+/// The fault of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     /// `table.function`.
-    pub(super) entry: String,
-    /// Which of its calls, counted from 1.
+    pub(super) function: String,
+    /// Which of its calls gets the fault, counted from 1.
     pub(super) nth: u64,
-    pub(super) wrong: Wrong,
+    pub(super) injection: Injection,
 }
 
-/// What is wrong with a call.
+/// What is injected into a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
-    /// It is refused, with this error.
-    Refused(ErrorKind),
-    /// It returns something else than it should.
-    Lie(Lie),
+pub(super) enum Injection {
+    /// The call fails with an error of this kind.
+    Error(ErrorKind),
+    /// The call returns corrupted values.
+    Corrupt(Corruption),
 }
 
 pub(super) type Counts = BTreeMap<&'static str, u64>;
 
-/// An object: addresses are unique among those of one kind, if at all.
+/// An object: its kind and address. Objects of different kinds may share an address.
 type Object = (Kind, usize);
 
-/// What is known of an address.
+/// The state of an open object.
 #[derive(Debug, Default)]
 struct Open {
-    /// The parent of each time that it was opened.
+    /// One parent for each time that it was opened.
     parents: Vec<Object>,
-    /// A backend may answer with the same kernel twice: then nobody can tell whose is closed.
+    /// A backend may return the same kernel more than once: then its parent at close is ambiguous.
     shared: bool,
 }
 
@@ -61,19 +62,19 @@ struct State {
     fault: Option<Fault>,
     reached: bool,
     open: HashMap<Object, Open>,
-    broken: Vec<String>,
+    violations: Vec<String>,
 }
 
-/// What was seen in a run.
+/// The observations of a run.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     pub(super) counts: Counts,
-    /// The call that was to fail came.
+    /// Whether the faulted call was reached.
     pub(super) reached: bool,
     /// Objects that are still open, counted by kind.
-    pub(super) left: Vec<String>,
-    /// Uses of what is not open, and parents that went before their children.
-    pub(super) broken: Vec<String>,
+    pub(super) leaked: Vec<String>,
+    /// Uses of closed objects, and parents closed before their children.
+    pub(super) violations: Vec<String>,
 }
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
@@ -82,12 +83,12 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins a run: forgets everything.
+/// Begins a run; resets all state.
 pub(super) fn begin(fault: Option<Fault>) {
     *state() = State { fault, ..State::default() };
 }
 
-/// How often each function has been called so far.
+/// The calls of each function so far.
 pub(super) fn counts() -> Counts {
     state().counts.clone()
 }
@@ -97,45 +98,45 @@ pub(super) fn is_clean() -> bool {
     state().open.is_empty()
 }
 
-/// What was seen since the run began.
-pub(super) fn seen() -> Seen {
+/// The observations since the run began.
+pub(super) fn observed() -> Observed {
     let state = state();
     let mut left = BTreeMap::new();
     for (&(kind, _), open) in &state.open {
         *left.entry(kind).or_insert(0) += open.parents.len();
     }
-    Seen {
+    Observed {
         counts: state.counts.clone(),
         reached: state.reached,
-        left: left.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect(),
-        broken: state.broken.clone(),
+        leaked: left.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect(),
+        violations: state.violations.clone(),
     }
 }
 
-/// Notes a call that uses objects; says with which error it is to be refused.
-pub(super) fn enter(name: &'static str, used: &[(Kind, Handle)]) -> Option<ErrorKind> {
+/// Records a call and the objects it uses; returns the kind of error to inject.
+pub(super) fn before_call(name: &'static str, used: &[(Kind, Handle)]) -> Option<ErrorKind> {
     let mut state = state();
     for &(kind, handle) in used {
         if !state.open.contains_key(&(kind, handle.addr())) {
-            state.broken.push(format!("{name} uses a {kind} that is not open"));
+            state.violations.push(format!("{name} uses a {kind} that is not open"));
         }
     }
     let count = state.counts.entry(name).or_default();
     *count += 1;
     let count = *count;
-    let fault = state.fault.as_ref().filter(|fault| fault.entry == name && fault.nth == count);
-    let wrong = fault.map(|fault| fault.wrong);
+    let fault = state.fault.as_ref().filter(|fault| fault.function == name && fault.nth == count);
+    let wrong = fault.map(|fault| fault.injection);
     state.reached |= wrong.is_some();
     match wrong? {
-        Wrong::Refused(kind) => Some(kind),
-        Wrong::Lie(lie) => {
-            liar::prepare(lie);
+        Injection::Error(kind) => Some(kind),
+        Injection::Corrupt(corruption) => {
+            corrupt::arm(corruption);
             None
         }
     }
 }
 
-/// Notes that an object was made.
+/// Records that an object was opened.
 pub(super) fn opened((kind, handle): (Kind, Handle), (parent, parent_handle): (Kind, Handle)) {
     let mut state = state();
     let open = state.open.entry((kind, handle.addr())).or_default();
@@ -143,12 +144,12 @@ pub(super) fn opened((kind, handle): (Kind, Handle), (parent, parent_handle): (K
     open.parents.push((parent, parent_handle.addr()));
 }
 
-/// Notes that an object is being ended.
+/// Records that an object is being closed.
 pub(super) fn closing(name: &'static str, (kind, handle): (Kind, Handle)) {
     let mut state = state();
     let object = (kind, handle.addr());
     match state.open.get_mut(&object) {
-        None => state.broken.push(format!("{name} of a {kind} that is not open")),
+        None => state.violations.push(format!("{name} of a {kind} that is not open")),
         Some(open) => {
             open.parents.pop();
             if open.parents.is_empty() {
@@ -158,8 +159,8 @@ pub(super) fn closing(name: &'static str, (kind, handle): (Kind, Handle)) {
     }
     let orphan = state.open.iter().find(|(_, child)| !child.shared && child.parents.contains(&object));
     if let Some((&(child, _), _)) = orphan {
-        let text = format!("{name} before a {child} of it");
-        state.broken.push(text);
+        let text = format!("{name} of a {kind} with an open {child}");
+        state.violations.push(text);
     }
 }
 
@@ -185,25 +186,34 @@ mod tests {
         std::ptr::without_provenance_mut(address)
     }
 
-    /// One test, since the state is that of the process.
+    /// A single test, because the state is global.
     #[test]
     fn objects_are_closed_once_and_after_their_children() {
         let (device, queue, none) =
             ((Kind::Device, handle(8)), (Kind::Queue, handle(8)), (Kind::Instance, handle(0)));
-        let fault = Fault { entry: "queue.mark".into(), nth: 2, wrong: Wrong::Refused(ErrorKind::Driver) };
+        let fault =
+            Fault { function: "queue.mark".into(), nth: 2, injection: Injection::Error(ErrorKind::Driver) };
         begin(Some(fault));
         opened(device, none);
         opened(queue, device);
-        assert_eq!([1, 2, 3].map(|_| enter("queue.mark", &[queue])), [None, Some(ErrorKind::Driver), None]);
-        assert!(seen().reached && seen().broken.is_empty());
-        assert_eq!(seen().left, ["1 device", "1 queue"]);
+        assert_eq!(
+            [1, 2, 3].map(|_| before_call("queue.mark", &[queue])),
+            [None, Some(ErrorKind::Driver), None]
+        );
+        assert!(observed().reached && observed().violations.is_empty());
+        assert_eq!(observed().leaked, ["1 device", "1 queue"]);
         closing("device.close", device);
-        assert_eq!(seen().broken, ["device.close before a queue of it"]);
+        assert_eq!(observed().violations, ["device.close of a device with an open queue"]);
         closing("queue.close", queue);
         assert!(is_clean());
         closing("queue.close", queue);
-        assert_eq!(enter("queue.mark", &[queue]), None);
-        assert_eq!(seen().broken.len(), 3, "closed twice, and used afterwards: {:?}", seen().broken);
+        assert_eq!(before_call("queue.mark", &[queue]), None);
+        assert_eq!(
+            observed().violations.len(),
+            3,
+            "closed twice, and used afterwards: {:?}",
+            observed().violations
+        );
         begin(None);
         let (kernel, modules) = ((Kind::Kernel, handle(64)), [1, 2].map(|n| (Kind::Module, handle(n))));
         for module in modules {
@@ -212,6 +222,10 @@ mod tests {
         }
         closing("module.release_kernel", kernel);
         closing("module.unload", modules[1]);
-        assert!(seen().broken.is_empty(), "the kernel that is left may be of the other: {:?}", seen().broken);
+        assert!(
+            observed().violations.is_empty(),
+            "the kernel that is left may be of the other: {:?}",
+            observed().violations
+        );
     }
 }

@@ -1,79 +1,79 @@
-//! What the text being made can name.
+//! The variables in scope, and the context of a statement.
 
 use crate::tree::{Expression, Type};
 
-/// Where a variable is.
+/// The address space of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
-    /// A `let`, or a parameter.
+    /// A `let` or a parameter.
     Value,
     Function,
     Private,
-    /// A tensor that is only read: there is no value of the whole.
+    /// A read-only tensor, which has no value as a whole.
     Tensor,
-    /// An array in work-group memory of which each work-item has an element, or all read.
+    /// An array in work-group memory with one element per work-item; its index into `shared_uses`.
     Shared(usize),
 }
 
 /// A variable.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
-    /// How it is written: `v`, or `(*p)`.
+    /// How it is accessed: `v`, or `(*p)`.
     pub(super) text: String,
-    /// The name that is declared, to tell what it hides.
+    /// The declared name, to detect shadowing.
     pub(super) name: String,
     pub(super) ty: Type,
     pub(super) space: Space,
-    /// Whether a statement may write it.
+    /// Whether statements may write it.
     pub(super) writable: bool,
-    /// Whether it is the same in all work-items, wherever it is read.
+    /// Whether its value is the same in all work-items.
     pub(super) uniform: bool,
-    pub(super) known: bool,
+    pub(super) constant: bool,
 }
 
 impl Variable {
     pub(super) fn value(name: &str, ty: Type, uniform: bool) -> Self {
         let (text, name) = (name.to_owned(), name.to_owned());
-        Self { text, name, ty, space: Space::Value, writable: false, uniform, known: false }
+        Self { text, name, ty, space: Space::Value, writable: false, uniform, constant: false }
     }
 
     pub(super) fn expression(&self) -> Expression {
         let mut expression = Expression::new(self.ty.clone(), &self.text, Vec::new());
-        expression.known = self.known;
+        expression.constant = self.constant;
         expression
     }
 }
 
-/// What a barrier-separated phase lets work-items do with a shared array.
+/// How work-items may use a shared array until the next barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// Each work-item uses the element beside its own by this much.
+pub(super) enum SharedUse {
+    /// Each work-item uses the element at this offset from its own.
     Own(usize),
-    /// All read all.
+    /// All work-items read all elements.
     Read,
     /// Only the first work-item uses it.
     Leader,
 }
 
-/// What surrounds a statement.
+/// The context of a statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
-    /// All work-items are here.
+pub(super) struct Context {
+    /// Whether all work-items reach it.
     pub(super) uniform: bool,
     /// How much deeper statements may nest.
     pub(super) depth: usize,
     pub(super) loops: usize,
-    /// `break` and `continue` may stand here.
+    /// Whether `break` is allowed.
     pub(super) breaks: bool,
     pub(super) continues: bool,
-    /// `return` may stand here.
+    /// Whether `return` is allowed.
     pub(super) returns: bool,
-    /// Barriers may stand here.
+    /// Whether barriers are allowed.
     pub(super) barriers: bool,
 }
 
-impl Around {
-    /// The inside of what only some work-items take.
+impl Context {
+    /// The context inside divergent control flow.
     pub(super) fn divergent(self) -> Self {
         Self { uniform: false, barriers: false, ..self }
     }

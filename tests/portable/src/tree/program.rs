@@ -1,4 +1,4 @@
-//! Trees as programs: many in one kernel, and the smallest part of one that is wrong.
+//! Builds programs from expression trees, many trees in one kernel.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ use crate::program::{Buffer, Check, Expectation, Program};
 use crate::random::Random;
 use crate::scalar::Kind;
 
-/// Scalars of each type that trees read.
+/// The number of scalars of each type that trees read.
 const SCALARS: usize = 4;
 const GROUP: usize = 16;
 const BASES: [(Base, &str); 4] = [(Base::I32, "i"), (Base::U32, "u"), (Base::F32, "f"), (Base::Bool, "b")];
 
-/// The variables of a batch: scalars `i0` … `b3`, and vectors of neighbouring ones, `i2v0`, ….
+/// The variables of a batch: scalars `i0` … `b3`, and vectors of consecutive ones, `i2v0`, ….
 #[must_use]
 pub fn inputs() -> Vec<Input> {
     let mut inputs = Vec::new();
@@ -30,7 +30,7 @@ pub fn inputs() -> Vec<Input> {
     inputs
 }
 
-/// The values of all variables, from those of the scalars.
+/// The values of all variables, computed from the scalars.
 #[must_use]
 pub fn values(scalars: &[u32]) -> Vec<Value> {
     let mut values = Vec::new();
@@ -101,9 +101,9 @@ pub fn batch(entry: &str, trees: &[Tree], rows: &[Vec<u32>]) -> Program {
     }
 }
 
-/// What a tree must give in all rows, where its last component is in front of word `end` of a row.
+/// The expected results of a tree in all rows; its last component is word `end - 1` of a row.
 fn expectations(tree: &Tree, rows: &[Vec<u32>], width: usize, end: usize) -> Vec<Expectation> {
-    // A zero may have any sign, so a float is compared as one.
+    // Compare floats as floats, because a zero may have any sign.
     let expect = |bits| match tree.ty.base {
         Base::F32 if f32::from_bits(bits) == 0.0 => Expect::any(Kind::U32, &[0, 0x8000_0000]),
         _ => Expect::bits(Kind::U32, u64::from(bits)),
@@ -127,7 +127,7 @@ fn word(base: Base, value: &str) -> String {
     }
 }
 
-/// The declarations of the variables.
+/// The text of the declarations of the variables.
 fn preamble(entry: &str) -> String {
     let mut text = String::new();
     let mut at = 0;
@@ -154,7 +154,7 @@ fn preamble(entry: &str) -> String {
     text
 }
 
-/// A tree and all its parts that are not leaves, the smallest first.
+/// A tree and all its parts except leaves, smallest first.
 #[must_use]
 pub fn parts(tree: &Tree) -> Vec<Tree> {
     let mut all: Vec<Tree> = tree.arguments.iter().flat_map(parts).collect();

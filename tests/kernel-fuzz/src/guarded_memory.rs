@@ -1,30 +1,31 @@
-//! Host memory between pages that nobody may touch: an access out of range is a signal.
+//! Host memory between guard pages: an access out of range raises a signal.
 
 #![allow(unsafe_code, reason = "maps memory")]
 
 use std::io::Error;
 use std::ptr::{NonNull, null_mut};
 
-/// Memory that ends (or begins) where a forbidden page begins (or ends).
+/// Memory that ends (or begins) at a guard page.
 #[derive(Debug)]
-pub struct Guarded {
+pub struct GuardedMemory {
     mapping: NonNull<u8>,
     mapped: usize,
     offset: usize,
     bytes: usize,
 }
 
-impl Guarded {
-    /// Memory with this content. With `at_end` the page behind it is the near one, as far as `alignment` lets it.
+impl GuardedMemory {
+    /// Memory with this content. With `at_end` it ends at the guard page behind it, as close as `alignment` allows;
+    /// otherwise it begins at the one in front of it.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of `mmap` and `mprotect`.
     pub fn new(content: &[u8], at_end: bool, alignment: usize) -> Result<Self, Error> {
         let page = 4096;
         let inner = content.len().next_multiple_of(page).max(page);
         let mapped = inner + 2 * page;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping at an address of the system's choice.
+        // SAFETY: creates a new mapping at an address that the system chooses.
         let start = unsafe { libc::mmap(null_mut(), mapped, libc::PROT_NONE, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(Error::last_os_error());
@@ -33,22 +34,22 @@ impl Guarded {
         let offset = if at_end { page + (inner - content.len()) / alignment * alignment } else { page };
         let guarded = Self { mapping, mapped, offset, bytes: content.len() };
         let first = mapping.as_ptr().wrapping_add(page);
-        // SAFETY: the pages between the first and the last of the mapping.
+        // SAFETY: the range covers the inner pages of the mapping.
         if unsafe { libc::mprotect(first.cast(), inner, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
             return Err(Error::last_os_error());
         }
-        // SAFETY: `offset..offset + bytes` lies in those pages, and nobody else knows of them.
+        // SAFETY: `offset..offset + bytes` lies in the inner pages, which are not shared yet.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), guarded.start(), content.len()) };
         Ok(guarded)
     }
 
-    /// Its first byte.
+    /// The address of its first byte.
     #[must_use]
     pub fn start(&self) -> *mut u8 {
         self.mapping.as_ptr().wrapping_add(self.offset)
     }
 
-    /// What is in it now; nobody may write it meanwhile.
+    /// Its current content; nothing may write it during the call.
     #[must_use]
     pub fn content(&self) -> Vec<u8> {
         let mut content = vec![0; self.bytes];
@@ -58,9 +59,9 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made; tensors of it are gone, as who made them has promised.
+        // SAFETY: the mapping made by `new`; the owner has dropped all tensors on it.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped) };
     }
 }

@@ -1,4 +1,4 @@
-//! Expressions, for all work-items that take them.
+//! Evaluates expressions, for all active work-items.
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
@@ -7,57 +7,57 @@ use naga::{
 };
 use runtime_kernel::naga;
 
-use super::memory::{Use, Who};
+use super::memory::{Access, Accessor};
 use super::scalar::{binary, convert, float_bits, integer, truncate};
 use super::{Interpreter, Invalid, math};
 
-/// What a pointer points at.
+/// The target of a pointer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pointer {
     pub(super) memory: usize,
     pub(super) offset: usize,
-    /// An index on the way was out of range: a load gives zeros, a store does nothing.
+    /// Whether an index was out of range: a load then returns zeros, and a store does nothing.
     pub(super) lost: bool,
 }
 
 /// The values of an expression.
 #[derive(Clone, Debug)]
-pub(super) enum Column {
-    /// `width` words for each work-item.
+pub(super) enum Values {
+    /// `width` words per work-item.
     Words(usize, Vec<u64>),
-    /// The same words for all.
+    /// The same words for all work-items.
     Same(Vec<u64>),
     Pointers(Vec<Pointer>),
 }
 
-/// Where the types of expressions stand.
+/// Where the types of expressions are found.
 #[derive(Clone, Copy)]
 pub(super) enum Types<'a> {
     Module(&'a ModuleInfo),
     Function(&'a FunctionInfo),
 }
 
-/// A call.
+/// A stack frame.
 pub(super) struct Frame<'a> {
     pub(super) expressions: &'a Arena<Expression>,
     types: Types<'a>,
-    pub(super) values: Vec<Option<Column>>,
-    arguments: Vec<Column>,
+    pub(super) values: Vec<Option<Values>>,
+    arguments: Vec<Values>,
     /// The memory of each local variable.
     pub(super) locals: Vec<usize>,
-    pub(super) result: Option<Column>,
+    pub(super) result: Option<Values>,
 }
 
 impl<'a> Frame<'a> {
-    pub(super) fn new(expressions: &'a Arena<Expression>, types: Types<'a>, arguments: Vec<Column>) -> Self {
+    pub(super) fn new(expressions: &'a Arena<Expression>, types: Types<'a>, arguments: Vec<Values>) -> Self {
         let values = vec![None; expressions.len()];
         Self { expressions, types, values, arguments, locals: Vec::new(), result: None }
     }
 
     pub(super) fn words(&self, handle: Handle<Expression>, lane: usize) -> Result<&[u64], Invalid> {
         match &self.values[handle.index()] {
-            Some(Column::Words(width, words)) => Ok(&words[lane * width..(lane + 1) * width]),
-            Some(Column::Same(words)) => Ok(words),
+            Some(Values::Words(width, words)) => Ok(&words[lane * width..(lane + 1) * width]),
+            Some(Values::Same(words)) => Ok(words),
             _ => Err(Invalid::unknown(&format!("value of {:?}", self.expressions[handle]))),
         }
     }
@@ -68,12 +68,12 @@ impl<'a> Frame<'a> {
 
     pub(super) fn pointer(&self, handle: Handle<Expression>, lane: usize) -> Result<Pointer, Invalid> {
         match &self.values[handle.index()] {
-            Some(Column::Pointers(pointers)) => Ok(pointers[lane]),
+            Some(Values::Pointers(pointers)) => Ok(pointers[lane]),
             _ => Err(Invalid::unknown(&format!("pointer {:?}", self.expressions[handle]))),
         }
     }
 
-    /// How often the value of an expression is used.
+    /// The number of uses of an expression.
     pub(super) fn references(&self, handle: Handle<Expression>) -> usize {
         match self.types {
             Types::Module(_) => 0,
@@ -82,7 +82,7 @@ impl<'a> Frame<'a> {
     }
 
     fn is_pointer(&self, handle: Handle<Expression>) -> bool {
-        matches!(self.values[handle.index()], Some(Column::Pointers(_)))
+        matches!(self.values[handle.index()], Some(Values::Pointers(_)))
     }
 }
 
@@ -101,7 +101,7 @@ impl<'a> Interpreter<'a> {
         self.type_of(frame, handle).scalar().ok_or(Invalid::unknown("a scalar"))
     }
 
-    /// Evaluates an expression for the work-items of `active`.
+    /// Evaluates an expression for the work-items in `active`.
     pub(super) fn evaluate(
         &mut self,
         frame: &mut Frame<'_>,
@@ -109,7 +109,7 @@ impl<'a> Interpreter<'a> {
         active: &[u32],
     ) -> Result<(), Invalid> {
         self.steps += active.len() as u64;
-        if let Some(column) = self.fixed(frame, handle)? {
+        if let Some(column) = self.constant_values(frame, handle)? {
             frame.values[handle.index()] = Some(column);
             return Ok(());
         }
@@ -118,45 +118,49 @@ impl<'a> Interpreter<'a> {
                 if frame.is_pointer(*base) =>
             {
                 let mut pointers = match frame.values[handle.index()].take() {
-                    Some(Column::Pointers(pointers)) => pointers,
+                    Some(Values::Pointers(pointers)) => pointers,
                     _ => vec![Pointer::default(); self.lanes],
                 };
                 for lane in active.iter().map(|lane| *lane as usize) {
-                    pointers[lane] = self.step(frame, handle, lane)?;
+                    pointers[lane] = self.access(frame, handle, lane)?;
                 }
-                frame.values[handle.index()] = Some(Column::Pointers(pointers));
+                frame.values[handle.index()] = Some(Values::Pointers(pointers));
             }
             _ => {
                 let width = self.width(self.type_of(frame, handle))?;
                 let mut words = match frame.values[handle.index()].take() {
-                    Some(Column::Words(_, words)) => words,
+                    Some(Values::Words(_, words)) => words,
                     _ => vec![0; width * self.lanes],
                 };
                 for lane in active.iter().map(|lane| *lane as usize) {
                     let out = &mut words[lane * width..(lane + 1) * width];
                     self.value(frame, handle, lane, out)?;
                 }
-                frame.values[handle.index()] = Some(Column::Words(width, words));
+                frame.values[handle.index()] = Some(Values::Words(width, words));
             }
         }
         Ok(())
     }
 
-    /// The values of what is no computation.
-    fn fixed(&mut self, frame: &Frame<'_>, handle: Handle<Expression>) -> Result<Option<Column>, Invalid> {
-        let all = |memory| Column::Pointers(vec![Pointer { memory, ..Pointer::default() }; self.lanes]);
+    /// The values of expressions without a computation.
+    fn constant_values(
+        &mut self,
+        frame: &Frame<'_>,
+        handle: Handle<Expression>,
+    ) -> Result<Option<Values>, Invalid> {
+        let all = |memory| Values::Pointers(vec![Pointer { memory, ..Pointer::default() }; self.lanes]);
         Ok(Some(match &frame.expressions[handle] {
-            Expression::Literal(literal) => Column::Same(vec![bits(literal)?]),
-            Expression::ZeroValue(ty) => Column::Same(vec![0; self.width(self.inner(*ty))?]),
+            Expression::Literal(literal) => Values::Same(vec![bits(literal)?]),
+            Expression::ZeroValue(ty) => Values::Same(vec![0; self.width(self.inner(*ty))?]),
             Expression::Constant(constant) => {
-                Column::Same(self.constant(self.module.constants[*constant].init)?)
+                Values::Same(self.constant(self.module.constants[*constant].init)?)
             }
             Expression::Override(constant) => {
-                Column::Same(self.overrides.get(constant).cloned().ok_or(Invalid::unknown("an override"))?)
+                Values::Same(self.overrides.get(constant).cloned().ok_or(Invalid::unknown("an override"))?)
             }
             Expression::FunctionArgument(index) => frame.arguments[*index as usize].clone(),
             Expression::GlobalVariable(global) => {
-                // A variable that only other entry points use.
+                // `usize::MAX` for variables used only by other entry points.
                 all(self.globals.get(global).copied().unwrap_or(usize::MAX))
             }
             Expression::LocalVariable(local) => all(frame.locals[local.index()]),
@@ -164,8 +168,8 @@ impl<'a> Interpreter<'a> {
         }))
     }
 
-    /// A pointer to a part of what a pointer points at.
-    fn step(&self, frame: &Frame<'_>, handle: Handle<Expression>, lane: usize) -> Result<Pointer, Invalid> {
+    /// A pointer to a part of a pointer's target.
+    fn access(&self, frame: &Frame<'_>, handle: Handle<Expression>, lane: usize) -> Result<Pointer, Invalid> {
         let (base, index) = self.base_and_index(frame, handle, lane)?;
         let mut pointer = frame.pointer(base, lane)?;
         let (count, stride) = match self.type_of(frame, base) {
@@ -182,7 +186,7 @@ impl<'a> Interpreter<'a> {
                 (inner, _) => self.parts(inner)?,
             },
             TypeInner::ValuePointer { size: Some(size), .. } => (*size as usize, 1),
-            _ => return Err(Invalid::unknown("a part of such a pointer")),
+            _ => return Err(Invalid::unknown("a part of this pointer type")),
         };
         match index {
             Some(index) if index < count => pointer.offset += index * stride,
@@ -191,7 +195,7 @@ impl<'a> Interpreter<'a> {
         Ok(pointer)
     }
 
-    /// How many parts a value has, and the slots of each.
+    /// The number of parts of a value, and the slots of each.
     fn parts(&self, inner: &TypeInner) -> Result<(usize, usize), Invalid> {
         Ok(match inner {
             TypeInner::Vector { size, .. } => (*size as usize, 1),
@@ -199,11 +203,11 @@ impl<'a> Interpreter<'a> {
             TypeInner::Array { base, size, .. } => {
                 (self.count(*size)?.unwrap_or(0), self.width(self.inner(*base))?)
             }
-            _ => return Err(Invalid::unknown("a part of such a value")),
+            _ => return Err(Invalid::unknown("a part of this value type")),
         })
     }
 
-    /// The index of an access, `None` if it is out of range for every array.
+    /// The base and the index of an access; `None` if the index is out of range for any array.
     fn base_and_index(
         &self,
         frame: &Frame<'_>,
@@ -220,26 +224,26 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Loads what a pointer points at.
+    /// Loads through a pointer.
     pub(super) fn load(&mut self, pointer: Pointer, lane: usize, out: &mut [u64]) -> Result<(), Invalid> {
         if pointer.lost {
             out.fill(0);
             return Ok(());
         }
-        let who = self.who(lane, pointer.memory);
+        let accessor = self.accessor(lane, pointer.memory);
         let memory = &mut self.memories[pointer.memory];
         for (index, out) in out.iter_mut().enumerate() {
             let slot = memory.slot(lane, pointer.offset + index);
-            memory.touch(slot, who, Use::Read)?;
+            memory.record(slot, accessor, Access::Read)?;
             *out = memory.words[slot];
         }
         Ok(())
     }
 
-    pub(super) fn who(&self, lane: usize, memory: usize) -> Who {
+    pub(super) fn accessor(&self, lane: usize, memory: usize) -> Accessor {
         let epoch = self.epochs[usize::from(!self.is_workgroup.get(memory).copied().unwrap_or(false))];
         let item = self.group * self.lanes as u32 + lane as u32;
-        Who { item, group: self.group, epoch }
+        Accessor { item, group: self.group, epoch }
     }
 
     fn value(
@@ -304,7 +308,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// A part of a value.
+    /// Extracts a part of a value.
     fn part(
         &self,
         frame: &Frame<'_>,
@@ -329,7 +333,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Elements of the run-time array that a pointer points at.
+    /// The length of the run-time-sized array behind a pointer.
     fn length(&self, frame: &Frame<'_>, handle: Handle<Expression>, lane: usize) -> Result<u64, Invalid> {
         let pointer = frame.pointer(handle, lane)?;
         let TypeInner::Pointer { base, .. } = self.type_of(frame, handle) else {
@@ -359,7 +363,7 @@ impl<'a> Interpreter<'a> {
         };
         let (a, b) = (shape(self.type_of(frame, left)), shape(self.type_of(frame, right)));
         if op == BinaryOperator::Multiply && (a.is_some() || b.is_some()) && x.len() > 1 && y.len() > 1 {
-            // Columns of the left one by rows, those of the right one.
+            // Columns of the left matrix times columns of the right one.
             let (inner, rows) = a.unwrap_or((x.len(), 1));
             let columns = b.map_or(1, |(columns, _)| columns);
             for column in 0..columns {
@@ -414,7 +418,7 @@ impl<'a> Interpreter<'a> {
             }
             MathFunction::Transpose => {
                 let TypeInner::Matrix { columns, rows, .. } = self.type_of(frame, *arg) else {
-                    return Err(Invalid::unknown("a transposed value"));
+                    return Err(Invalid::unknown("transpose of this type"));
                 };
                 let (columns, rows) = (*columns as usize, *rows as usize);
                 for (index, out) in out.iter_mut().enumerate() {

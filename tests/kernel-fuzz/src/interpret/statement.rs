@@ -1,4 +1,4 @@
-//! Statements, for all work-items that take them.
+//! Executes statements, for all active work-items.
 
 use naga::{
     AtomicFunction, Barrier, Block, BuiltIn, Expression, Function, Handle, Statement, SwitchValue, Type,
@@ -6,15 +6,15 @@ use naga::{
 };
 use runtime_kernel::naga;
 
-use super::evaluate::{Column, Frame, Pointer, Types};
-use super::memory::{Memory, Use};
+use super::expression::{Frame, Pointer, Types, Values};
+use super::memory::{Access, Memory};
 use super::scalar::{binary, integer};
 use super::{Interpreter, Invalid};
 
-/// Evaluated expressions of all work-items together, before a kernel is said not to end.
-const LONGEST: u64 = 6_000_000;
+/// The maximum number of evaluated expressions, over all work-items, before a kernel counts as endless.
+const MAX_STEPS: u64 = 6_000_000;
 
-/// Where the work-items went.
+/// The work-items after a statement, by where they continue.
 #[derive(Debug, Default)]
 struct Flow {
     on: Vec<u32>,
@@ -23,7 +23,7 @@ struct Flow {
 }
 
 impl<'a> Interpreter<'a> {
-    /// Runs an entry point for the work-items of a group.
+    /// Runs an entry point for a group.
     pub(super) fn entry(&mut self, index: usize) -> Result<(), Invalid> {
         let (module, info) = (self.module, self.info);
         let function = &module.entry_points[index].function;
@@ -34,11 +34,11 @@ impl<'a> Interpreter<'a> {
                 (None, TypeInner::Struct { members, .. }) => {
                     let builtins = members.iter().map(|member| match member.binding {
                         Some(naga::Binding::BuiltIn(builtin)) => self.builtin(builtin),
-                        _ => Err(Invalid::unknown("such an argument")),
+                        _ => Err(Invalid::unknown("an argument of this kind")),
                     });
-                    beside(&builtins.collect::<Result<Vec<_>, _>>()?, self.lanes)
+                    concatenated(&builtins.collect::<Result<Vec<_>, _>>()?, self.lanes)
                 }
-                _ => return Err(Invalid::unknown("such an argument")),
+                _ => return Err(Invalid::unknown("an argument of this kind")),
             };
             arguments.push(column);
         }
@@ -49,7 +49,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    fn builtin(&self, builtin: BuiltIn) -> Result<Column, Invalid> {
+    fn builtin(&self, builtin: BuiltIn) -> Result<Values, Invalid> {
         let at = |lane: usize| {
             let [x, y, _] = self.size.map(|size| size as usize);
             [lane % x, lane / x % y, lane / (x * y)].map(|at| at as u64)
@@ -60,29 +60,29 @@ impl<'a> Interpreter<'a> {
         };
         let wide = |words: [u32; 3]| words.map(u64::from).to_vec();
         Ok(match builtin {
-            BuiltIn::WorkGroupId => Column::Same(group.to_vec()),
-            BuiltIn::WorkGroupSize => Column::Same(wide(self.size)),
-            BuiltIn::NumWorkGroups => Column::Same(wide(self.groups)),
-            BuiltIn::LocalInvocationIndex => Column::Words(1, (0..self.lanes as u64).collect()),
-            BuiltIn::LocalInvocationId => Column::Words(3, (0..self.lanes).flat_map(at).collect()),
+            BuiltIn::WorkGroupId => Values::Same(group.to_vec()),
+            BuiltIn::WorkGroupSize => Values::Same(wide(self.size)),
+            BuiltIn::NumWorkGroups => Values::Same(wide(self.groups)),
+            BuiltIn::LocalInvocationIndex => Values::Words(1, (0..self.lanes as u64).collect()),
+            BuiltIn::LocalInvocationId => Values::Words(3, (0..self.lanes).flat_map(at).collect()),
             BuiltIn::GlobalInvocationId => {
                 let of = |lane| {
                     let local = at(lane);
                     [0, 1, 2].map(|axis| group[axis] * u64::from(self.size[axis]) + local[axis])
                 };
-                Column::Words(3, (0..self.lanes).flat_map(of).collect())
+                Values::Words(3, (0..self.lanes).flat_map(of).collect())
             }
             _ => return Err(Invalid::unknown(&format!("{builtin:?}"))),
         })
     }
 
-    /// Calls a function; what it gives stands in the column.
+    /// Calls a function; returns its result.
     fn call(
         &mut self,
         function: &'a Function,
         mut frame: Frame<'a>,
         active: &[u32],
-    ) -> Result<Option<Column>, Invalid> {
+    ) -> Result<Option<Values>, Invalid> {
         let kept = self.memories.len();
         for (_, local) in function.local_variables.iter() {
             let width = self.width(self.inner(local.ty))?;
@@ -91,7 +91,7 @@ impl<'a> Interpreter<'a> {
             self.is_workgroup.push(false);
         }
         for (handle, expression) in function.expressions.iter() {
-            if is_given(expression) {
+            if is_available_at_entry(expression) {
                 self.evaluate(&mut frame, handle, active)?;
             }
         }
@@ -107,7 +107,7 @@ impl<'a> Interpreter<'a> {
         }
         if let Some(result) = &function.result {
             let width = self.width(self.inner(result.ty))?;
-            frame.result = Some(Column::Words(width, vec![0; width * self.lanes]));
+            frame.result = Some(Values::Words(width, vec![0; width * self.lanes]));
         }
         let block: &'a Block = &function.body;
         self.block(&mut frame, block, active.to_vec())?;
@@ -116,7 +116,7 @@ impl<'a> Interpreter<'a> {
         Ok(frame.result)
     }
 
-    /// Evaluates a constant initialiser with all that it is made of.
+    /// Evaluates a constant initialiser and its operands.
     fn evaluate_tree(
         &mut self,
         frame: &mut Frame<'_>,
@@ -147,7 +147,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Whether the operands of an initialiser's part have values.
+    /// Whether the operands of an initialiser have values.
     fn is_ready(&self, frame: &Frame<'_>, handle: Handle<Expression>) -> bool {
         let has = |handle: &Handle<Expression>| frame.words(*handle, 0).is_ok();
         match &frame.expressions[handle] {
@@ -176,10 +176,10 @@ impl<'a> Interpreter<'a> {
         Ok(flow)
     }
 
-    /// Counts a statement or an iteration.
+    /// Counts a statement or a loop iteration.
     fn count_step(&mut self) -> Result<(), Invalid> {
         self.steps += 1;
-        if self.steps > LONGEST { Err(Invalid::Long) } else { Ok(()) }
+        if self.steps > MAX_STEPS { Err(Invalid::StepLimit) } else { Ok(()) }
     }
 
     fn statement(
@@ -206,14 +206,14 @@ impl<'a> Interpreter<'a> {
             }
             Statement::Switch { .. } => return self.switch(frame, statement, active),
             Statement::Loop { body, continuing, break_if } => {
-                return self.repeat(frame, (body, continuing, *break_if), active);
+                return self.run_loop(frame, (body, continuing, *break_if), active);
             }
             Statement::Break => return Ok(Flow { broke: active, ..Flow::default() }),
             Statement::Continue => return Ok(Flow { continued: active, ..Flow::default() }),
             Statement::Return { value } => {
                 if let Some(value) = value {
                     let mut result = frame.result.take();
-                    if let Some(Column::Words(width, words)) = &mut result {
+                    if let Some(Values::Words(width, words)) = &mut result {
                         for lane in active.iter().map(|lane| *lane as usize) {
                             words[lane * *width..(lane + 1) * *width]
                                 .copy_from_slice(frame.words(*value, lane)?);
@@ -229,14 +229,14 @@ impl<'a> Interpreter<'a> {
             Statement::WorkGroupUniformLoad { pointer, result } => {
                 self.uniform_load(frame, *pointer, *result, &active)?;
             }
-            Statement::Call { .. } => self.enter(frame, statement, &active)?,
+            Statement::Call { .. } => self.call_statement(frame, statement, &active)?,
             other => return Err(Invalid::unknown(&format!("statement {other:?}"))),
         }
         Ok(Flow { on: active, ..Flow::default() })
     }
 
-    /// Calls a function.
-    fn enter(
+    /// Executes a call statement.
+    fn call_statement(
         &mut self,
         frame: &mut Frame<'a>,
         statement: &'a Statement,
@@ -250,21 +250,21 @@ impl<'a> Interpreter<'a> {
         let callee = &module.functions[*function];
         let kept = self.memories.len();
         for (column, declared) in columns.iter_mut().zip(&callee.arguments) {
-            self.find_lost(column, declared.ty)?;
+            self.replace_lost(column, declared.ty)?;
         }
         let inner = Frame::new(&callee.expressions, Types::Function(&info[*function]), columns);
         let value = self.call(callee, inner, active)?;
         self.memories.truncate(kept);
         if let (Some(result), Some(value)) = (result, value) {
-            self.keep(frame, *result, &value, active);
+            self.set_values(frame, *result, &value, active);
         }
         Ok(())
     }
 
-    /// Has the pointers of an argument that are out of range point at zeros, which the called function may change.
-    fn find_lost(&mut self, column: &mut Column, ty: Handle<Type>) -> Result<(), Invalid> {
+    /// Replaces out-of-range pointers in an argument with pointers to fresh zeros, which the callee may write.
+    fn replace_lost(&mut self, column: &mut Values, ty: Handle<Type>) -> Result<(), Invalid> {
         let &TypeInner::Pointer { base, .. } = self.inner(ty) else { return Ok(()) };
-        let Column::Pointers(pointers) = column else { return Ok(()) };
+        let Values::Pointers(pointers) = column else { return Ok(()) };
         if pointers.iter().all(|pointer| !pointer.lost) {
             return Ok(());
         }
@@ -288,18 +288,18 @@ impl<'a> Interpreter<'a> {
             if to.lost {
                 continue;
             }
-            let who = self.who(lane, to.memory);
+            let accessor = self.accessor(lane, to.memory);
             let memory = &mut self.memories[to.memory];
             for (index, word) in frame.words(value, lane)?.iter().enumerate() {
                 let slot = memory.slot(lane, to.offset + index);
-                memory.touch(slot, who, Use::Write)?;
+                memory.record(slot, accessor, Access::Write)?;
                 memory.words[slot] = *word;
             }
         }
         Ok(())
     }
 
-    /// A load between two barriers.
+    /// `workgroupUniformLoad`: a load between two barriers.
     fn uniform_load(
         &mut self,
         frame: &mut Frame<'_>,
@@ -314,22 +314,22 @@ impl<'a> Interpreter<'a> {
             let out = &mut words[lane * width..(lane + 1) * width];
             self.load(frame.pointer(pointer, lane)?, lane, out)?;
         }
-        frame.values[result.index()] = Some(Column::Words(width, words));
+        frame.values[result.index()] = Some(Values::Words(width, words));
         self.barrier(Barrier::WORK_GROUP, active)
     }
 
-    /// Sets the values of those that are active.
-    fn keep(&self, frame: &mut Frame<'_>, handle: Handle<Expression>, value: &Column, active: &[u32]) {
-        let Column::Words(width, from) = value else { return };
+    /// Sets the values of the active work-items.
+    fn set_values(&self, frame: &mut Frame<'_>, handle: Handle<Expression>, value: &Values, active: &[u32]) {
+        let Values::Words(width, from) = value else { return };
         let mut words = match frame.values[handle.index()].take() {
-            Some(Column::Words(_, words)) => words,
+            Some(Values::Words(_, words)) => words,
             _ => vec![0; width * self.lanes],
         };
         for lane in active.iter().map(|lane| *lane as usize) {
             let range = lane * width..(lane + 1) * width;
             words[range.clone()].copy_from_slice(&from[range]);
         }
-        frame.values[handle.index()] = Some(Column::Words(*width, words));
+        frame.values[handle.index()] = Some(Values::Words(*width, words));
     }
 
     fn barrier(&mut self, barrier: Barrier, active: &[u32]) -> Result<(), Invalid> {
@@ -378,7 +378,7 @@ impl<'a> Interpreter<'a> {
         Ok(whole)
     }
 
-    fn repeat(
+    fn run_loop(
         &mut self,
         frame: &mut Frame<'a>,
         (body, continuing, break_if): (&'a Block, &'a Block, Option<Handle<Expression>>),
@@ -386,7 +386,7 @@ impl<'a> Interpreter<'a> {
     ) -> Result<Flow, Invalid> {
         let mut left = Vec::new();
         while !active.is_empty() {
-            // Its blocks may be empty.
+            // Count iterations, because both blocks may be empty.
             self.count_step()?;
             let mut flow = self.block(frame, body, active)?;
             left.append(&mut flow.broke);
@@ -427,7 +427,7 @@ impl<'a> Interpreter<'a> {
                 continue;
             }
             let operand = frame.word(*value, lane)?;
-            let who = self.who(lane, to.memory);
+            let accessor = self.accessor(lane, to.memory);
             let memory = &mut self.memories[to.memory];
             let slot = memory.slot(lane, to.offset);
             let old = memory.words[slot];
@@ -450,25 +450,25 @@ impl<'a> Interpreter<'a> {
                     (6, if equal { operand } else { old })
                 }
             };
-            let what = if observed || class == 6 { Use::Write } else { Use::Commutes(class) };
-            memory.touch(slot, who, what)?;
+            let what = if observed || class == 6 { Access::Write } else { Access::Commutes(class) };
+            memory.record(slot, accessor, what)?;
             memory.words[slot] = new;
             olds[lane * width] = old;
         }
         if let Some(result) = result {
-            self.keep(frame, *result, &Column::Words(width, olds), active);
+            self.set_values(frame, *result, &Values::Words(width, olds), active);
         }
         Ok(())
     }
 
-    /// Whether anything reads a result.
+    /// Whether a result is used.
     fn is_used(&self, frame: &Frame<'_>, handle: Handle<Expression>) -> bool {
         frame.references(handle) > 0
     }
 }
 
-/// What has a value before the first statement.
-fn is_given(expression: &Expression) -> bool {
+/// Whether an expression has a value before the first statement.
+fn is_available_at_entry(expression: &Expression) -> bool {
     matches!(
         expression,
         Expression::Literal(_)
@@ -492,17 +492,17 @@ fn joined(flows: [Flow; 2]) -> Flow {
     whole
 }
 
-/// Columns as one.
-fn beside(columns: &[Column], lanes: usize) -> Column {
+/// Concatenates values.
+fn concatenated(columns: &[Values], lanes: usize) -> Values {
     let mut words = Vec::new();
     for lane in 0..lanes {
         for column in columns {
             match column {
-                Column::Words(width, column) => words.extend(&column[lane * width..(lane + 1) * width]),
-                Column::Same(column) => words.extend(column),
-                Column::Pointers(_) => {}
+                Values::Words(width, column) => words.extend(&column[lane * width..(lane + 1) * width]),
+                Values::Same(column) => words.extend(column),
+                Values::Pointers(_) => {}
             }
         }
     }
-    Column::Words(words.len() / lanes.max(1), words)
+    Values::Words(words.len() / lanes.max(1), words)
 }

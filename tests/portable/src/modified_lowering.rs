@@ -1,37 +1,37 @@
-//! The lowering of WGSL, with changes to what it makes.
+//! A lowering of WGSL that modifies its output.
 
 use std::fmt;
 use std::sync::Arc;
 
 use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, Portable, Result};
 
-type Change = dyn Fn(&Portable<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync;
+type Modify = dyn Fn(&Portable<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync;
 
-struct Changed {
+struct ModifiedLowering {
     lowering: Arc<dyn Lowering>,
     only: Option<CodeFormat>,
-    change: Box<Change>,
+    modify: Box<Modify>,
 }
 
-/// The lowering to all formats, or to one only, whose outcome `change` changes; that it does not make the code unsafe is its
-/// affair.
+/// The lowering to all formats, or to one only, with its output modified by `modify`, which must not make the code
+/// unsafe.
 #[must_use]
-pub fn changed(
+pub fn modified_lowering(
     only: Option<CodeFormat>,
-    change: impl Fn(&Portable<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync + 'static,
+    modify: impl Fn(&Portable<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync + 'static,
 ) -> Arc<dyn Lowering> {
-    Arc::new(Changed { lowering: runtime_kernel::wgsl(), only, change: Box::new(change) })
+    Arc::new(ModifiedLowering { lowering: runtime_kernel::wgsl(), only, modify: Box::new(modify) })
 }
 
-impl fmt::Debug for Changed {
+impl fmt::Debug for ModifiedLowering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Changed").field(&self.lowering).finish()
+        f.debug_tuple("ModifiedLowering").field(&self.lowering).finish()
     }
 }
 
-// SAFETY: code that another lowering made; tests change it knowingly.
-#[allow(unsafe_code, reason = "vouches for the lowered code")]
-unsafe impl Lowering for Changed {
+// SAFETY: the code comes from a correct lowering; tests modify it deliberately.
+#[allow(unsafe_code, reason = "implements an unsafe trait")]
+unsafe impl Lowering for ModifiedLowering {
     fn format(&self) -> CodeFormat {
         self.lowering.format()
     }
@@ -48,7 +48,7 @@ unsafe impl Lowering for Changed {
     fn lower(&self, source: &Portable<'_>, device: &DeviceInfo) -> Result<Lowered> {
         let mut lowered = self.lowering.lower(source, device)?;
         if let Some(target) = self.target(device) {
-            (self.change)(source, target, &mut lowered)?;
+            (self.modify)(source, target, &mut lowered)?;
         }
         Ok(lowered)
     }

@@ -1,4 +1,4 @@
-//! Child processes that run cases on a device, and are replaced when they crash or hang.
+//! Child processes that run cases on a device; they are replaced when they crash or hang.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use crate::case::Case;
 use crate::device::Verdict;
-use crate::worker::verdict;
+use crate::worker::decode;
 
-/// A module loads and a launch ends within this.
+/// The time limit of a load or a launch.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How a process ended that did not end by itself.
-pub(crate) const HANGS: &str = "it hangs";
+/// The crash reason of a process that had to be killed.
+pub(crate) const HUNG: &str = "hung";
 
-/// Names a file in which whatever watches the device tells what is wrong.
-pub(crate) const WATCHED: &str = "KERNEL_FUZZ_WATCHED";
+/// The environment variable with the log file of an external checker.
+pub(crate) const CHECKER_LOG: &str = "KERNEL_FUZZ_CHECKER_LOG";
 
-/// A device behind a child process.
+/// A device in a child process.
 #[derive(Debug)]
-pub struct Machine {
-    /// As in `--devices`.
+pub struct DeviceProcess {
+    /// The name, as in `--devices`.
     pub name: String,
     program: PathBuf,
     file: PathBuf,
@@ -38,49 +38,49 @@ struct Worker {
     lines: Receiver<String>,
 }
 
-/// Verdicts of launches, and that of the module if it does not load.
+/// The verdicts of the launches, and that of the module if it does not load.
 type Launched = (Vec<(usize, Verdict)>, Option<Verdict>);
 
-impl Machine {
-    /// A device whose child processes are `program`; `file` is where cases are handed over.
+impl DeviceProcess {
+    /// Creates a device whose child processes run `program` and read their cases from `file`.
     #[must_use]
     pub fn new(name: &str, program: PathBuf, file: PathBuf) -> Self {
         Self { name: name.to_owned(), program, file, child: None, deadline: DEADLINE }
     }
 
-    /// Ends what takes longer than this.
+    /// Sets the time limit of a load or a launch.
     pub fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;
     }
 
-    /// Runs cases, as one module where that loads; a verdict for each.
+    /// Runs cases, as one module if possible; returns a verdict for each.
     ///
     /// # Errors
-    /// The device does not exist here.
+    /// The device is not available.
     pub fn run(&mut self, cases: &[&Case]) -> Result<Vec<Verdict>, String> {
         let mut verdicts: Vec<Option<Verdict>> = vec![None; cases.len()];
         while let Some(first) = verdicts.iter().position(Option::is_none) {
-            let open: Vec<usize> = (first..cases.len()).filter(|at| verdicts[*at].is_none()).collect();
-            let module: Vec<_> = open.iter().map(|at| cases[*at]).collect();
-            let (launched, rest) = self.module(&Case::join(&module))?;
+            let pending: Vec<usize> = (first..cases.len()).filter(|at| verdicts[*at].is_none()).collect();
+            let module: Vec<_> = pending.iter().map(|at| cases[*at]).collect();
+            let (launched, rest) = self.run_module(&Case::join(&module))?;
             for (index, verdict) in launched {
-                verdicts[open[index]] = Some(verdict);
+                verdicts[pending[index]] = Some(verdict);
             }
             let Some(rest) = rest else { continue };
-            if open.len() == 1 {
-                verdicts[open[0]] = Some(rest);
+            if pending.len() == 1 {
+                verdicts[pending[0]] = Some(rest);
             } else {
-                // Which of them is it? Each half for itself.
+                // Bisect to find the case that does not load.
                 let (front, back) = module.split_at(module.len() / 2);
                 let both = [self.run(front)?, self.run(back)?].concat();
-                open.iter().zip(both).for_each(|(at, verdict)| verdicts[*at] = Some(verdict));
+                pending.iter().zip(both).for_each(|(at, verdict)| verdicts[*at] = Some(verdict));
             }
         }
         Ok(verdicts.into_iter().flatten().collect())
     }
 
-    /// Runs a module: verdicts of launches, and that of the module if it does not load.
-    fn module(&mut self, case: &Case) -> Result<Launched, String> {
+    /// Runs a module; returns the verdicts of its launches, or that of the module if it does not load.
+    fn run_module(&mut self, case: &Case) -> Result<Launched, String> {
         std::fs::write(&self.file, case.to_string()).map_err(|error| error.to_string())?;
         let path = format!("{}\n", self.file.display());
         let deadline = self.deadline;
@@ -92,10 +92,10 @@ impl Machine {
             let line = match worker.lines.recv_timeout(deadline) {
                 Ok(line) if sent.is_ok() => line,
                 _ => {
-                    let end = self.end();
+                    let end = self.terminate();
                     match running {
                         Some(index) => verdicts.push((index, end)),
-                        None => whole = Some(while_it_loads(end)),
+                        None => whole = Some(while_loading(end)),
                     }
                     return Ok((verdicts, whole));
                 }
@@ -103,16 +103,16 @@ impl Machine {
             let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
             match word {
                 "done" => break,
-                "load" => whole = verdict(rest),
+                "load" => whole = decode(rest),
                 "run" => running = rest.parse().ok(),
                 "end" => {
                     let rest = rest.split_once(' ').map_or("", |(_, rest)| rest);
-                    if let (Some(index), Some(verdict)) = (running.take(), verdict(rest)) {
+                    if let (Some(index), Some(verdict)) = (running.take(), decode(rest)) {
                         let failed = matches!(verdict, Verdict::Failed(_));
                         verdicts.push((index, verdict));
                         if failed {
-                            // The device may be of no use any more.
-                            self.end();
+                            // The device may be unusable now.
+                            self.terminate();
                             return Ok((verdicts, None));
                         }
                     }
@@ -123,7 +123,7 @@ impl Machine {
         Ok((verdicts, whole))
     }
 
-    /// The child process, which sees the driver that the name asks for.
+    /// The command of the child process, with the driver that the name selects.
     fn command(&self) -> Result<Command, String> {
         let mut command = Command::new(&self.program);
         let written = |path: &PathBuf, text: &str| {
@@ -141,15 +141,15 @@ impl Machine {
         if self.name == "oclgrind" {
             let library = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
             if !std::path::Path::new(library).is_file() {
-                return Err(format!("{library} is not there; on Debian: oclgrind"));
+                return Err(format!("{library} is missing; on Debian, install oclgrind"));
             }
             only(&mut command, library)?;
             written(&log, "")?;
-            command.env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_LOG", &log).env(WATCHED, &log);
+            command.env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_LOG", &log).env(CHECKER_LOG, &log);
             "opencl:0".clone_into(&mut device);
         } else if let Some(options) = self.name.strip_prefix("intel") {
             let library = std::env::var("RUNTIME_TEST_INTEL_OPENCL")
-                .map_err(|_| "RUNTIME_TEST_INTEL_OPENCL names no library".to_owned())?;
+                .map_err(|_| "RUNTIME_TEST_INTEL_OPENCL is not set".to_owned())?;
             only(&mut command, &library)?;
             device = format!("opencl:0{options}");
         } else if let Some(options) = self.name.strip_prefix("clang") {
@@ -165,10 +165,10 @@ impl Machine {
             written(&settings, &text)?;
             written(&log, "")?;
             command.env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
-            command.env("VK_LAYER_SETTINGS_PATH", settings).env(WATCHED, &log);
+            command.env("VK_LAYER_SETTINGS_PATH", settings).env(CHECKER_LOG, &log);
             name.clone_into(&mut device);
         }
-        // A compiler that ends the process may leave files where it runs.
+        // A crashing compiler may leave files in the current folder.
         let left = self.file.with_extension("left");
         std::fs::create_dir_all(&left).map_err(|error| format!("{}: {error}", left.display()))?;
         command.args(["worker", &device]).current_dir(left);
@@ -185,7 +185,7 @@ impl Machine {
                 .spawn()
                 .map_err(|error| format!("{}: {error}", self.program.display()))?;
             let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-                return Err("a child process without pipes".to_owned());
+                return Err("the child process has no pipes".to_owned());
             };
             let (sender, lines) = channel();
             std::thread::spawn(move || {
@@ -194,17 +194,17 @@ impl Machine {
             match lines.recv_timeout(self.deadline) {
                 Ok(line) if line == "ready" => {}
                 Ok(line) => return Err(line),
-                Err(_) => return Err("it does not open the device".to_owned()),
+                Err(_) => return Err("the child process did not open the device".to_owned()),
             }
             self.child = Some(Worker { child, input, lines });
         }
         self.child.as_mut().ok_or_else(String::new)
     }
 
-    /// Ends the child process, and tells how it went.
-    fn end(&mut self) -> Verdict {
+    /// Ends the child process; returns how it ended.
+    fn terminate(&mut self) -> Verdict {
         let Some(mut worker) = self.child.take() else { return Verdict::Crashed("no process".to_owned()) };
-        // One that has crashed is gone within a moment; one that hangs is not.
+        // A crashed process is gone within a moment; a hung one is not.
         for _ in 0..50 {
             if let Ok(Some(status)) = worker.child.try_wait() {
                 return match status.signal() {
@@ -216,18 +216,18 @@ impl Machine {
         }
         let _ = worker.child.kill();
         let _ = worker.child.wait();
-        Verdict::Crashed(HANGS.to_owned())
+        Verdict::Crashed(HUNG.to_owned())
     }
 }
 
-fn while_it_loads(verdict: Verdict) -> Verdict {
+fn while_loading(verdict: Verdict) -> Verdict {
     match verdict {
-        Verdict::Crashed(text) => Verdict::Crashed(format!("{text} while it loads")),
+        Verdict::Crashed(text) => Verdict::Crashed(format!("{text} while loading")),
         other => other,
     }
 }
 
-impl Drop for Machine {
+impl Drop for DeviceProcess {
     fn drop(&mut self) {
         if let Some(mut worker) = self.child.take() {
             drop(worker.input);

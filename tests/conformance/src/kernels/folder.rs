@@ -1,38 +1,37 @@
-//! The kernels of the suite in code that the suite does not bring: `--kernels DIR`. What each of them does, and its arguments, is
-//! in `docs/backends.md`.
+//! The kernels of the suite from a folder (`--kernels DIR`), for formats that the suite has no source of.
+//! `docs/backends.md` specifies what each kernel does, and its arguments.
 
 use std::path::{Path, PathBuf};
 
 use runtime_core::{DeviceInfo, Error, ErrorKind, Result, suggest};
 
-use super::{ALL, Kernels};
+use super::{ALL, FormatKernels};
 
-/// Names a folder of kernels to the processes that the suite starts.
-pub(crate) const VARIABLE: &str = "RUNTIME_CONFORMANCE_KERNELS";
-/// The file with all kernels of a format.
-const MODULE: &str = "suite";
-/// The file with code that a device must refuse; without it, a line of text.
-const BROKEN: &str = "broken";
+/// Passes the folder of kernels to child processes.
+pub(crate) const FOLDER_VARIABLE: &str = "RUNTIME_CONFORMANCE_KERNELS";
+/// Stem of the file with all kernels of a format.
+const MODULE_STEM: &str = "suite";
+/// Stem of the file with invalid code; by default, a line of text is used.
+const BROKEN_STEM: &str = "broken";
 
 /// The kernels of one folder.
 #[derive(Debug)]
-pub(crate) struct Given {
-    pub(crate) folder: PathBuf,
-    formats: Vec<Kernels>,
+pub(crate) struct KernelFolder {
+    pub(crate) path: PathBuf,
+    formats: Vec<FormatKernels>,
 }
 
-impl Given {
-    /// Reads the files `suite.FORMAT`, `broken.FORMAT` and `KERNEL.FORMAT` of a folder. They are never freed: a run has one
-    /// folder.
+impl KernelFolder {
+    /// Reads the files `suite.FORMAT`, `broken.FORMAT` and `KERNEL.FORMAT` of a folder. They are never freed: a run has at
+    /// most one folder.
     ///
     /// # Errors
-    /// `Io` for what cannot be read; `InvalidArgument` for a folder without kernels, and for a file of a format whose stem is
-    /// no kernel.
+    /// `Io` if a file cannot be read; `InvalidArgument` for a folder without kernels.
     pub(crate) fn read(folder: &Path) -> Result<&'static Self> {
         let cannot = |path: &Path, error: &std::io::Error| {
             Error::new(ErrorKind::Io, format!("--kernels: {}: {error}", path.display()))
         };
-        // A worker of the suite may be started elsewhere.
+        // Worker processes may run in another folder.
         let folder = folder.canonicalize().map_err(|error| cannot(folder, &error))?;
         let entries = std::fs::read_dir(&folder).map_err(|error| cannot(&folder, &error))?;
         let mut files = Vec::new();
@@ -42,7 +41,7 @@ impl Given {
             let Some((stem, format)) = name.split_once('.').filter(|(stem, _)| !stem.is_empty()) else {
                 continue;
             };
-            if [MODULE, BROKEN].contains(&stem) || ALL.contains(&stem) {
+            if [MODULE_STEM, BROKEN_STEM].contains(&stem) || ALL.contains(&stem) {
                 let code = std::fs::read(&path).map_err(|error| cannot(&path, &error))?;
                 files.push((stem.to_owned(), format.to_owned(), code));
             }
@@ -51,54 +50,54 @@ impl Given {
         let formats = formats(files);
         if formats.is_empty() {
             return Err(Error::invalid(format!(
-                "--kernels: no file suite.FORMAT (or, for embedded devices, KERNEL.FORMAT) in {}; docs/backends.md says what \
-                 they hold",
+                "--kernels: no file suite.FORMAT (or, for embedded devices, KERNEL.FORMAT) in {}; see docs/backends.md for \
+                 their contents",
                 folder.display()
             )));
         }
-        Ok(Box::leak(Box::new(Self { folder, formats })))
+        Ok(Box::leak(Box::new(Self { path: folder, formats })))
     }
 
-    /// What the process that started this one was given.
-    pub(crate) fn of_environment() -> Option<&'static Self> {
-        Self::read(Path::new(&std::env::var_os(VARIABLE)?)).ok()
+    /// The folder that the parent process passed on.
+    pub(crate) fn from_environment() -> Option<&'static Self> {
+        Self::read(Path::new(&std::env::var_os(FOLDER_VARIABLE)?)).ok()
     }
 
-    /// The first of a device's formats, in its order of preference, of which there are files.
-    pub(super) fn choose(&'static self, device: &DeviceInfo) -> Option<&'static Kernels> {
+    /// The kernels in the first format of the device for which there are files.
+    pub(super) fn choose(&'static self, device: &DeviceInfo) -> Option<&'static FormatKernels> {
         device.formats.iter().find_map(|format| self.formats.iter().find(|kernels| kernels.format == *format))
     }
 
     /// Whether there are files in a format of the device.
-    pub(crate) fn serves(&'static self, device: &DeviceInfo) -> bool {
+    pub(crate) fn supports(&'static self, device: &DeviceInfo) -> bool {
         self.choose(device).is_some()
     }
 
-    /// Why nothing of it was used by devices that take these formats.
+    /// The error for a folder in no format of the tested devices, which accept `taken`.
     pub(crate) fn unused(&self, taken: &[String]) -> String {
         let mine: Vec<_> = self.formats.iter().map(|kernels| kernels.format).collect();
         let taken: Vec<_> = taken.iter().map(String::as_str).collect();
         let hint = mine.first().map(|format| suggest(format, &taken)).unwrap_or_default();
-        format!("--kernels {}: no tested device takes {}; {hint}", self.folder.display(), mine.join(" or "),)
+        format!("--kernels {}: no tested device accepts {}; {hint}", self.path.display(), mine.join(" or "),)
     }
 }
 
 /// Groups files by their format.
-fn formats(files: Vec<(String, String, Vec<u8>)>) -> Vec<Kernels> {
-    let mut formats: Vec<Kernels> = Vec::new();
+fn formats(files: Vec<(String, String, Vec<u8>)>) -> Vec<FormatKernels> {
+    let mut formats: Vec<FormatKernels> = Vec::new();
     for (stem, format, code) in files {
         let at = formats.iter().position(|kernels| kernels.format == format).unwrap_or_else(|| {
-            formats.push(Kernels::given(format.leak()));
+            formats.push(FormatKernels::from_folder(format.leak()));
             formats.len() - 1
         });
         let (kernels, code) = (&mut formats[at], &*code.leak());
         match stem.as_str() {
-            MODULE => kernels.source = code,
-            BROKEN => kernels.broken = code,
+            MODULE_STEM => kernels.source = code,
+            BROKEN_STEM => kernels.broken = code,
             _ => kernels.programs.push((stem.leak(), code)),
         }
     }
-    // Broken code alone is no kernel.
+    // A format with only broken code has no kernels.
     formats.retain(|kernels| !kernels.source.is_empty() || !kernels.programs.is_empty());
     formats
 }
@@ -114,7 +113,7 @@ mod tests {
             vec![file("broken", "a"), file("suite", "a"), file("scale_f32", "b.2"), file("broken", "c")];
         let formats = formats(files);
         let names: Vec<_> = formats.iter().map(|kernels| kernels.format).collect();
-        assert_eq!(names, ["a", "b.2"], "broken code alone is no kernel");
+        assert_eq!(names, ["a", "b.2"], "a format with only broken code has no kernels");
         assert_eq!((formats[0].source, formats[0].broken), (&b"suite"[..], &b"broken"[..]));
         assert_eq!(formats[1].programs, [("scale_f32", &b"scale_f32"[..])]);
     }
@@ -123,12 +122,12 @@ mod tests {
     fn a_folder_without_kernels_is_an_error() {
         let folder = std::env::temp_dir().join(format!("runtime-conformance-given-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let error = Given::read(&folder).unwrap_err().to_string();
+        let error = KernelFolder::read(&folder).unwrap_err().to_string();
         std::fs::write(folder.join("README.md"), "no kernel").unwrap();
-        let other = Given::read(&folder).unwrap_err();
+        let other = KernelFolder::read(&folder).unwrap_err();
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(error.contains("suite.FORMAT"), "{error}");
         assert_eq!(other.kind(), ErrorKind::InvalidArgument, "{other}");
-        assert_eq!(Given::read(&folder).unwrap_err().kind(), ErrorKind::Io, "it is gone");
+        assert_eq!(KernelFolder::read(&folder).unwrap_err().kind(), ErrorKind::Io, "it is gone");
     }
 }

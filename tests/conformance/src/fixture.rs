@@ -1,4 +1,4 @@
-//! An opened device with what cases make on it: queues, kernels, tensors.
+//! The fixture of a case: an opened device, and shorthands for queues, kernels, launches and tensors.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,35 +10,35 @@ use runtime_core::{
 };
 
 use crate::case::{Failure, Verdict};
-use crate::kernels::{Kernels, Suite};
+use crate::kernels::{FormatKernels, KernelProvider};
 
-/// Work-items of a group where a device has groups.
-const GROUP: u32 = 64;
-/// How long [`Lab::delay`] keeps a queue busy.
+/// Work-items per group, on devices with groups.
+const GROUP_SIZE: u32 = 64;
+/// How long [`Fixture::delay`] keeps a queue busy.
 const DELAY_US: i64 = 5000;
-/// How far portable code counts at most: a driver may end loops after 65535 rounds.
-const FARTHEST: u32 = 60_000 * GROUP * 64;
-/// Binary digits behind the point of a speed.
+/// The largest count of the portable `spin`: a driver may end loops after 65535 iterations.
+const MAX_SPIN_COUNT: u32 = 60_000 * GROUP_SIZE * 64;
+/// Fractional bits of the spin speed.
 const SPEED_BITS: u32 = 10;
-/// Kernels that know how much they work on.
-const UNCOUNTED: [&str; 7] = ["noop", "spin", "hold", "fail", "sum9", "sum20", "sum_record"];
+/// Kernels without a trailing element count.
+const KERNELS_WITHOUT_COUNT: [&str; 7] = ["noop", "spin", "hold", "fail", "sum9", "sum20", "sum_record"];
 
-/// An opened device, and the suite's kernels on it, loaded when they are first asked for.
+/// An opened device, and the suite's kernels on it, loaded on first use.
 #[derive(Debug)]
-pub(crate) struct Lab {
+pub(crate) struct Fixture {
     device: Arc<dyn CommonRuntime>,
-    suite: Suite,
+    kernel_provider: KernelProvider,
     module: OnceLock<Result<Module>>,
-    /// Found kernels: to drop one makes the device look at every queue, which some cases would see.
-    found: Mutex<HashMap<String, Kernel>>,
-    /// How far portable code counts in a microsecond, times 2^`SPEED_BITS`, once they are known.
-    speed: Mutex<Option<u64>>,
+    /// Kernels are kept, because dropping one polls every queue of the device, and some cases count polls.
+    kernel_cache: Mutex<HashMap<String, Kernel>>,
+    /// Counts per microsecond of the portable `spin`, times 2^`SPEED_BITS`; measured on first use.
+    spin_speed: Mutex<Option<u64>>,
 }
 
-impl Lab {
-    pub(crate) fn new(device: Arc<dyn CommonRuntime>, suite: Suite) -> Self {
-        let (module, found, speed) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Self { device, suite, module, found, speed }
+impl Fixture {
+    pub(crate) fn new(device: Arc<dyn CommonRuntime>, kernel_provider: KernelProvider) -> Self {
+        let (module, kernel_cache, spin_speed) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Self { device, kernel_provider, module, kernel_cache, spin_speed }
     }
 
     /// The device.
@@ -50,9 +50,9 @@ impl Lab {
     ///
     /// # Errors
     /// `Unsupported` when the suite has none.
-    pub(crate) fn kernels(&self) -> Result<&'static Kernels, Failure> {
+    pub(crate) fn kernels(&self) -> Result<&'static FormatKernels, Failure> {
         let info = self.device.info();
-        self.suite.choose(info).ok_or_else(|| {
+        self.kernel_provider.choose(info).ok_or_else(|| {
             Failure::Unsupported(format!(
                 "the suite has no kernels in a format of the device ({})",
                 info.formats.join(", ")
@@ -61,24 +61,24 @@ impl Lab {
     }
 
     /// Why the device cannot run a kernel of the suite; `None` when it can.
-    pub(crate) fn lacks_kernel(&self, name: &str) -> Option<String> {
+    pub(crate) fn missing_kernel(&self, name: &str) -> Option<String> {
         match self.kernels() {
             Err(failure) => Some(failure.to_string()),
             Ok(kernels) => {
-                let is_there = kernels.has(name).unwrap_or_else(|| self.offers(name));
+                let is_there = kernels.has(name).unwrap_or_else(|| self.module_has(name));
                 (!is_there).then(|| kernels.lacks(name))
             }
         }
     }
 
-    /// Whether the loaded module has a kernel. One that does not load has them all: the cases are to say what is wrong.
-    fn offers(&self, name: &str) -> bool {
+    /// Whether the loaded module has a kernel. If it fails to load, `true`: the cases then fail with the load error.
+    fn module_has(&self, name: &str) -> bool {
         let lacks = |failure| matches!(failure, Failure::Error(error) if error.kind() == ErrorKind::NotFound);
         self.module().is_err() || !self.kernel(name).is_err_and(lacks)
     }
 
-    /// Why there is no program of this kernel for an embedded device; `None` when there is one.
-    pub(crate) fn lacks_program(&self, name: &str) -> Option<String> {
+    /// Why the suite has no program of this kernel for an embedded device; `None` when it has one.
+    pub(crate) fn missing_program(&self, name: &str) -> Option<String> {
         match self.kernels() {
             Err(failure) => Some(failure.to_string()),
             Ok(kernels) => kernels.program(name).is_none().then(|| kernels.lacks(name)),
@@ -90,7 +90,7 @@ impl Lab {
         let kernels = self.kernels()?;
         let loaded = self.module.get_or_init(|| self.device.load(&kernels.source()));
         loaded.as_ref().map_err(|error| match error.kind() {
-            // A compiler that is not installed is not the backend's fault.
+            // A missing compiler is not a failure of the backend.
             ErrorKind::Unavailable => Failure::Unsupported(error.to_string()),
             _ => Failure::from(error.clone()),
         })
@@ -98,17 +98,17 @@ impl Lab {
 
     /// A kernel of the suite.
     pub(crate) fn kernel(&self, name: &str) -> Result<Kernel, Failure> {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kernel) = found.get(name) {
+        let mut cache = self.kernel_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = cache.get(name) {
             return Ok(kernel.clone());
         }
         let kernel = self.module()?.kernel(name)?;
-        found.insert(name.to_owned(), kernel.clone());
+        cache.insert(name.to_owned(), kernel.clone());
         Ok(kernel)
     }
 
-    /// A kernel of the suite for groups of this size; for the usual ones where the device has no such groups.
-    pub(crate) fn sized(&self, name: &str, size: [u32; 3]) -> Result<Kernel, Failure> {
+    /// A kernel of the suite for this group size, or for the default size if the device does not support it.
+    pub(crate) fn kernel_for_group_size(&self, name: &str, size: [u32; 3]) -> Result<Kernel, Failure> {
         let (kernels, limits) = (self.kernels()?, &self.device.info().limits);
         let items = size.iter().try_fold(1u32, |items, &n| items.checked_mul(n)).unwrap_or(u32::MAX);
         let fits = items != 0
@@ -118,12 +118,12 @@ impl Lab {
             return self.kernel(name);
         }
         let key = format!("{name} {size:?}");
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kernel) = found.get(&key) {
+        let mut cache = self.kernel_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = cache.get(&key) {
             return Ok(kernel.clone());
         }
         let kernel = self.device.load(&kernels.source_for(size))?.kernel(name)?;
-        found.insert(key, kernel.clone());
+        cache.insert(key, kernel.clone());
         Ok(kernel)
     }
 
@@ -135,10 +135,10 @@ impl Lab {
     /// Several new queues.
     pub(crate) fn queues<const N: usize>(&self) -> Result<[Queue; N]> {
         let queues = (0..N).map(|_| self.queue()).collect::<Result<Vec<_>>>()?;
-        queues.try_into().map_err(|_| Error::new(ErrorKind::Internal, "another number of queues"))
+        queues.try_into().map_err(|_| Error::new(ErrorKind::Internal, "wrong number of queues"))
     }
 
-    /// Submits a kernel of the suite on `items` elements, with its element count where the format wants one.
+    /// Launches a kernel of the suite on `items` elements, with a trailing element count if the format has one.
     pub(crate) fn launch(
         &self,
         queue: &Queue,
@@ -146,11 +146,11 @@ impl Lab {
         args: &[Arg<'_>],
         items: usize,
     ) -> Result<Event, Failure> {
-        Ok(self.attempt(queue, name, args, items)??)
+        Ok(self.try_launch(queue, name, args, items)??)
     }
 
-    /// As [`Lab::launch`], for a case that wants to look at the device's answer.
-    pub(crate) fn attempt(
+    /// Like [`Fixture::launch`], but returns the result of the launch itself, for cases that check it.
+    pub(crate) fn try_launch(
         &self,
         queue: &Queue,
         name: &str,
@@ -159,17 +159,17 @@ impl Lab {
     ) -> Result<Result<Event>, Failure> {
         let launched =
             queue.launch(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?);
-        Ok(launched.inspect(|_| self.suite.launched()))
+        Ok(launched.inspect(|_| self.kernel_provider.launched()))
     }
 
-    /// As [`Lab::launch`], to its end.
+    /// Like [`Fixture::launch`], but waits for completion.
     pub(crate) fn call(&self, queue: &Queue, name: &str, args: &[Arg<'_>], items: usize) -> Verdict {
         queue.call(&self.kernel(name)?, &self.geometry(items), &self.args(name, args, items)?)?;
-        self.suite.launched();
+        self.kernel_provider.launched();
         Ok(())
     }
 
-    /// The arguments of a kernel of the suite in the format of the device.
+    /// Adapts the arguments of a kernel of the suite to the format of the device.
     pub(crate) fn args<'a>(
         &self,
         name: &str,
@@ -182,35 +182,40 @@ impl Lab {
             args.sort_by_key(|arg| arg.kind() != ArgKind::Tensor);
             if name == "spin" {
                 let microseconds = args.iter().filter_map(Arg::bits);
-                return microseconds.map(|microseconds| Ok(Arg::scalar(self.count(microseconds)?))).collect();
+                return microseconds
+                    .map(|microseconds| Ok(Arg::scalar(self.spin_count(microseconds)?)))
+                    .collect();
             }
         }
-        if kernels.counted && !UNCOUNTED.contains(&name) && self.takes_more(name, args.len())? {
+        if kernels.takes_count
+            && !KERNELS_WITHOUT_COUNT.contains(&name)
+            && self.has_more_params(name, args.len())?
+        {
             args.push(Arg::scalar(i64::try_from(items).unwrap_or(i64::MAX)));
         }
         Ok(args)
     }
 
-    /// Whether a kernel takes more than so many arguments; what tells nothing of its parameters is believed to.
-    fn takes_more(&self, name: &str, given: usize) -> Result<bool, Failure> {
+    /// Whether a kernel has more parameters than `given`; assumed if its signature is unknown.
+    fn has_more_params(&self, name: &str, given: usize) -> Result<bool, Failure> {
         let kernel = self.kernel(name)?;
         Ok(kernel.info().params.as_ref().is_none_or(|params| params.len() > given))
     }
 
-    /// How far portable code counts in so many microseconds, or as far as it may.
-    fn count(&self, microseconds: u64) -> Result<u32, Failure> {
-        let mut speed = self.speed.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The count at which the portable `spin` ends after so many microseconds, or the largest one allowed.
+    fn spin_count(&self, microseconds: u64) -> Result<u32, Failure> {
+        let mut speed = self.spin_speed.lock().unwrap_or_else(PoisonError::into_inner);
         let speed = match *speed {
             Some(speed) => speed,
-            None => *speed.insert(self.measure()?),
+            None => *speed.insert(self.measure_spin_speed()?),
         };
         let count = microseconds.saturating_mul(speed) >> SPEED_BITS;
-        Ok(u32::try_from(count).unwrap_or(u32::MAX).min(FARTHEST))
+        Ok(u32::try_from(count).unwrap_or(u32::MAX).min(MAX_SPIN_COUNT))
     }
 
-    /// How far it counts in a microsecond, from a launch that takes some milliseconds: the best of a few, since the
-    /// machine may do something else meanwhile.
-    fn measure(&self) -> Result<u64, Failure> {
+    /// Measures the spin speed with launches of a few milliseconds; takes the fastest of three, because the machine may
+    /// be busy.
+    fn measure_spin_speed(&self) -> Result<u64, Failure> {
         let (queue, kernel) = (self.queue()?, self.kernel("spin")?);
         let time = |count: u32| -> Result<u64> {
             let begin = Instant::now();
@@ -218,27 +223,28 @@ impl Lab {
             Ok(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX).max(1))
         };
         let mut count = 1u32 << 16;
-        // The first call may compile.
+        // The first call may include compilation.
         time(count)?;
         loop {
             let best = time(count)?.min(time(count)?).min(time(count)?);
             if best >= 2000 {
                 return Ok((u64::from(count) << SPEED_BITS) / best);
             }
-            if count > FARTHEST / 2 {
-                let reason = format!("to count to {count} takes {best} µs: the loop of `spin` is left out");
+            if count > MAX_SPIN_COUNT / 2 {
+                let reason =
+                    format!("counting to {count} takes {best} µs: the compiler removed the loop of `spin`");
                 return Err(Failure::Unsupported(reason));
             }
             count *= 2;
         }
     }
 
-    /// Keeps a queue busy for a few milliseconds, so that what does not wait for it comes too early.
+    /// Keeps a queue busy for a few milliseconds, to expose work that does not wait for it.
     pub(crate) fn delay(&self, queue: &Queue) -> Verdict {
         self.launch(queue, "spin", &[Arg::scalar(DELAY_US)], 1).map(drop)
     }
 
-    /// Submits a kernel that fails, and says that it reads one tensor and writes another.
+    /// Launches a failing kernel that declares a read of one tensor and a write of another.
     pub(crate) fn fail(&self, queue: &Queue, reads: &Tensor, writes: &Tensor) -> Result<Event, Failure> {
         self.launch(queue, "fail", &[Arg::read(reads), Arg::write(writes)], 1)
     }
@@ -258,41 +264,42 @@ impl Lab {
         self.launch(queue, "scale_f32", &[Arg::read_write(x), Arg::scalar(factor)], x.element_count())
     }
 
-    /// A geometry that covers `items` elements: one call where the device, or its code, has no groups.
+    /// A geometry that covers `items` elements; a single call if the device or the code format has no groups.
     pub(crate) fn geometry(&self, items: usize) -> Geometry {
         let grouped = self.kernels().is_ok_and(|kernels| kernels.grouped);
         if !grouped || !self.device.info().capabilities.has(abi::CAP_GROUPS) {
             return Geometry::single();
         }
-        Geometry::cover(u32::try_from(items.max(1)).unwrap_or(u32::MAX), GROUP)
+        Geometry::cover(u32::try_from(items.max(1)).unwrap_or(u32::MAX), GROUP_SIZE)
     }
 
-    /// A tensor of one dimension with these elements.
+    /// A one-dimensional tensor with these elements.
     pub(crate) fn tensor<T: Element>(&self, data: &[T]) -> Result<Tensor> {
         Tensor::from_slice(self.device(), &[data.len()], data)
     }
 
-    /// A tensor of `n` elements that are all `value`.
+    /// A tensor of `n` elements, all of them `value`.
     pub(crate) fn full(&self, n: usize, value: f32) -> Result<Tensor> {
         self.tensor(&vec![value; n])
     }
 
-    /// A tensor of `n` elements with undefined content.
-    pub(crate) fn room<T: Element>(&self, n: usize) -> Result<Tensor> {
+    /// A tensor of `n` elements with undefined contents.
+    pub(crate) fn uninitialized<T: Element>(&self, n: usize) -> Result<Tensor> {
         self.device.allocate(T::DTYPE, &[n], &Placement::default())
     }
 
-    /// The first memory space that both the program and kernels can reach.
-    pub(crate) fn mappable(&self) -> Option<Placement> {
+    /// The first memory space that is both host-visible and kernel-visible.
+    pub(crate) fn host_visible_placement(&self) -> Option<Placement> {
         let space =
             self.device.info().spaces.iter().find(|space| space.host_visible && space.kernel_visible)?;
         Some(Placement::space(&space.name))
     }
 
-    /// A tensor of `n` elements that are all `value`, in memory that the program can reach.
-    pub(crate) fn mapped(&self, n: usize, value: f32) -> Result<Tensor, Failure> {
-        let placement =
-            self.mappable().ok_or_else(|| Failure::Unsupported("no host-visible memory".to_owned()))?;
+    /// A tensor of `n` elements, all of them `value`, in host-visible memory.
+    pub(crate) fn host_visible_tensor(&self, n: usize, value: f32) -> Result<Tensor, Failure> {
+        let placement = self
+            .host_visible_placement()
+            .ok_or_else(|| Failure::Unsupported("no host-visible memory".to_owned()))?;
         let tensor = self.device.allocate(f32::DTYPE, &[n], &placement)?;
         tensor.write(&vec![value; n])?;
         Ok(tensor)

@@ -1,5 +1,5 @@
-//! A layer over a backend's table that counts the calls of each queue: what core makes of submissions, waits and events can be
-//! seen on any device, without a kernel that tells it.
+//! A layer over a backend's table that counts the calls of each queue, to check on any device which calls core makes for
+//! submissions, waits and events.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,52 +12,54 @@ use runtime_core::abi::{
 use runtime_core::backend::LinkedBackend;
 use runtime_core::{Error, ErrorKind, Queue, Result};
 
-use crate::lab::Lab;
-use crate::table::{kept, known, size, sub_table};
+use crate::backend_table::{copy_known, leak, struct_size, sub_table};
+use crate::fixture::Fixture;
 
-/// How many backends can have a layer: the function that opens queues has no place for a state of its own.
-const MOST: usize = 16;
+/// The maximum number of backends with a layer: `open` has no user data, so each layer needs its own function.
+const MAX_LAYERS: usize = 16;
 
-/// The queue tables below the layers, in the order of their backends.
-static BELOW: [OnceLock<QueueTable>; MOST] = [const { OnceLock::new() }; MOST];
-/// Backends that have a layer, by the address of their table, and the table of the layer.
+/// The queue tables below the layers, by index of the layer.
+static BELOW: [OnceLock<QueueTable>; MAX_LAYERS] = [const { OnceLock::new() }; MAX_LAYERS];
+/// The layers, by the address of the backend's table.
 static LAYERS: Mutex<Vec<(usize, LinkedBackend)>> = Mutex::new(Vec::new());
-/// Open queues, by their handle.
-static QUEUES: LazyLock<RwLock<HashMap<usize, Watched>>> = LazyLock::new(RwLock::default);
+/// Open queues, by handle.
+static QUEUES: LazyLock<RwLock<HashMap<usize, CountedQueue>>> = LazyLock::new(RwLock::default);
 
 thread_local! {
-    /// The calls of the queue that this thread opened last.
-    static OPENED: RefCell<Option<Arc<Tallies>>> = const { RefCell::new(None) };
+    /// The counters of the queue that this thread opened last.
+    static OPENED: RefCell<Option<Arc<Counters>>> = const { RefCell::new(None) };
 }
 
 /// An open queue.
 #[derive(Clone, Debug)]
-struct Watched {
+struct CountedQueue {
     below: &'static QueueTable,
-    tallies: Arc<Tallies>,
+    counters: Arc<Counters>,
 }
 
-/// The calls of a queue.
+/// The call counters of a queue.
 #[derive(Debug)]
-pub(crate) struct Calls(Arc<Tallies>);
+pub(crate) struct Calls(Arc<Counters>);
 
 /// Opens a queue of a device behind a layer.
 ///
 /// # Errors
 /// As `open_queue`.
-pub(crate) fn open_queue(lab: &Lab) -> Result<(Queue, Calls)> {
-    let queue = lab.queue()?;
-    let tallies = OPENED.take().ok_or_else(|| Error::new(ErrorKind::Internal, "no layer below the queue"))?;
-    Ok((queue, Calls(tallies)))
+pub(crate) fn open_queue(fixture: &Fixture) -> Result<(Queue, Calls)> {
+    let queue = fixture.queue()?;
+    let counters = OPENED
+        .take()
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "the queue was not opened through the layer"))?;
+    Ok((queue, Calls(counters)))
 }
 
-/// Puts a layer over a backend, the same one each time.
+/// Puts a layer over a backend; returns the existing one if it has one.
 ///
 /// # Errors
-/// `OutOfResources` for more backends than one process tests.
-pub(crate) fn over(backend: LinkedBackend) -> Result<LinkedBackend> {
-    let theirs = backend.table();
-    let address = std::ptr::from_ref(theirs).addr();
+/// `OutOfResources` for more than `MAX_LAYERS` backends.
+pub(crate) fn layer_over(backend: LinkedBackend) -> Result<LinkedBackend> {
+    let backend_table = backend.table();
+    let address = std::ptr::from_ref(backend_table).addr();
     let mut layers = LAYERS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, layer)) = layers.iter().find(|(known, _)| *known == address) {
         return Ok(*layer);
@@ -65,14 +67,14 @@ pub(crate) fn over(backend: LinkedBackend) -> Result<LinkedBackend> {
     let (below, open) = BELOW
         .get(layers.len())
         .zip(OPEN.get(layers.len()))
-        .ok_or_else(|| Error::new(ErrorKind::OutOfResources, format!("more than {MOST} backends")))?;
-    // SAFETY: a table states its size, in its header, and begins with it.
-    let table: BackendTable = unsafe { known(theirs, theirs.header.struct_size) };
+        .ok_or_else(|| Error::new(ErrorKind::OutOfResources, format!("more than {MAX_LAYERS} backends")))?;
+    // SAFETY: the header of a table states its size.
+    let table: BackendTable = unsafe { copy_known(backend_table, backend_table.header.struct_size) };
     let below = below.get_or_init(|| sub_table(table.queue));
     let queue = QueueTable { open: below.open.map(|_| *open), ..wrap(below) };
-    let header = Header { struct_size: size::<BackendTable>(), ..table.header };
-    let layer = kept(BackendTable { header, queue: kept(queue), ..table });
-    // SAFETY: a layer passes calls on.
+    let header = Header { struct_size: struct_size::<BackendTable>(), ..table.header };
+    let layer = leak(BackendTable { header, queue: leak(queue), ..table });
+    // SAFETY: the layer only forwards calls.
     let layer = unsafe { LinkedBackend::from_table(layer) };
     layers.push((address, layer));
     Ok(layer)
@@ -80,7 +82,7 @@ pub(crate) fn over(backend: LinkedBackend) -> Result<LinkedBackend> {
 
 type Open = unsafe extern "C" fn(Handle, *const QueueOptions, *mut Handle) -> Status;
 
-const OPEN: [Open; MOST] = [
+const OPEN: [Open; MAX_LAYERS] = [
     open::<0>, open::<1>, open::<2>, open::<3>, open::<4>, open::<5>, open::<6>, open::<7>, open::<8>,
     open::<9>, open::<10>, open::<11>, open::<12>, open::<13>, open::<14>, open::<15>,
 ];
@@ -90,42 +92,44 @@ unsafe extern "C" fn open<const N: usize>(
     options: *const QueueOptions,
     out: *mut Handle,
 ) -> Status {
-    let below = BELOW[N].get().expect("a layer is over a table");
-    let open = below.open.expect("wrapped since it is there");
-    // SAFETY: core's arguments, passed on.
+    let below = BELOW[N].get().expect("a layer has a table below it");
+    let open = below.open.expect("only present functions are wrapped");
+    // SAFETY: forwards core's arguments.
     let status = unsafe { open(device, options, out) };
     if status.is_null() {
-        let watched = Watched { below, tallies: Arc::default() };
-        OPENED.set(Some(watched.tallies.clone()));
-        // SAFETY: core passes a place for the handle, and the backend has filled it.
+        let counted_queue = CountedQueue { below, counters: Arc::default() };
+        OPENED.set(Some(counted_queue.counters.clone()));
+        // SAFETY: `out` is valid, and the backend has written the handle.
         let queue = unsafe { *out };
-        QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(queue.addr(), watched);
+        QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(queue.addr(), counted_queue);
     }
     status
 }
 
 unsafe extern "C" fn close(queue: Handle) {
-    // Before it is closed: another queue may get the same handle.
+    // Before closing: a new queue may get the same handle.
     let closed = QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&queue.addr());
-    let close = closed.and_then(|watched| watched.below.close).expect("wrapped since it is there");
-    // SAFETY: core's argument, passed on.
+    let close = closed
+        .and_then(|counted_queue| counted_queue.below.close)
+        .expect("only present functions are wrapped");
+    // SAFETY: forwards core's argument.
     unsafe { close(queue) };
 }
 
-fn watched(queue: Handle) -> Watched {
+fn counted_queue(queue: Handle) -> CountedQueue {
     let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
-    queues.get(&queue.addr()).cloned().expect("core calls open queues")
+    queues.get(&queue.addr()).cloned().expect("core uses only open queues")
 }
 
-/// Functions that are counted, under their own names.
-macro_rules! counted {
+/// Defines a counting wrapper for each function, under its own name.
+macro_rules! count_calls {
     ($($slot:ident($($arg:ident: $ty:ty),*);)*) => {
         #[derive(Debug, Default)]
-        struct Tallies {
+        struct Counters {
             $($slot: AtomicU64,)*
         }
 
-        /// How often core has called each function for a queue.
+        /// Calls of each function for one queue.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub(crate) struct Counts {
             $(pub(crate) $slot: u64,)*
@@ -138,10 +142,10 @@ macro_rules! counted {
             }
         }
 
-        /// A table whose functions are counted; one that the backend lacks stays missing.
+        /// A table of counting functions; a function missing in the backend stays missing.
         fn wrap(below: &QueueTable) -> QueueTable {
             QueueTable {
-                struct_size: size::<QueueTable>(),
+                struct_size: struct_size::<QueueTable>(),
                 close: below.close.map(|_| { let function: unsafe extern "C" fn(Handle) = close; function }),
                 $($slot: below.$slot.map(|_| {
                     let function: unsafe extern "C" fn(Handle, $($ty),*) -> Status = $slot;
@@ -152,16 +156,16 @@ macro_rules! counted {
         }
 
         $(unsafe extern "C" fn $slot(queue: Handle, $($arg: $ty),*) -> Status {
-            let Watched { below, tallies } = watched(queue);
-            tallies.$slot.fetch_add(1, Ordering::SeqCst);
-            let function = below.$slot.expect("wrapped since it is there");
-            // SAFETY: core's arguments, passed on.
+            let CountedQueue { below, counters } = counted_queue(queue);
+            counters.$slot.fetch_add(1, Ordering::SeqCst);
+            let function = below.$slot.expect("only present functions are wrapped");
+            // SAFETY: forwards core's arguments.
             unsafe { function(queue, $($arg),*) }
         })*
     };
 }
 
-counted! {
+count_calls! {
     launch(place: Place, kernel: Handle, launch: *const Launch);
     run(ticket: u64, kernel: Handle, launch: *const Launch);
     write(place: Place, destination: Handle, offset: u64, source: *const u8, bytes: u64);

@@ -1,20 +1,21 @@
-//! The lowering with numbers that a driver's compiler cannot know: what goes wrong only with constants is its defect.
+//! A lowering that hides constants from the driver's compiler: a kernel that is wrong only with visible constants
+//! shows a defect of that compiler.
 //!
-//! In the entry points of the SPIR-V, what computes with a 32-bit constant computes with its sum with
+//! In the entry points of the SPIR-V, each 32-bit constant in a computation is replaced by its sum with
 //! `NumWorkgroups.x >> 31`, which is zero.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use portable::changed::changed;
+use portable::modified_lowering::modified_lowering;
 use runtime_core::{CodeFormat, Lowering};
 
-/// The lowering of WGSL to SPIR-V whose constants are hidden; other formats stay as they are.
-pub(crate) fn hidden() -> Arc<dyn Lowering> {
-    changed(None, |_, target, lowered| {
+/// The lowering of WGSL to SPIR-V with opaque constants; other formats are unchanged.
+pub(crate) fn opaque_constants() -> Arc<dyn Lowering> {
+    modified_lowering(None, |_, target, lowered| {
         if target == CodeFormat::SPIRV_SHADER {
             let words: Vec<_> = lowered.code.chunks_exact(4).map(word).collect();
-            lowered.code = hide(&words).into_iter().flat_map(u32::to_le_bytes).collect();
+            lowered.code = add_opaque_zeros(&words).into_iter().flat_map(u32::to_le_bytes).collect();
         }
         Ok(())
     })
@@ -24,7 +25,7 @@ fn word(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
 }
 
-/// Words of the header; the bound of the numbers of names is the fourth.
+/// The number of words in the header; its fourth word is the bound of the ids.
 const HEADER: usize = 5;
 const BOUND: usize = 3;
 
@@ -43,7 +44,7 @@ const COMPOSITE_EXTRACT: u32 = 81;
 const ADD: u32 = 128;
 const SHIFT_RIGHT: u32 = 194;
 const LABEL: u32 = 248;
-/// From negation to the complement: numbers in, numbers out, all operands are values.
+/// From `OpSNegate` to `OpNot`: all operands are values.
 const ARITHMETIC: std::ops::RangeInclusive<u32> = 126..=200;
 
 const INPUT: u32 = 1;
@@ -65,39 +66,39 @@ fn instructions(words: &[u32]) -> impl Iterator<Item = (u32, &[u32])> {
     })
 }
 
-/// The module that is written.
+/// The module being rewritten.
 struct Module<'a> {
     old: &'a [u32],
     new: Vec<u32>,
-    /// The next name.
+    /// The next free id.
     bound: u32,
-    /// Declarations that the module had not.
+    /// New declarations.
     declared: Vec<u32>,
 }
 
-/// Names of what hides.
-struct Names {
+/// Ids used by the opaque zero.
+struct Ids {
     unsigned: u32,
     vector: u32,
     /// The constant 31.
     bits: u32,
-    /// The variable with the number of groups, for entry points that have none.
+    /// The variable for `NumWorkgroups`, for entry points without one.
     groups: u32,
 }
 
-/// Zero is added to the constants that entry points compute with.
-fn hide(words: &[u32]) -> Vec<u32> {
+/// Adds an opaque zero to the constants that entry points compute with.
+fn add_opaque_zeros(words: &[u32]) -> Vec<u32> {
     let new = words[..HEADER].to_vec();
     let mut module = Module { old: words, new, bound: words[BOUND], declared: Vec::new() };
-    let names = module.names();
-    let entries = module.globals(&names);
-    module.functions(&names, &entries);
+    let ids = module.ids();
+    let entries = module.globals(&ids);
+    module.functions(&ids, &entries);
     module.new[BOUND] = module.bound;
     module.new
 }
 
 impl Module<'_> {
-    fn name(&mut self) -> u32 {
+    fn fresh_id(&mut self) -> u32 {
         self.bound += 1;
         self.bound - 1
     }
@@ -106,15 +107,15 @@ impl Module<'_> {
         self.new.extend(instruction(code, operands));
     }
 
-    /// Declares something; its name stands behind the first `before` operands.
+    /// Declares something; its id follows the first `before` operands.
     fn declare(&mut self, code: u32, before: usize, operands: &[u32]) -> u32 {
-        let name = self.name();
+        let id = self.fresh_id();
         let (front, back) = operands.split_at(before);
-        self.declared.extend(instruction(code, &[front, &[name], back].concat()));
-        name
+        self.declared.extend(instruction(code, &[front, &[id], back].concat()));
+        id
     }
 
-    /// The name of a type or a constant, which is declared if the module does not have it.
+    /// The id of a type or constant, which is declared if the module does not have it.
     fn find(&mut self, code: u32, before: usize, operands: &[u32]) -> u32 {
         let (front, back) = operands.split_at(before);
         let mut all = instructions(self.old).filter(|(found, _)| *found == code);
@@ -122,15 +123,15 @@ impl Module<'_> {
         found.map_or_else(|| self.declare(code, before, operands), |(_, found)| found[before])
     }
 
-    fn names(&mut self) -> Names {
+    fn ids(&mut self) -> Ids {
         let unsigned = self.find(TYPE_INT, 0, &[32, 0]);
         let vector = self.find(TYPE_VECTOR, 0, &[unsigned, 3]);
         let pointer = self.find(TYPE_POINTER, 0, &[INPUT, vector]);
         let bits = self.find(CONSTANT, 1, &[unsigned, 31]);
-        Names { unsigned, vector, bits, groups: self.declare(VARIABLE, 1, &[pointer, INPUT]) }
+        Ids { unsigned, vector, bits, groups: self.declare(VARIABLE, 1, &[pointer, INPUT]) }
     }
 
-    /// 32-bit constants with their types.
+    /// All 32-bit integer constants, with their types.
     fn constants(&self) -> Vec<(u32, u32)> {
         let all = |wanted| instructions(self.old).filter(move |(code, _)| *code == wanted);
         let is_integer = |of| all(TYPE_INT).any(|(_, operands)| operands[..2] == [of, 32]);
@@ -138,10 +139,10 @@ impl Module<'_> {
         constants.map(|(_, operands)| (operands[1], operands[0])).collect()
     }
 
-    /// Writes what stands in front of the functions; gives each entry point's variable with the number of groups.
-    fn globals(&mut self, names: &Names) -> HashMap<u32, u32> {
-        let is_groups = |name: &u32| {
-            let of = [*name, BUILTIN, NUM_WORKGROUPS];
+    /// Writes everything before the functions; returns the `NumWorkgroups` variable of each entry point.
+    fn globals(&mut self, ids: &Ids) -> HashMap<u32, u32> {
+        let is_groups = |id: &u32| {
+            let of = [*id, BUILTIN, NUM_WORKGROUPS];
             instructions(self.old).any(|(code, operands)| code == DECORATE && operands == of)
         };
         let mut entries = HashMap::new();
@@ -149,33 +150,33 @@ impl Module<'_> {
         for (code, operands) in instructions(self.old).take_while(|(code, _)| *code != FUNCTION) {
             let found = operands.iter().skip(2).copied().find(is_groups);
             if code == DECORATE && !std::mem::replace(&mut is_decorated, true) {
-                self.append(DECORATE, &[names.groups, BUILTIN, NUM_WORKGROUPS]);
+                self.append(DECORATE, &[ids.groups, BUILTIN, NUM_WORKGROUPS]);
             }
             match (code, found) {
-                (ENTRY_POINT, None) => self.append(code, &[operands, &[names.groups]].concat()),
+                (ENTRY_POINT, None) => self.append(code, &[operands, &[ids.groups]].concat()),
                 _ => self.append(code, operands),
             }
             if code == ENTRY_POINT {
-                entries.insert(operands[1], found.unwrap_or(names.groups));
+                entries.insert(operands[1], found.unwrap_or(ids.groups));
             }
         }
         self.new.append(&mut self.declared);
         entries
     }
 
-    fn functions(&mut self, names: &Names, entries: &HashMap<u32, u32>) {
+    fn functions(&mut self, ids: &Ids, entries: &HashMap<u32, u32>) {
         let constants = self.constants();
-        // At the beginning of an entry point: its variable. Behind that: what hides each constant.
-        let (mut groups, mut hidden) = (None, HashMap::new());
+        // `groups` is set at the start of an entry point; then `opaque` maps each constant to its sum.
+        let (mut groups, mut opaque) = (None, HashMap::new());
         for (code, operands) in instructions(self.old).skip_while(|(code, _)| *code != FUNCTION) {
             let mut operands = operands.to_vec();
             match code {
                 FUNCTION => groups = entries.get(&operands[1]),
-                FUNCTION_END => hidden.clear(),
+                FUNCTION_END => opaque.clear(),
                 VARIABLE | LABEL => {}
                 _ => {
                     if let Some(groups) = groups.take() {
-                        hidden = self.sums(names, *groups, &constants);
+                        opaque = self.sums(ids, *groups, &constants);
                     }
                 }
             }
@@ -185,20 +186,20 @@ impl Module<'_> {
                 _ => 0..0,
             };
             for operand in &mut operands[values] {
-                *operand = hidden.get(operand).copied().unwrap_or(*operand);
+                *operand = opaque.get(operand).copied().unwrap_or(*operand);
             }
             self.append(code, &operands);
         }
     }
 
-    /// Adds zero to each constant.
-    fn sums(&mut self, names: &Names, groups: u32, constants: &[(u32, u32)]) -> HashMap<u32, u32> {
-        let [count, axis, zero] = [self.name(), self.name(), self.name()];
-        self.append(LOAD, &[names.vector, count, groups]);
-        self.append(COMPOSITE_EXTRACT, &[names.unsigned, axis, count, 0]);
-        self.append(SHIFT_RIGHT, &[names.unsigned, zero, axis, names.bits]);
+    /// Adds the opaque zero to each constant.
+    fn sums(&mut self, ids: &Ids, groups: u32, constants: &[(u32, u32)]) -> HashMap<u32, u32> {
+        let [count, axis, zero] = [self.fresh_id(), self.fresh_id(), self.fresh_id()];
+        self.append(LOAD, &[ids.vector, count, groups]);
+        self.append(COMPOSITE_EXTRACT, &[ids.unsigned, axis, count, 0]);
+        self.append(SHIFT_RIGHT, &[ids.unsigned, zero, axis, ids.bits]);
         let sum = |&(constant, of): &(u32, u32)| {
-            let sum = self.name();
+            let sum = self.fresh_id();
             self.append(ADD, &[of, sum, constant, zero]);
             (constant, sum)
         };
@@ -212,12 +213,12 @@ mod tests {
 
     use super::*;
 
-    /// How many operands of additions are constants of 32 bits.
+    /// The number of operands of additions that are 32-bit constants.
     fn added_constants(words: &[u32]) -> usize {
         let constants: Vec<_> = instructions(words).filter(|(code, _)| *code == CONSTANT).collect();
-        let is_constant = |name: &u32| constants.iter().any(|(_, operands)| operands[1] == *name);
+        let is_constant = |id: &u32| constants.iter().any(|(_, operands)| operands[1] == *id);
         let additions = instructions(words).filter(|(code, _)| *code == ADD);
-        additions.map(|(_, operands)| operands[2..].iter().filter(|name| is_constant(name)).count()).sum()
+        additions.map(|(_, operands)| operands[2..].iter().filter(|id| is_constant(id)).count()).sum()
     }
 
     #[test]
@@ -227,14 +228,14 @@ mod tests {
                     fn main(@builtin(num_workgroups) n: vec3u) { x[0] += 7u + n.y; x[1] += 9u; }";
         let program = Program::parse(text, "", &Specialisation::default()).unwrap();
         let words = program.spirv(Checks::Bounded).unwrap();
-        let hidden = hide(&words);
+        let opaque = add_opaque_zeros(&words);
         let constants = instructions(&words).filter(|(code, _)| *code == CONSTANT).count();
         assert!(added_constants(&words) >= 2);
-        // One of these is 31, if the module did not have it: it is in none of them.
-        assert_eq!(added_constants(&hidden), constants);
+        // If the module did not have the constant 31, it is added, but not an operand of an addition.
+        assert_eq!(added_constants(&opaque), constants);
         let groups = |words: &[u32]| {
             instructions(words).filter(|(_, operands)| operands.ends_with(&[BUILTIN, NUM_WORKGROUPS])).count()
         };
-        assert_eq!((groups(&words), groups(&hidden)), (1, 2));
+        assert_eq!((groups(&words), groups(&opaque)), (1, 2));
     }
 }

@@ -1,9 +1,9 @@
-//! From a launch to its groups.
+//! Sets up a launch, and runs its groups.
 
 use naga::{AddressSpace, ArraySize, Expression, GlobalVariable, Handle, StorageAccess, TypeInner};
 use runtime_kernel::naga;
 
-use super::evaluate::{Frame, Types};
+use super::expression::{Frame, Types};
 use super::memory::Memory;
 use super::scalar::{float_bits, truncate};
 use super::{Argument, Expected, Interpreter, Invalid, Parsed, Tensor};
@@ -39,7 +39,7 @@ pub(super) fn interpret(parsed: &Parsed, launch: &Launch) -> Result<Expected, In
         let kept = run.memories.len();
         for (handle, global) in &shared {
             if !run.is_fixed(*handle) {
-                run.own(*handle, global)?;
+                run.group_variable(*handle, global)?;
             }
         }
         run.entry(entry)?;
@@ -71,7 +71,7 @@ impl Interpreter<'_> {
             let words = match (given, constant.init) {
                 (Some((_, value)), _) => vec![number(scalar, value)?],
                 (None, Some(init)) => self.constant(init)?,
-                (None, None) => return Err(Invalid::unknown("a value for an override")),
+                (None, None) => return Err(Invalid::unknown("an override without a value")),
             };
             self.overrides.insert(handle, words);
         }
@@ -90,7 +90,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Makes the tensors, the first memories of all.
+    /// Allocates the tensors; they are the first memories.
     fn tensors(
         &mut self,
         launch: &Launch,
@@ -111,7 +111,7 @@ impl Interpreter<'_> {
             let mut slots = Vec::new();
             self.slots(global.ty, 0, length, &mut slots)?;
             let bytes = self.bytes(global.ty, length)?;
-            // Of an array that is empty, too.
+            // Also for empty arrays.
             let mut one = Vec::new();
             self.slots(global.ty, 0, 1, &mut one)?;
             let mut before = vec![0xa5; bytes];
@@ -144,7 +144,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Makes the immediates that are used.
+    /// Allocates the immediates that are used.
     fn immediates(
         &mut self,
         parsed: &Parsed,
@@ -170,8 +170,12 @@ impl Interpreter<'_> {
         self.globals.contains_key(&handle)
     }
 
-    /// Makes a private or work-group variable of a group.
-    fn own(&mut self, handle: Handle<GlobalVariable>, global: &GlobalVariable) -> Result<(), Invalid> {
+    /// Allocates a private or work-group variable of a group.
+    fn group_variable(
+        &mut self,
+        handle: Handle<GlobalVariable>,
+        global: &GlobalVariable,
+    ) -> Result<(), Invalid> {
         let width = self.width(self.inner(global.ty))?;
         let start = match global.init {
             Some(init) => self.constant(init)?,
@@ -180,7 +184,7 @@ impl Interpreter<'_> {
         let (memory, shared) = match global.space {
             AddressSpace::WorkGroup => (Memory::shared(start), true),
             AddressSpace::Private => (Memory::private(start.repeat(self.lanes), width), false),
-            _ => return Err(Invalid::unknown("such an address space")),
+            _ => return Err(Invalid::unknown("this address space")),
         };
         self.globals.insert(handle, self.memories.len());
         self.memories.push(memory);
@@ -188,14 +192,14 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// A constant expression of the module.
+    /// Evaluates a constant expression of the module.
     pub(super) fn constant(&mut self, handle: Handle<Expression>) -> Result<Vec<u64>, Invalid> {
         let lanes = std::mem::replace(&mut self.lanes, 1);
         let module = self.module;
         let mut frame = Frame::new(&module.global_expressions, Types::Module(self.info), Vec::new());
         let result = (|| {
             for (other, _) in module.global_expressions.iter() {
-                if other.index() <= handle.index() && !self.is_open(other) {
+                if other.index() <= handle.index() && !self.needs_override(other) {
                     self.evaluate(&mut frame, other, &[0])?;
                 }
             }
@@ -205,12 +209,14 @@ impl Interpreter<'_> {
         result
     }
 
-    /// Whether an expression asks for an override that has no value yet.
-    fn is_open(&self, handle: Handle<Expression>) -> bool {
+    /// Whether an expression depends on an override without a value.
+    fn needs_override(&self, handle: Handle<Expression>) -> bool {
         match &self.module.global_expressions[handle] {
             Expression::Override(constant) => !self.overrides.contains_key(constant),
-            Expression::Unary { expr, .. } | Expression::As { expr, .. } => self.is_open(*expr),
-            Expression::Binary { left, right, .. } => self.is_open(*left) || self.is_open(*right),
+            Expression::Unary { expr, .. } | Expression::As { expr, .. } => self.needs_override(*expr),
+            Expression::Binary { left, right, .. } => {
+                self.needs_override(*left) || self.needs_override(*right)
+            }
             Expression::ZeroValue(ty) => match self.inner(*ty) {
                 TypeInner::Array { size: ArraySize::Pending(constant), .. } => {
                     !self.overrides.contains_key(constant)
@@ -218,17 +224,17 @@ impl Interpreter<'_> {
                 _ => false,
             },
             Expression::Select { condition, accept, reject } => {
-                [condition, accept, reject].iter().any(|handle| self.is_open(**handle))
+                [condition, accept, reject].iter().any(|handle| self.needs_override(**handle))
             }
             Expression::Math { arg, arg1, arg2, .. } => {
-                [Some(*arg), *arg1, *arg2].iter().flatten().any(|handle| self.is_open(*handle))
+                [Some(*arg), *arg1, *arg2].iter().flatten().any(|handle| self.needs_override(*handle))
             }
             _ => false,
         }
     }
 }
 
-/// A number in words, as the bits of a scalar.
+/// Parses a number as the bits of a scalar.
 fn number(scalar: naga::Scalar, text: &str) -> Result<u64, Invalid> {
     let unknown = || Invalid::unknown(&format!("number {text}"));
     match scalar.kind {

@@ -1,0 +1,32 @@
+//! Lowerings of WGSL to host C with other bounds checks than the default.
+
+use std::sync::Arc;
+
+use runtime_core::{CodeFormat, Lowering, Result};
+use runtime_kernel::{CCode, Checks, Dialect, Program, Specialisation};
+
+use crate::modified_lowering::modified_lowering;
+
+/// Bounds checks in the module, as for SPIR-V. The host shows their effect on accesses out of range, which a driver
+/// with its own checks would hide.
+#[must_use]
+pub fn in_module() -> Arc<dyn Lowering> {
+    host_lowering(|program| program.with_bounds_checks(Checks::Bounded)?.c(Dialect::Host, Checks::Unchecked))
+}
+
+/// No bounds checks: an index out of range has undefined behaviour. Only for child processes, which may crash.
+#[must_use]
+pub fn unchecked() -> Arc<dyn Lowering> {
+    host_lowering(|program| program.c(Dialect::Host, Checks::Unchecked))
+}
+
+/// A lowering for the host that writes its C with `write`.
+fn host_lowering(write: fn(Program) -> Result<CCode>) -> Arc<dyn Lowering> {
+    modified_lowering(Some(CodeFormat::C), move |source, _, lowered| {
+        let constants = source.options.texts("constant").map(Specialisation::parse_constant);
+        let element = source.options.text("element").map(str::parse).transpose()?;
+        let specialisation = Specialisation { constants: constants.collect::<Result<_>>()?, element };
+        lowered.code = write(Program::parse(source.code, source.path, &specialisation)?)?.text.into_bytes();
+        Ok(())
+    })
+}
