@@ -45,19 +45,7 @@ fn capability(number: u32, caps: &DeviceCaps) -> Option<(&'static str, bool)> {
         Capability::Int16 => ("Int16", features.i16),
         Capability::Int8 => ("Int8", features.i8),
         // Images are rejected where they are declared, with a better message.
-        Capability::ImageGatherExtended
-        | Capability::StorageImageMultisample
-        | Capability::ImageCubeArray
-        | Capability::Sampled1D
-        | Capability::Image1D
-        | Capability::SampledCubeArray
-        | Capability::SampledBuffer
-        | Capability::ImageBuffer
-        | Capability::ImageMSArray
-        | Capability::StorageImageExtendedFormats
-        | Capability::ImageQuery
-        | Capability::StorageImageReadWithoutFormat
-        | Capability::StorageImageWriteWithoutFormat => ("images", true),
+        image if is_image(image) => ("images", true),
         Capability::GroupNonUniform => ("GroupNonUniform", sub_groups("basic")),
         Capability::GroupNonUniformVote => ("GroupNonUniformVote", sub_groups("vote")),
         Capability::GroupNonUniformArithmetic => ("GroupNonUniformArithmetic", sub_groups("arithmetic")),
@@ -100,6 +88,25 @@ fn capability(number: u32, caps: &DeviceCaps) -> Option<(&'static str, bool)> {
         Capability::AtomicFloat32AddEXT => ("AtomicFloat32AddEXT", features.atomics_f32),
         _ => return None,
     })
+}
+
+fn is_image(capability: Capability) -> bool {
+    matches!(
+        capability,
+        Capability::ImageGatherExtended
+            | Capability::StorageImageMultisample
+            | Capability::ImageCubeArray
+            | Capability::Sampled1D
+            | Capability::Image1D
+            | Capability::SampledCubeArray
+            | Capability::SampledBuffer
+            | Capability::ImageBuffer
+            | Capability::ImageMSArray
+            | Capability::StorageImageExtendedFormats
+            | Capability::ImageQuery
+            | Capability::StorageImageReadWithoutFormat
+            | Capability::StorageImageWriteWithoutFormat
+    )
 }
 
 #[cfg(test)]
