@@ -18,7 +18,7 @@ use crate::progress::QueueProgress;
 /// A graph that can be replayed, on several queues at once too.
 #[derive(Debug)]
 pub struct VulkanGraph {
-    /// The last one is current; earlier ones are stale, and kept while work uses them.
+    /// Only the last one can be current; earlier ones are stale, and kept while work uses them.
     recordings: Mutex<Vec<Recording>>,
     nodes: Vec<Node>,
     context: Arc<Context>,
