@@ -2,8 +2,8 @@
 
 use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
 
-use crate::driver::DeviceCaps;
-use crate::memory::{ALIGNMENT_BYTES, Space};
+use crate::driver::{DeviceCaps, MemoryLocation};
+use crate::memory::{self, ALIGNMENT_BYTES};
 use crate::module::FORMATS;
 
 /// DLPack's `DLDeviceType` of Vulkan memory.
@@ -43,14 +43,14 @@ pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {
 }
 
 fn spaces(caps: &DeviceCaps) -> Vec<MemorySpace> {
-    let space = |&(space, name): &(Space, &str)| MemorySpace {
+    let space = |&(space, name): &(MemoryLocation, &str)| MemorySpace {
         name: name.to_owned(),
-        total_bytes: caps.heap_bytes(space != Space::Pinned),
+        total_bytes: caps.heap_bytes(space != MemoryLocation::Pinned),
         alignment_bytes: ALIGNMENT_BYTES,
-        host_visible: space != Space::Device,
+        host_visible: space != MemoryLocation::Device,
         kernel_visible: true,
     };
-    Space::all(caps).iter().map(space).collect()
+    memory::spaces(caps).iter().map(space).collect()
 }
 
 fn capabilities(caps: &DeviceCaps) -> Capabilities {

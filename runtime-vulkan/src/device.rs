@@ -6,9 +6,9 @@ use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, QueueOpti
 use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result};
 
 use crate::context::Context;
-use crate::driver::DeviceOptions;
+use crate::driver::{DeviceOptions, MemoryLocation};
 use crate::graph::VulkanGraph;
-use crate::memory::{Space, VulkanBuffer};
+use crate::memory::{self, VulkanBuffer};
 use crate::module::{VulkanKernel, VulkanModule};
 use crate::queue::VulkanQueue;
 
@@ -67,11 +67,11 @@ impl Device for VulkanDevice {
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
         let logical = &self.context.logical;
         logical.check_alive()?;
-        let space = Space::of(space, &logical.caps)?;
+        let space = memory::space(space, &logical.caps)?;
         let budget = logical.physical.budget(&logical.instance, &logical.caps);
         let budget =
             budget.ok_or_else(|| Error::unsupported("memory_usage is not supported by this driver"))?;
-        let device_local = space != Space::Pinned;
+        let device_local = space != MemoryLocation::Pinned;
         let heaps =
             logical.caps.heaps.iter().zip(budget).filter(|(heap, _)| heap.device_local == device_local);
         let largest = heaps.max_by_key(|(heap, _)| heap.bytes);
@@ -86,13 +86,13 @@ impl Device for VulkanDevice {
         if request.huge_pages {
             return Err(Error::unsupported("huge_pages are not supported by this device"));
         }
-        let space = Space::of(request.space, &self.context.logical.caps)?;
+        let space = memory::space(request.space, &self.context.logical.caps)?;
         VulkanBuffer::allocate(&self.context, space, request.bytes, request.alignment_bytes)
     }
 
-    fn import(&self, space: u32, memory: HostBytesMut) -> Result<VulkanBuffer> {
+    fn import(&self, space: u32, host: HostBytesMut) -> Result<VulkanBuffer> {
         self.context.logical.check_alive()?;
-        VulkanBuffer::import(&self.context, Space::of(space, &self.context.logical.caps)?, &memory)
+        VulkanBuffer::import(&self.context, memory::space(space, &self.context.logical.caps)?, &host)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<VulkanModule> {

@@ -12,42 +12,28 @@ use crate::driver::{DeviceCaps, Memory, MemoryLocation};
 /// Alignment of every allocation.
 pub(crate) const ALIGNMENT_BYTES: u64 = 256;
 
-/// A memory space, in the order of `DeviceInfo::spaces`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Space {
-    Device,
-    Pinned,
-    Shared,
+/// The memory spaces, in the order of `DeviceInfo::spaces`. Devices without mappable device memory lack the last one.
+const SPACES: [(MemoryLocation, &str); 3] = [
+    (MemoryLocation::Device, "device"),
+    (MemoryLocation::Pinned, "pinned"),
+    (MemoryLocation::Shared, "shared"),
+];
+
+/// The spaces of a device, with their names.
+pub(crate) fn spaces(caps: &DeviceCaps) -> &'static [(MemoryLocation, &'static str)] {
+    &SPACES[..if caps.has_shared_space() { 3 } else { 2 }]
 }
 
-impl Space {
-    const ALL: [(Self, &'static str); 3] =
-        [(Self::Device, "device"), (Self::Pinned, "pinned"), (Self::Shared, "shared")];
-
-    /// The spaces of a device, with their names.
-    pub(crate) fn all(caps: &DeviceCaps) -> &'static [(Self, &'static str)] {
-        &Self::ALL[..if caps.has_shared_space() { 3 } else { 2 }]
-    }
-
-    /// The space of an index.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for one that the device does not have.
-    pub(crate) fn of(index: u32, caps: &DeviceCaps) -> Result<Self> {
-        let all = Self::all(caps);
-        let found = all.get(index as usize).map(|(space, _)| *space);
-        found.ok_or_else(|| {
-            Error::invalid(format!("space {index} does not exist; valid: 0 to {}", all.len() - 1))
-        })
-    }
-
-    fn location(self) -> MemoryLocation {
-        match self {
-            Self::Device => MemoryLocation::Device,
-            Self::Pinned => MemoryLocation::Pinned,
-            Self::Shared => MemoryLocation::Shared,
-        }
-    }
+/// The space with an index.
+///
+/// # Errors
+/// `InvalidArgument` for one that the device does not have.
+pub(crate) fn space(index: u32, caps: &DeviceCaps) -> Result<MemoryLocation> {
+    let spaces = spaces(caps);
+    let found = spaces.get(index as usize).map(|(space, _)| *space);
+    found.ok_or_else(|| {
+        Error::invalid(format!("space {index} does not exist; valid: 0 to {}", spaces.len() - 1))
+    })
 }
 
 /// An allocation, or imported host memory.
@@ -56,13 +42,13 @@ pub struct VulkanBuffer {
     context: Arc<Context>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) bytes: u64,
-    space: Space,
+    space: MemoryLocation,
 }
 
 impl VulkanBuffer {
     pub(crate) fn allocate(
         context: &Arc<Context>,
-        space: Space,
+        space: MemoryLocation,
         bytes: usize,
         alignment: usize,
     ) -> Result<Self> {
@@ -70,12 +56,12 @@ impl VulkanBuffer {
             return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
         }
         let (bytes, alignment) = (bytes as u64, (alignment as u64).max(ALIGNMENT_BYTES));
-        let memory = Memory::allocate(&context.logical, space.location(), bytes, alignment)?;
+        let memory = Memory::allocate(&context.logical, space, bytes, alignment)?;
         Ok(Self { context: Arc::clone(context), memory: Arc::new(memory), bytes, space })
     }
 
-    pub(crate) fn import(context: &Arc<Context>, space: Space, host: &HostBytesMut) -> Result<Self> {
-        if space != Space::Pinned {
+    pub(crate) fn import(context: &Arc<Context>, space: MemoryLocation, host: &HostBytesMut) -> Result<Self> {
+        if space != MemoryLocation::Pinned {
             return Err(Error::invalid("host memory can be imported only into space \"pinned\""));
         }
         let bytes = host.len() as u64;
@@ -94,7 +80,8 @@ impl VulkanBuffer {
     /// Whether the host may read the memory: through a host view, or because this backend reads it directly.
     #[inline]
     pub(crate) fn is_host_visible(&self) -> bool {
-        self.memory.host_ptr().is_some() && (self.space != Space::Device || self.memory.is_host_cached())
+        self.memory.host_ptr().is_some()
+            && (self.space != MemoryLocation::Device || self.memory.is_host_cached())
     }
 
     /// Checks that a range lies inside.
@@ -119,7 +106,7 @@ impl Buffer for VulkanBuffer {
     }
 
     fn host_pointer(&self) -> *mut u8 {
-        let mapped = self.memory.host_ptr().filter(|_| self.space != Space::Device);
+        let mapped = self.memory.host_ptr().filter(|_| self.space != MemoryLocation::Device);
         mapped.map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
 }

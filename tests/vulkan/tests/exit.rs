@@ -21,7 +21,7 @@ const LONG: &str = "
     @group(0) @binding(0) var<storage, read_write> out: array<u32>;
     @compute @workgroup_size(1) fn long() {
         var x = out[0];
-        // Mesa aborts loops of more than 65535 iterations.
+        // Mesa breaks out of a loop after 65535 iterations.
         for (var i = 0u; i < 60000u; i++) { x = x * 1664525u + 1013904223u; }
         out[0] = x;
     }";
