@@ -28,7 +28,7 @@ const WAIT_SLICE: Duration = Duration::from_secs(5);
 const FILL_UPLOAD_BYTES: u64 = 16;
 
 /// Largest transfer that the submitting thread copies itself, if the memory is mapped and the queue idle. On a CPU device
-/// any single-piece transfer is copied so, since the device would use the same processor.
+/// any single-piece transfer is copied this way, since the device would use the same processor.
 const MAX_INLINE_TRANSFER_BYTES: u64 = 4 << 20;
 
 /// An in-order queue of a device.
