@@ -1,6 +1,7 @@
-//! What the driver's compiler has made, kept on disk from one program to the next: a file per device, which the driver
-//! alone understands. Before the driver's data it has a digest of them, of the driver and of the device, so that a file of
-//! another driver, or a damaged one, is not used, and is written again. Nothing that fails here fails anything else.
+//! The on-disk cache of compiled pipelines: one file per device, which holds a digest and the driver's opaque data.
+//!
+//! The digest covers the driver, the device and the data, so that a damaged file, or one of another driver version, is
+//! ignored and then replaced. No error here fails anything else.
 
 use std::fs;
 use std::io::Read;
@@ -9,64 +10,64 @@ use std::path::{Path, PathBuf};
 use runtime_core::backend::{cache_folder, keep_file};
 use sha2::{Digest, Sha256};
 
-use crate::driver::Facts;
+use crate::driver::{DeviceCaps, DriverInfo};
 
-/// Bytes of the digest.
-const SEAL_BYTES: usize = 32;
-/// What is beyond this is not kept.
-const MOST_BYTES: usize = 32 << 20;
+/// Length of the digest (SHA-256).
+const DIGEST_BYTES: usize = 32;
+/// Longest data that are kept.
+const MAX_BYTES: usize = 32 << 20;
 
-/// The file of a device.
+/// The cache file of a device.
 #[derive(Debug)]
 pub(crate) struct CacheFile {
     path: PathBuf,
-    /// The device and its driver, in words.
+    /// Identifies the device and its driver.
     key: String,
 }
 
 impl CacheFile {
-    /// The file of a device in the user's cache folder; `None` if there is no such folder.
-    pub(crate) fn of(facts: &Facts) -> Option<Self> {
-        Some(Self::within(&cache_folder("vulkan")?, facts))
+    /// The file of a device in the user's cache folder; `None` without one.
+    pub(crate) fn of(caps: &DeviceCaps) -> Option<Self> {
+        Some(Self::within(&cache_folder("vulkan")?, caps))
     }
 
-    fn within(folder: &Path, facts: &Facts) -> Self {
-        let (id, name, version) = &facts.driver;
+    fn within(folder: &Path, caps: &DeviceCaps) -> Self {
+        let DriverInfo { id, name, version } = &caps.driver;
         let package = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
-        let key = format!("{package} {id} {name} {version} {:?} {:?}", facts.version, facts.cache_uuid);
-        let uuid: String = facts.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-        let name = format!("{:08x}-{:08x}-{uuid}.pipelines", facts.vendor_id, facts.device_id);
+        let key = format!("{package} {id} {name} {version} {:?} {:?}", caps.version, caps.cache_uuid);
+        let uuid: String = caps.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("{:08x}-{:08x}-{uuid}.pipelines", caps.vendor_id, caps.device_id);
         Self { path: folder.join(name), key }
     }
 
-    /// The driver's data; nothing where there are none of this driver.
+    /// The driver's data; empty without a valid file of this driver.
     pub(crate) fn read(&self) -> Vec<u8> {
         self.try_read().unwrap_or_default()
     }
 
     fn try_read(&self) -> Option<Vec<u8>> {
         let mut file = Vec::new();
-        let most = (SEAL_BYTES + MOST_BYTES) as u64;
+        let most = (DIGEST_BYTES + MAX_BYTES) as u64;
         fs::File::open(&self.path).ok()?.take(most).read_to_end(&mut file).ok()?;
-        let (seal, data) = file.split_first_chunk::<SEAL_BYTES>()?;
-        (self.seal(data) == *seal).then(|| data.to_vec())
+        let (digest, data) = file.split_first_chunk::<DIGEST_BYTES>()?;
+        (self.digest(data) == *digest).then(|| data.to_vec())
     }
 
-    /// Keeps the driver's data; what cannot be kept is made again by the next program. Where they have become too many,
-    /// that one starts anew, with no more than it uses itself.
+    /// Saves the driver's data. If they have grown too large, removes the file instead, so that the next program starts
+    /// with an empty cache.
     pub(crate) fn write(&self, data: &[u8]) {
-        let _ = match data.len() <= MOST_BYTES {
-            true => keep_file(&self.path, &[&self.seal(data), data]),
+        let _ = match data.len() <= MAX_BYTES {
+            true => keep_file(&self.path, &[&self.digest(data), data]),
             false => fs::remove_file(&self.path),
         };
     }
 
-    fn seal(&self, data: &[u8]) -> [u8; SEAL_BYTES] {
-        let mut digest = Sha256::new();
-        digest.update((self.key.len() as u64).to_le_bytes());
-        digest.update(&self.key);
-        digest.update(data);
-        digest.finalize().into()
+    fn digest(&self, data: &[u8]) -> [u8; DIGEST_BYTES] {
+        let mut hasher = Sha256::new();
+        hasher.update((self.key.len() as u64).to_le_bytes());
+        hasher.update(&self.key);
+        hasher.update(data);
+        hasher.finalize().into()
     }
 }
 
@@ -75,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_come_back_to_the_same_driver_alone() {
+    fn only_the_same_driver_reads_its_data_back() {
         let folder = tempfile::tempdir().unwrap();
-        let facts = |version: &str| Facts {
-            driver: (1, "driver".to_owned(), version.to_owned()),
-            ..Facts::default()
+        let caps = |version: &str| DeviceCaps {
+            driver: DriverInfo { id: 1, name: "driver".to_owned(), version: version.to_owned() },
+            ..DeviceCaps::default()
         };
-        let file = |version| CacheFile::within(folder.path(), &facts(version));
-        assert!(file("1").read().is_empty(), "not there");
+        let file = |version| CacheFile::within(folder.path(), &caps(version));
+        assert!(file("1").read().is_empty(), "no file");
         file("1").write(b"compiled");
         assert_eq!(file("1").read(), b"compiled");
         assert!(file("2").read().is_empty(), "of another driver");
@@ -95,9 +96,9 @@ mod tests {
         fs::write(&path, &damaged).unwrap();
         assert!(file("2").read().is_empty(), "damaged");
         fs::write(&path, "short").unwrap();
-        assert!(file("2").read().is_empty(), "cut off");
-        file("2").write(&vec![0; MOST_BYTES + 1]);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "too large: it starts anew");
+        assert!(file("2").read().is_empty(), "truncated");
+        file("2").write(&vec![0; MAX_BYTES + 1]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "too large: the file is removed");
         file("2").write(b"again");
         assert_eq!(file("2").read(), b"again");
     }

@@ -1,4 +1,4 @@
-//! What all openings of a device share.
+//! The state that all openings of a device share.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,75 +7,76 @@ use parking_lot::Mutex;
 use runtime_core::Result;
 
 use crate::builtin::Builtins;
-use crate::driver::{Batch, Logical, Pool, Semaphore, before_code};
-use crate::staging::{Staging, Tuning};
+use crate::driver::{CommandPool, LogicalDevice, Semaphore, Submission, warm_up_compiler};
+use crate::staging::{Staging, StagingConfig};
 use crate::timer::Clock;
 
-/// How long a wait for the first kernel blocks at a time.
-const SLICE: Duration = Duration::from_millis(100);
+/// How long a wait for the warm-up kernel blocks at a time.
+const WAIT_SLICE: Duration = Duration::from_millis(100);
 
-/// A device that is open.
+/// An open device.
 #[derive(Debug)]
 pub(crate) struct Context {
-    // Before `logical`, which it was made of.
+    // Declared, and so dropped, before `logical`, which it belongs to.
     builtins: Mutex<Option<Arc<Builtins>>>,
-    /// The device has run something, if it has to before the program's code.
-    ready: OnceLock<()>,
+    /// Set once the driver's compiler has run, if it must run before the program's first kernel.
+    warmed_up: OnceLock<()>,
     staging: OnceLock<Staging>,
-    tuning: Tuning,
+    config: StagingConfig,
     pub(crate) clock: Clock,
-    pub(crate) logical: Arc<Logical>,
+    pub(crate) logical: Arc<LogicalDevice>,
 }
 
 impl Context {
-    pub(crate) fn new(logical: Arc<Logical>, tuning: Tuning) -> Self {
-        let bits = logical.facts.compute_family().map_or(0, |family| family.stamp_bits);
-        let clock = Clock::new(bits, logical.facts.tick_ns, logical.calibrate().unwrap_or((0, 0)));
-        let (ready, staging) = (OnceLock::new(), OnceLock::new());
-        Self { builtins: Mutex::default(), ready, staging, tuning, clock, logical }
+    pub(crate) fn new(logical: Arc<LogicalDevice>, config: StagingConfig) -> Self {
+        let bits = logical.caps.compute_family().map_or(0, |family| family.timestamp_bits);
+        let clock = Clock::new(bits, logical.caps.timestamp_period_ns, logical.calibrate().unwrap_or((0, 0)));
+        let (warmed_up, staging) = (OnceLock::new(), OnceLock::new());
+        Self { builtins: Mutex::default(), warmed_up, staging, config, clock, logical }
     }
 
-    /// Gets ready to run code.
+    /// Makes the driver's compiler run once, if process exit depends on that.
     ///
     /// # Errors
-    /// Whatever the driver says.
-    pub(crate) fn before_code(&self) -> Result<()> {
-        if self.ready.get().is_none() {
-            before_code(&self.logical, || self.run_empty())?;
-            let _ = self.ready.set(());
+    /// The driver's error.
+    pub(crate) fn warm_up_compiler(&self) -> Result<()> {
+        if self.warmed_up.get().is_none() {
+            warm_up_compiler(&self.logical, || self.run_noop())?;
+            let _ = self.warmed_up.set(());
         }
         Ok(())
     }
 
-    /// Runs the kernel that does nothing, and waits for its end.
-    fn run_empty(&self) -> Result<()> {
+    /// Runs the empty kernel and waits for it.
+    fn run_noop(&self) -> Result<()> {
         let (logical, builtins) = (&self.logical, self.load_builtins()?);
-        let lane = logical.pick_lane();
-        let pool = Pool::new(logical, lane.family)?;
-        let mut commands = pool.commands(false)?;
+        let shared_queue = logical.least_used_compute_queue();
+        let pool = CommandPool::new(logical, shared_queue.family)?;
+        let mut commands = pool.allocate()?;
         commands.begin()?;
-        builtins.record_empty(&mut commands)?;
+        builtins.record_noop(&mut commands)?;
         commands.end()?;
         let done = Semaphore::new(logical)?;
-        lane.submit(logical, &[Batch { waits: &[], commands: Some(&commands), signal: (&done, 1) }])?;
-        let ended = loop {
-            match done.wait(1, SLICE) {
+        shared_queue
+            .submit(logical, &[Submission { waits: &[], commands: Some(&commands), signal: (&done, 1) }])?;
+        let result = loop {
+            match done.wait(1, WAIT_SLICE) {
                 Ok(false) => {}
                 Ok(true) => break Ok(()),
                 Err(error) => break Err(error),
             }
         };
-        // The driver lets go of what is dropped here a moment after the semaphore has moved.
+        // The driver releases the objects dropped here only a moment after the semaphore is signalled.
         logical.wait_idle();
-        ended
+        result
     }
 
-    /// The kernels of our own, compiled when they are first needed.
+    /// The built-in kernels, compiled on first use.
     ///
     /// # Errors
-    /// Whatever the driver says.
+    /// The driver's error.
     pub(crate) fn builtins(&self) -> Result<Arc<Builtins>> {
-        self.before_code()?;
+        self.warm_up_compiler()?;
         self.load_builtins()
     }
 
@@ -87,8 +88,8 @@ impl Context {
         Ok(Arc::clone(builtins.insert(Arc::new(Builtins::load(&self.logical)?))))
     }
 
-    /// The threads for large transfers, started when they are first needed.
+    /// The staging threads for large transfers, started on first use.
     pub(crate) fn staging(&self) -> &Staging {
-        self.staging.get_or_init(|| Staging::new(&self.logical, self.tuning))
+        self.staging.get_or_init(|| Staging::new(&self.logical, self.config))
     }
 }

@@ -1,43 +1,43 @@
-//! Fills, cut into pieces that the driver takes.
+//! Splits fills into pieces that match the driver's commands.
 
-/// A piece of a fill.
+/// A piece of a fill; `at` is a byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
-    /// At most 16 bytes, which are copied from elsewhere.
+pub(crate) enum FillPiece {
+    /// At most 16 bytes, copied from a buffer.
     Bytes { at: u64, bytes: u64, data: [u8; 16] },
-    /// Whole words, all the same.
-    Words { at: u64, bytes: u64, word: u32 },
-    /// Whole words, which repeat after four.
-    Wide { at: u64, bytes: u64, words: [u32; 4] },
+    /// Whole 32-bit words, all equal: `vkCmdFillBuffer`.
+    Word { at: u64, bytes: u64, word: u32 },
+    /// Whole 32-bit words, which repeat after four: a kernel.
+    Pattern { at: u64, bytes: u64, words: [u32; 4] },
 }
 
 /// Repeats a pattern of 1, 2, 4, 8 or 16 bytes to 16; `None` for another length.
-pub(crate) fn widen(pattern: &[u8]) -> Option<[u8; 16]> {
+pub(crate) fn repeat_pattern(pattern: &[u8]) -> Option<[u8; 16]> {
     matches!(pattern.len(), 1 | 2 | 4 | 8 | 16)
         .then(|| std::array::from_fn(|index| pattern[index % pattern.len()]))
 }
 
-/// Cuts a fill of `bytes` bytes from `at` on: whole words, and what is before and behind them.
-pub(crate) fn pieces(at: u64, bytes: u64, pattern: [u8; 16]) -> impl Iterator<Item = Piece> {
+/// Splits a fill of `bytes` bytes at `at` into whole words and the bytes before and after them.
+pub(crate) fn split_fill(at: u64, bytes: u64, pattern: [u8; 16]) -> impl Iterator<Item = FillPiece> {
     let head = if bytes <= 16 { bytes } else { at.next_multiple_of(4) - at };
     let body = (bytes - head) / 4 * 4;
     let tail = bytes - head - body;
-    let from = |skipped: u64| -> [u8; 16] {
-        // Below 16, so it fits.
+    let rotated = |skipped: u64| -> [u8; 16] {
+        // Less than 16, so the conversion succeeds.
         let skipped = usize::try_from(skipped % 16).unwrap_or(0);
         std::array::from_fn(|index| pattern[(index + skipped) % 16])
     };
     let edge = |at: u64, bytes: u64, skipped: u64| {
-        (bytes > 0).then(|| Piece::Bytes { at, bytes, data: from(skipped) })
+        (bytes > 0).then(|| FillPiece::Bytes { at, bytes, data: rotated(skipped) })
     };
-    let wide = from(head);
+    let wide = rotated(head);
     let words: [u32; 4] =
         std::array::from_fn(|index| u32::from_le_bytes([0, 1, 2, 3].map(|byte| wide[4 * index + byte])));
     let middle = (body > 0).then(|| match words {
         [word, b, c, d] if b == word && c == word && d == word => {
-            Piece::Words { at: at + head, bytes: body, word }
+            FillPiece::Word { at: at + head, bytes: body, word }
         }
-        _ => Piece::Wide { at: at + head, bytes: body, words },
+        _ => FillPiece::Pattern { at: at + head, bytes: body, words },
     });
     [edge(at, head, 0), middle, edge(at + head + body, tail, head + body)].into_iter().flatten()
 }
@@ -46,27 +46,27 @@ pub(crate) fn pieces(at: u64, bytes: u64, pattern: [u8; 16]) -> impl Iterator<It
 mod tests {
     use super::*;
 
-    /// Carries the pieces out, byte by byte.
+    /// Executes the pieces byte by byte.
     fn filled(at: u64, bytes: u64, pattern: &[u8]) -> Vec<u8> {
         let mut memory = vec![0xee; 256];
         let mut put = |at: u64, bytes: u64, data: &[u8]| {
             for index in 0..usize::try_from(bytes).unwrap() {
-                let place = &mut memory[usize::try_from(at).unwrap() + index];
-                assert_eq!(*place, 0xee, "a byte is filled once");
-                *place = data[index % data.len()];
+                let byte = &mut memory[usize::try_from(at).unwrap() + index];
+                assert_eq!(*byte, 0xee, "a byte is filled once");
+                *byte = data[index % data.len()];
             }
         };
-        for piece in pieces(at, bytes, widen(pattern).unwrap()) {
+        for piece in split_fill(at, bytes, repeat_pattern(pattern).unwrap()) {
             match piece {
-                Piece::Bytes { at, bytes, data } => {
+                FillPiece::Bytes { at, bytes, data } => {
                     assert!(bytes <= 16);
                     put(at, bytes, &data);
                 }
-                Piece::Words { at, bytes, word } => {
+                FillPiece::Word { at, bytes, word } => {
                     assert!(at % 4 == 0 && bytes % 4 == 0);
                     put(at, bytes, &word.to_le_bytes());
                 }
-                Piece::Wide { at, bytes, words } => {
+                FillPiece::Pattern { at, bytes, words } => {
                     assert!(at % 4 == 0 && bytes % 4 == 0);
                     put(at, bytes, words.map(u32::to_le_bytes).as_flattened());
                 }
@@ -97,12 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_after_a_word_is_left_to_the_driver() {
-        let plain = |pattern: &[u8]| {
-            pieces(3, 100, widen(pattern).unwrap()).any(|piece| matches!(piece, Piece::Words { .. }))
+    fn patterns_of_one_word_use_the_drivers_fill() {
+        let uses_word = |pattern: &[u8]| {
+            split_fill(3, 100, repeat_pattern(pattern).unwrap())
+                .any(|piece| matches!(piece, FillPiece::Word { .. }))
         };
-        assert!(plain(&[7]) && plain(&[1, 2]) && plain(&[1, 2, 3, 4]) && plain(&[5; 16]));
-        assert!(!plain(&[1, 2, 3, 4, 5, 6, 7, 8]));
-        assert_eq!(widen(&[1, 2, 3]), None);
+        assert!(uses_word(&[7]) && uses_word(&[1, 2]) && uses_word(&[1, 2, 3, 4]) && uses_word(&[5; 16]));
+        assert!(!uses_word(&[1, 2, 3, 4, 5, 6, 7, 8]));
+        assert_eq!(repeat_pattern(&[1, 2, 3]), None);
     }
 }

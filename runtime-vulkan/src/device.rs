@@ -6,13 +6,13 @@ use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, QueueOpti
 use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result};
 
 use crate::context::Context;
-use crate::driver::Choices;
+use crate::driver::{DeviceOptions, MemoryLocation};
 use crate::graph::VulkanGraph;
-use crate::memory::{Space, VulkanBuffer};
+use crate::memory::{self, VulkanBuffer};
 use crate::module::{VulkanKernel, VulkanModule};
 use crate::queue::VulkanQueue;
 
-/// An opened device, which all openings of a `Runtime` share.
+/// An opened device; all openings share one context.
 #[derive(Debug)]
 pub struct VulkanDevice {
     context: Arc<Context>,
@@ -24,28 +24,32 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device(
             "robust",
             false,
-            "Let the device check every access of native code to memory; portable code is checked anyway. The first \
-             opening of a device decides.",
+            "Let the device bounds-check the memory accesses of native code; portable code is checked anyway. Fixed when \
+             the device is first opened.",
         ),
         OptionSpec::device(
             "push_descriptors",
             true,
-            "Put arguments into the commands, where the driver can, and not into descriptor sets. The first opening \
-             of a device decides.",
+            "Pass arguments as push descriptors instead of descriptor sets, where the driver supports it. Fixed when the \
+             device is first opened.",
         ),
         OptionSpec::device(
             "pipeline_cache",
             true,
-            "Keep what the driver has compiled in the user's cache folder, for the next program. The first opening of a \
-             device decides.",
+            "Cache compiled pipelines in the user's cache folder, for the next program. Fixed when the device is first \
+             opened.",
         ),
     ]
 }
 
-/// What the options say.
-pub(crate) fn choices(options: &Options) -> Choices {
-    let on = |key: &str| !options.iter().any(|(given, _)| given == key) || options.flag(key);
-    Choices { robust: options.flag("robust"), push: on("push_descriptors"), keep: on("pipeline_cache") }
+/// Reads the options of a device.
+pub(crate) fn parse_options(options: &Options) -> DeviceOptions {
+    let is_on = |key: &str| !options.iter().any(|(given, _)| given == key) || options.flag(key);
+    DeviceOptions {
+        robust: options.flag("robust"),
+        push_descriptors: is_on("push_descriptors"),
+        pipeline_cache: is_on("pipeline_cache"),
+    }
 }
 
 impl VulkanDevice {
@@ -63,14 +67,17 @@ impl Device for VulkanDevice {
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
         let logical = &self.context.logical;
         logical.check_alive()?;
-        let space = Space::of(space, &logical.facts)?;
-        let budget = logical.physical.budget(&logical.instance, &logical.facts);
-        let budget = budget.ok_or_else(|| Error::unsupported("this driver does not tell memory_usage"))?;
-        let on_device = space != Space::Pinned;
-        let heaps = logical.facts.heaps.iter().zip(budget).filter(|(heap, _)| heap.on_device == on_device);
+        let space = memory::space(space, &logical.caps)?;
+        let budget = logical.physical.budget(&logical.instance, &logical.caps);
+        let budget =
+            budget.ok_or_else(|| Error::unsupported("memory_usage is not supported by this driver"))?;
+        let device_local = space != MemoryLocation::Pinned;
+        let heaps =
+            logical.caps.heaps.iter().zip(budget).filter(|(heap, _)| heap.device_local == device_local);
         let largest = heaps.max_by_key(|(heap, _)| heap.bytes);
-        let (heap, (budget, used)) = largest
-            .ok_or_else(|| Error::unsupported("this driver does not tell memory_usage of this space"))?;
+        let (heap, (budget, used)) = largest.ok_or_else(|| {
+            Error::unsupported("memory_usage of this space is not supported by this driver")
+        })?;
         Ok(MemoryUsage { free_bytes: budget.saturating_sub(used).min(heap.bytes), total_bytes: heap.bytes })
     }
 
@@ -79,13 +86,13 @@ impl Device for VulkanDevice {
         if request.huge_pages {
             return Err(Error::unsupported("huge_pages are not supported by this device"));
         }
-        let space = Space::of(request.space, &self.context.logical.facts)?;
+        let space = memory::space(request.space, &self.context.logical.caps)?;
         VulkanBuffer::allocate(&self.context, space, request.bytes, request.alignment_bytes)
     }
 
-    fn import(&self, space: u32, memory: HostBytesMut) -> Result<VulkanBuffer> {
+    fn import(&self, space: u32, host: HostBytesMut) -> Result<VulkanBuffer> {
         self.context.logical.check_alive()?;
-        VulkanBuffer::import(&self.context, Space::of(space, &self.context.logical.facts)?, &memory)
+        VulkanBuffer::import(&self.context, memory::space(space, &self.context.logical.caps)?, &host)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<VulkanModule> {

@@ -1,4 +1,4 @@
-//! Fills as steps: what can fail is done before the first command, so that a fill that is refused leaves none behind.
+//! Fills in two phases: prepare everything that can fail, then record the commands, so that an error leaves none behind.
 
 use std::sync::Arc;
 
@@ -6,71 +6,71 @@ use runtime_core::{Error, Result};
 
 use crate::builtin::Builtins;
 use crate::context::Context;
-use crate::convert::{self, Piece};
-use crate::driver::{Commands, Logical, Memory};
+use crate::convert::{self, FillPiece};
+use crate::driver::{CommandBuffer, LogicalDevice, Memory};
 
-/// A piece of a fill, with all that it needs; `at` counts from the first byte of the memory that counts.
+/// A prepared piece of a fill; `at` is relative to the tensor's first byte.
 #[derive(Debug)]
-pub(crate) enum Step {
-    Copied { at: u64, bytes: u64, from: (Arc<Memory>, u64) },
-    Words { at: u64, bytes: u64, word: u32 },
-    Wide { at: u64, bytes: u64, words: [u32; 4], builtins: Arc<Builtins> },
+pub(crate) enum FillStep {
+    Copy { at: u64, bytes: u64, from: (Arc<Memory>, u64) },
+    Word { at: u64, bytes: u64, word: u32 },
+    Pattern { at: u64, bytes: u64, words: [u32; 4], builtins: Arc<Builtins> },
 }
 
-/// The pattern of a fill of `bytes` bytes, repeated to 16.
+/// Repeats the pattern of a fill of `bytes` bytes to 16 bytes.
 ///
 /// # Errors
-/// `InvalidArgument` for a pattern of another length, or one that does not divide the range.
-pub(crate) fn pattern(pattern: &[u8], bytes: u64) -> Result<[u8; 16]> {
-    let wide = convert::widen(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
-    wide.ok_or_else(|| {
+/// `InvalidArgument` for a pattern whose length is not 1, 2, 4, 8 or 16 or does not divide `bytes`.
+pub(crate) fn expand_pattern(pattern: &[u8], bytes: u64) -> Result<[u8; 16]> {
+    let expanded = convert::repeat_pattern(pattern).filter(|_| bytes.is_multiple_of(pattern.len() as u64));
+    expanded.ok_or_else(|| {
         let unit = pattern.len();
         Error::invalid(format!(
-            "fill: {bytes} bytes with a pattern of {unit}; 1, 2, 4, 8 or 16 that divide it"
+            "fill: a pattern of {unit} bytes for {bytes} bytes; pass 1, 2, 4, 8 or 16 bytes that divide the range"
         ))
     })
 }
 
-impl Step {
-    /// Makes a step of a piece, which counts from byte 0 of the driver's buffer; the first byte that counts is `start`.
-    /// `upload` finds 16 bytes that the program writes and the device reads.
+impl FillStep {
+    /// Prepares a piece, whose offset is relative to the `VkBuffer`; the tensor begins at `base_offset` in it. `upload`
+    /// allocates 16 bytes that the host writes and the device reads.
     ///
     /// # Errors
-    /// Whatever `upload` says, or the driver of the backend's own kernels.
+    /// Those of `upload`, and of compiling the backend's kernels.
     pub(crate) fn new(
         context: &Context,
-        start: u64,
-        piece: Piece,
+        base_offset: u64,
+        piece: FillPiece,
         upload: impl FnOnce() -> Result<(Arc<Memory>, u64)>,
     ) -> Result<Self> {
         Ok(match piece {
-            Piece::Bytes { at, bytes, data } => {
+            FillPiece::Bytes { at, bytes, data } => {
                 let from = upload()?;
-                from.0.put(from.1, &data);
-                Self::Copied { at: at - start, bytes, from }
+                from.0.write_bytes(from.1, &data);
+                Self::Copy { at: at - base_offset, bytes, from }
             }
-            Piece::Words { at, bytes, word } => Self::Words { at: at - start, bytes, word },
-            Piece::Wide { at, bytes, words } => {
-                Self::Wide { at: at - start, bytes, words, builtins: context.builtins()? }
+            FillPiece::Word { at, bytes, word } => Self::Word { at: at - base_offset, bytes, word },
+            FillPiece::Pattern { at, bytes, words } => {
+                Self::Pattern { at: at - base_offset, bytes, words, builtins: context.builtins()? }
             }
         })
     }
 
-    /// Kernels that must live until the fill has ended.
+    /// The kernels that must live until the fill has completed.
     pub(crate) fn builtins(&self) -> Option<&Arc<Builtins>> {
         match self {
-            Self::Wide { builtins, .. } => Some(builtins),
+            Self::Pattern { builtins, .. } => Some(builtins),
             _ => None,
         }
     }
 
-    /// Takes what recording needs, so that it does not fail.
+    /// Allocates descriptor sets in advance, so that recording cannot fail.
     ///
     /// # Errors
     /// `OutOfMemory` for descriptor sets.
-    pub(crate) fn reserve(&self, logical: &Logical, commands: &mut Commands) -> Result<()> {
+    pub(crate) fn reserve(&self, logical: &LogicalDevice, commands: &mut CommandBuffer) -> Result<()> {
         match self {
-            Self::Wide { bytes, builtins, .. } => builtins.reserve_fill(logical, commands, *bytes),
+            Self::Pattern { bytes, builtins, .. } => builtins.reserve_fill(logical, commands, *bytes),
             _ => Ok(()),
         }
     }
@@ -78,12 +78,17 @@ impl Step {
     /// Records the step.
     ///
     /// # Errors
-    /// `OutOfMemory` for descriptor sets, unless [`Step::reserve`] took them.
-    pub(crate) fn record(&self, logical: &Logical, commands: &mut Commands, to: &Memory) -> Result<()> {
+    /// `OutOfMemory` for descriptor sets, unless [`FillStep::reserve`] allocated them.
+    pub(crate) fn record(
+        &self,
+        logical: &LogicalDevice,
+        commands: &mut CommandBuffer,
+        to: &Memory,
+    ) -> Result<()> {
         match self {
-            Self::Copied { at, bytes, from } => commands.copy((to, *at), (&from.0, from.1), *bytes),
-            Self::Words { at, bytes, word } => commands.fill((to, *at), *bytes, *word),
-            Self::Wide { at, bytes, words, builtins } => {
+            Self::Copy { at, bytes, from } => commands.copy((to, *at), (&from.0, from.1), *bytes),
+            Self::Word { at, bytes, word } => commands.fill((to, *at), *bytes, *word),
+            Self::Pattern { at, bytes, words, builtins } => {
                 builtins.record_fill(logical, commands, (to, *at), *bytes, *words)?;
             }
         }

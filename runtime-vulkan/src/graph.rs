@@ -1,4 +1,4 @@
-//! Native graphs: lists of commands that are recorded once and are part of many others.
+//! Graphs: secondary command buffers, recorded once and executed by any number of primary ones.
 
 use std::sync::Arc;
 
@@ -7,45 +7,48 @@ use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch};
 use runtime_core::{Error, Result};
 
 use crate::context::Context;
-use crate::convert::{self, Piece};
-use crate::driver::{Commands, Home, Memory, Pool};
-use crate::fill::{self, Step};
-use crate::launch::Packed;
+use crate::convert::{self, FillPiece};
+use crate::driver::{CommandBuffer, CommandPool, Memory, MemoryLocation};
+use crate::fill::{self, FillStep};
+use crate::launch::PackedArgs;
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
-use crate::progress::Shared;
+use crate::progress::QueueProgress;
 
-/// A graph that can be replayed, also on several queues at once.
+/// A graph that can be replayed, on several queues at once too.
 #[derive(Debug)]
 pub struct VulkanGraph {
+    /// Only the last one can be current; earlier ones are stale, and kept while work uses them.
     recordings: Mutex<Vec<Recording>>,
     nodes: Vec<Node>,
     context: Arc<Context>,
 }
 
-/// A node, in the form in which it is recorded.
+/// A node, ready to be recorded.
 #[derive(Debug)]
 struct Node {
-    /// It waits for all nodes before it, which no node between them waited for.
-    ordered: bool,
+    /// It depends on a node that no earlier barrier orders.
+    needs_barrier: bool,
     work: Work,
 }
 
 #[derive(Debug)]
 enum Work {
-    Launch { kernel: VulkanKernel, packed: Box<Packed> },
+    Launch { kernel: VulkanKernel, args: Box<PackedArgs> },
     Copy { to: (Arc<Memory>, u64), from: (Arc<Memory>, u64), bytes: u64 },
-    Fill { to: Arc<Memory>, steps: Vec<Step> },
+    Fill { to: Arc<Memory>, steps: Vec<FillStep> },
 }
 
-/// The nodes as commands, and the work that they are part of. The last one is of the graph as it is now.
+/// The nodes as commands, and the submissions that execute them.
 #[derive(Debug)]
 struct Recording {
-    commands: Commands,
-    _pool: Pool,
-    uses: Vec<(Arc<Shared>, u64)>,
-    /// Arguments that were replaced, and that its work still uses.
-    replaced: Vec<Packed>,
+    commands: CommandBuffer,
+    _pool: CommandPool,
+    /// By queue, the last ticket that executes it.
+    last_uses: Vec<(Arc<QueueProgress>, u64)>,
+    /// Replaced arguments that pending work may still use.
+    replaced: Vec<PackedArgs>,
+    /// The graph's arguments have changed since.
     stale: bool,
 }
 
@@ -54,32 +57,32 @@ impl VulkanGraph {
         context: &Arc<Context>,
         nodes: &[GraphNode<'_, VulkanBuffer, VulkanKernel>],
     ) -> Result<Self> {
-        let mut made = Self {
+        let mut graph = Self {
             recordings: Mutex::default(),
             nodes: Vec::with_capacity(nodes.len()),
             context: Arc::clone(context),
         };
-        let mut covered = 0;
+        let mut barrier_before = 0;
         for (index, node) in nodes.iter().enumerate() {
-            let needed = node.dependencies.iter().map(|&needed| needed as usize + 1).max().unwrap_or(0);
+            let needed = node.dependencies.iter().map(|&node| node as usize + 1).max().unwrap_or(0);
             if needed > index {
                 return Err(Error::invalid(format!("node {index} depends on itself or a later one")));
             }
-            let ordered = needed > covered;
-            if ordered {
-                covered = index;
+            let needs_barrier = needed > barrier_before;
+            if needs_barrier {
+                barrier_before = index;
             }
-            made.nodes.push(Node { ordered, work: made.work(&node.work)? });
+            graph.nodes.push(Node { needs_barrier, work: graph.prepare(&node.work)? });
         }
-        let recording = made.record()?;
-        made.recordings.get_mut().push(recording);
-        Ok(made)
+        let recording = graph.record()?;
+        graph.recordings.get_mut().push(recording);
+        Ok(graph)
     }
 
-    fn work(&self, work: &GraphWork<'_, VulkanBuffer, VulkanKernel>) -> Result<Work> {
+    fn prepare(&self, work: &GraphWork<'_, VulkanBuffer, VulkanKernel>) -> Result<Work> {
         Ok(match work {
             GraphWork::Launch { kernel, launch } => {
-                Work::Launch { kernel: (*kernel).clone(), packed: Box::new(Packed::new(kernel, launch)?) }
+                Work::Launch { kernel: (*kernel).clone(), args: Box::new(PackedArgs::new(kernel, launch)?) }
             }
             GraphWork::Copy { destination, source, bytes } => {
                 destination.0.check("copy: destination", destination.1, *bytes)?;
@@ -89,40 +92,40 @@ impl VulkanGraph {
             }
             GraphWork::Fill { destination: (buffer, offset), bytes, pattern } => {
                 buffer.check("fill", *offset, *bytes)?;
-                let wide = fill::pattern(pattern, *bytes)?;
-                let start = buffer.memory.start;
-                let pieces = convert::pieces(start + offset, *bytes, wide);
-                let steps = pieces.map(|piece| self.step(start, piece)).collect::<Result<_>>()?;
+                let pattern = fill::expand_pattern(pattern, *bytes)?;
+                let base_offset = buffer.memory.base_offset;
+                let pieces = convert::split_fill(base_offset + offset, *bytes, pattern);
+                let steps = pieces.map(|piece| self.fill_step(base_offset, piece)).collect::<Result<_>>()?;
                 Work::Fill { to: Arc::clone(&buffer.memory), steps }
             }
         })
     }
 
-    fn step(&self, start: u64, piece: Piece) -> Result<Step> {
-        Step::new(&self.context, start, piece, || {
-            Ok((Arc::new(Memory::allocate(&self.context.logical, Home::Pinned, 16, 16)?), 0))
+    fn fill_step(&self, base_offset: u64, piece: FillPiece) -> Result<FillStep> {
+        FillStep::new(&self.context, base_offset, piece, || {
+            Ok((Arc::new(Memory::allocate(&self.context.logical, MemoryLocation::Pinned, 16, 16)?), 0))
         })
     }
 
     fn record(&self) -> Result<Recording> {
         let logical = &self.context.logical;
-        let family = logical.facts.compute_family().map_or(0, |family| family.index);
-        let pool = Pool::new(logical, family)?;
-        let mut commands = pool.commands(true)?;
-        commands.begin_replayed()?;
+        let family = logical.caps.compute_family().map_or(0, |family| family.index);
+        let pool = CommandPool::new(logical, family)?;
+        let mut commands = pool.allocate_secondary()?;
+        commands.begin_secondary()?;
         for node in &self.nodes {
-            if node.ordered {
+            if node.needs_barrier {
                 commands.barrier();
             }
             self.record_work(&node.work, &mut commands)?;
         }
         commands.end()?;
-        Ok(Recording { commands, _pool: pool, uses: Vec::new(), replaced: Vec::new(), stale: false })
+        Ok(Recording { commands, _pool: pool, last_uses: Vec::new(), replaced: Vec::new(), stale: false })
     }
 
-    fn record_work(&self, work: &Work, commands: &mut Commands) -> Result<()> {
+    fn record_work(&self, work: &Work, commands: &mut CommandBuffer) -> Result<()> {
         match work {
-            Work::Launch { kernel, packed } => packed.record(kernel, commands)?,
+            Work::Launch { kernel, args } => args.record(kernel, commands)?,
             Work::Copy { bytes: 0, .. } => {}
             Work::Copy { to, from, bytes } => commands.copy((&to.0, to.1), (&from.0, from.1), *bytes),
             Work::Fill { to, steps } => {
@@ -133,42 +136,46 @@ impl VulkanGraph {
         Ok(())
     }
 
-    /// Makes everything part of a queue's commands; says whether it writes memory that the program reaches.
-    pub(crate) fn include(&self, commands: &mut Commands, queue: &Arc<Shared>, ticket: u64) -> Result<bool> {
+    /// Executes the graph as part of a queue's commands; returns whether it writes host-visible memory.
+    pub(crate) fn execute(
+        &self,
+        commands: &mut CommandBuffer,
+        queue: &Arc<QueueProgress>,
+        ticket: u64,
+    ) -> Result<bool> {
         let mut recordings = self.recordings.lock();
         if recordings.last().is_none_or(|recording| recording.stale) {
-            recordings.retain(|recording| !recording.has_ended());
+            recordings.retain(|recording| !recording.is_unused());
             recordings.push(self.record()?);
         }
         if let Some(recording) = recordings.last_mut() {
-            commands.include(&recording.commands);
-            match recording.uses.iter_mut().find(|(known, _)| Arc::ptr_eq(known, queue)) {
+            commands.execute(&recording.commands);
+            match recording.last_uses.iter_mut().find(|(known, _)| Arc::ptr_eq(known, queue)) {
                 Some((_, last)) => *last = ticket,
                 None => {
-                    // Queues come and go, and a graph may outlive many.
-                    recording.uses.retain(|(known, last)| known.completed() < *last);
-                    recording.uses.push((Arc::clone(queue), ticket));
+                    // A graph may outlive many queues.
+                    recording.last_uses.retain(|(known, last)| known.completed() < *last);
+                    recording.last_uses.push((Arc::clone(queue), ticket));
                 }
             }
         }
-        Ok(self.nodes.iter().any(Node::is_seen))
+        Ok(self.nodes.iter().any(Node::writes_host_visible_memory))
     }
 }
 
 impl Node {
-    /// Whether it writes memory that the program reaches.
-    fn is_seen(&self) -> bool {
+    fn writes_host_visible_memory(&self) -> bool {
         match &self.work {
-            Work::Launch { packed, .. } => packed.seen,
-            Work::Copy { to: (memory, _), .. } | Work::Fill { to: memory, .. } => memory.host().is_some(),
+            Work::Launch { args, .. } => args.host_visible_write,
+            Work::Copy { to: (memory, _), .. } | Work::Fill { to: memory, .. } => memory.host_ptr().is_some(),
         }
     }
 }
 
 impl Recording {
-    /// Whether nobody runs it, nor will.
-    fn has_ended(&self) -> bool {
-        self.stale && self.uses.iter().all(|(queue, ticket)| queue.completed() >= *ticket)
+    /// Whether it is neither executing nor will be executed again.
+    fn is_unused(&self) -> bool {
+        self.stale && self.last_uses.iter().all(|(queue, ticket)| queue.completed() >= *ticket)
     }
 }
 
@@ -176,11 +183,10 @@ impl Graph for VulkanGraph {
     type Buffer = VulkanBuffer;
 
     fn update(&mut self, node: u32, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
-        let Some(Node { work: Work::Launch { kernel, packed }, .. }) = self.nodes.get_mut(node as usize)
-        else {
-            return Err(Error::invalid(format!("node {node} is no launch")));
+        let Some(Node { work: Work::Launch { kernel, args }, .. }) = self.nodes.get_mut(node as usize) else {
+            return Err(Error::invalid(format!("node {node} is not a launch")));
         };
-        let replaced = std::mem::replace(&mut **packed, Packed::new(kernel, launch)?);
+        let replaced = std::mem::replace(&mut **args, PackedArgs::new(kernel, launch)?);
         if let Some(recording) = self.recordings.get_mut().last_mut() {
             recording.replaced.push(replaced);
             recording.stale = true;

@@ -1,4 +1,4 @@
-//! Arguments of a launch in the driver's form, without an allocation for up to 16 tensors.
+//! Packs a launch's arguments into bindings and push constants, without an allocation for up to 16 tensors.
 
 use std::sync::Arc;
 
@@ -6,87 +6,87 @@ use runtime_core::backend::{ArgRef, Launch, TensorArg};
 use runtime_core::{Access, Error, Result};
 use smallvec::SmallVec;
 
-use crate::driver::{Binding, Commands, Home, Memory};
+use crate::driver::{Binding, CommandBuffer, Memory, MemoryLocation};
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
-use crate::spirv::{Block, Member};
+use crate::spirv::{PushConstantBlock, PushConstantMember};
 
-/// Arguments in the driver's form.
+/// The bindings and push constants of a launch.
 #[derive(Debug, Default)]
-pub(crate) struct Packed {
+pub(crate) struct PackedArgs {
     bindings: SmallVec<[Binding; 16]>,
     constants: SmallVec<[u8; 128]>,
-    detours: Vec<Detour>,
+    unaligned_copies: Vec<UnalignedCopy>,
     groups: [u32; 3],
-    /// It writes memory that the program may look at.
-    pub(crate) seen: bool,
+    /// It writes memory that the host may read.
+    pub(crate) host_visible_write: bool,
 }
 
-/// A view that begins where the device can bind none: the kernel works on a copy, which goes back afterwards.
+/// A view whose offset the device cannot bind: the kernel works on a scratch copy, which is copied back afterwards.
 #[derive(Debug)]
-struct Detour {
+struct UnalignedCopy {
     memory: Arc<Memory>,
     offset: u64,
     bytes: u64,
     access: Access,
-    copy: Arc<Memory>,
+    scratch: Arc<Memory>,
 }
 
-impl Packed {
-    /// Takes the arguments of a launch.
+impl PackedArgs {
+    /// Packs the arguments of a launch.
     ///
     /// # Errors
-    /// `InvalidArgument` that says which argument does not fit; `OutOfMemory`.
+    /// `InvalidArgument` with the argument that does not fit; `OutOfMemory`.
     pub(crate) fn new(kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<Self> {
-        let mut packed = Self::default();
-        packed.fill(kernel, launch)?;
-        Ok(packed)
+        let mut args = Self::default();
+        args.pack(kernel, launch)?;
+        Ok(args)
     }
 
-    /// Takes the arguments of a launch into an empty one in place, since moving it costs as much as filling it.
+    /// Packs the arguments of a launch in place, into a default value: moving it would cost as much as packing.
     ///
     /// # Errors
-    /// As [`Packed::new`].
+    /// As [`PackedArgs::new`].
     #[inline]
-    pub(crate) fn fill(&mut self, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
+    pub(crate) fn pack(&mut self, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
         self.groups = launch.groups();
         let interface = &kernel.interface;
-        let mut scalars = Scalars::of(&interface.block);
+        let mut scalars = ScalarPacker::new(&interface.push_constants);
         let mut tensors = 0;
         for (index, arg) in launch.args().enumerate() {
             match arg {
                 ArgRef::Tensor(tensor) => {
-                    if tensors < interface.used {
+                    if tensors < interface.required_tensors {
                         let binding = self.bind(kernel, index, &tensor)?;
                         self.bindings.push(binding);
                     }
-                    self.seen |= tensor.access().writes() && tensor.buffer().is_seen();
+                    self.host_visible_write |= tensor.access().writes() && tensor.buffer().is_host_visible();
                     tensors += 1;
                 }
                 ArgRef::Scalar { dtype, bits } => {
                     scalars.push(&mut self.constants, &bits.to_le_bytes()[..dtype.bytes().min(8)]);
                 }
                 ArgRef::Bytes(bytes) => scalars.push(&mut self.constants, bytes),
-                ArgRef::Local(_) => return Err(local(kernel, index)),
-                _ => return Err(unknown(index)),
+                ArgRef::Local(_) => return Err(local_memory_argument(kernel, index)),
+                _ => return Err(unknown_argument_kind(index)),
             }
         }
-        if !scalars.fit() {
-            self.place_in_order(launch);
+        if !scalars.matched_members() {
+            self.pack_scalars_in_order(launch);
         }
-        if tensors < interface.used || tensors > interface.slots.len() {
-            return Err(miscount(kernel, tensors));
+        if tensors < interface.required_tensors || tensors > interface.tensors.len() {
+            return Err(wrong_tensor_count(kernel, tensors));
         }
         if launch.group_size() != interface.group_size {
-            return Err(wrong_size(kernel, launch.group_size()));
+            return Err(wrong_group_size(kernel, launch.group_size()));
         }
-        if self.constants.len().next_multiple_of(4) != interface.block.bytes as usize {
-            return Err(mismatch(kernel, self.constants.len()));
+        if self.constants.len().next_multiple_of(4) != interface.push_constants.bytes as usize {
+            return Err(wrong_push_constants(kernel, self.constants.len()));
         }
-        if self.constants.len() != interface.block.bytes as usize {
-            self.constants.resize(interface.block.bytes as usize, 0);
+        if self.constants.len() != interface.push_constants.bytes as usize {
+            self.constants.resize(interface.push_constants.bytes as usize, 0);
         }
-        if self.detours.is_empty() { Ok(()) } else { self.check_detours(kernel, launch) }
+        if self.unaligned_copies.is_empty() { Ok(()) } else { self.check_aliasing(kernel, launch) }
     }
 
     #[inline]
@@ -97,30 +97,35 @@ impl Packed {
         tensor: &TensorArg<'_, VulkanBuffer>,
     ) -> Result<Binding> {
         let (buffer, offset, bytes) = (tensor.buffer(), tensor.byte_offset(), tensor.span_bytes());
-        let facts = &kernel.context().logical.facts;
-        if bytes > facts.binding_bytes {
+        let caps = &kernel.context().logical.caps;
+        if bytes > caps.binding_bytes {
             return Err(too_large(kernel, index, bytes));
         }
         if bytes == 0 {
-            // There is always something to bind, and of one byte no element is in range. What is bound begins
-            // where the driver's buffer does, since imported memory may begin anywhere in it.
+            // A binding cannot be empty, and one byte holds no element. It is the `VkBuffer`'s first byte, since the tensor
+            // may begin anywhere in imported memory.
             return Ok(Binding::of_buffer(&buffer.memory, 0, 1));
         }
-        // It is a power of two: a division would take longer than all else here.
-        if (buffer.memory.start + offset) & (facts.binding_alignment - 1) == 0 {
+        // A power of two: a division would take longer than everything else here.
+        if (buffer.memory.base_offset + offset) & (caps.binding_alignment - 1) == 0 {
             return Ok(Binding::new(&buffer.memory, offset, bytes));
         }
-        let copy = Memory::allocate(&kernel.context().logical, Home::Device, bytes, facts.binding_alignment)?;
-        let copy = Arc::new(copy);
-        let binding = Binding::new(&copy, 0, bytes);
+        let scratch = Memory::allocate(
+            &kernel.context().logical,
+            MemoryLocation::Device,
+            bytes,
+            caps.binding_alignment,
+        )?;
+        let scratch = Arc::new(scratch);
+        let binding = Binding::new(&scratch, 0, bytes);
         let memory = Arc::clone(&buffer.memory);
-        self.detours.push(Detour { memory, offset, bytes, access: tensor.access(), copy });
+        self.unaligned_copies.push(UnalignedCopy { memory, offset, bytes, access: tensor.access(), scratch });
         Ok(binding)
     }
 
-    /// Places values by value behind each other, aligned to their size: they are not one for each member.
+    /// Packs scalars and bytes one after the other, aligned to their size: for values that do not match the members.
     #[cold]
-    fn place_in_order(&mut self, launch: &Launch<'_, VulkanBuffer>) {
+    fn pack_scalars_in_order(&mut self, launch: &Launch<'_, VulkanBuffer>) {
         self.constants.clear();
         for arg in launch.args() {
             let word;
@@ -138,23 +143,23 @@ impl Packed {
         }
     }
 
-    /// A kernel that works on a copy must not see the same bytes by another argument.
-    fn check_detours(&self, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
-        for detour in &self.detours {
+    /// A kernel that works on a scratch copy must not access the same bytes through another argument.
+    fn check_aliasing(&self, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
+        for copy in &self.unaligned_copies {
             let tensors = launch.args().filter_map(ArgRef::tensor);
             let overlapping = tensors.filter(|tensor| {
-                Arc::ptr_eq(&tensor.buffer().memory, &detour.memory)
-                    && tensor.byte_offset() < detour.offset + detour.bytes
-                    && detour.offset < tensor.byte_offset() + tensor.span_bytes()
+                Arc::ptr_eq(&tensor.buffer().memory, &copy.memory)
+                    && tensor.byte_offset() < copy.offset + copy.bytes
+                    && copy.offset < tensor.byte_offset() + tensor.span_bytes()
             });
             let all: SmallVec<[Access; 4]> = overlapping.map(|tensor| tensor.access()).collect();
             if all.len() > 1 && all.iter().any(|access| access.writes()) {
                 return Err(Error::invalid(format!(
-                    "kernel \"{}\": two arguments share memory, one of them is written, and one begins at byte {}, \
-                     where the device binds only multiples of {}; pass one tensor, or a copy",
+                    "kernel \"{}\": two arguments share memory, one is written, and one begins at byte {}, but the device binds \
+                     only multiples of {}; pass one tensor, or a copy",
                     kernel.name,
-                    detour.offset,
-                    kernel.context().logical.facts.binding_alignment
+                    copy.offset,
+                    kernel.context().logical.caps.binding_alignment
                 )));
             }
         }
@@ -163,52 +168,52 @@ impl Packed {
 
     /// Records the launch.
     #[inline]
-    pub(crate) fn record(&self, kernel: &VulkanKernel, commands: &mut Commands) -> Result<()> {
-        if self.detours.is_empty() {
+    pub(crate) fn record(&self, kernel: &VulkanKernel, commands: &mut CommandBuffer) -> Result<()> {
+        if self.unaligned_copies.is_empty() {
             return commands.dispatch(&kernel.pipeline, &self.bindings, &self.constants, self.groups);
         }
-        // A launch that is refused leaves no command behind.
+        // On an error, no command is recorded.
         commands.reserve(&kernel.pipeline, 1)?;
-        for detour in &self.detours {
-            commands.copy((&detour.copy, 0), (&detour.memory, detour.offset), detour.bytes);
+        for copy in &self.unaligned_copies {
+            commands.copy((&copy.scratch, 0), (&copy.memory, copy.offset), copy.bytes);
         }
         commands.barrier();
         commands.dispatch(&kernel.pipeline, &self.bindings, &self.constants, self.groups)?;
         commands.barrier();
-        for detour in self.detours.iter().filter(|detour| detour.access.writes()) {
-            commands.copy((&detour.memory, detour.offset), (&detour.copy, 0), detour.bytes);
+        for copy in self.unaligned_copies.iter().filter(|copy| copy.access.writes()) {
+            commands.copy((&copy.memory, copy.offset), (&copy.scratch, 0), copy.bytes);
         }
         Ok(())
     }
 
-    /// Whether the kernel works on copies.
+    /// Whether the kernel works on scratch copies.
     #[inline]
     pub(crate) fn has_copies(&self) -> bool {
-        !self.detours.is_empty()
+        !self.unaligned_copies.is_empty()
     }
 
-    /// Memory that must live until the launch has ended.
-    pub(crate) fn copies(&self) -> impl Iterator<Item = Arc<Memory>> + use<'_> {
-        self.detours.iter().map(|detour| Arc::clone(&detour.copy))
+    /// The scratch copies, which must live until the launch has completed.
+    pub(crate) fn scratch_copies(&self) -> impl Iterator<Item = Arc<Memory>> + use<'_> {
+        self.unaligned_copies.iter().map(|copy| Arc::clone(&copy.scratch))
     }
 }
 
-/// Where values by value go: each to a member of its size.
-struct Scalars<'k> {
-    /// Members that no value was for yet.
-    members: std::slice::Iter<'k, Member>,
-    matched: bool,
+/// Packs scalars and bytes into the members of the push constants, one each, as long as their sizes match.
+struct ScalarPacker<'k> {
+    /// Members without a value yet.
+    remaining: std::slice::Iter<'k, PushConstantMember>,
+    sizes_match: bool,
 }
 
-impl<'k> Scalars<'k> {
+impl<'k> ScalarPacker<'k> {
     #[inline]
-    fn of(block: &'k Block) -> Self {
-        Self { members: block.members.iter(), matched: true }
+    fn new(block: &'k PushConstantBlock) -> Self {
+        Self { remaining: block.members.iter(), sizes_match: true }
     }
 
     #[inline]
     fn push(&mut self, constants: &mut SmallVec<[u8; 128]>, bytes: &[u8]) {
-        match self.members.next() {
+        match self.remaining.next() {
             Some(member) if member.bytes as usize == bytes.len() => {
                 let offset = member.offset as usize;
                 if offset == constants.len() {
@@ -220,27 +225,27 @@ impl<'k> Scalars<'k> {
                 }
                 constants[offset..end].copy_from_slice(bytes);
             }
-            _ => self.matched = false,
+            _ => self.sizes_match = false,
         }
     }
 
-    /// Whether there was one value for each member.
+    /// Whether there was one value of the right size for each member.
     #[inline]
-    fn fit(&self) -> bool {
-        self.matched && self.members.as_slice().is_empty()
+    fn matched_members(&self) -> bool {
+        self.sizes_match && self.remaining.as_slice().is_empty()
     }
 }
 
 #[cold]
-fn unknown(index: usize) -> Error {
-    Error::unsupported(format!("argument {index} is of a kind that this backend does not know"))
+fn unknown_argument_kind(index: usize) -> Error {
+    Error::unsupported(format!("argument {index} has a kind that this backend does not support"))
 }
 
 #[cold]
-fn local(kernel: &VulkanKernel, index: usize) -> Error {
+fn local_memory_argument(kernel: &VulkanKernel, index: usize) -> Error {
     Error::unsupported(format!(
-        "argument {index} of kernel \"{}\" is a size of work-group memory, which is not supported; give it as a \
-             specialisation constant",
+        "argument {index} of kernel \"{}\": sizes of work-group memory are not supported; pass a specialisation constant \
+         instead",
         kernel.name
     ))
 }
@@ -248,36 +253,36 @@ fn local(kernel: &VulkanKernel, index: usize) -> Error {
 #[cold]
 fn too_large(kernel: &VulkanKernel, index: usize, bytes: u64) -> Error {
     Error::invalid(format!(
-        "argument {index} of kernel \"{}\" is of {bytes} bytes; the device binds at most {} (maxStorageBufferRange): \
+        "argument {index} of kernel \"{}\" has {bytes} bytes, but the device binds at most {} (maxStorageBufferRange); \
          launch on smaller views",
         kernel.name,
-        kernel.context().logical.facts.binding_bytes
+        kernel.context().logical.caps.binding_bytes
     ))
 }
 
 #[cold]
-fn miscount(kernel: &VulkanKernel, given: usize) -> Error {
+fn wrong_tensor_count(kernel: &VulkanKernel, given: usize) -> Error {
     Error::invalid(format!(
         "kernel \"{}\" takes {} tensors, got {given}; pass one for each binding",
         kernel.name,
-        kernel.interface.slots.len()
+        kernel.interface.tensors.len()
     ))
 }
 
 #[cold]
-fn wrong_size(kernel: &VulkanKernel, given: [u32; 3]) -> Error {
+fn wrong_group_size(kernel: &VulkanKernel, given: [u32; 3]) -> Error {
     Error::invalid(format!(
-        "kernel \"{}\" is compiled for groups of {:?}, got {given:?}; launch it with those",
+        "kernel \"{}\" is compiled for groups of {:?}, got {given:?}; use the compiled size",
         kernel.name, kernel.interface.group_size
     ))
 }
 
 #[cold]
-fn mismatch(kernel: &VulkanKernel, given: usize) -> Error {
-    let block = &kernel.interface.block;
+fn wrong_push_constants(kernel: &VulkanKernel, given: usize) -> Error {
+    let block = &kernel.interface.push_constants;
     let members: Vec<u32> = block.members.iter().map(|member| member.bytes).collect();
     Error::invalid(format!(
-        "kernel \"{}\" takes {} bytes of push constants, in members of {members:?}; the values given make {given}",
+        "kernel \"{}\" takes {} bytes of push constants, in members of {members:?} bytes; got {given} bytes",
         kernel.name, block.bytes
     ))
 }

@@ -1,57 +1,54 @@
-//! Anything that has a Vulkan driver as a device, `vulkan:0`, `vulkan:1`, …: GPUs of every vendor, and processors.
+//! A backend for devices with a Vulkan driver, `vulkan:0`, `vulkan:1`, …: GPUs of every vendor, and CPUs.
 //!
-//! The loader is loaded, and asks its drivers, when devices are listed or opened for the first time. Where there is no
-//! loader, no driver or a broken one, the device list says so and what to do about it; a device below Vulkan 1.2, or
-//! without timeline semaphores, is listed with the reason. `VK_DRIVER_FILES` is honoured by the loader itself.
-//! `RUNTIME_VULKAN_VALIDATION=1` turns on Khronos' validation layer, whose messages go to the log as
-//! `vulkan::validation`; programs with raised rights ignore it.
+//! The loader is loaded, and enumerates its drivers, when devices are first listed or opened. If there is no loader, no
+//! driver or a broken one, the device list gives the reason and a remedy; a device below Vulkan 1.2, or without timeline
+//! semaphores, is listed with the reason. The loader itself honours `VK_DRIVER_FILES`.
+//! `RUNTIME_VULKAN_VALIDATION=1` enables the Khronos validation layer, whose messages are logged as `vulkan::validation`;
+//! processes with elevated privileges ignore it.
 //!
 //! # Memory
 //!
 //! | space | what it is |
 //! | --- | --- |
-//! | `device` | the device's own |
-//! | `pinned` | the host's, cached, which the device reads in place |
-//! | `shared` | the device's own, where the program reaches it: not on every device |
+//! | `device` | device memory |
+//! | `pinned` | cached host memory, which the device accesses in place |
+//! | `shared` | device memory that is mapped into the host's address space; not on every device |
 //!
-//! A kernel reaches at most `binding_bytes` bytes (a property of the device) of one tensor: of a larger one it is
-//! launched on views. A view that begins where the device can bind none is copied for the launch, and back.
+//! A kernel can access at most `binding_bytes` bytes (a device property) of one tensor: launch it on views of a larger one.
+//! A view whose offset the device cannot bind is copied for the launch, and copied back.
 //!
 //! # Queues
 //!
-//! Queues share those of the driver's best family for compute, each on the one with the fewest; large transfers go by a
-//! family that does nothing else, where there is one. Priorities are ignored: the driver takes them for whole queues of its
-//! own, when the device is opened. Queues on one queue of the driver run one behind the other where the driver sees to it
-//! (lavapipe has one queue, and does).
+//! Queues share the `VkQueue`s of the driver's best compute family; new queues use the least-loaded one. Large transfers
+//! use a transfer-only family, if there is one. Priorities are ignored: Vulkan sets them per `VkQueue`, when the device is
+//! opened. Queues that share a `VkQueue` run one after the other on some drivers (lavapipe, which has a single one).
 //!
-//! A program may exit with work in flight. On a processor its end waits for that, five seconds at most, since the driver's
-//! compiler may be at it; under the validation layer a minute at most. Whatever is submitted from then on is refused.
+//! A process may exit with work in flight. On a CPU device, exit waits for that work, at most five seconds, since the
+//! driver's compiler may be running; under the validation layer, at most a minute. Later submissions fail.
 //!
-//! A large transfer of pageable memory is made by threads, which wait for what comes before it. What is submitted to its
-//! queue behind it waits on the submitting thread until it has ended, and so does a submission elsewhere that depends on
-//! that queue.
+//! Large transfers of pageable memory are copied by threads, which wait for the transfer's dependencies. Until the transfer
+//! has completed, later submissions to its queue block, and so do submissions elsewhere that depend on that queue.
 //!
 //! # Code
 //!
-//! `spirv-shader`, with entry points for compute.
+//! The only format is `spirv-shader`, with compute entry points.
 //!
 //! | argument | what the kernel takes |
 //! | --- | --- |
 //! | tensor | a storage buffer: set 0, binding 0, 1, … in the order of the tensors |
 //! | scalar, by-value bytes | a member of the push constants, in order |
-//! | work-group memory | nothing: its size is a specialisation constant's |
+//! | work-group memory | not an argument: its size is a specialisation constant |
 //!
-//! What the driver has compiled is kept in the user's cache folder, a file per device, for the next program
-//! (`pipeline_cache`); programs with raised rights keep nothing.
+//! Compiled pipelines are cached in the user's cache folder, one file per device, for the next program (`pipeline_cache`);
+//! processes with elevated privileges cache nothing.
 //!
-//! The size of a group is the code's. Specialisation constants get values by the load option `constant`.
+//! The code fixes the group size. The load option `constant` sets specialisation constants.
 //!
-//! Every access to memory is checked by portable code itself, and native code is vouched for by whoever loads it: so the
-//! device checks nothing, unless the option `robust` asks for it.
+//! Portable code bounds-checks its own memory accesses, and the caller who loads native code vouches for it. So the device
+//! checks nothing, unless the option `robust` asks for it.
 
 mod builtin;
 mod cache;
-mod capabilities;
 mod context;
 mod convert;
 mod describe;
@@ -59,18 +56,20 @@ mod device;
 mod driver;
 mod fill;
 mod graph;
+mod host_borrow;
 mod launch;
-mod lending;
 mod memory;
 mod module;
 mod progress;
 mod queue;
-mod record;
-mod ring;
-mod slots;
+mod recorder;
+mod ring_allocator;
 mod spirv;
+mod spirv_capabilities;
 mod staging;
+mod staging_slots;
 mod timer;
+mod transfer_ring;
 
 pub use device::VulkanDevice;
 pub use graph::VulkanGraph;
@@ -85,8 +84,8 @@ use runtime_core::backend::{Backend, Level, LinkedBackend, Log};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::Context;
-use driver::{Instance, Logical};
-use staging::Tuning;
+use driver::{Instance, LogicalDevice};
+use staging::StagingConfig;
 
 /// The backend's state.
 #[derive(Debug)]
@@ -111,7 +110,7 @@ impl State {
     }
 }
 
-// SAFETY: buffers are objects of the driver, and progress is what its timeline semaphores say.
+// SAFETY: buffers are driver objects, and progress is the value of a timeline semaphore.
 #[allow(unsafe_code, reason = "vouches for the backend")]
 unsafe impl Backend for Vulkan {
     const NAME: &'static str = "vulkan";
@@ -128,26 +127,25 @@ unsafe impl Backend for Vulkan {
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let instance = self.state.lock().instance(self.log)?;
-        let found = instance.physical()?;
+        let found = instance.physical_devices()?;
         if found.is_empty() {
-            let message =
-                "no driver has a device; see VK_DRIVER_FILES, `vulkaninfo`, and the permissions of /dev/dri";
+            let message = "no driver has a device; check VK_DRIVER_FILES, `vulkaninfo`, and the permissions of /dev/dri";
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
         Ok((0..)
             .zip(found)
-            .map(|(index, physical)| describe::device(index, &physical.facts(&instance)))
+            .map(|(index, physical)| describe::device(index, &physical.query_caps(&instance)))
             .collect())
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<VulkanDevice> {
-        let tuning = Tuning::of(options)?;
+        let config = StagingConfig::from_options(options)?;
         let mut state = self.state.lock();
         let instance = state.instance(self.log)?;
-        let found = instance.physical()?;
+        let found = instance.physical_devices()?;
         let Some(&physical) = found.get(index as usize).filter(|_| sub.is_none()) else {
             let last = found.len().saturating_sub(1);
-            let message = format!("there are vulkan:0 to vulkan:{last}, without sub-devices");
+            let message = format!("there are only vulkan:0 to vulkan:{last}, without sub-devices");
             return Err(Error::new(ErrorKind::NotFound, message));
         };
         state.open.retain(|(_, context)| context.strong_count() > 0);
@@ -157,12 +155,12 @@ unsafe impl Backend for Vulkan {
         {
             return Ok(VulkanDevice::new(context));
         }
-        let facts = physical.facts(&instance);
-        if let Some(reason) = &facts.unusable {
-            return Err(Error::new(ErrorKind::Unavailable, format!("{}: {reason}", facts.name)));
+        let caps = physical.query_caps(&instance);
+        if let Some(reason) = &caps.unavailable_reason {
+            return Err(Error::new(ErrorKind::Unavailable, format!("{}: {reason}", caps.name)));
         }
-        let logical = Logical::open(&instance, physical, facts, device::choices(options))?;
-        let context = Arc::new(Context::new(logical, tuning));
+        let logical = LogicalDevice::open(&instance, physical, caps, device::parse_options(options))?;
+        let context = Arc::new(Context::new(logical, config));
         state.open.retain(|(known, _)| *known != index);
         state.open.push((index, Arc::downgrade(&context)));
         self.log.write(Level::Debug, "vulkan", &format!("opened device {index}"));
@@ -170,7 +168,7 @@ unsafe impl Backend for Vulkan {
     }
 }
 
-/// This backend, to register it in a program that links it in.
+/// This backend, for programs that link it in.
 #[must_use]
 pub const fn backend() -> LinkedBackend {
     LinkedBackend::of::<Vulkan>()

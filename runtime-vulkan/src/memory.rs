@@ -1,4 +1,4 @@
-//! Tensors' memory: on the device, in the host's memory, or the program's own.
+//! Tensor memory: on the device, pinned, or imported from the host.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -7,62 +7,48 @@ use runtime_core::backend::{Buffer, HostBytesMut};
 use runtime_core::{Error, Result};
 
 use crate::context::Context;
-use crate::driver::{Facts, Home, Memory};
+use crate::driver::{DeviceCaps, Memory, MemoryLocation};
 
 /// Alignment of every allocation.
 pub(crate) const ALIGNMENT_BYTES: u64 = 256;
 
-/// A memory space, in the order of `DeviceInfo::spaces`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Space {
-    Device,
-    Pinned,
-    Shared,
+/// The memory spaces, in the order of `DeviceInfo::spaces`. Devices without mappable device memory lack the last one.
+const SPACES: [(MemoryLocation, &str); 3] = [
+    (MemoryLocation::Device, "device"),
+    (MemoryLocation::Pinned, "pinned"),
+    (MemoryLocation::Shared, "shared"),
+];
+
+/// The spaces of a device, with their names.
+pub(crate) fn spaces(caps: &DeviceCaps) -> &'static [(MemoryLocation, &'static str)] {
+    &SPACES[..if caps.has_shared_space() { 3 } else { 2 }]
 }
 
-impl Space {
-    const ALL: [(Self, &'static str); 3] =
-        [(Self::Device, "device"), (Self::Pinned, "pinned"), (Self::Shared, "shared")];
-
-    /// The spaces of a device, with their names.
-    pub(crate) fn all(facts: &Facts) -> &'static [(Self, &'static str)] {
-        &Self::ALL[..if facts.has_shared() { 3 } else { 2 }]
-    }
-
-    /// The space of an index.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for one that the device does not have.
-    pub(crate) fn of(index: u32, facts: &Facts) -> Result<Self> {
-        let all = Self::all(facts);
-        let found = all.get(index as usize).map(|(space, _)| *space);
-        found.ok_or_else(|| {
-            Error::invalid(format!("space {index} does not exist; valid: 0 to {}", all.len() - 1))
-        })
-    }
-
-    fn home(self) -> Home {
-        match self {
-            Self::Device => Home::Device,
-            Self::Pinned => Home::Pinned,
-            Self::Shared => Home::Shared,
-        }
-    }
+/// The space with an index.
+///
+/// # Errors
+/// `InvalidArgument` for one that the device does not have.
+pub(crate) fn space(index: u32, caps: &DeviceCaps) -> Result<MemoryLocation> {
+    let spaces = spaces(caps);
+    let found = spaces.get(index as usize).map(|(space, _)| *space);
+    found.ok_or_else(|| {
+        Error::invalid(format!("space {index} does not exist; valid: 0 to {}", spaces.len() - 1))
+    })
 }
 
-/// An allocation, or memory of the program.
+/// An allocation, or imported host memory.
 #[derive(Debug)]
 pub struct VulkanBuffer {
     context: Arc<Context>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) bytes: u64,
-    space: Space,
+    space: MemoryLocation,
 }
 
 impl VulkanBuffer {
     pub(crate) fn allocate(
         context: &Arc<Context>,
-        space: Space,
+        space: MemoryLocation,
         bytes: usize,
         alignment: usize,
     ) -> Result<Self> {
@@ -70,18 +56,18 @@ impl VulkanBuffer {
             return Err(Error::invalid(format!("alignment of {alignment} bytes; pass a power of two")));
         }
         let (bytes, alignment) = (bytes as u64, (alignment as u64).max(ALIGNMENT_BYTES));
-        let memory = Memory::allocate(&context.logical, space.home(), bytes, alignment)?;
+        let memory = Memory::allocate(&context.logical, space, bytes, alignment)?;
         Ok(Self { context: Arc::clone(context), memory: Arc::new(memory), bytes, space })
     }
 
-    pub(crate) fn import(context: &Arc<Context>, space: Space, host: &HostBytesMut) -> Result<Self> {
-        if space != Space::Pinned {
-            return Err(Error::invalid("host memory is imported into space \"pinned\""));
+    pub(crate) fn import(context: &Arc<Context>, space: MemoryLocation, host: &HostBytesMut) -> Result<Self> {
+        if space != MemoryLocation::Pinned {
+            return Err(Error::invalid("host memory can be imported only into space \"pinned\""));
         }
         let bytes = host.len() as u64;
         let memory = match NonNull::new(host.as_ptr()).filter(|_| bytes > 0) {
             Some(start) => Memory::import(&context.logical, start, bytes)?,
-            None => Memory::allocate(&context.logical, Home::Pinned, 0, ALIGNMENT_BYTES)?,
+            None => Memory::allocate(&context.logical, MemoryLocation::Pinned, 0, ALIGNMENT_BYTES)?,
         };
         Ok(Self { context: Arc::clone(context), memory: Arc::new(memory), bytes, space })
     }
@@ -91,10 +77,11 @@ impl VulkanBuffer {
         &self.context
     }
 
-    /// Whether the program may look at the memory: by itself, or because reading it so is fast.
+    /// Whether the host may read the memory: through a host view, or because this backend reads it directly.
     #[inline]
-    pub(crate) fn is_seen(&self) -> bool {
-        self.memory.host().is_some() && (self.space != Space::Device || self.memory.is_cached())
+    pub(crate) fn is_host_visible(&self) -> bool {
+        self.memory.host_ptr().is_some()
+            && (self.space != MemoryLocation::Device || self.memory.is_host_cached())
     }
 
     /// Checks that a range lies inside.
@@ -113,13 +100,13 @@ impl VulkanBuffer {
 }
 
 impl Buffer for VulkanBuffer {
-    /// Kernels take buffers by handle.
+    /// Kernels take buffers by handle, not by address.
     fn kernel_address(&self) -> u64 {
         0
     }
 
     fn host_pointer(&self) -> *mut u8 {
-        let seen = self.memory.host().filter(|_| self.space != Space::Device);
-        seen.map_or(std::ptr::null_mut(), NonNull::as_ptr)
+        let mapped = self.memory.host_ptr().filter(|_| self.space != MemoryLocation::Device);
+        mapped.map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
 }

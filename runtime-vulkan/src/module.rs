@@ -8,31 +8,32 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source};
 use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Result, suggest};
 
-use crate::capabilities;
 use crate::context::Context;
-use crate::driver::{Pipeline, Shader, Specialised};
-use crate::spirv::{self, Code, Interface};
+use crate::driver::{Pipeline, Shader};
+use crate::spirv::{self, Interface, SpecValues, SpirvModule};
+use crate::spirv_capabilities;
 
 /// Accepted formats.
 pub(crate) const FORMATS: [&str; 1] = ["spirv-shader"];
 
-/// The options of SPIR-V.
+/// The load options of SPIR-V.
 pub(crate) fn options() -> Vec<OptionSpec> {
     vec![OptionSpec::module(
         "constant",
         "",
-        "Value of a specialisation constant, NAME=VALUE or ID=VALUE; a list.",
+        "Value of a specialisation constant, as NAME=VALUE or ID=VALUE; may be repeated.",
     )]
 }
 
-/// Code that was handed to the driver.
+/// A shader module and its compiled entry points.
 #[derive(Debug)]
 struct Loaded {
-    // Before `context`, which they were made of.
+    // Declared, and so dropped, before `context`, which they belong to.
+    /// By entry point.
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
     shader: Shader,
-    code: Code,
-    specialised: Specialised,
+    spirv: SpirvModule,
+    spec_values: SpecValues,
     context: Arc<Context>,
 }
 
@@ -48,8 +49,11 @@ impl VulkanModule {
         let logical = &context.logical;
         logical.check_alive()?;
         if !FORMATS.contains(&source.format) {
-            let message =
-                format!("format \"{}\" on Vulkan; {}", source.format, suggest(source.format, &FORMATS));
+            let message = format!(
+                "format \"{}\" is not supported by Vulkan; {}",
+                source.format,
+                suggest(source.format, &FORMATS)
+            );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let bytes = match source.code {
@@ -57,20 +61,20 @@ impl VulkanModule {
             None => read(Path::new(source.path))?,
         };
         let words = spirv::words(&bytes)?;
-        let code = Code::read(&words)?;
-        capabilities::check(&code.capabilities, &logical.facts)?;
-        let symbols = code.entry_names();
+        let spirv = SpirvModule::parse(&words)?;
+        spirv_capabilities::check(&spirv.capabilities, &logical.caps)?;
+        let symbols = spirv.entry_names();
         if symbols.is_empty() {
             return Err(Error::new(
                 ErrorKind::CompileFailed,
-                "the code has no entry point for compute (GLCompute); compile a compute shader",
+                "the code has no compute entry point (GLCompute); compile a compute shader",
             ));
         }
         let given = source.options.texts("constant").filter(|text| !text.is_empty());
-        let specialised = code.specialise_all(given)?;
+        let spec_values = spirv.parse_spec_values(given)?;
         let shader = Shader::new(logical, &words)?;
         let pipelines = Mutex::default();
-        let loaded = Arc::new(Loaded { pipelines, shader, code, specialised, context: Arc::clone(context) });
+        let loaded = Arc::new(Loaded { pipelines, shader, spirv, spec_values, context: Arc::clone(context) });
         Ok(Self { loaded, symbols })
     }
 }
@@ -84,19 +88,23 @@ impl Module for VulkanModule {
 
     fn kernel(&self, name: &str) -> Result<VulkanKernel> {
         let loaded = &self.loaded;
-        let interface = loaded.code.interface(name, &loaded.specialised)?;
+        let interface = loaded.spirv.interface(name, &loaded.spec_values)?;
         check_limits(name, &interface, &loaded.context)?;
         let mut pipelines = loaded.pipelines.lock();
         let pipeline = match pipelines.get(name) {
             Some(pipeline) => Arc::clone(pipeline),
             None => {
-                loaded.context.before_code()?;
-                let bindings = u32::try_from(interface.used).unwrap_or(u32::MAX);
-                let made =
-                    loaded.shader.pipeline(name, bindings, interface.block.bytes, &loaded.specialised)?;
-                let made = Arc::new(made);
-                pipelines.insert(name.to_owned(), Arc::clone(&made));
-                made
+                loaded.context.warm_up_compiler()?;
+                let bindings = u32::try_from(interface.required_tensors).unwrap_or(u32::MAX);
+                let pipeline = loaded.shader.compile(
+                    name,
+                    bindings,
+                    interface.push_constants.bytes,
+                    &loaded.spec_values,
+                )?;
+                let pipeline = Arc::new(pipeline);
+                pipelines.insert(name.to_owned(), Arc::clone(&pipeline));
+                pipeline
             }
         };
         drop(pipelines);
@@ -107,7 +115,7 @@ impl Module for VulkanModule {
 /// An entry point.
 #[derive(Clone, Debug)]
 pub struct VulkanKernel {
-    // Before `loaded`, which it was made of.
+    // Declared, and so dropped, before `loaded`, which it belongs to.
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) interface: Interface,
     pub(crate) name: String,
@@ -123,65 +131,65 @@ impl VulkanKernel {
 
 impl Kernel for VulkanKernel {
     fn info(&self) -> KernelInfo {
-        let figures = self.pipeline.figures();
-        let facts = &self.context().logical.facts;
-        let tensors = self.interface.slots.iter().map(|slot| Param {
+        let statistics = self.pipeline.statistics();
+        let caps = &self.context().logical.caps;
+        let tensors = self.interface.tensors.iter().map(|tensor| Param {
             kind: ArgKind::Tensor,
-            access: slot.access,
+            access: tensor.access,
             strided: false,
-            dtype: slot.dtype,
+            dtype: tensor.dtype,
         });
-        let values = self.interface.block.members.iter().map(|member| Param {
+        let values = self.interface.push_constants.members.iter().map(|member| Param {
             kind: if member.dtype.is_some() { ArgKind::Scalar } else { ArgKind::Bytes },
             access: Access::Read,
             strided: false,
             dtype: member.dtype,
         });
         KernelInfo {
-            registers: figures.registers,
-            spilled_bytes: figures.spilled_bytes,
+            registers: statistics.registers,
+            spilled_bytes: statistics.spilled_bytes,
             shared_bytes: Some(self.interface.shared_bytes),
-            max_group_items: Some(facts.group_items),
+            max_group_items: Some(caps.group_items),
             group_size: Some(self.interface.group_size),
             params: Some(tensors.chain(values).collect()),
-            preferred_multiple: Some(facts.sub_group.size).filter(|&size| size > 0),
+            preferred_multiple: Some(caps.sub_group.size).filter(|&size| size > 0),
             ..KernelInfo::default()
         }
     }
 }
 
-/// Refuses an entry point that the device is too small for.
+/// Rejects an entry point that exceeds the device's limits.
 fn check_limits(name: &str, interface: &Interface, context: &Context) -> Result<()> {
-    let facts = &context.logical.facts;
+    let caps = &context.logical.caps;
     let size = interface.group_size;
     let items = size.iter().fold(1_u64, |items, &extent| items.saturating_mul(u64::from(extent)));
-    let wrong = |what: String| Err(Error::invalid(format!("kernel \"{name}\" {what}")));
+    let exceeds = |what: String| Err(Error::invalid(format!("kernel \"{name}\" {what}")));
     if items == 0
-        || items > u64::from(facts.group_items)
-        || size.iter().zip(&facts.group_size).any(|(a, b)| a > b)
+        || items > u64::from(caps.group_items)
+        || size.iter().zip(&caps.group_size).any(|(a, b)| a > b)
     {
-        let (items, sizes) = (facts.group_items, facts.group_size);
-        return wrong(format!(
-            "has groups of {size:?}; the device runs at most {items} items, and {sizes:?}; \
-             compile it for smaller groups"
+        let (items, sizes) = (caps.group_items, caps.group_size);
+        return exceeds(format!(
+            "has groups of {size:?}, but the device supports at most {items} items and {sizes:?}; compile it for smaller \
+             groups"
         ));
     }
-    if interface.used > facts.bindings as usize {
-        return wrong(format!(
-            "takes {} tensors; the device binds at most {}, so pass several parts of one",
-            interface.used, facts.bindings
+    if interface.required_tensors > caps.bindings as usize {
+        return exceeds(format!(
+            "takes {} tensors, but the device binds at most {}; combine some into one",
+            interface.required_tensors, caps.bindings
         ));
     }
-    if interface.block.bytes > facts.push_bytes {
-        let (needed, most) = (interface.block.bytes, facts.push_bytes);
-        return wrong(format!(
-            "takes {needed} bytes of push constants; the device has {most}, so pass the rest in a buffer"
+    if interface.push_constants.bytes > caps.push_constant_bytes {
+        let (needed, most) = (interface.push_constants.bytes, caps.push_constant_bytes);
+        return exceeds(format!(
+            "takes {needed} bytes of push constants, but the device has {most}; pass the rest in a buffer"
         ));
     }
-    if interface.shared_bytes > facts.shared_bytes {
-        let (needed, most) = (interface.shared_bytes, facts.shared_bytes);
-        return wrong(format!(
-            "has {needed} bytes of work-group memory; the device has {most}, so use smaller tiles"
+    if interface.shared_bytes > caps.shared_bytes {
+        let (needed, most) = (interface.shared_bytes, caps.shared_bytes);
+        return exceeds(format!(
+            "uses {needed} bytes of work-group memory, but the device has {most}; use smaller tiles"
         ));
     }
     Ok(())

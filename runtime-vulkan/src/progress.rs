@@ -1,4 +1,15 @@
-//! How far a queue is: what its semaphore says, as one completed prefix.
+//! A queue's progress: its timeline semaphore, turned into one completed prefix of tickets.
+//!
+//! The device signals the semaphore for the tickets submitted to it. Three kinds of tickets complete otherwise:
+//!
+//! ```text
+//! on the device     the semaphore reaches the ticket; its readbacks are copied to the host first
+//! inline            the host carried it out on an idle queue (`completed_inline`)
+//! staged            staging threads copy, then signal the semaphore; nothing else is submitted meanwhile
+//! abandoned         never submitted; completes, as failed, once the device is done and all that it waited for has completed
+//! ```
+//!
+//! `completed` is the maximum over these, and only grows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,18 +22,17 @@ use runtime_core::{Error, Result};
 
 use crate::context::Context;
 use crate::driver::{Memory, Semaphore};
-use crate::slots::gone;
 use crate::timer::Timestamps;
 
-/// How long a wait only looks: the driver's own wait puts the thread to sleep, and what is waited for is often near.
-const LOOK: Duration = Duration::from_micros(20);
+/// How long a wait polls before it blocks: the driver's own wait suspends the thread, and completion is often near.
+const SPIN_TIME: Duration = Duration::from_micros(20);
 
-/// How long a submission waits at a time for a transfer before it.
-const SETTLE_SLICE: Duration = Duration::from_millis(10);
+/// How long a submission blocks at a time while it waits for a staged transfer.
+const STAGING_WAIT_SLICE: Duration = Duration::from_millis(10);
 
-/// A read: its bytes are in memory that the program reaches when `ticket` has ended on the device.
+/// A read whose bytes are in mapped memory when `ticket` has completed on the device.
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct Readback {
     pub(crate) ticket: u64,
     pub(crate) from: Arc<Memory>,
     pub(crate) offset: u64,
@@ -31,155 +41,163 @@ pub(crate) struct Landing {
 
 #[derive(Debug, Default)]
 struct State {
-    landings: VecDeque<Landing>,
+    readbacks: VecDeque<Readback>,
+    /// The first failed ticket, and why.
     failure: Option<(u64, Error)>,
-    /// What submissions waited for that the driver did not take, and the last ticket of those.
-    abandoned: Vec<(Arc<Semaphore>, u64)>,
-    abandoned_to: u64,
+    abandoned: Abandoned,
 }
 
-impl State {
-    /// Whether all has ended that submissions waited for which the driver did not take.
-    fn is_released(&mut self) -> Result<bool> {
-        while let Some((semaphore, value)) = self.abandoned.last() {
+/// Tickets that were never submitted.
+#[derive(Debug, Default)]
+struct Abandoned {
+    last_ticket: u64,
+    /// The semaphore values that they should have waited for.
+    waits: Vec<(Arc<Semaphore>, u64)>,
+}
+
+impl Abandoned {
+    /// Whether everything they should have waited for has completed.
+    fn waits_completed(&mut self) -> Result<bool> {
+        while let Some((semaphore, value)) = self.waits.last() {
             if semaphore.value()? < *value {
                 return Ok(false);
             }
-            self.abandoned.pop();
+            self.waits.pop();
         }
         Ok(true)
     }
 }
 
-/// What a queue shares with those who wait for it.
+/// The state that a queue shares with its waiters.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    // Before `context`, which they were made of.
+pub(crate) struct QueueProgress {
+    // Declared, and so dropped, before `context`, which they belong to.
     state: Mutex<State>,
     pub(crate) timestamps: Mutex<Timestamps>,
     pub(crate) semaphore: Arc<Semaphore>,
     pub(crate) context: Arc<Context>,
-    /// The last ticket that was taken, and the last one that the device will move the semaphore to.
-    tail: AtomicU64,
+    /// The last ticket recorded.
+    recorded: AtomicU64,
+    /// The last ticket for which the semaphore is or will be signalled.
     submitted: AtomicU64,
-    /// The last ticket that the program itself has ended, all before it having ended: the semaphore knows nothing of it.
-    ended_here: AtomicU64,
+    /// The last ticket that the host carried out itself; the semaphore does not reflect it.
+    completed_inline: AtomicU64,
     completed: AtomicU64,
-    /// Threads stage a transfer: nothing is handed to the driver before it has ended.
-    staged: AtomicBool,
+    /// Staging threads have a transfer: nothing is submitted before it has completed.
+    staging: AtomicBool,
 }
 
-impl Shared {
+impl QueueProgress {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         Ok(Self {
             state: Mutex::default(),
             timestamps: Mutex::default(),
             semaphore: Arc::new(Semaphore::new(&context.logical)?),
             context: Arc::clone(context),
-            tail: AtomicU64::new(0),
+            recorded: AtomicU64::new(0),
             submitted: AtomicU64::new(0),
-            ended_here: AtomicU64::new(0),
+            completed_inline: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            staged: AtomicBool::new(false),
+            staging: AtomicBool::new(false),
         })
     }
 
-    /// Notes that `ticket` was taken.
+    /// Notes that `ticket` is recorded.
     #[inline]
-    pub(crate) fn took(&self, ticket: u64) {
-        self.tail.store(ticket, Ordering::Release);
+    pub(crate) fn set_recorded(&self, ticket: u64) {
+        self.recorded.store(ticket, Ordering::Release);
     }
 
-    /// Notes that all up to `ticket` were handed to the driver.
-    pub(crate) fn handed(&self, ticket: u64) {
+    /// Notes that all tickets up to `ticket` are submitted.
+    pub(crate) fn set_submitted(&self, ticket: u64) {
         self.submitted.store(ticket, Ordering::Release);
     }
 
-    /// Notes that the program itself has ended `ticket`, all before it having ended.
-    pub(crate) fn ended(&self, ticket: u64) {
-        self.ended_here.store(ticket, Ordering::Release);
-        // Whoever looks meanwhile sees no more than that all before it have ended.
+    /// Notes that the host carried out `ticket`, after all earlier ones had completed.
+    pub(crate) fn complete_inline(&self, ticket: u64) {
+        self.completed_inline.store(ticket, Ordering::Release);
+        // Until `recorded` follows, other threads see at most that all earlier tickets have completed.
         self.completed.store(ticket, Ordering::Release);
-        self.took(ticket);
+        self.set_recorded(ticket);
     }
 
-    /// The completed prefix as it was last seen.
+    /// The completed prefix, as last polled.
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// Whether all that was taken is known to have ended.
+    /// Whether all recorded tickets are known to have completed.
     #[inline]
-    pub(crate) fn has_ended(&self) -> bool {
-        self.completed() == self.tail.load(Ordering::Acquire)
+    pub(crate) fn is_complete(&self) -> bool {
+        self.completed() == self.recorded.load(Ordering::Acquire)
     }
 
-    /// Whether the device will move the semaphore to `ticket`, or has.
-    pub(crate) fn was_handed(&self, ticket: u64) -> bool {
+    /// Whether the semaphore is or will be signalled for `ticket`.
+    pub(crate) fn is_submitted(&self, ticket: u64) -> bool {
         ticket <= self.submitted.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is under way.
+    /// Whether the device has no work of this queue.
     pub(crate) fn is_idle(&self) -> Result<bool> {
-        Ok(self.has_ended() || self.semaphore.value()? >= self.submitted.load(Ordering::Acquire))
+        Ok(self.is_complete() || self.semaphore.value()? >= self.submitted.load(Ordering::Acquire))
     }
 
-    /// Copies a read to the program when its ticket has ended.
-    pub(crate) fn expect(&self, landing: Landing) {
-        self.state.lock().landings.push_back(landing);
+    /// Adds a read to be copied to the host when its ticket has completed on the device.
+    pub(crate) fn push_readback(&self, readback: Readback) {
+        self.state.lock().readbacks.push_back(readback);
     }
 
-    /// Fails `ticket` and all that follow.
+    /// Fails `ticket` and all later ones. The first failure is kept.
     pub(crate) fn fail(&self, ticket: u64, error: Error) {
         self.state.lock().failure.get_or_insert((ticket, error));
     }
 
-    /// Notes that the driver did not take what lies up to `ticket`, and what that waited for.
+    /// Notes that tickets up to `ticket` are never submitted, and what they should have waited for.
     pub(crate) fn abandon(&self, ticket: u64, waits: impl IntoIterator<Item = (Arc<Semaphore>, u64)>) {
         let mut state = self.state.lock();
-        state.abandoned.extend(waits);
-        state.abandoned_to = ticket;
+        state.abandoned.waits.extend(waits);
+        state.abandoned.last_ticket = ticket;
     }
 
-    /// What those waited for that the driver did not take.
-    pub(crate) fn abandoned(&self) -> Vec<(Arc<Semaphore>, u64)> {
-        self.state.lock().abandoned.clone()
+    /// The semaphore values that abandoned tickets should have waited for.
+    pub(crate) fn abandoned_waits(&self) -> Vec<(Arc<Semaphore>, u64)> {
+        self.state.lock().abandoned.waits.clone()
     }
 
-    /// Notes that threads have a transfer.
-    pub(crate) fn begin_staged(&self) {
-        self.staged.store(true, Ordering::Release);
+    /// Notes that staging threads have a transfer.
+    pub(crate) fn begin_staging(&self) {
+        self.staging.store(true, Ordering::Release);
     }
 
-    /// Ends the transfer that threads had.
-    pub(crate) fn end_staged(&self, ticket: u64, failure: Option<Error>) {
+    /// Completes the transfer of the staging threads.
+    pub(crate) fn end_staging(&self, ticket: u64, failure: Option<Error>) {
         if let Some(error) = failure {
             self.fail(ticket, error);
         }
-        // An error means that the device is lost, which everybody is told.
+        // An error means that the device is lost, which every caller sees.
         let _ = self.semaphore.signal(ticket);
-        self.staged.store(false, Ordering::Release);
+        self.staging.store(false, Ordering::Release);
     }
 
-    /// Whether threads have a transfer.
-    pub(crate) fn is_staged(&self) -> bool {
-        self.staged.load(Ordering::Acquire)
+    /// Whether staging threads have a transfer.
+    pub(crate) fn is_staging(&self) -> bool {
+        self.staging.load(Ordering::Acquire)
     }
 
-    /// Waits until threads have no transfer: only then may something follow it.
+    /// Waits until staging threads have no transfer: only then may anything be submitted behind it.
     #[inline]
-    pub(crate) fn settle(&self) {
-        if self.staged.load(Ordering::Acquire) {
-            self.settle_staged();
+    pub(crate) fn drain_staging(&self) {
+        if self.is_staging() {
+            self.wait_for_staging();
         }
     }
 
     #[cold]
-    fn settle_staged(&self) {
+    fn wait_for_staging(&self) {
         let ticket = self.submitted.load(Ordering::Acquire);
-        while self.staged.load(Ordering::Acquire) {
-            // The semaphore is moved on a moment before the transfer's end is noted; an error shows again elsewhere.
-            let _ = self.semaphore.wait(ticket, SETTLE_SLICE);
+        while self.is_staging() {
+            // The semaphore is signalled just before `staging` is cleared. An error appears again elsewhere.
+            let _ = self.semaphore.wait(ticket, STAGING_WAIT_SLICE);
             std::thread::yield_now();
         }
     }
@@ -189,50 +207,57 @@ impl Shared {
         self.state.lock().failure.as_ref().map(|(_, error)| error.clone())
     }
 
-    /// The first ticket that failed; 0: none.
+    /// The first ticket that failed; 0 for none.
     pub(crate) fn first_failed(&self) -> u64 {
         self.state.lock().failure.as_ref().map_or(0, |(ticket, _)| *ticket)
     }
 
-    /// The completed prefix now: reads that have ended are with the program.
+    /// Polls the semaphore, completes readbacks, and returns the completed prefix.
     pub(crate) fn poll(&self) -> Result<u64> {
         let (completed, alive) = (self.completed(), self.context.logical.check_alive());
-        if alive.is_ok() && completed == self.tail.load(Ordering::Acquire) {
+        if alive.is_ok() && completed == self.recorded.load(Ordering::Acquire) {
             return Ok(completed);
         }
         let value = alive.and_then(|()| self.semaphore.value())?;
         let mut state = self.state.lock();
-        let logical = &self.context.logical;
-        while let Some(landing) = state.landings.front().filter(|landing| landing.ticket <= value) {
-            let Landing { from, offset, destination, .. } = landing;
-            if !logical.lending.copy(|| from.read(*offset, destination, 0, destination.len())) {
-                return Err(gone(logical));
-            }
-            state.landings.pop_front();
-        }
-        let mut completed = value.max(self.ended_here.load(Ordering::Acquire));
+        self.complete_readbacks(&mut state.readbacks, value)?;
+        let mut completed = value.max(self.completed_inline.load(Ordering::Acquire));
         if state.failure.is_some()
             && value >= self.submitted.load(Ordering::Acquire)
-            && state.is_released()?
+            && state.abandoned.waits_completed()?
         {
-            // The rest never reached the driver. What is still being recorded ends when it is given up, with all that it
-            // waits for known.
-            state.landings.clear();
-            completed = completed.max(state.abandoned_to);
+            // The other tickets never reached the driver. Those still being recorded complete when they are abandoned,
+            // since only then all their waits are known.
+            state.readbacks.clear();
+            completed = completed.max(state.abandoned.last_ticket);
         }
-        // Under the lock: who sees a ticket ended sees what was read, too.
+        // Under the lock, so that a ticket is never seen complete before its readbacks.
         self.completed.fetch_max(completed, Ordering::AcqRel);
         Ok(completed)
     }
 
-    /// Waits up to about `slice` for a ticket that was handed to the driver.
+    /// Copies the reads up to `ticket` to the host.
+    fn complete_readbacks(&self, readbacks: &mut VecDeque<Readback>, ticket: u64) -> Result<()> {
+        let logical = &self.context.logical;
+        while let Some(readback) = readbacks.front().filter(|readback| readback.ticket <= ticket) {
+            let Readback { from, offset, destination, .. } = readback;
+            if !logical.host_borrows.access(|| from.read(*offset, destination, 0, destination.len())) {
+                return Err(logical.device_lost());
+            }
+            readbacks.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Waits up to about `slice` for a submitted ticket.
     pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         if ticket > self.submitted.load(Ordering::Acquire) {
             return self.context.logical.check_alive();
         }
         let begin = Instant::now();
-        let look = if self.context.logical.facts.is_processor() { Duration::ZERO } else { LOOK.min(slice) };
-        while begin.elapsed() < look {
+        let spin_time =
+            if self.context.logical.caps.is_cpu() { Duration::ZERO } else { SPIN_TIME.min(slice) };
+        while begin.elapsed() < spin_time {
             if self.semaphore.value()? >= ticket {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Queues: submissions are recorded at once, and handed to the driver in batches.
+//! Queues: submissions are recorded at once and submitted to the driver in batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,46 +10,47 @@ use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
 use crate::context::Context;
-use crate::convert::{self, Piece};
-use crate::fill::{self, Step};
+use crate::convert::{self, FillPiece};
+use crate::fill::{self, FillStep};
 use crate::graph::VulkanGraph;
-use crate::launch::Packed;
+use crate::launch::PackedArgs;
 use crate::memory::VulkanBuffer;
 use crate::module::VulkanKernel;
-use crate::progress::{Landing, Shared};
-use crate::record::{Keep, RING_PIECE_BYTES, Recorder};
-use crate::staging::{Host, Transfer};
+use crate::progress::{QueueProgress, Readback};
+use crate::recorder::{Recorder, Retained};
+use crate::staging::{HostRange, Transfer};
+use crate::transfer_ring::MAX_RING_TRANSFER_BYTES;
 
-/// Longest that a wait without a deadline blocks in the driver; whoever waits looks then, and goes on.
-const BLOCKED_SLICE: Duration = Duration::from_secs(5);
+/// Longest that a wait without a deadline blocks in the driver; core polls then, and waits again.
+const WAIT_SLICE: Duration = Duration::from_secs(5);
 
-/// Bytes of an upload for what a fill copies.
-const FILL_BYTES: u64 = 16;
+/// Bytes that a fill uploads for its first or last piece.
+const FILL_UPLOAD_BYTES: u64 = 16;
 
-/// Largest transfer that is made by the submission itself, where the program reaches the memory and the queue is idle;
-/// on a processor, which would make it by itself too, any that is made in one piece.
-const AT_ONCE_BYTES: u64 = 4 << 20;
+/// Largest transfer that the submitting thread copies itself, if the memory is mapped and the queue idle. On a CPU device
+/// any single-piece transfer is copied this way, since the device would use the same processor.
+const MAX_INLINE_TRANSFER_BYTES: u64 = 4 << 20;
 
 /// An in-order queue of a device.
 #[derive(Debug)]
 pub struct VulkanQueue {
     recorder: Mutex<Recorder>,
-    shared: Arc<Shared>,
+    progress: Arc<QueueProgress>,
 }
 
 impl VulkanQueue {
     pub(crate) fn open(context: &Arc<Context>) -> Result<Self> {
         context.logical.check_alive()?;
-        let shared = Arc::new(Shared::new(context)?);
-        Ok(Self { recorder: Mutex::new(Recorder::new(&shared)?), shared })
+        let progress = Arc::new(QueueProgress::new(context)?);
+        Ok(Self { recorder: Mutex::new(Recorder::new(&progress)?), progress })
     }
 
-    fn check_own(&self, what: &str, buffer: &VulkanBuffer) -> Result<()> {
-        if Arc::ptr_eq(buffer.context(), &self.shared.context) {
+    fn check_same_device(&self, what: &str, buffer: &VulkanBuffer) -> Result<()> {
+        if Arc::ptr_eq(buffer.context(), &self.progress.context) {
             return Ok(());
         }
         Err(Error::unsupported(format!(
-            "{what} of another Vulkan device is not supported; read and write it instead"
+            "{what} on another Vulkan device is not supported; read and write it instead"
         )))
     }
 }
@@ -61,18 +62,18 @@ impl Queue for VulkanQueue {
 
     #[inline]
     fn launch(&self, place: Place, kernel: &VulkanKernel, launch: &Launch<'_, VulkanBuffer>) -> Result<()> {
-        let mut packed = Packed::default();
-        packed.fill(kernel, launch)?;
+        let mut args = PackedArgs::default();
+        args.pack(kernel, launch)?;
         let mut recorder = self.recorder.lock();
-        let commands = if packed.has_copies() {
-            packed.copies().for_each(|copy| recorder.keep(copy as Keep));
+        let commands = if args.has_copies() {
+            args.scratch_copies().for_each(|copy| recorder.retain(copy as Retained));
             recorder.commands(place)?
         } else {
-            recorder.commands_of_kernel(place)?
+            recorder.commands_for_kernel(place)?
         };
-        packed.record(kernel, commands)?;
-        recorder.writes_seen(packed.seen);
-        recorder.took(place.ticket);
+        args.record(kernel, commands)?;
+        recorder.note_host_visible_write(args.host_visible_write);
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
@@ -81,21 +82,27 @@ impl Queue for VulkanQueue {
         destination.check("write", offset, bytes)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
-            let reached = destination.memory.host().is_some();
-            if reached && self.is_made_at_once(bytes) && recorder.is_idle()? {
+            let is_mapped = destination.memory.host_ptr().is_some();
+            if is_mapped && self.copies_inline(bytes) && recorder.is_idle()? {
                 destination.memory.write(offset, &source, 0, source.len());
-                recorder.ended(place.ticket);
+                recorder.complete_inline(place.ticket);
                 return Ok(());
             }
-            if bytes > RING_PIECE_BYTES {
-                return self.stage(&mut recorder, place.ticket, destination, offset, Host::Source(source));
+            if bytes > MAX_RING_TRANSFER_BYTES {
+                return self.stage(
+                    &mut recorder,
+                    place.ticket,
+                    destination,
+                    offset,
+                    HostRange::Source(source),
+                );
             }
             let (memory, from) = recorder.upload(bytes, place.ticket)?;
             memory.write(from, &source, 0, source.len());
             recorder.commands(place)?.copy((&destination.memory, offset), (&memory, from), bytes);
-            recorder.writes_seen(destination.is_seen());
+            recorder.note_host_visible_write(destination.is_host_visible());
         }
-        recorder.took(place.ticket);
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
@@ -110,26 +117,26 @@ impl Queue for VulkanQueue {
         source.check("read", offset, bytes)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
-            let cached = source.memory.host().is_some() && source.memory.is_cached();
-            if cached && self.is_made_at_once(bytes) && recorder.is_idle()? {
+            let is_cached = source.memory.host_ptr().is_some() && source.memory.is_host_cached();
+            if is_cached && self.copies_inline(bytes) && recorder.is_idle()? {
                 source.memory.read(offset, &destination, 0, destination.len());
-                recorder.ended(place.ticket);
+                recorder.complete_inline(place.ticket);
                 return Ok(());
             }
-            if bytes > RING_PIECE_BYTES {
+            if bytes > MAX_RING_TRANSFER_BYTES {
                 return self.stage(
                     &mut recorder,
                     place.ticket,
                     source,
                     offset,
-                    Host::Destination(destination),
+                    HostRange::Destination(destination),
                 );
             }
             let (from, at) = recorder.download(bytes, place.ticket)?;
             recorder.commands(place)?.copy((&from, at), (&source.memory, offset), bytes);
-            self.shared.expect(Landing { ticket: place.ticket, from, offset: at, destination });
+            self.progress.push_readback(Readback { ticket: place.ticket, from, offset: at, destination });
         }
-        recorder.took(place.ticket);
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
@@ -142,15 +149,15 @@ impl Queue for VulkanQueue {
     ) -> Result<()> {
         destination.0.check("copy: destination", destination.1, bytes)?;
         source.0.check("copy: source", source.1, bytes)?;
-        self.check_own("copy: destination", destination.0)?;
-        self.check_own("copy: source", source.0)?;
+        self.check_same_device("copy: destination", destination.0)?;
+        self.check_same_device("copy: source", source.0)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
             let (to, from) = ((&*destination.0.memory, destination.1), (&*source.0.memory, source.1));
             recorder.commands(place)?.copy(to, from, bytes);
-            recorder.writes_seen(destination.0.is_seen());
+            recorder.note_host_visible_write(destination.0.is_host_visible());
         }
-        recorder.took(place.ticket);
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
@@ -158,8 +165,8 @@ impl Queue for VulkanQueue {
         let (to, from) = (rows.destination, rows.source);
         to.0.check("copy_rows: destination", to.1, rows.span_bytes(rows.destination_pitch))?;
         from.0.check("copy_rows: source", from.1, rows.span_bytes(rows.source_pitch))?;
-        self.check_own("copy_rows: destination", to.0)?;
-        self.check_own("copy_rows: source", from.0)?;
+        self.check_same_device("copy_rows: destination", to.0)?;
+        self.check_same_device("copy_rows: source", from.0)?;
         let mut recorder = self.recorder.lock();
         recorder.commands(place)?.copy_rows(
             ((&*to.0.memory, to.1), rows.destination_pitch),
@@ -167,8 +174,8 @@ impl Queue for VulkanQueue {
             rows.row_bytes,
             rows.rows,
         );
-        recorder.writes_seen(to.0.is_seen());
-        recorder.took(place.ticket);
+        recorder.note_host_visible_write(to.0.is_host_visible());
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
@@ -179,144 +186,141 @@ impl Queue for VulkanQueue {
         bytes: u64,
         pattern: &[u8],
     ) -> Result<()> {
-        let wide = fill::pattern(pattern, bytes)?;
+        let pattern = fill::expand_pattern(pattern, bytes)?;
         let (buffer, offset) = destination;
         buffer.check("fill", offset, bytes)?;
         let mut recorder = self.recorder.lock();
         if bytes > 0 {
-            let pieces = convert::pieces(buffer.memory.start + offset, bytes, wide);
+            let pieces = convert::split_fill(buffer.memory.base_offset + offset, bytes, pattern);
             self.record_fill(&mut recorder, place, buffer, pieces)?;
-            recorder.writes_seen(buffer.is_seen());
+            recorder.note_host_visible_write(buffer.is_host_visible());
         }
-        recorder.took(place.ticket);
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
     fn empty(&self, place: Place) -> Result<()> {
-        let builtins = self.shared.context.builtins()?;
+        let builtins = self.progress.context.builtins()?;
         let mut recorder = self.recorder.lock();
-        recorder.keep(Arc::clone(&builtins) as Keep);
-        builtins.record_empty(recorder.commands_of_kernel(place)?)?;
-        recorder.took(place.ticket);
+        recorder.retain(Arc::clone(&builtins) as Retained);
+        builtins.record_noop(recorder.commands_for_kernel(place)?)?;
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
     fn timestamp(&self, place: Place) -> Result<()> {
         let mut recorder = self.recorder.lock();
-        let ended = self.shared.completed();
-        let logical = &self.shared.context.logical;
-        let commands = recorder.commands_of_stamp()?;
-        self.shared.timestamps.lock().record(logical, commands, place.ticket, ended)?;
-        recorder.stamped(place.ticket);
-        recorder.took(place.ticket);
+        let completed = self.progress.completed();
+        let logical = &self.progress.context.logical;
+        let commands = recorder.commands_for_timestamp()?;
+        self.progress.timestamps.lock().record(logical, commands, place.ticket, completed)?;
+        recorder.note_timestamp(place.ticket);
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
     fn read_timestamp(&self, ticket: u64) -> Result<u64> {
-        self.shared.context.logical.check_alive()?;
-        let counter = self.shared.timestamps.lock().read(ticket)?;
-        Ok(self.shared.context.clock.time_ns(counter))
+        self.progress.context.logical.check_alive()?;
+        let counter = self.progress.timestamps.lock().read(ticket)?;
+        Ok(self.progress.context.clock.time_ns(counter))
     }
 
     fn replay(&self, place: Place, graph: &VulkanGraph) -> Result<()> {
         let mut recorder = self.recorder.lock();
         let commands = recorder.commands(place)?;
-        let seen = graph.include(commands, &self.shared, place.ticket)?;
-        recorder.writes_seen(seen);
-        recorder.took(place.ticket);
+        let host_visible_write = graph.execute(commands, &self.progress, place.ticket)?;
+        recorder.note_host_visible_write(host_visible_write);
+        recorder.note_recorded(place.ticket);
         Ok(())
     }
 
     #[inline]
     fn mark(&self, _ticket: u64) -> Result<()> {
-        if !self.shared.has_ended() {
-            self.recorder.lock().mark();
+        if !self.progress.is_complete() {
+            self.recorder.lock().request_signal();
         }
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
-        if !self.shared.has_ended() {
+        if !self.progress.is_complete() {
             self.recorder.lock().flush();
         }
         Ok(())
     }
 
     fn poll(&self) -> Result<Progress> {
-        let completed = self.shared.poll()?;
-        Ok(Progress { completed, first_failed: self.shared.first_failed() })
+        let completed = self.progress.poll()?;
+        Ok(Progress { completed, first_failed: self.progress.first_failed() })
     }
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
-        self.shared.wait(ticket, slice)
+        self.progress.wait(ticket, slice)
     }
 
     fn finish(&self, ticket: u64) -> Result<()> {
-        if self.shared.has_ended() || self.shared.is_staged() {
+        if self.progress.is_complete() || self.progress.is_staging() {
             return Ok(());
         }
         let mut recorder = self.recorder.lock();
-        if !recorder.is_end(ticket) {
+        if !recorder.ends_batch(ticket) {
             return Ok(());
         }
         recorder.flush();
         drop(recorder);
-        if self.shared.was_handed(ticket) { self.shared.wait(ticket, BLOCKED_SLICE) } else { Ok(()) }
+        if self.progress.is_submitted(ticket) { self.progress.wait(ticket, WAIT_SLICE) } else { Ok(()) }
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
-        let source = &other.shared;
+        let source = &other.progress;
         if source.poll()? >= ticket {
             return Ok(());
         }
-        if !Arc::ptr_eq(&source.context, &self.shared.context) {
-            return Err(Error::unsupported(
-                "the device cannot wait for one that shares no semaphore with it",
-            ));
+        if !Arc::ptr_eq(&source.context, &self.progress.context) {
+            return Err(Error::unsupported("the device cannot wait for a queue of another device"));
         }
-        source.settle();
-        if !source.was_handed(ticket) {
+        source.drain_staging();
+        if !source.is_submitted(ticket) {
             other.recorder.lock().flush();
         }
-        // What the driver does not have, or did not take, moves no semaphore.
-        if !source.was_handed(ticket) && source.poll()? < ticket {
-            return Err(Error::unsupported(
-                "a wait on the device for what the driver has not taken is not supported",
-            ));
+        // The semaphore is never signalled for work that the driver did not accept.
+        if !source.is_submitted(ticket) && source.poll()? < ticket {
+            return Err(Error::unsupported("the device cannot wait for work that was never submitted"));
         }
         self.recorder.lock().wait_for(&source.semaphore, ticket);
         Ok(())
     }
 
     fn failure(&self) -> Option<Error> {
-        self.shared.failure()
+        self.progress.failure()
     }
 }
 
 impl VulkanQueue {
-    fn is_made_at_once(&self, bytes: u64) -> bool {
-        let context = &self.shared.context;
-        bytes <= AT_ONCE_BYTES
-            || context.logical.facts.is_processor() && context.staging().is_one_piece(bytes)
+    /// Whether the submitting thread copies a transfer of so many bytes itself, on an idle queue.
+    fn copies_inline(&self, bytes: u64) -> bool {
+        let context = &self.progress.context;
+        bytes <= MAX_INLINE_TRANSFER_BYTES
+            || context.logical.caps.is_cpu() && context.staging().is_one_piece(bytes)
     }
 
-    /// Leaves a large transfer to threads; on a processor this one takes part, if nothing comes before it.
+    /// Gives a large transfer to staging threads. On a CPU device the calling thread helps, if the queue is idle.
     fn stage(
         &self,
         recorder: &mut Recorder,
         ticket: u64,
         buffer: &VulkanBuffer,
         offset: u64,
-        host: Host,
+        host: HostRange,
     ) -> Result<()> {
-        self.shared.settle();
-        let staging = self.shared.context.staging();
-        staging.prepare(&host, &buffer.memory)?;
-        let joins = self.shared.context.logical.facts.is_processor() && recorder.is_idle()?;
-        let before = recorder.before();
-        let transfer = Transfer { host, memory: Arc::clone(&buffer.memory), offset, ticket, before };
-        recorder.staged(ticket);
-        staging.submit(&self.shared, transfer, joins);
+        self.progress.drain_staging();
+        let staging = self.progress.context.staging();
+        staging.ensure_threads(&host, &buffer.memory)?;
+        let helps = self.progress.context.logical.caps.is_cpu() && recorder.is_idle()?;
+        let dependencies = recorder.dependencies();
+        let transfer = Transfer { host, memory: Arc::clone(&buffer.memory), offset, ticket, dependencies };
+        recorder.note_staged(ticket);
+        staging.submit(&self.progress, transfer, helps);
         Ok(())
     }
 
@@ -325,15 +329,17 @@ impl VulkanQueue {
         recorder: &mut Recorder,
         place: Place,
         buffer: &VulkanBuffer,
-        pieces: impl Iterator<Item = Piece>,
+        pieces: impl Iterator<Item = FillPiece>,
     ) -> Result<()> {
-        let context = &self.shared.context;
+        let context = &self.progress.context;
         let step = |piece| {
-            Step::new(context, buffer.memory.start, piece, || recorder.upload(FILL_BYTES, place.ticket))
+            FillStep::new(context, buffer.memory.base_offset, piece, || {
+                recorder.upload(FILL_UPLOAD_BYTES, place.ticket)
+            })
         };
-        let steps: SmallVec<[Step; 3]> = pieces.map(step).collect::<Result<_>>()?;
-        for builtins in steps.iter().filter_map(Step::builtins) {
-            recorder.keep(Arc::clone(builtins) as Keep);
+        let steps: SmallVec<[FillStep; 3]> = pieces.map(step).collect::<Result<_>>()?;
+        for builtins in steps.iter().filter_map(FillStep::builtins) {
+            recorder.retain(Arc::clone(builtins) as Retained);
         }
         let commands = recorder.commands(place)?;
         steps.iter().try_for_each(|step| step.reserve(&context.logical, commands))?;

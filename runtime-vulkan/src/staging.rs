@@ -1,92 +1,101 @@
-//! Large transfers: threads copy pieces of the program's memory, straight into the device's memory where the program
-//! reaches it, else by way of slots in pinned memory, while the device copies other slots.
+//! Large transfers of pageable memory: threads copy pieces of it, directly where device memory is mapped and cached, and
+//! through slots in pinned memory otherwise, which the device copies at the same time.
+//!
+//! ```text
+//! submit: a job waits in the queue -> its dependencies complete -> threads (and the submitter, if it helps) take pieces
+//!         -> no pieces are left, or one has failed -> the last thread removes the job and completes its ticket
+//! ```
+//!
+//! One thread at a time waits for the dependencies of a job; the others sleep until there are pieces to copy.
 
-#![allow(unsafe_code, reason = "threads share memory of the program that core keeps until the ticket ends")]
+#![allow(unsafe_code, reason = "threads share host memory that core keeps until the ticket completes")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use runtime_core::backend::{HostBytes, HostBytesMut};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
-use crate::driver::{Logical, Memory, Semaphore};
-use crate::progress::Shared;
-use crate::slots::{Slots, gone};
+use crate::driver::{LogicalDevice, Memory, Semaphore};
+use crate::progress::QueueProgress;
+use crate::staging_slots::StagingSlots;
 
-/// How long one thread waits at a time for the work before a transfer.
-const SLICE: Duration = Duration::from_millis(1);
+/// How long a thread waits at a time for the dependencies of a transfer.
+const DEPENDENCY_WAIT_SLICE: Duration = Duration::from_millis(1);
 /// How long closing a device waits for its threads.
-const FAREWELL: Duration = Duration::from_secs(10);
-const LEAST_PIECE_BYTES: usize = 64 << 10;
-/// Least piece without a slot: so much at once is copied past the caches.
-const DIRECT_PIECE_BYTES: usize = 32 << 20;
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+const MIN_PIECE_BYTES: usize = 64 << 10;
+/// Smallest piece of a direct copy: a copy this large bypasses the caches.
+const MIN_DIRECT_PIECE_BYTES: usize = 32 << 20;
+const THREAD_NAME: &str = "vulkan-staging";
 
 /// How transfers are staged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tuning {
+pub(crate) struct StagingConfig {
     slot_bytes: usize,
     threads: usize,
 }
 
-/// The options of a device.
+/// The device options for staging.
 pub(crate) fn options() -> Vec<OptionSpec> {
     vec![
         OptionSpec::device(
             "staging_slot_kib",
             1024_i64,
-            "Size of a slot for large transfers, in KiB, 64 to 65536; the first opening of a device decides.",
+            "Size of a slot for large transfers, in KiB, 64 to 65536. Fixed when the device is first opened.",
         ),
         OptionSpec::device(
             "staging_threads",
             8_i64,
-            "Threads that copy large transfers, 1 to 64, but at most one per processor; the first opening of a device decides.",
+            "Threads that copy large transfers, 1 to 64, but at most one per processor. Fixed when the device is first \
+             opened.",
         ),
     ]
 }
 
-impl Tuning {
-    /// What the options say.
+impl StagingConfig {
+    /// Reads the options.
     ///
     /// # Errors
-    /// `InvalidArgument` for what is out of range.
-    pub(crate) fn of(options: &Options) -> Result<Self> {
-        let figure = |key: &str, default: i64, range| {
-            options.integer_within(key, default, range).map(|figure| usize::try_from(figure).unwrap_or(1))
+    /// `InvalidArgument` for a value out of range.
+    pub(crate) fn from_options(options: &Options) -> Result<Self> {
+        let integer = |key: &str, default: i64, range| {
+            options.integer_within(key, default, range).map(|value| usize::try_from(value).unwrap_or(1))
         };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
-            slot_bytes: figure("staging_slot_kib", 1024, 64..=64 << 10)? << 10,
-            threads: figure("staging_threads", 8, 1..=64)?.min(processors),
+            slot_bytes: integer("staging_slot_kib", 1024, 64..=64 << 10)? << 10,
+            threads: integer("staging_threads", 8, 1..=64)?.min(processors),
         })
     }
 
-    /// Every thread has two pieces of a transfer, if those do not become too small; or, of one without slots, a large one.
+    /// The size of a transfer's pieces: two for each thread, unless they become too small. A direct copy has larger ones.
     fn piece_bytes(&self, bytes: usize, direct: bool) -> usize {
         if direct {
-            // Half of the threads are as fast as the memory, and others have work too.
+            // Half of the threads saturate memory bandwidth, and the other transfers need threads too.
             let threads = self.threads.div_ceil(2);
-            return bytes.div_ceil(threads).next_multiple_of(LEAST_PIECE_BYTES).max(DIRECT_PIECE_BYTES);
+            return bytes.div_ceil(threads).next_multiple_of(MIN_PIECE_BYTES).max(MIN_DIRECT_PIECE_BYTES);
         }
-        let even = bytes.div_ceil(2 * self.threads).next_multiple_of(LEAST_PIECE_BYTES);
-        even.clamp(LEAST_PIECE_BYTES, self.slot_bytes)
+        let even = bytes.div_ceil(2 * self.threads).next_multiple_of(MIN_PIECE_BYTES);
+        even.clamp(MIN_PIECE_BYTES, self.slot_bytes)
     }
 }
 
-/// The program's side of a transfer.
+/// The host's side of a transfer.
 #[derive(Debug)]
-pub(crate) enum Host {
-    /// It is written to the device.
+pub(crate) enum HostRange {
+    /// Written to the device.
     Source(HostBytes),
-    /// It is read from the device.
+    /// Read from the device.
     Destination(HostBytesMut),
 }
 
-// SAFETY: threads copy pieces of it that do not overlap, and nobody else touches it until the ticket ends.
-unsafe impl Sync for Host {}
+// SAFETY: threads copy pieces of it that do not overlap, and nothing else accesses it until the ticket completes.
+unsafe impl Sync for HostRange {}
 
-impl Host {
+impl HostRange {
     fn len(&self) -> usize {
         match self {
             Self::Source(bytes) => bytes.len(),
@@ -95,115 +104,114 @@ impl Host {
     }
 }
 
-/// Whether the program reaches the device's memory as fast as its own.
+/// Whether the host can copy to and from device memory at full speed.
 fn is_direct(memory: &Memory) -> bool {
-    memory.host().is_some() && memory.is_cached()
+    memory.host_ptr().is_some() && memory.is_host_cached()
 }
 
 /// A transfer to stage.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    pub(crate) host: Host,
+    pub(crate) host: HostRange,
     pub(crate) memory: Arc<Memory>,
     pub(crate) offset: u64,
     pub(crate) ticket: u64,
-    /// What must have come before: the queue's own work, and what it waits for.
-    pub(crate) before: Vec<(Arc<Semaphore>, u64)>,
+    /// Semaphore values to wait for: the queue's earlier work, and what that queue waits for.
+    pub(crate) dependencies: Vec<(Arc<Semaphore>, u64)>,
 }
 
-/// The threads that stage transfers of a device.
+/// The staging threads of a device.
 #[derive(Debug)]
-pub(crate) struct Staging(Arc<Inner>);
+pub(crate) struct Staging(Arc<ThreadPool>);
 
 #[derive(Debug)]
-struct Inner {
-    logical: Arc<Logical>,
-    tuning: Tuning,
-    list: Mutex<List>,
+struct ThreadPool {
+    logical: Arc<LogicalDevice>,
+    config: StagingConfig,
+    queue: Mutex<JobQueue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct List {
+struct JobQueue {
     jobs: Vec<Arc<Job>>,
     threads: usize,
-    /// A thread waits for the work before a transfer.
-    watched: bool,
+    /// A thread is waiting for the dependencies of a job.
+    has_dependency_waiter: bool,
     stop: bool,
 }
 
-/// A transfer that threads have.
+/// A transfer in progress.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) transfer: Transfer,
-    shared: Arc<Shared>,
-    /// The program reaches the device's memory.
+    progress: Arc<QueueProgress>,
+    /// Copied directly, without slots.
     direct: bool,
     piece_bytes: usize,
-    next: AtomicUsize,
-    active: AtomicUsize,
+    next_piece: AtomicUsize,
+    active_threads: AtomicUsize,
     started: AtomicBool,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
 }
 
 impl Staging {
-    pub(crate) fn new(logical: &Arc<Logical>, tuning: Tuning) -> Self {
-        Self(Arc::new(Inner {
+    pub(crate) fn new(logical: &Arc<LogicalDevice>, config: StagingConfig) -> Self {
+        Self(Arc::new(ThreadPool {
             logical: Arc::clone(logical),
-            tuning,
-            list: Mutex::default(),
+            config,
+            queue: Mutex::default(),
             changed: Condvar::new(),
         }))
     }
 
-    /// Sees to it that there are threads for a transfer.
+    /// Starts threads for a transfer, as far as they are missing.
     ///
     /// # Errors
-    /// `OutOfResources` where none can be started.
-    pub(crate) fn prepare(&self, host: &Host, memory: &Memory) -> Result<()> {
-        let pieces = host.len().div_ceil(self.0.tuning.piece_bytes(host.len(), is_direct(memory)));
-        self.start(&mut self.0.list.lock(), pieces)
+    /// `OutOfResources` if there is no thread and none can be started.
+    pub(crate) fn ensure_threads(&self, host: &HostRange, memory: &Memory) -> Result<()> {
+        let piece_bytes = self.0.config.piece_bytes(host.len(), is_direct(memory));
+        self.start_threads(&mut self.0.queue.lock(), host.len().div_ceil(piece_bytes))
     }
 
-    /// Whether one thread makes a transfer of memory that the program reaches.
+    /// Whether a direct copy of so many bytes is a single piece.
     pub(crate) fn is_one_piece(&self, bytes: u64) -> bool {
-        usize::try_from(bytes).is_ok_and(|bytes| bytes <= self.0.tuning.piece_bytes(bytes, true))
+        usize::try_from(bytes).is_ok_and(|bytes| bytes <= self.0.config.piece_bytes(bytes, true))
     }
 
-    /// Takes a transfer over; `shared` says when it has ended. This thread `joins` those that make it, where nothing
-    /// comes before it.
-    pub(crate) fn submit(&self, shared: &Arc<Shared>, transfer: Transfer, joins: bool) {
-        let inner = &self.0;
+    /// Starts a transfer; `progress` completes its ticket. If the calling thread `helps`, it copies pieces too, for which
+    /// the transfer must have no pending dependencies.
+    pub(crate) fn submit(&self, progress: &Arc<QueueProgress>, transfer: Transfer, helps: bool) {
+        let pool = &self.0;
         let direct = is_direct(&transfer.memory);
-        let piece_bytes = inner.tuning.piece_bytes(transfer.host.len(), direct);
-        shared.begin_staged();
+        let piece_bytes = pool.config.piece_bytes(transfer.host.len(), direct);
+        progress.begin_staging();
         let job = Arc::new(Job {
             transfer,
-            shared: Arc::clone(shared),
+            progress: Arc::clone(progress),
             direct,
             piece_bytes,
-            next: AtomicUsize::new(0),
-            active: AtomicUsize::new(usize::from(joins)),
-            started: AtomicBool::new(joins),
+            next_piece: AtomicUsize::new(0),
+            active_threads: AtomicUsize::new(usize::from(helps)),
+            started: AtomicBool::new(helps),
             failed: AtomicBool::new(false),
             failure: Mutex::default(),
         });
-        inner.list.lock().jobs.push(Arc::clone(&job));
-        inner.changed.notify_all();
-        if joins {
-            inner.take_part(&mut inner.list.lock(), &job, &mut None);
+        pool.queue.lock().jobs.push(Arc::clone(&job));
+        pool.changed.notify_all();
+        if helps {
+            pool.run_job(&job, &mut None);
         }
     }
 
-    /// Starts threads until there are `wanted`.
-    fn start(&self, list: &mut List, wanted: usize) -> Result<()> {
-        while list.threads < wanted.min(self.0.tuning.threads) {
-            let inner = Arc::clone(&self.0);
-            let thread = std::thread::Builder::new().name("vulkan-staging".to_owned());
-            match thread.spawn(move || inner.work()) {
-                Ok(_) => list.threads += 1,
-                Err(_) if list.threads > 0 => return Ok(()),
+    fn start_threads(&self, queue: &mut JobQueue, wanted: usize) -> Result<()> {
+        while queue.threads < wanted.min(self.0.config.threads) {
+            let pool = Arc::clone(&self.0);
+            let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
+            match thread.spawn(move || pool.run_thread()) {
+                Ok(_) => queue.threads += 1,
+                Err(_) if queue.threads > 0 => return Ok(()),
                 Err(error) => {
                     let message = format!("cannot start a thread for transfers: {error}; end other threads");
                     return Err(Error::new(ErrorKind::OutOfResources, message));
@@ -217,141 +225,137 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         let begin = Instant::now();
-        let mut list = self.0.list.lock();
-        list.stop = true;
+        let mut queue = self.0.queue.lock();
+        queue.stop = true;
         self.0.changed.notify_all();
-        // A thread of our own may hold the last reference to the device: it cannot wait for itself.
-        let own = std::thread::current().name() == Some("vulkan-staging");
-        while !own && list.threads > 0 && begin.elapsed() < FAREWELL {
-            self.0.changed.wait_for(&mut list, Duration::from_millis(10));
+        // If a staging thread holds the last reference to the device, it cannot wait for itself.
+        let is_staging_thread = std::thread::current().name() == Some(THREAD_NAME);
+        while !is_staging_thread && queue.threads > 0 && begin.elapsed() < SHUTDOWN_TIMEOUT {
+            self.0.changed.wait_for(&mut queue, Duration::from_millis(10));
         }
     }
 }
 
-impl Inner {
-    /// What a thread does.
-    fn work(&self) {
+impl ThreadPool {
+    fn run_thread(&self) {
         let mut slots = None;
-        let mut list = self.list.lock();
-        while let Some(job) = self.next(&mut list) {
-            self.take_part(&mut list, &job, &mut slots);
-            // The last reference to a device ends with it, which wants the list.
-            MutexGuard::unlocked(&mut list, || drop(job));
+        while let Some(job) = self.next_job() {
+            self.run_job(&job, &mut slots);
         }
-        MutexGuard::unlocked(&mut list, || drop(slots));
-        list.threads -= 1;
+        drop(slots);
+        self.queue.lock().threads -= 1;
         self.changed.notify_all();
     }
 
-    /// Makes pieces of a transfer until there are no more; the last thread ends it.
-    fn take_part(&self, list: &mut MutexGuard<'_, List>, job: &Arc<Job>, slots: &mut Option<Slots>) {
-        MutexGuard::unlocked(list, || {
-            if let Err(error) = self.copy(job, slots) {
-                job.fail(error);
-            }
-        });
-        let last = job.active.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last && !job.has_work() {
-            list.jobs.retain(|other| !Arc::ptr_eq(other, job));
-            MutexGuard::unlocked(list, || job.end());
+    /// Copies pieces of a job until none are left. The last thread to finish completes the job.
+    fn run_job(&self, job: &Arc<Job>, slots: &mut Option<StagingSlots>) {
+        if let Err(error) = self.copy(job, slots) {
+            job.fail(error);
+        }
+        let mut queue = self.queue.lock();
+        let is_last = job.active_threads.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last && !job.has_pieces() {
+            queue.jobs.retain(|other| !Arc::ptr_eq(other, job));
+            drop(queue);
+            job.complete();
         }
     }
 
-    /// A job to join; `None` when the device is closed.
-    fn next(&self, list: &mut MutexGuard<'_, List>) -> Option<Arc<Job>> {
+    /// Waits for a job with pieces to copy; `None` when the device is closed.
+    fn next_job(&self) -> Option<Arc<Job>> {
+        let mut queue = self.queue.lock();
         loop {
-            let has_room =
-                |job: &&Arc<Job>| job.has_work() && (job.started.load(Ordering::Acquire) || job.is_ready());
-            if let Some(job) = list.jobs.iter().find(has_room).cloned() {
+            if let Some(job) = queue.jobs.iter().find(|job| job.can_run()).cloned() {
                 job.started.store(true, Ordering::Release);
-                job.active.fetch_add(1, Ordering::AcqRel);
+                job.active_threads.fetch_add(1, Ordering::AcqRel);
                 return Some(job);
             }
-            if list.stop {
+            if queue.stop {
                 return None;
             }
-            let waiting = list.jobs.iter().find(|job| !job.started.load(Ordering::Acquire)).cloned();
-            match waiting.filter(|_| !list.watched) {
+            let waiting = queue.jobs.iter().find(|job| !job.started.load(Ordering::Acquire)).cloned();
+            match waiting.filter(|_| !queue.has_dependency_waiter) {
                 Some(job) => {
-                    list.watched = true;
-                    MutexGuard::unlocked(list, || {
-                        job.wait();
-                        drop(job);
-                    });
-                    list.watched = false;
+                    queue.has_dependency_waiter = true;
+                    drop(queue);
+                    job.wait_for_dependencies();
+                    // Before the queue is locked again: dropping the last reference to a device locks it, too.
+                    drop(job);
+                    queue = self.queue.lock();
+                    queue.has_dependency_waiter = false;
                     self.changed.notify_one();
                 }
-                None => self.changed.wait(list),
+                None => self.changed.wait(&mut queue),
             }
         }
     }
 
-    fn copy(&self, job: &Job, slots: &mut Option<Slots>) -> Result<()> {
+    fn copy(&self, job: &Job, slots: &mut Option<StagingSlots>) -> Result<()> {
         if job.direct {
             return job.copy_direct();
         }
         let slots = match slots {
             Some(slots) => slots,
-            none => none.insert(Slots::new(&self.logical, self.tuning.slot_bytes)?),
+            none => none.insert(StagingSlots::new(&self.logical, self.config.slot_bytes)?),
         };
         match &job.transfer.host {
-            Host::Source(source) => slots.fill(job, source),
-            Host::Destination(destination) => slots.empty(job, destination),
+            HostRange::Source(source) => slots.upload(job, source),
+            HostRange::Destination(destination) => slots.download(job, destination),
         }
     }
 }
 
 impl Job {
-    fn has_work(&self) -> bool {
-        let next = self.next.load(Ordering::Acquire);
+    fn has_pieces(&self) -> bool {
+        let next = self.next_piece.load(Ordering::Acquire);
         !self.failed.load(Ordering::Acquire)
             && next.saturating_mul(self.piece_bytes) < self.transfer.host.len()
     }
 
-    /// Whether all that comes before has ended. An error shows again, and is reported, when the first piece is copied.
-    fn is_ready(&self) -> bool {
-        self.transfer
-            .before
-            .iter()
-            .all(|(semaphore, value)| semaphore.value().map_or(true, |stands| stands >= *value))
+    fn can_run(&self) -> bool {
+        self.has_pieces() && (self.started.load(Ordering::Acquire) || self.is_ready())
     }
 
-    /// Waits a moment for what comes before.
-    fn wait(&self) {
-        let open = self
-            .transfer
-            .before
-            .iter()
-            .find(|(semaphore, value)| semaphore.value().is_ok_and(|at| at < *value));
-        if let Some((semaphore, value)) = open {
-            let _ = semaphore.wait(*value, SLICE);
+    /// Whether all dependencies have completed. An error counts as such: it is reported when the first piece is copied.
+    fn is_ready(&self) -> bool {
+        let mut dependencies = self.transfer.dependencies.iter();
+        dependencies.all(|(semaphore, value)| semaphore.value().map_or(true, |current| current >= *value))
+    }
+
+    /// Waits briefly for a pending dependency.
+    fn wait_for_dependencies(&self) {
+        let mut dependencies = self.transfer.dependencies.iter();
+        let pending =
+            dependencies.find(|(semaphore, value)| semaphore.value().is_ok_and(|current| current < *value));
+        if let Some((semaphore, value)) = pending {
+            let _ = semaphore.wait(*value, DEPENDENCY_WAIT_SLICE);
         }
     }
 
-    /// The next piece: its offset and its length.
-    pub(crate) fn take(&self) -> Option<(usize, usize)> {
+    /// Takes the next piece: its offset and its length.
+    pub(crate) fn next_piece(&self) -> Option<(usize, usize)> {
         if self.failed.load(Ordering::Acquire) {
             return None;
         }
-        let piece = self.next.fetch_add(1, Ordering::AcqRel);
+        let piece = self.next_piece.fetch_add(1, Ordering::AcqRel);
         let bytes = self.transfer.host.len();
         let offset = piece.checked_mul(self.piece_bytes).filter(|&offset| offset < bytes)?;
         Some((offset, self.piece_bytes.min(bytes - offset)))
     }
 
     fn copy_direct(&self) -> Result<()> {
-        let logical = &self.shared.context.logical;
-        while let Some((offset, bytes)) = self.take() {
-            // Nothing else here asks the driver, so that a loss would not be seen.
-            self.shared.semaphore.value()?;
+        let logical = &self.progress.context.logical;
+        while let Some((offset, bytes)) = self.next_piece() {
+            // The only call of the driver here, so that a loss of the device is noticed.
+            self.progress.semaphore.value()?;
             let at = self.transfer.offset + offset as u64;
             let memory = &self.transfer.memory;
-            let allowed = logical.lending.copy(|| match &self.transfer.host {
-                Host::Source(source) => memory.write(at, source, offset, bytes),
-                Host::Destination(destination) => memory.read(at, destination, offset, bytes),
+            let allowed = logical.host_borrows.access(|| match &self.transfer.host {
+                HostRange::Source(source) => memory.write(at, source, offset, bytes),
+                HostRange::Destination(destination) => memory.read(at, destination, offset, bytes),
             });
             if !allowed {
-                return Err(gone(logical));
+                return Err(logical.device_lost());
             }
         }
         Ok(())
@@ -362,8 +366,8 @@ impl Job {
         self.failed.store(true, Ordering::Release);
     }
 
-    fn end(&self) {
-        self.shared.end_staged(self.transfer.ticket, self.failure.lock().take());
+    fn complete(&self) {
+        self.progress.end_staging(self.transfer.ticket, self.failure.lock().take());
     }
 }
 
@@ -373,21 +377,21 @@ mod tests {
 
     #[test]
     fn every_thread_has_two_pieces_of_a_small_transfer() {
-        let tuning = Tuning { slot_bytes: 1 << 20, threads: 4 };
-        assert_eq!(tuning.piece_bytes(1 << 30, false), 1 << 20);
-        assert_eq!(tuning.piece_bytes(1 << 20, false), 128 << 10);
-        assert_eq!(tuning.piece_bytes(100_000, false), 64 << 10);
-        assert_eq!(tuning.piece_bytes(1 << 30, true), 512 << 20);
-        assert_eq!(tuning.piece_bytes(5 << 20, true), 32 << 20);
+        let config = StagingConfig { slot_bytes: 1 << 20, threads: 4 };
+        assert_eq!(config.piece_bytes(1 << 30, false), 1 << 20);
+        assert_eq!(config.piece_bytes(1 << 20, false), 128 << 10);
+        assert_eq!(config.piece_bytes(100_000, false), 64 << 10);
+        assert_eq!(config.piece_bytes(1 << 30, true), 512 << 20);
+        assert_eq!(config.piece_bytes(5 << 20, true), 32 << 20);
     }
 
     #[test]
     fn options_out_of_range_are_refused() {
-        let tuning = Tuning::of(&Options::new().with("staging_slot_kib", 64_i64)).unwrap();
-        assert_eq!(tuning.slot_bytes, 64 << 10);
+        let config = StagingConfig::from_options(&Options::new().with("staging_slot_kib", 64_i64)).unwrap();
+        assert_eq!(config.slot_bytes, 64 << 10);
         for (key, range) in [("staging_slot_kib", "64 to 65536"), ("staging_threads", "1 to 64")] {
             for value in [-1, 0, i64::MAX] {
-                let error = Tuning::of(&Options::new().with(key, value)).unwrap_err();
+                let error = StagingConfig::from_options(&Options::new().with(key, value)).unwrap_err();
                 assert!(error.message().contains(key) && error.message().contains(range), "{error}");
             }
         }

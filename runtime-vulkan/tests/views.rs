@@ -1,6 +1,5 @@
-//! Views that begin where a device binds none, that have nothing in them, or that are larger than it binds, with arguments
-//! in commands and in descriptor sets. Ignored, with the reason, where there is no device; `RUNTIME_REQUIRE=vulkan` makes
-//! that a failure.
+//! Views with unaligned offsets, empty ones, and ones larger than a binding, with push descriptors and with descriptor sets.
+//! Ignored, with the reason, if there is no device; `RUNTIME_REQUIRE=vulkan` makes that a failure.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use runtime_core::{
     Runtime, Tensor,
 };
 
-/// `y = y + factor x`, and how many elements there are.
+/// `y = y + factor x`, and the lengths of both.
 const ADD: &str = "
     struct Scalars { factor: f32 } var<immediate> scalars: Scalars;
     @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -29,26 +28,24 @@ type Case = fn(&Device) -> Result<()>;
 
 fn main() -> ExitCode {
     let cases: [(&str, Case); 5] = [
-        ("a view may begin anywhere", anywhere),
-        ("a graph takes views from anywhere, and others later", in_a_graph),
-        ("of nothing there are no elements", nothing),
-        ("what is larger than a binding is refused, and its parts are not", too_large),
-        ("a fill may begin and end anywhere", fills),
+        ("a view may begin at any offset", any_offset),
+        ("a graph takes views at any offset, and updates them", in_a_graph),
+        ("an empty view has no elements", empty),
+        ("a tensor larger than a binding is refused, but not its views", too_large),
+        ("a fill may begin and end at any byte", fills),
     ];
     let required = test_process::required("vulkan");
     let mut trials = Vec::new();
     for push in [true, false] {
         for (name, case) in cases {
-            let way = if push { "in commands" } else { "in descriptor sets" };
-            trials.push(Trial::ignorable_test(format!("{name} ({way})"), move || {
-                perform(case, push, required)
-            }));
+            let mode = if push { "push descriptors" } else { "descriptor sets" };
+            trials.push(Trial::ignorable_test(format!("{name} ({mode})"), move || run(case, push, required)));
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn perform(case: Case, push: bool, required: bool) -> std::result::Result<Completion, Failed> {
+fn run(case: Case, push: bool, required: bool) -> std::result::Result<Completion, Failed> {
     let runtime = Runtime::builder()
         .discover(false)
         .register(runtime_vulkan::backend())
@@ -67,7 +64,7 @@ fn numbers(count: usize) -> Vec<f32> {
     (0_u16..).take(count).map(f32::from).collect()
 }
 
-fn anywhere(device: &Device) -> Result<()> {
+fn any_offset(device: &Device) -> Result<()> {
     let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
     let queue = device.open_queue(&QueueOptions::default())?;
     let data = numbers(COUNT + 20);
@@ -83,7 +80,7 @@ fn anywhere(device: &Device) -> Result<()> {
         let mut expected = data.clone();
         (0..COUNT).for_each(|index| expected[to + index] += 4.0 * data[from + index]);
         assert_eq!(y.to_vec::<f32>()?, expected, "from {from} to {to}");
-        assert_eq!(x.to_vec::<f32>()?, data, "what is read stays");
+        assert_eq!(x.to_vec::<f32>()?, data, "the input is unchanged");
         assert_eq!(counts.to_vec::<u32>()?, [100, 100], "from {from} to {to}");
     }
     Ok(())
@@ -107,7 +104,7 @@ fn in_a_graph(device: &Device) -> Result<()> {
         let (part_x, part_y) = parts(from)?;
         let args = [Arg::read(&part_x), Arg::read_write(&part_y), Arg::write(&counts), Arg::scalar(1.0_f32)];
         graph.update(0, &args)?;
-        // Twice, and while the ones before may still run.
+        // Twice, while earlier replays may still run.
         drop((queue.replay(&graph)?, queue.replay(&graph)?));
         (0..COUNT).for_each(|index| expected[3 + index] += 2.0 * data[from + index]);
     }
@@ -115,18 +112,18 @@ fn in_a_graph(device: &Device) -> Result<()> {
     Ok(())
 }
 
-fn nothing(device: &Device) -> Result<()> {
+fn empty(device: &Device) -> Result<()> {
     let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
     let queue = device.open_queue(&QueueOptions::default())?;
-    let empty = device.allocate(DType::F32, &[0], &Placement::default())?;
+    let empty_tensor = device.allocate(DType::F32, &[0], &Placement::default())?;
     let some = Tensor::from_slice(&**device, &[3], &[1.0_f32; 3])?;
     let counts = Tensor::from_slice(&**device, &[2], &[9_u32; 2])?;
     let part = some.slice(0, 1..1)?;
-    for none in [&empty, &part] {
+    for none in [&empty_tensor, &part] {
         let args = [Arg::read(&some), Arg::read_write(none), Arg::write(&counts), Arg::scalar(1.0_f32)];
         let small = queue.launch(&add, &Geometry::cover(1, 32), &args);
         match small {
-            // A kernel may ask for an element, which the lowering checks.
+            // The lowering rejects an empty view if the kernel requires an element.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
             done => {
                 done?.wait()?;
@@ -142,7 +139,7 @@ fn too_large(device: &Device) -> Result<()> {
     let bound = device.info().properties.integer("binding_bytes").unwrap_or(i64::MAX);
     let count = usize::try_from(bound / 4 + 64).unwrap_or(usize::MAX);
     if bound > 1 << 30 {
-        return Ok(()); // As much memory is not worth it.
+        return Ok(()); // Not worth that much memory.
     }
     let add = device.load(&ModuleSource::wgsl(ADD))?.kernel("add")?;
     let queue = device.open_queue(&QueueOptions::default())?;
@@ -153,7 +150,7 @@ fn too_large(device: &Device) -> Result<()> {
         let args = [Arg::read(x), Arg::read_write(&one), Arg::write(&counts), Arg::scalar(0.0_f32)];
         queue.launch(&add, &Geometry::cover(1, 32), &args)
     };
-    let error = launch(&large).expect_err("it is larger than a binding");
+    let error = launch(&large).expect_err("larger than a binding");
     let words = error.to_string();
     assert!(error.kind() == ErrorKind::InvalidArgument && words.contains("argument 0"), "{words}");
     assert!(words.contains("smaller views"), "{words}");

@@ -1,5 +1,5 @@
 #version 450
-// Fills words with four that repeat.
+// Fills words with a pattern of four.
 layout(local_size_x = 256) in;
 layout(set = 0, binding = 0) writeonly buffer Words { uint words[]; };
 layout(push_constant) uniform Constants { uint first; uint count; uint a; uint b; uint c; uint d; };

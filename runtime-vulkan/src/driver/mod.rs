@@ -1,33 +1,34 @@
-//! The one module that knows `ash`: the loader, an instance, and what is made of it, as types of our own.
+//! The only module that uses `ash`: wraps the loader, the instance and their objects in types of the backend.
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
-mod barriers;
-mod cache;
-mod commands;
-mod facts;
-mod farewell;
-mod lane;
-mod logical;
+mod barrier;
+mod command_buffer;
+mod debug_messenger;
+mod descriptor_sets;
+mod device_caps;
+mod enabled_features;
+mod logical_device;
 mod memory;
-mod messages;
-mod physical;
+mod physical_device;
 mod pipeline;
+mod pipeline_cache;
+mod process_exit;
+mod query_pool;
 mod semaphore;
-mod stamps;
+mod shared_queue;
 mod status;
-mod wanted;
 
-pub(crate) use commands::{Commands, Pool};
-pub(crate) use facts::{Facts, Version};
-pub(crate) use farewell::before_code;
-pub(crate) use lane::{Batch, Lane};
-pub(crate) use logical::{Choices, Logical};
-pub(crate) use memory::{Home, Memory};
-pub(crate) use physical::Physical;
-pub(crate) use pipeline::{Binding, Pipeline, Shader, Specialised};
+pub(crate) use command_buffer::{CommandBuffer, CommandPool};
+pub(crate) use device_caps::{DeviceCaps, DriverInfo, Version};
+pub(crate) use logical_device::{DeviceOptions, LogicalDevice};
+pub(crate) use memory::{Memory, MemoryLocation};
+pub(crate) use physical_device::PhysicalDevice;
+pub(crate) use pipeline::{Binding, Pipeline, Shader};
+pub(crate) use process_exit::warm_up_compiler;
+pub(crate) use query_pool::QueryPool;
 pub(crate) use semaphore::Semaphore;
-pub(crate) use stamps::Stamps;
+pub(crate) use shared_queue::{SharedQueue, Submission};
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -38,24 +39,24 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Log, is_privileged, open_library};
 use runtime_core::{Error, ErrorKind, Result};
 
-use messages::Messenger;
+use debug_messenger::DebugMessenger;
 
-/// The oldest version of the loader and of a device that is of use.
-pub(crate) const FLOOR: Version = Version { major: 1, minor: 2, patch: 0 };
-/// The loader, as `ash` looks for it.
+/// Oldest supported version of the loader and of a device.
+pub(crate) const MIN_VERSION: Version = Version { major: 1, minor: 2, patch: 0 };
+/// The loader's file name, as `ash` has it.
 const LIBRARY: &str = if cfg!(target_os = "macos") { "libvulkan.dylib" } else { "libvulkan.so.1" };
-/// Asks for the validation layer.
-const VALIDATION: &str = "RUNTIME_VULKAN_VALIDATION";
+/// Enables the validation layer.
+const VALIDATION_VARIABLE: &str = "RUNTIME_VULKAN_VALIDATION";
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
-/// The loader's functions. Loaded once per process and never unloaded.
+/// The loader's functions. Loaded once per process, never unloaded.
 fn loader() -> Result<&'static ash::Entry> {
     static LOADED: Mutex<Option<&'static ash::Entry>> = Mutex::new(None);
     let mut loaded = LOADED.lock();
     if let Some(entry) = *loaded {
         return Ok(entry);
     }
-    // SAFETY: the Vulkan loader may be loaded at any time, on any thread; it is never unloaded.
+    // SAFETY: the Vulkan loader may be loaded at any time, on any thread, and is never unloaded.
     let opened = open_library(Path::new(LIBRARY), |path| unsafe { ash::Entry::load_from(path) });
     let entry = opened.map_err(|error| {
         Error::new(
@@ -69,11 +70,11 @@ fn loader() -> Result<&'static ash::Entry> {
     Ok(*loaded.insert(Box::leak(Box::new(entry))))
 }
 
-/// An instance of the loader, with every driver that it found.
+/// A `VkInstance`, which has every driver that the loader found.
 pub(crate) struct Instance {
     entry: &'static ash::Entry,
     handle: ash::Instance,
-    messenger: Option<Messenger>,
+    messenger: Option<DebugMessenger>,
 }
 
 impl std::fmt::Debug for Instance {
@@ -83,49 +84,49 @@ impl std::fmt::Debug for Instance {
 }
 
 impl Instance {
-    /// Makes an instance.
+    /// Creates an instance.
     ///
     /// # Errors
-    /// `Unavailable`, with the reason and the remedy, where there is no loader, an old one, or no driver.
+    /// `Unavailable`, with reason and remedy, if the loader is missing or too old, or no driver is installed.
     pub(crate) fn open(log: Log) -> Result<Arc<Self>> {
         let entry = loader()?;
         check_version(entry)?;
-        let wanted = !is_privileged() && std::env::var(VALIDATION).is_ok_and(|value| value == "1");
+        let wanted = !is_privileged() && std::env::var(VALIDATION_VARIABLE).is_ok_and(|value| value == "1");
         let validated = wanted && has_layer(entry, VALIDATION_LAYER);
         if wanted && !validated {
             let message = format!(
-                "{VALIDATION} is set, but the layer is missing; install it (Debian: vulkan-validationlayers)"
+                "{VALIDATION_VARIABLE} is set, but the layer is not installed; install it (Debian: vulkan-validationlayers)"
             );
             log.write(runtime_core::backend::Level::Warning, "vulkan", &message);
         }
         let handle = create(entry, validated)?;
-        let messenger = validated.then(|| Messenger::new(entry, &handle, log)).transpose();
+        let messenger = validated.then(|| DebugMessenger::new(entry, &handle, log)).transpose();
         match messenger {
             Ok(messenger) => Ok(Arc::new(Self { entry, handle, messenger })),
             Err(error) => {
-                // SAFETY: just made, and nothing was made of it.
+                // SAFETY: just created, without child objects.
                 unsafe { handle.destroy_instance(None) };
                 Err(error)
             }
         }
     }
 
-    /// Every device of every driver, in the loader's order.
+    /// All devices of all drivers, in the loader's order.
     ///
     /// # Errors
-    /// `Unavailable` where a driver cannot be asked.
-    pub(crate) fn physical(&self) -> Result<Vec<Physical>> {
+    /// `Unavailable` if a driver cannot list its devices.
+    pub(crate) fn physical_devices(&self) -> Result<Vec<PhysicalDevice>> {
         // SAFETY: the instance is alive.
         let found = unsafe { self.handle.enumerate_physical_devices() };
         let found = found.map_err(|code| unavailable("vkEnumeratePhysicalDevices", code))?;
-        Ok(found.into_iter().map(Physical).collect())
+        Ok(found.into_iter().map(PhysicalDevice).collect())
     }
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
         drop(self.messenger.take());
-        // SAFETY: whatever was made of the instance holds it, so nothing is left.
+        // SAFETY: every child object keeps the instance alive, so none is left.
         unsafe { self.handle.destroy_instance(None) };
     }
 }
@@ -134,9 +135,10 @@ fn check_version(entry: &ash::Entry) -> Result<()> {
     // SAFETY: the loader is loaded.
     let version = unsafe { entry.try_enumerate_instance_version() };
     let version = version.map_err(|code| unavailable("vkEnumerateInstanceVersion", code))?;
-    let version = Version::of(version.unwrap_or(vk::API_VERSION_1_0));
-    if version < FLOOR {
-        let message = format!("the Vulkan loader is of version {version}, {FLOOR} is needed; update it");
+    let version = Version::from_packed(version.unwrap_or(vk::API_VERSION_1_0));
+    if version < MIN_VERSION {
+        let message =
+            format!("the Vulkan loader has version {version}, but {MIN_VERSION} is required; update it");
         return Err(Error::new(ErrorKind::Unavailable, message));
     }
     Ok(())
@@ -158,7 +160,7 @@ fn create(entry: &ash::Entry, validated: bool) -> Result<ash::Instance> {
     let application = vk::ApplicationInfo::default().engine_name(c"runtime").api_version(vk::API_VERSION_1_3);
     let mut extensions = Vec::new();
     let mut flags = vk::InstanceCreateFlags::empty();
-    // Drivers that leave out part of Vulkan, MoltenVK among them, are only listed to whoever asks.
+    // Non-conformant drivers, such as MoltenVK, are listed only with this flag.
     if has_extension(entry, ash::khr::portability_enumeration::NAME) {
         extensions.push(ash::khr::portability_enumeration::NAME.as_ptr());
         flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
@@ -169,29 +171,29 @@ fn create(entry: &ash::Entry, validated: bool) -> Result<ash::Instance> {
     let mut info = vk::InstanceCreateInfo::default().application_info(&application).flags(flags);
     if validated {
         layers.push(VALIDATION_LAYER.as_ptr());
-        // The layer itself has both extensions.
+        // The layer provides both extensions.
         extensions.push(ash::ext::debug_utils::NAME.as_ptr());
         extensions.push(ash::ext::validation_features::NAME.as_ptr());
         info = info.push_next(&mut features);
     }
     let info = info.enabled_layer_names(&layers).enabled_extension_names(&extensions);
-    // SAFETY: the loader is loaded, and the description lives during the call.
+    // SAFETY: the loader is loaded, and `info` outlives the call.
     unsafe { entry.create_instance(&info, None) }.map_err(|code| unavailable("vkCreateInstance", code))
 }
 
-/// What keeps Vulkan from being used at all.
+/// An error that makes Vulkan unavailable altogether, with a remedy.
 fn unavailable(function: &str, code: vk::Result) -> Error {
     let remedy = match code {
         vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
-            "no driver was found; install one, and see VK_DRIVER_FILES and `vulkaninfo`"
+            "no driver was found; install one, or check VK_DRIVER_FILES and `vulkaninfo`"
         }
         vk::Result::ERROR_INITIALIZATION_FAILED => {
-            "a driver is broken or cannot reach its device; see VK_DRIVER_FILES, `vulkaninfo`, and the permissions of /dev/dri"
+            "a driver is broken or cannot access its device; check VK_DRIVER_FILES, `vulkaninfo`, and the permissions of /dev/dri"
         }
         vk::Result::ERROR_LAYER_NOT_PRESENT | vk::Result::ERROR_EXTENSION_NOT_PRESENT => {
-            "a layer or extension that the environment asks for is missing; see VK_INSTANCE_LAYERS"
+            "a layer or extension that the environment requests is missing; check VK_INSTANCE_LAYERS"
         }
-        _ => "see `vulkaninfo`; the driver may need to be reinstalled",
+        _ => "check `vulkaninfo`; the driver may need to be reinstalled",
     };
     Error::new(ErrorKind::Unavailable, remedy)
         .with_driver(status::name(code), i64::from(code.as_raw()))

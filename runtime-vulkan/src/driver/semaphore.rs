@@ -1,4 +1,4 @@
-//! Timeline semaphores: a counter that the device, or the program, moves on.
+//! Timeline semaphores, signalled by the device or the host.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,39 +6,39 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use runtime_core::Result;
 
-use super::Logical;
+use super::LogicalDevice;
 
-/// How long a wait sleeps at a time under the validation layer.
-const VALIDATED_SLICE: Duration = Duration::from_micros(50);
+/// Sleep between polls under the validation layer.
+const VALIDATED_POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// A counter that only grows.
+/// A timeline semaphore: a counter that only grows.
 #[derive(Debug)]
 pub(crate) struct Semaphore {
-    pub(super) logical: Arc<Logical>,
+    pub(super) logical: Arc<LogicalDevice>,
     pub(super) handle: vk::Semaphore,
 }
 
 impl Semaphore {
-    /// Makes a counter that stands at 0.
+    /// Creates a semaphore with value 0.
     ///
     /// # Errors
-    /// Whatever the driver says.
-    pub(crate) fn new(logical: &Arc<Logical>) -> Result<Self> {
+    /// The driver's error.
+    pub(crate) fn new(logical: &Arc<LogicalDevice>) -> Result<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: the device is open.
-        let made = unsafe { logical.handle.create_semaphore(&info, None) };
-        let handle = logical.check("vkCreateSemaphore", made)?;
+        let created = unsafe { logical.handle.create_semaphore(&info, None) };
+        let handle = logical.check("vkCreateSemaphore", created)?;
         Ok(Self { logical: Arc::clone(logical), handle })
     }
 
-    /// Where it stands.
+    /// Its value.
     ///
     /// # Errors
     /// `DeviceLost`.
     #[inline]
     pub(crate) fn value(&self) -> Result<u64> {
-        let _one = self.logical.look();
+        let _polling = self.logical.lock_polling();
         self.logical.check_alive()?;
         // SAFETY: the semaphore is alive.
         let value = unsafe { self.logical.handle.get_semaphore_counter_value(self.handle) };
@@ -46,17 +46,17 @@ impl Semaphore {
         if value < u64::MAX {
             return Ok(value);
         }
-        // Some drivers answer so when the device is lost, and say it in no other way.
+        // On a lost device, some drivers report only this value and no error.
         Err(self.logical.fail("vkGetSemaphoreCounterValue", vk::Result::ERROR_DEVICE_LOST))
     }
 
-    /// Waits until it stands at `value`, or until `slice` has passed; says which.
+    /// Waits until it reaches `value`, or until `slice` has passed; returns whether it did.
     ///
     /// # Errors
     /// `DeviceLost`.
     pub(crate) fn wait(&self, value: u64, slice: Duration) -> Result<bool> {
         if self.logical.instance.messenger.is_some() {
-            return self.wait_validated(value, slice);
+            return self.wait_by_polling(value, slice);
         }
         self.logical.check_alive()?;
         let (semaphores, values) = ([self.handle], [value]);
@@ -70,20 +70,20 @@ impl Semaphore {
         }
     }
 
-    /// Only looks, again and again: others must be able to look meanwhile.
-    fn wait_validated(&self, value: u64, slice: Duration) -> Result<bool> {
+    /// Polls, so that other threads can poll meanwhile.
+    fn wait_by_polling(&self, value: u64, slice: Duration) -> Result<bool> {
         let begin = Instant::now();
         while self.value()? < value {
             let left = slice.saturating_sub(begin.elapsed());
             if left.is_zero() {
                 return Ok(false);
             }
-            std::thread::sleep(left.min(VALIDATED_SLICE));
+            std::thread::sleep(left.min(VALIDATED_POLL_INTERVAL));
         }
         Ok(true)
     }
 
-    /// Moves it on to `value`, which lies beyond where it stands and before whatever the device will move it to.
+    /// Sets it to `value`, which must be greater than its value and less than any that the device will signal.
     ///
     /// # Errors
     /// `DeviceLost`.

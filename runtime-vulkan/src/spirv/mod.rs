@@ -1,16 +1,19 @@
-//! A reader of SPIR-V: just enough to know what an entry point takes.
+//! Reads SPIR-V, just enough to know what an entry point takes. Does not validate: that is `spirv-val`'s task.
 
-mod constants;
+mod access;
 mod interface;
 mod parse;
-mod uses;
+mod spec_constants;
 
-pub(crate) use interface::{Block, Interface, Member};
+pub(crate) use interface::{Interface, PushConstantBlock, PushConstantMember};
 pub(crate) use parse::words;
+pub(crate) use spec_constants::SpecValues;
 
 use std::collections::HashMap;
 
-use uses::Function;
+use ::spirv::StorageClass;
+
+use access::Function;
 
 /// A result id.
 type Id = u32;
@@ -45,35 +48,36 @@ enum Type {
         members: Vec<Id>,
     },
     Pointer {
-        class: u32,
+        storage_class: Option<StorageClass>,
         to: Id,
     },
-    /// Images, samplers, and whatever else a kernel cannot be handed.
+    /// Images, samplers and other types that cannot be kernel arguments.
     Other,
 }
 
-/// How far a type reaches into others.
+/// The size of a type as a tree of types.
 #[derive(Clone, Copy, Debug)]
-struct Nesting {
+struct TypeExtent {
     depth: u32,
-    /// Types that it is made of, each counted as often as it occurs.
-    parts: u32,
+    /// The leaves, each counted as often as it occurs.
+    leaves: u32,
 }
 
 /// A constant.
 #[derive(Clone, Debug, PartialEq)]
-enum Value {
+enum Constant {
     Scalar {
         ty: Id,
         bits: u64,
-        specialised: bool,
+        /// It is a specialisation constant.
+        is_spec: bool,
     },
     Composite(Vec<Id>),
-    /// What is computed of others.
+    /// Computed from others (`OpSpecConstantOp`), or null.
     Computed,
 }
 
-/// What an instruction `OpDecorate` says.
+/// The decorations of an id (`OpDecorate`).
 #[derive(Clone, Debug, Default)]
 struct Decorations {
     buffer_block: bool,
@@ -82,11 +86,11 @@ struct Decorations {
     binding: Option<u32>,
     set: Option<u32>,
     spec_id: Option<u32>,
-    stride: Option<u32>,
-    builtin: Option<u32>,
+    array_stride: Option<u32>,
+    is_work_group_size: bool,
 }
 
-/// What an instruction `OpMemberDecorate` says.
+/// The decorations of a structure's member (`OpMemberDecorate`).
 #[derive(Clone, Copy, Debug, Default)]
 struct MemberDecorations {
     offset: u32,
@@ -96,58 +100,51 @@ struct MemberDecorations {
     write_only: bool,
 }
 
-/// How large a work-group is, by what the entry point says.
+/// An entry point's work-group size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Size {
+enum WorkGroupSize {
     Literal([u32; 3]),
     Constants([Id; 3]),
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct EntryPoint {
     name: String,
     function: Id,
 }
 
-/// A variable outside functions.
+/// A module-scope variable. The storage class is `None` if the `spirv` crate does not have it.
 #[derive(Clone, Copy, Debug)]
 struct Variable {
     ty: Id,
-    class: u32,
+    storage_class: Option<StorageClass>,
 }
 
-/// Code that was read.
+/// A parsed module: the declarations that describe its compute entry points.
 #[derive(Debug, Default)]
-pub(crate) struct Code {
+pub(crate) struct SpirvModule {
     pub(crate) capabilities: Vec<u32>,
-    entries: Vec<Entry>,
-    sizes: HashMap<Id, Size>,
+    entry_points: Vec<EntryPoint>,
+    /// By the entry point's function.
+    work_group_sizes: HashMap<Id, WorkGroupSize>,
     names: HashMap<Id, String>,
     decorations: HashMap<Id, Decorations>,
-    members: HashMap<(Id, u32), MemberDecorations>,
+    /// By the structure's type and the member's index.
+    member_decorations: HashMap<(Id, u32), MemberDecorations>,
     types: HashMap<Id, Type>,
-    nestings: HashMap<Id, Nesting>,
-    values: HashMap<Id, Value>,
+    type_extents: HashMap<Id, TypeExtent>,
+    constants: HashMap<Id, Constant>,
     variables: HashMap<Id, Variable>,
     functions: HashMap<Id, Function>,
 }
 
-impl Code {
-    /// Names of the entry points for compute.
+impl SpirvModule {
+    /// The names of the compute entry points.
     pub(crate) fn entry_names(&self) -> Vec<String> {
-        self.entries.iter().map(|entry| entry.name.clone()).collect()
+        self.entry_points.iter().map(|entry| entry.name.clone()).collect()
     }
 
-    fn decoration(&self, id: Id) -> Decorations {
+    fn decorations_of(&self, id: Id) -> Decorations {
         self.decorations.get(&id).cloned().unwrap_or_default()
     }
-}
-
-/// Storage classes.
-mod class {
-    pub(super) const UNIFORM_CONSTANT: u32 = 0;
-    pub(super) const UNIFORM: u32 = 2;
-    pub(super) const WORK_GROUP: u32 = 4;
-    pub(super) const PUSH_CONSTANT: u32 = 9;
-    pub(super) const STORAGE_BUFFER: u32 = 12;
 }

@@ -1,215 +1,238 @@
-//! From words to tables.
+//! Parses a module's words into tables.
 
+use ::spirv::{BuiltIn, Decoration, ExecutionMode, ExecutionModel, MAGIC_NUMBER, Op, StorageClass};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::uses::Function;
-use super::{Code, Entry, Id, Nesting, Size, Type, Value, Variable};
+use super::access::Function;
+use super::{Constant, EntryPoint, Id, SpirvModule, Type, TypeExtent, Variable, WorkGroupSize};
 
-const MAGIC: u32 = 0x0723_0203;
 const HEADER_WORDS: usize = 5;
-/// `GLCompute`.
-const COMPUTE: u32 = 5;
-/// `OpTypePointer`.
-const POINTER: u32 = 32;
-/// Types within types at most, as SPIR-V has it, and in all: code may come from anywhere, and is followed into each.
-const MOST_DEPTH: u32 = 255;
-const MOST_PARTS: u32 = 4096;
+/// Deepest nesting of types (SPIR-V's universal limit), and most leaves of one: types of untrusted code are walked
+/// recursively.
+const MAX_TYPE_DEPTH: u32 = 255;
+const MAX_TYPE_LEAVES: u32 = 4096;
 
-fn broken(what: &str) -> Error {
+fn malformed(what: &str) -> Error {
     Error::new(ErrorKind::CompileFailed, format!("not SPIR-V: {what}; see `spirv-val`"))
 }
 
-/// The code as words of this machine.
+/// The code as words in host byte order.
 ///
 /// # Errors
-/// `CompileFailed` for what is no SPIR-V.
+/// `CompileFailed` if it is not SPIR-V.
 pub(crate) fn words(code: &[u8]) -> Result<Vec<u32>> {
     if !code.len().is_multiple_of(4) || code.len() < 4 * HEADER_WORDS {
-        return Err(broken(&format!("{} bytes are no whole number of words behind a header", code.len())));
+        return Err(malformed(&format!("{} bytes are not a header and whole words", code.len())));
     }
-    let read = |turn: fn([u8; 4]) -> u32| -> Vec<u32> {
-        code.chunks_exact(4).map(|word| turn([word[0], word[1], word[2], word[3]])).collect()
+    let decode = |word: fn([u8; 4]) -> u32| -> Vec<u32> {
+        code.chunks_exact(4).map(|bytes| word([bytes[0], bytes[1], bytes[2], bytes[3]])).collect()
     };
-    let words = read(u32::from_le_bytes);
+    let words = decode(u32::from_le_bytes);
     match words[0] {
-        MAGIC => Ok(words),
-        other if other.swap_bytes() == MAGIC => Ok(read(u32::from_be_bytes)),
-        other => Err(broken(&format!("it begins with {other:#010x}"))),
+        MAGIC_NUMBER => Ok(words),
+        other if other.swap_bytes() == MAGIC_NUMBER => Ok(decode(u32::from_be_bytes)),
+        other => Err(malformed(&format!("it begins with {other:#010x}"))),
     }
 }
 
-impl Code {
-    /// Reads code.
+/// Whether an instruction declares a type that may contain others.
+fn declares_type(op: Op) -> bool {
+    (Op::TypeVoid..=Op::TypeFunction).contains(&op) || op == Op::TypeCooperativeMatrixKHR
+}
+
+/// Whether an instruction declares a constant.
+fn declares_constant(op: Op) -> bool {
+    (Op::ConstantTrue..=Op::SpecConstantOp).contains(&op)
+}
+
+impl SpirvModule {
+    /// Parses a module.
     ///
     /// # Errors
-    /// `CompileFailed` for code that is cut off, or that refers to what is not there.
-    pub(crate) fn read(words: &[u32]) -> Result<Self> {
-        let mut code = Self::default();
-        let mut rest = words.get(HEADER_WORDS..).ok_or_else(|| broken("it has no header"))?;
+    /// `CompileFailed` if it is truncated or malformed; `Unsupported` for types that are too large.
+    pub(crate) fn parse(words: &[u32]) -> Result<Self> {
+        let mut module = Self::default();
+        let mut rest = words.get(HEADER_WORDS..).ok_or_else(|| malformed("it has no header"))?;
         let mut function = None;
         while let Some(&first) = rest.first() {
-            let (length, operation) = ((first >> 16) as usize, first & 0xffff);
+            let (length, opcode) = ((first >> 16) as usize, first & 0xffff);
             if length == 0 || length > rest.len() {
-                return Err(broken(&format!(
-                    "an instruction of {length} words, of which {} are there",
-                    rest.len()
-                )));
+                let left = rest.len();
+                return Err(malformed(&format!("an instruction of {length} words with {left} left")));
             }
             let (instruction, behind) = rest.split_at(length);
-            let operands = &instruction[1..];
-            if matches!(operation, 54..=56) || function.is_some() {
-                code.function(&mut function, operation, operands);
-            } else {
-                if matches!(operation, 19..=33 | 4456) {
-                    code.nest(operation, operands)?;
-                }
-                code.note(operation, operands).ok_or_else(|| {
-                    broken(&format!("instruction {operation} has {} operands", operands.len()))
-                })?;
+            // Instructions that the `spirv` crate does not have do not matter here.
+            if let Some(op) = Op::from_u32(opcode) {
+                module.visit(&mut function, op, &instruction[1..])?;
             }
             rest = behind;
         }
-        Ok(code)
+        Ok(module)
     }
 
-    /// Takes an instruction of a function.
-    fn function(&mut self, current: &mut Option<(Id, Function)>, operation: u32, operands: &[u32]) {
-        match (operation, current.as_mut()) {
-            (54, _) => *current = operands.get(1).map(|&id| (id, Function::default())),
-            (56, _) => self.functions.extend(current.take()),
+    fn visit(&mut self, function: &mut Option<(Id, Function)>, op: Op, operands: &[u32]) -> Result<()> {
+        let begins_or_ends_function = (Op::Function..=Op::FunctionEnd).contains(&op);
+        if begins_or_ends_function || function.is_some() {
+            self.visit_in_function(function, op, operands);
+            return Ok(());
+        }
+        if declares_type(op) {
+            self.check_type_extent(op, operands)?;
+        }
+        self.visit_declaration(op, operands)
+            .ok_or_else(|| malformed(&format!("instruction {} has {} operands", op as u32, operands.len())))
+    }
+
+    fn visit_in_function(&mut self, current: &mut Option<(Id, Function)>, op: Op, operands: &[u32]) {
+        match (op, current.as_mut()) {
+            (Op::Function, _) => *current = operands.get(1).map(|&id| (id, Function::default())),
+            (Op::FunctionEnd, _) => self.functions.extend(current.take()),
             (_, Some((_, function))) => {
                 let variables = &self.variables;
-                function.note(operation, operands, |id| variables.contains_key(&id));
+                function.visit(op, operands, |id| variables.contains_key(&id));
             }
             _ => {}
         }
     }
 
-    /// Takes an instruction outside functions; `None` if operands are missing.
-    fn note(&mut self, operation: u32, operands: &[u32]) -> Option<()> {
-        let at = |index: usize| operands.get(index).copied();
-        match operation {
-            5 => {
-                self.names.insert(at(0)?, text(&operands[1..]));
+    /// Visits an instruction outside functions; `None` if operands are missing.
+    fn visit_declaration(&mut self, op: Op, operands: &[u32]) -> Option<()> {
+        let operand = |index: usize| operands.get(index).copied();
+        let xyz = || Some([operand(2)?, operand(3)?, operand(4)?]);
+        match op {
+            Op::Name => {
+                self.names.insert(operand(0)?, text(&operands[1..]));
             }
-            15 if at(0)? == COMPUTE => {
-                self.entries.push(Entry { name: text(operands.get(2..)?), function: at(1)? });
+            Op::EntryPoint if operand(0)? == ExecutionModel::GLCompute as u32 => {
+                let (function, name) = (operand(1)?, text(operands.get(2..)?));
+                self.entry_points.push(EntryPoint { name, function });
             }
-            16 if at(1)? == 17 => {
-                self.sizes.insert(at(0)?, Size::Literal([at(2)?, at(3)?, at(4)?]));
+            Op::ExecutionMode if operand(1)? == ExecutionMode::LocalSize as u32 => {
+                self.work_group_sizes.insert(operand(0)?, WorkGroupSize::Literal(xyz()?));
             }
-            331 if at(1)? == 38 => {
-                self.sizes.insert(at(0)?, Size::Constants([at(2)?, at(3)?, at(4)?]));
+            Op::ExecutionModeId if operand(1)? == ExecutionMode::LocalSizeId as u32 => {
+                self.work_group_sizes.insert(operand(0)?, WorkGroupSize::Constants(xyz()?));
             }
-            17 => self.capabilities.push(at(0)?),
-            19..=33 | 4456 => self.note_type(operation, operands)?,
-            41..=52 => self.note_constant(operation, operands)?,
-            59 => {
-                self.variables.insert(at(1)?, Variable { ty: at(0)?, class: at(2)? });
+            Op::Capability => self.capabilities.push(operand(0)?),
+            Op::Variable => {
+                let storage_class = StorageClass::from_u32(operand(2)?);
+                self.variables.insert(operand(1)?, Variable { ty: operand(0)?, storage_class });
             }
-            71 => self.decorate(at(0)?, at(1)?, at(2)),
-            72 => self.decorate_member((at(0)?, at(1)?), at(2)?, at(3)),
+            Op::Decorate => self.decorate(operand(0)?, operand(1)?, operand(2)),
+            Op::MemberDecorate => {
+                self.decorate_member((operand(0)?, operand(1)?), operand(2)?, operand(3));
+            }
+            _ if declares_type(op) => self.visit_type(op, operands)?,
+            _ if declares_constant(op) => self.visit_constant(op, operands)?,
             _ => {}
         }
         Some(())
     }
 
-    /// Notes how far a type reaches into others. Those come before it, so that none contains itself.
-    fn nest(&mut self, operation: u32, operands: &[u32]) -> Result<()> {
+    /// Records a type's extent. The types in it were declared before, so that none contains itself.
+    fn check_type_extent(&mut self, op: Op, operands: &[u32]) -> Result<()> {
         let Some(&id) = operands.first() else { return Ok(()) };
-        let parts = match operation {
-            23 | 24 | 28 | 29 => operands.get(1..2),
-            30 => operands.get(1..),
+        let element_types = match op {
+            Op::TypeVector | Op::TypeMatrix | Op::TypeArray | Op::TypeRuntimeArray => operands.get(1..2),
+            Op::TypeStruct => operands.get(1..),
             _ => None,
         };
-        let mut nesting = Nesting { depth: 1, parts: 1 };
-        for part in parts.unwrap_or_default() {
-            // What is not there by now is a pointer that comes later, or a type that does not matter here.
-            self.types.entry(*part).or_insert(Type::Other);
-            let inner = self.nestings.get(part).copied().unwrap_or(Nesting { depth: 1, parts: 1 });
-            nesting.depth = nesting.depth.max(inner.depth + 1);
-            nesting.parts = nesting.parts.saturating_add(inner.parts);
+        let leaf = TypeExtent { depth: 1, leaves: 1 };
+        let mut extent = leaf;
+        for element in element_types.unwrap_or_default() {
+            // Not declared yet: a pointer declared later, or a type that does not matter here.
+            self.types.entry(*element).or_insert(Type::Other);
+            let inner = self.type_extents.get(element).copied().unwrap_or(leaf);
+            extent.depth = extent.depth.max(inner.depth + 1);
+            extent.leaves = extent.leaves.saturating_add(inner.leaves);
         }
-        if operation != POINTER && self.types.contains_key(&id) {
-            return Err(broken(&format!("type {id} is declared twice, or contains itself")));
+        if op != Op::TypePointer && self.types.contains_key(&id) {
+            return Err(malformed(&format!("type {id} is declared twice, or contains itself")));
         }
-        if nesting.depth > MOST_DEPTH || nesting.parts > MOST_PARTS {
+        if extent.depth > MAX_TYPE_DEPTH || extent.leaves > MAX_TYPE_LEAVES {
             let message = format!(
-                "type {id} has more than {MOST_PARTS} parts, or is more than {MOST_DEPTH} deep; use arrays, or several buffers"
+                "type {id} has more than {MAX_TYPE_LEAVES} parts, or is nested more than {MAX_TYPE_DEPTH} deep; use \
+                 arrays, or several buffers"
             );
             return Err(Error::unsupported(message));
         }
-        self.nestings.insert(id, nesting);
+        self.type_extents.insert(id, extent);
         Ok(())
     }
 
-    fn note_type(&mut self, operation: u32, operands: &[u32]) -> Option<()> {
-        let at = |index: usize| operands.get(index).copied();
-        let ty = match operation {
-            20 => Type::Bool,
-            21 => Type::Int { bits: at(1)?, signed: at(2)? != 0 },
-            // An encoding of its own (bfloat16, …) is no type of ours.
-            22 if operands.len() == 2 => Type::Float { bits: at(1)? },
-            23 => Type::Vector { of: at(1)?, count: at(2)? },
-            24 => Type::Matrix { of: at(1)?, columns: at(2)? },
-            28 => Type::Array { of: at(1)?, length: at(2)? },
-            29 => Type::RuntimeArray { of: at(1)? },
-            30 => Type::Struct { members: operands.get(1..)?.to_vec() },
-            32 => Type::Pointer { class: at(1)?, to: at(2)? },
+    fn visit_type(&mut self, op: Op, operands: &[u32]) -> Option<()> {
+        let operand = |index: usize| operands.get(index).copied();
+        let ty = match op {
+            Op::TypeBool => Type::Bool,
+            Op::TypeInt => Type::Int { bits: operand(1)?, signed: operand(2)? != 0 },
+            // With an encoding operand (bfloat16, …) it is a type that kernels cannot take.
+            Op::TypeFloat if operands.len() == 2 => Type::Float { bits: operand(1)? },
+            Op::TypeVector => Type::Vector { of: operand(1)?, count: operand(2)? },
+            Op::TypeMatrix => Type::Matrix { of: operand(1)?, columns: operand(2)? },
+            Op::TypeArray => Type::Array { of: operand(1)?, length: operand(2)? },
+            Op::TypeRuntimeArray => Type::RuntimeArray { of: operand(1)? },
+            Op::TypeStruct => Type::Struct { members: operands.get(1..)?.to_vec() },
+            Op::TypePointer => {
+                Type::Pointer { storage_class: StorageClass::from_u32(operand(1)?), to: operand(2)? }
+            }
             _ => Type::Other,
         };
-        self.types.insert(at(0)?, ty);
+        self.types.insert(operand(0)?, ty);
         Some(())
     }
 
-    fn note_constant(&mut self, operation: u32, operands: &[u32]) -> Option<()> {
-        let at = |index: usize| operands.get(index).copied();
-        let ty = at(0)?;
-        let scalar = |bits: u64, specialised: bool| Value::Scalar { ty, bits, specialised };
-        let word = || Some(u64::from(at(2)?) | u64::from(at(3).unwrap_or(0)) << 32);
-        let value = match operation {
-            41 => scalar(1, false),
-            42 => scalar(0, false),
-            43 => scalar(word()?, false),
-            44 | 51 => Value::Composite(operands.get(2..)?.to_vec()),
-            48 => scalar(1, true),
-            49 => scalar(0, true),
-            50 => scalar(word()?, true),
-            _ => Value::Computed,
+    fn visit_constant(&mut self, op: Op, operands: &[u32]) -> Option<()> {
+        let operand = |index: usize| operands.get(index).copied();
+        let ty = operand(0)?;
+        let scalar = |bits: u64, is_spec: bool| Constant::Scalar { ty, bits, is_spec };
+        let literal = || Some(u64::from(operand(2)?) | u64::from(operand(3).unwrap_or(0)) << 32);
+        let constant = match op {
+            Op::ConstantTrue => scalar(1, false),
+            Op::ConstantFalse => scalar(0, false),
+            Op::Constant => scalar(literal()?, false),
+            Op::ConstantComposite | Op::SpecConstantComposite => {
+                Constant::Composite(operands.get(2..)?.to_vec())
+            }
+            Op::SpecConstantTrue => scalar(1, true),
+            Op::SpecConstantFalse => scalar(0, true),
+            Op::SpecConstant => scalar(literal()?, true),
+            _ => Constant::Computed,
         };
-        self.values.insert(at(1)?, value);
+        self.constants.insert(operand(1)?, constant);
         Some(())
     }
 
     fn decorate(&mut self, target: Id, decoration: u32, operand: Option<u32>) {
         let known = self.decorations.entry(target).or_default();
-        match decoration {
-            1 => known.spec_id = operand,
-            3 => known.buffer_block = true,
-            6 => known.stride = operand,
-            11 => known.builtin = operand,
-            24 => known.read_only = true,
-            25 => known.write_only = true,
-            33 => known.binding = operand,
-            34 => known.set = operand,
+        match Decoration::from_u32(decoration) {
+            Some(Decoration::SpecId) => known.spec_id = operand,
+            Some(Decoration::BufferBlock) => known.buffer_block = true,
+            Some(Decoration::ArrayStride) => known.array_stride = operand,
+            Some(Decoration::BuiltIn) => {
+                known.is_work_group_size = operand == Some(BuiltIn::WorkgroupSize as u32);
+            }
+            Some(Decoration::NonWritable) => known.read_only = true,
+            Some(Decoration::NonReadable) => known.write_only = true,
+            Some(Decoration::Binding) => known.binding = operand,
+            Some(Decoration::DescriptorSet) => known.set = operand,
             _ => {}
         }
     }
 
     fn decorate_member(&mut self, member: (Id, u32), decoration: u32, operand: Option<u32>) {
-        let known = self.members.entry(member).or_default();
-        match decoration {
-            4 => known.row_major = true,
-            7 => known.matrix_stride = operand.unwrap_or(0),
-            24 => known.read_only = true,
-            25 => known.write_only = true,
-            35 => known.offset = operand.unwrap_or(0),
+        let known = self.member_decorations.entry(member).or_default();
+        match Decoration::from_u32(decoration) {
+            Some(Decoration::RowMajor) => known.row_major = true,
+            Some(Decoration::MatrixStride) => known.matrix_stride = operand.unwrap_or(0),
+            Some(Decoration::NonWritable) => known.read_only = true,
+            Some(Decoration::NonReadable) => known.write_only = true,
+            Some(Decoration::Offset) => known.offset = operand.unwrap_or(0),
             _ => {}
         }
     }
 }
 
-/// Terminated text in words.
+/// A literal string: null-terminated UTF-8 in words.
 fn text(words: &[u32]) -> String {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());
     let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
@@ -221,59 +244,64 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_code_is_refused_in_words() {
-        let refused = |code: &[u8], said: &str| {
-            let error = words(code).and_then(|words| Code::read(&words)).unwrap_err();
-            assert!(error.kind() == ErrorKind::CompileFailed && error.message().contains(said), "{error}");
+    fn malformed_code_is_refused_with_a_reason() {
+        let refused = |code: &[u8], reason: &str| {
+            let error = words(code).and_then(|words| SpirvModule::parse(&words)).unwrap_err();
+            assert!(error.kind() == ErrorKind::CompileFailed && error.message().contains(reason), "{error}");
         };
+        let capability = Op::Capability as u32;
         refused(b"", "0 bytes");
         refused(&[1; 21], "21 bytes");
         refused(&[1; 20], "it begins with 0x01010101");
         let mut cut = [0_u32; 7].map(u32::to_le_bytes);
-        cut[0] = MAGIC.to_le_bytes();
-        cut[5] = (3_u32 << 16 | 17).to_le_bytes();
-        refused(cut.as_flattened(), "an instruction of 3 words, of which 2 are there");
-        cut[5] = 17_u32.to_le_bytes();
+        cut[0] = MAGIC_NUMBER.to_le_bytes();
+        cut[5] = (3_u32 << 16 | capability).to_le_bytes();
+        refused(cut.as_flattened(), "an instruction of 3 words with 2 left");
+        cut[5] = capability.to_le_bytes();
         refused(cut.as_flattened(), "an instruction of 0 words");
-        cut[5] = (1_u32 << 16 | 17).to_le_bytes();
+        cut[5] = (1_u32 << 16 | capability).to_le_bytes();
         refused(cut.as_flattened(), "instruction 17 has 0 operands");
     }
 
-    /// Types behind a header: each an operation and its operands.
-    fn types(all: &[(u32, &[u32])]) -> Result<Code> {
-        let mut code = vec![MAGIC, 0x0001_0300, 0, 9999, 0];
-        for (operation, operands) in all {
-            code.push(u32::try_from(operands.len() + 1).unwrap() << 16 | operation);
+    /// Parses a header and these declarations.
+    fn parse(declarations: &[(Op, &[u32])]) -> Result<SpirvModule> {
+        let mut code = vec![MAGIC_NUMBER, 0x0001_0300, 0, 9999, 0];
+        for (op, operands) in declarations {
+            code.push(u32::try_from(operands.len() + 1).unwrap() << 16 | *op as u32);
             code.extend(*operands);
         }
-        Code::read(&code)
+        SpirvModule::parse(&code)
     }
 
     #[test]
     fn no_type_contains_itself() {
-        let refused = |all: &[(u32, &[u32])]| {
-            let error = types(all).unwrap_err();
+        const PHYSICAL_STORAGE_BUFFER: u32 = StorageClass::PhysicalStorageBuffer as u32;
+        let refused = |declarations: &[(Op, &[u32])]| {
+            let error = parse(declarations).unwrap_err();
             assert!(error.message().contains("contains itself"), "{error}");
         };
-        refused(&[(28, &[15, 15, 40])]);
-        refused(&[(30, &[10, 11]), (29, &[11, 10])]);
-        refused(&[(39, &[10, 5349]), (30, &[11, 10]), (28, &[10, 11, 40])]);
-        let linked = types(&[(39, &[10, 5349]), (30, &[11, 10]), (32, &[10, 5349, 11])]);
+        let forward: (Op, &[u32]) = (Op::TypeForwardPointer, &[10, PHYSICAL_STORAGE_BUFFER]);
+        refused(&[(Op::TypeArray, &[15, 15, 40])]);
+        refused(&[(Op::TypeStruct, &[10, 11]), (Op::TypeRuntimeArray, &[11, 10])]);
+        refused(&[forward, (Op::TypeStruct, &[11, 10]), (Op::TypeArray, &[10, 11, 40])]);
+        let pointer: (Op, &[u32]) = (Op::TypePointer, &[10, PHYSICAL_STORAGE_BUFFER, 11]);
+        let linked = parse(&[forward, (Op::TypeStruct, &[11, 10]), pointer]);
         assert!(linked.is_ok(), "a list is linked by pointers");
     }
 
     #[test]
     fn types_that_double_are_refused() {
         let pairs: Vec<[u32; 3]> = (0..40).map(|step| [step + 101, step + 100, step + 100]).collect();
-        let all: Vec<(u32, &[u32])> = pairs.iter().map(|pair| (30, pair.as_slice())).collect();
-        assert!(types(&all[..8]).is_ok());
-        let error = types(&all).unwrap_err();
+        let all: Vec<(Op, &[u32])> = pairs.iter().map(|pair| (Op::TypeStruct, pair.as_slice())).collect();
+        assert!(parse(&all[..8]).is_ok());
+        let error = parse(&all).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     }
 
     #[test]
-    fn code_of_the_other_byte_order_is_turned() {
-        let turned: Vec<u8> = [MAGIC, 0x0001_0300, 0, 9, 0].into_iter().flat_map(u32::to_be_bytes).collect();
-        assert_eq!(words(&turned).unwrap()[..2], [MAGIC, 0x0001_0300]);
+    fn big_endian_code_is_converted() {
+        let swapped: Vec<u8> =
+            [MAGIC_NUMBER, 0x0001_0300, 0, 9, 0].into_iter().flat_map(u32::to_be_bytes).collect();
+        assert_eq!(words(&swapped).unwrap()[..2], [MAGIC_NUMBER, 0x0001_0300]);
     }
 }

@@ -1,5 +1,5 @@
 #version 450
-// What the convention has no place for: an image.
+// An image, which cannot be a kernel argument.
 layout(local_size_x = 1) in;
 layout(set = 0, binding = 0, r32f) uniform image2D picture;
 

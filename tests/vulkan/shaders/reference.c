@@ -1,4 +1,4 @@
-/* What the shaders of this folder should compute. */
+/* References of the shaders in this folder. */
 #include <stdint.h>
 
 void saxpy(const float *x, float *y, float alpha, uint32_t n) {

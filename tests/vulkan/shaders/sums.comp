@@ -1,5 +1,5 @@
 #version 450
-// The sum of each group's elements. Specialisation constants fix the size of groups, that of their memory, and a factor.
+// The sum of each group's elements. Specialisation constants set the group size, its work-group memory, and a factor.
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint GROUP = 8;
 layout(constant_id = 7) const float FACTOR = 0.0;

@@ -1,6 +1,6 @@
 #version 450
-// Scalars of 8 bytes, which begin at a multiple of 8 behind one of 4, and atomic operations. Its entry point has a name of
-// its own: glslangValidator -e count --source-entrypoint main.
+// 8-byte scalars, aligned to 8 after a 4-byte one, and atomic operations. The entry point is renamed:
+// glslangValidator -e count --source-entrypoint main.
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 layout(local_size_x = 16, local_size_y = 2) in;
 

@@ -1,4 +1,4 @@
-//! Shaders in GLSL, and the compiler that turns them into SPIR-V.
+//! Compiles GLSL shaders to SPIR-V.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,23 +9,23 @@ use test_process::finish;
 const COMPILER: &str = "glslangValidator";
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Whether the compiler is installed.
+/// Checks that the compiler is installed.
 ///
 /// # Errors
 /// It is not.
-pub fn glslang() -> Result<(), String> {
+pub fn require_glslang() -> Result<(), String> {
     let mut command = Command::new(COMPILER);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("there is no {COMPILER}; on Debian: glslang-tools")),
+        _ => Err(format!("{COMPILER} is not installed; on Debian: glslang-tools")),
     }
 }
 
-/// Compiles a shader, told some options more, to a file of its name in `folder`.
+/// Compiles a shader, with additional options, to a file of the same name in `folder`.
 ///
 /// # Errors
-/// What the compiler says.
+/// The compiler's output.
 pub fn compile_glsl(source: &Path, options: &[&str], folder: &Path) -> Result<(), String> {
     let name = source.file_stem().unwrap_or_default();
     let mut command = Command::new(COMPILER);

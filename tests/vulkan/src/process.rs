@@ -1,43 +1,47 @@
-//! Programs that see the drivers they are told to.
+//! Child processes that see a chosen driver.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Makes the backend turn the validation layer on.
-pub const VALIDATION: &str = "RUNTIME_VULKAN_VALIDATION";
-/// Set in a program that another one of these tests started.
-const MARK: &str = "VULKAN_TESTS_AGAIN";
+/// Makes the backend enable the validation layer.
+pub const VALIDATION_VARIABLE: &str = "RUNTIME_VULKAN_VALIDATION";
+/// Set in child processes of these tests.
+const CHILD_VARIABLE: &str = "VULKAN_TESTS_CHILD";
 
-/// Whether this program was started by [`again`].
+/// Whether this process was started by [`respawn`].
 #[must_use]
-pub fn is_again() -> bool {
-    std::env::var_os(MARK).is_some()
+pub fn is_child() -> bool {
+    std::env::var_os(CHILD_VARIABLE).is_some()
 }
 
-/// This program again, with the arguments that it has.
+/// A command that runs this executable again, with the same arguments.
 ///
 /// # Errors
-/// The path of this program is not known.
-pub fn again() -> std::io::Result<Command> {
+/// The executable's path is unknown.
+pub fn respawn() -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(std::env::args_os().skip(1)).env(MARK, "1");
+    command.args(std::env::args_os().skip(1)).env(CHILD_VARIABLE, "1");
     Ok(command)
 }
 
-/// Lets a program see this driver, no other one, and no layer that it does not ask for.
-pub fn on<'a>(command: &'a mut Command, manifest: &Path) -> &'a mut Command {
-    // The older name is for loaders before 1.3.207.
+/// Restricts a process to this driver, and to the layers that it requests.
+pub fn use_driver<'a>(command: &'a mut Command, manifest: &Path) -> &'a mut Command {
+    // Loaders before 1.3.207 read the second one.
     command.env("VK_DRIVER_FILES", manifest).env("VK_ICD_FILENAMES", manifest);
     command.env("VK_LOADER_LAYERS_DISABLE", "*MESA*,*INTEL*").env_remove("VK_INSTANCE_LAYERS");
     command.env_remove("RUNTIME_REQUIRE").env_remove("RUNTIME_BACKENDS").env_remove("RUNTIME_BACKEND_PATH")
 }
 
-/// Puts the validation layer, with synchronization validation, between a program and its driver, whatever the program
-/// does: what it says is in the file `log` of `folder` afterwards.
+/// Forces the validation layer, with synchronization validation, onto a process, and writes its messages to the file `log` in
+/// `folder`.
 ///
 /// # Errors
 /// The layer's settings cannot be written.
-pub fn watched<'a>(command: &'a mut Command, folder: &Path, log: &str) -> std::io::Result<&'a mut Command> {
+pub fn with_validation_log<'a>(
+    command: &'a mut Command,
+    folder: &Path,
+    log: &str,
+) -> std::io::Result<&'a mut Command> {
     let settings = folder.join(format!("{log}.settings"));
     let text = format!(
         "khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG\n\

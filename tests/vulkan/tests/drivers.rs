@@ -1,5 +1,5 @@
-//! Drivers that are not as they should be: every one of them ends in a list with reasons or in an error that says what to do,
-//! and never in a panic, a crash or a hang. Each case runs in a process of its own, with a deadline.
+//! Faulty drivers: each yields a device list with reasons, or an error with a remedy, and never a panic, a crash or a hang. Each
+//! case runs in its own process, with a deadline.
 
 #![allow(clippy::print_stdout, reason = "the parent reads it")]
 
@@ -13,12 +13,13 @@ use runtime_core::{
     QueueOptions, Result, Runtime, Tensor,
 };
 use vulkan_tests::{
-    Driver, Messages, VALIDATION, again, beside, finish, is_again, lavapipe, layer, missing, on, stub,
+    Driver, Messages, VALIDATION_VARIABLE, built_file, finish, install_stub, is_child, lavapipe, missing,
+    respawn, use_driver, validation_layer,
 };
 
-/// Longer than anything here takes, shorter than a hang.
+/// Longer than any case takes.
 const DEADLINE: Duration = Duration::from_secs(60);
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 const FILL: &str = "
     struct Scalars { value: f32 } var<immediate> scalars: Scalars;
     @group(0) @binding(0) var<storage, read_write> out: array<f32>;
@@ -26,45 +27,45 @@ const FILL: &str = "
         if id.x < arrayLength(&out) { out[id.x] = scalars.value; }
     }";
 
-type Checked = std::result::Result<(), String>;
+type CheckResult = std::result::Result<(), String>;
 
-/// A driver, and what must come of it.
+/// A driver, and the expected outcome.
 struct Case {
     name: String,
-    place: Place,
-    check: fn(&Outcome) -> Checked,
+    setup: Setup,
+    check: fn(&Outcome) -> CheckResult,
 }
 
-/// What the program sees.
-enum Place {
-    /// The stub over lavapipe, told this.
+/// What the child process sees.
+enum Setup {
+    /// The stub over lavapipe, with these settings.
     Stub(String),
-    /// The same under the validation layer, which has nothing to say.
-    Watched(String),
-    /// A manifest with this text, in a folder with a library that is none.
+    /// The same under the validation layer, which must report nothing.
+    Validated(String),
+    /// A manifest with this text, in a folder with a file that is not a library.
     Manifest(&'static str),
-    /// No manifest at all.
+    /// No manifest.
     NoDriver,
-    /// A loader with these bytes.
+    /// A loader library with these bytes.
     Loader(Vec<u8>),
 }
 
-/// What came of a little of everything.
+/// The child's report.
 #[derive(Debug, Default)]
 struct Outcome {
     kinds: Vec<ErrorKind>,
-    words: String,
-    /// Devices that were listed, with the reason why they cannot be used.
-    listed: Vec<String>,
-    /// What was told of a device and of a kernel.
-    told: Vec<String>,
-    /// What was logged under the validation layer.
-    logged: Vec<String>,
+    errors: String,
+    /// The reasons of devices that are listed as unavailable.
+    unavailable: Vec<String>,
+    /// Properties of devices and kernels, as `key value`.
+    properties: Vec<String>,
+    /// Messages of the validation layer.
+    messages: Vec<String>,
     done: bool,
 }
 
 fn main() -> ExitCode {
-    if is_again() {
+    if is_child() {
         return worker();
     }
     let trials = match lavapipe() {
@@ -75,65 +76,69 @@ fn main() -> ExitCode {
 }
 
 fn trial(case: Case, real: Driver) -> Trial {
-    if let (Place::Watched(_), Err(reason)) = (&case.place, layer()) {
+    if let (Setup::Validated(_), Err(reason)) = (&case.setup, validation_layer()) {
         return missing(&case.name, "vulkan-validation", reason);
     }
     Trial::test(case.name.clone(), move || run(&case, &real))
 }
 
-/// A manifest beside which there is a library that is none.
-const GARBAGE: &str =
+/// A manifest whose library is not a library.
+const BAD_LIBRARY: &str =
     r#"{"file_format_version": "1.0.0", "ICD": {"library_path": "./garbage.so", "api_version": "1.3.0"}}"#;
-const NOWHERE: &str =
+const MISSING_LIBRARY: &str =
     r#"{"file_format_version": "1.0.0", "ICD": {"library_path": "./no.so", "api_version": "1.3.0"}}"#;
 
-const DISCRETE: &str = "discrete=yes,families=yes";
-const NO_BARRIERS: &str = "lacks=vkCmdPipelineBarrier2,lacks=vkCmdPipelineBarrier2KHR";
+const DISCRETE: &str = "discrete=yes,queue_families=yes";
+const NO_BARRIER2: &str = "missing=vkCmdPipelineBarrier2,missing=vkCmdPipelineBarrier2KHR";
 
 fn cases() -> Vec<Case> {
-    let case = |name: &str, place, check| Case { name: name.to_owned(), place, check };
-    let told = |name: &str, words: &str, check| case(name, Place::Stub(words.to_owned()), check);
+    let case = |name: &str, setup, check| Case { name: name.to_owned(), setup, check };
+    let stub = |name: &str, settings: &str, check| case(name, Setup::Stub(settings.to_owned()), check);
     let mut cases = vec![
-        told("a_whole_driver_works", "", works),
-        told("a_device_is_described", "", describes),
-        told("a_device_with_memory_of_its_own_works", "discrete=yes", works),
-        told("a_driver_without_the_newer_barriers_works", NO_BARRIERS, works),
-        told("a_device_with_queues_of_several_families_works", "families=yes", works),
-        told("a_device_with_a_queue_for_transfers_works", DISCRETE, works),
-        case("queues_are_used_for_what_they_do", Place::Watched(DISCRETE.to_owned()), silent),
-        told("what_few_drivers_tell_is_told", "extras=yes", tells),
-        told("a_lost_device_says_why", "extras=yes,lost=SUBMIT:1", says_why),
-        case("no_driver_is_no_error", Place::NoDriver, unavailable),
-        case("a_manifest_that_is_no_json", Place::Manifest("{ \"ICD\": "), unavailable),
-        case("a_manifest_that_says_nothing", Place::Manifest("{}"), unavailable),
-        case("a_driver_that_is_no_library", Place::Manifest(GARBAGE), unavailable),
-        case("a_driver_that_is_not_there", Place::Manifest(NOWHERE), unavailable),
-        case("a_loader_that_is_no_library", Place::Loader(b"not an object file".to_vec()), unavailable),
-        case("a_loader_of_no_bytes", Place::Loader(Vec::new()), unavailable),
-        told("no_device_is_no_error", "devices=0", unavailable),
-        told("a_device_of_vulkan_1_0_says_why", "api=1.0", too_old),
-        told("a_device_of_vulkan_1_1_says_why", "api=1.1", too_old),
-        told("an_instance_that_is_refused", "fail=vkCreateInstance:-9:0", unavailable),
-        told("a_little_memory_is_soon_exhausted", "memory=100000", any_error),
-        told("no_memory_at_all", "memory=0", any_error),
-        told("a_device_that_is_lost_at_the_first_submission", "lost=SUBMIT:1", lost),
-        told("a_device_that_is_lost_at_the_third_submission", "lost=SUBMIT:3", lost),
-        told("a_device_that_is_lost_in_a_wait", "lost=vkWaitSemaphores:1", ends),
-        told("a_device_that_is_lost_when_asked_how_far_it_is", "lost=vkGetSemaphoreCounterValue:1", ends),
-        told("a_device_whose_semaphores_run_over", "stands=3", lost),
-        told("a_submission_that_is_refused_late", "fail=SUBMIT:-2:2", any_error),
-        told("a_submission_that_is_refused_much_later", "fail=SUBMIT:-1:9", ends),
+        stub("an_intact_driver_works", "", works),
+        stub("a_device_is_described", "", describes),
+        stub("a_discrete_device_works", "discrete=yes", works),
+        stub("a_driver_without_barrier2_works", NO_BARRIER2, works),
+        stub("a_device_with_several_queue_families_works", "queue_families=yes", works),
+        stub("a_device_with_a_transfer_queue_works", DISCRETE, works),
+        case(
+            "queues_only_run_what_their_family_supports",
+            Setup::Validated(DISCRETE.to_owned()),
+            works_without_messages,
+        ),
+        stub("optional_extensions_are_reported", "extensions=yes", reports_extensions),
+        stub("a_lost_device_reports_its_fault", "extensions=yes,lost=SUBMIT:1", reports_the_fault),
+        case("a_missing_driver_is_unavailable", Setup::NoDriver, unavailable),
+        case("a_manifest_that_is_not_json", Setup::Manifest("{ \"ICD\": "), unavailable),
+        case("an_empty_manifest", Setup::Manifest("{}"), unavailable),
+        case("a_driver_that_is_not_a_library", Setup::Manifest(BAD_LIBRARY), unavailable),
+        case("a_driver_whose_library_is_missing", Setup::Manifest(MISSING_LIBRARY), unavailable),
+        case("a_loader_that_is_not_a_library", Setup::Loader(b"not an object file".to_vec()), unavailable),
+        case("an_empty_loader", Setup::Loader(Vec::new()), unavailable),
+        stub("no_devices_is_unavailable", "devices=0", unavailable),
+        stub("vulkan_1_0_is_listed_with_a_reason", "api=1.0", too_old),
+        stub("vulkan_1_1_is_listed_with_a_reason", "api=1.1", too_old),
+        stub("an_instance_that_cannot_be_created", "fail=vkCreateInstance:-9:0", unavailable),
+        stub("little_memory", "memory=100000", any_error),
+        stub("no_memory", "memory=0", any_error),
+        stub("a_device_lost_at_the_first_submission", "lost=SUBMIT:1", lost),
+        stub("a_device_lost_at_the_third_submission", "lost=SUBMIT:3", lost),
+        stub("a_device_lost_in_a_wait", "lost=vkWaitSemaphores:1", ends),
+        stub("a_device_lost_in_a_poll", "lost=vkGetSemaphoreCounterValue:1", ends),
+        stub("a_device_whose_semaphores_overflow", "overflow=3", lost),
+        stub("a_submission_that_fails_late", "fail=SUBMIT:-2:2", any_error),
+        stub("a_submission_that_fails_much_later", "fail=SUBMIT:-1:9", ends),
     ];
     for function in FUNCTIONS {
         for code in [-2, -4, 123_456] {
             let name = format!("{function}_fails_with_{code}");
-            cases.push(told(&name, &format!("fail={function}:{code}:1"), ends));
+            cases.push(stub(&name, &format!("fail={function}:{code}:1"), ends));
         }
     }
     cases
 }
 
-/// Functions that are made to fail, one after the other.
+/// Functions that fail, one per case.
 const FUNCTIONS: &[&str] = &[
     "vkEnumeratePhysicalDevices",
     "vkCreateDevice",
@@ -163,80 +168,83 @@ const FUNCTIONS: &[&str] = &[
     "vkDeviceWaitIdle",
 ];
 
-fn works(outcome: &Outcome) -> Checked {
-    let well = outcome.done && outcome.kinds.is_empty();
-    if well { Ok(()) } else { Err(format!("it does not work: {outcome:?}")) }
+fn works(outcome: &Outcome) -> CheckResult {
+    let succeeded = outcome.done && outcome.kinds.is_empty();
+    if succeeded { Ok(()) } else { Err(format!("failed: {outcome:?}")) }
 }
 
-fn silent(outcome: &Outcome) -> Checked {
-    // What Debian's layer says of its own mistakes: see `suite`.
-    let said = outcome.logged.iter().find(|words| !words.contains("UNASSIGNED-VkSemaphore-state-timeout"));
-    said.map_or_else(|| works(outcome), |words| Err(words.clone()))
+fn works_without_messages(outcome: &Outcome) -> CheckResult {
+    // An error of Debian's layer itself: see `suite`.
+    let message =
+        outcome.messages.iter().find(|message| !message.contains("UNASSIGNED-VkSemaphore-state-timeout"));
+    message.map_or_else(|| works(outcome), |message| Err(message.clone()))
 }
 
-/// Each of the words begins something that was told.
-fn has_told(outcome: &Outcome, all: &[&str]) -> Checked {
-    let missing = all.iter().find(|words| !outcome.told.iter().any(|told| told.starts_with(*words)));
-    missing.map_or_else(|| works(outcome), |words| Err(format!("no word of {words}: {outcome:?}")))
+/// Each of the prefixes begins a property.
+fn has_properties(outcome: &Outcome, prefixes: &[&str]) -> CheckResult {
+    let has = |prefix: &str| outcome.properties.iter().any(|property| property.starts_with(prefix));
+    let missing = prefixes.iter().find(|prefix| !has(prefix));
+    missing.map_or_else(|| works(outcome), |prefix| Err(format!("no property {prefix}: {outcome:?}")))
 }
 
-/// As lavapipe is.
-fn describes(outcome: &Outcome) -> Checked {
+/// Lavapipe's properties.
+fn describes(outcome: &Outcome) -> CheckResult {
     let numbers = ["driver_id 13", "vendor_id 65541", "device_id ", "sub_group_size 8", "binding_bytes 1"];
     let lists = ["heap ", "queues 1 x compute+graphics+transfer", "sub_group_operation arithmetic"];
     let features = ["feature f64", "feature i64", "feature storage_8bit", "feature storage_16bit"];
-    has_told(outcome, &["type cpu", "uuid 6d657361", "vulkan_version 1."])?;
-    has_told(outcome, &numbers)?;
-    has_told(outcome, &lists)?;
-    has_told(outcome, &features)
+    has_properties(outcome, &["type cpu", "uuid 6d657361", "vulkan_version 1."])?;
+    has_properties(outcome, &numbers)?;
+    has_properties(outcome, &lists)?;
+    has_properties(outcome, &features)
 }
 
-fn tells(outcome: &Outcome) -> Checked {
+fn reports_extensions(outcome: &Outcome) -> CheckResult {
     let expected = [
         "feature cooperative_matrix",
         "cooperative_matrix 16x8x32 float16 * float16 + float32",
         "kernel 40 16",
     ];
-    let missing = expected.iter().find(|words| !outcome.told.iter().any(|told| told == *words));
-    missing.map_or_else(|| works(outcome), |words| Err(format!("no word of {words}: {outcome:?}")))
+    let missing =
+        expected.iter().find(|expected| !outcome.properties.iter().any(|property| property == *expected));
+    missing.map_or_else(|| works(outcome), |expected| Err(format!("no property {expected}: {outcome:?}")))
 }
 
-fn says_why(outcome: &Outcome) -> Checked {
-    let words = "fault: a fault of the stub's own, READ_INVALID at 0x12345000, in a kernel of nobody's";
-    if outcome.words.contains(words) {
+fn reports_the_fault(outcome: &Outcome) -> CheckResult {
+    let report = "fault: a fault injected by the stub, READ_INVALID at 0x12345000, in no kernel";
+    if outcome.errors.contains(report) {
         lost(outcome)
     } else {
-        Err(format!("no word of the fault: {outcome:?}"))
+        Err(format!("no report of the fault: {outcome:?}"))
     }
 }
 
-fn ends(outcome: &Outcome) -> Checked {
-    let odd = outcome.kinds.iter().find(|kind| matches!(kind, ErrorKind::Internal | ErrorKind::Timeout));
-    match odd {
+fn ends(outcome: &Outcome) -> CheckResult {
+    let unclear = outcome.kinds.iter().find(|kind| matches!(kind, ErrorKind::Internal | ErrorKind::Timeout));
+    match unclear {
         None => Ok(()),
-        Some(kind) => Err(format!("{kind} says too little: {outcome:?}")),
+        Some(kind) => Err(format!("{kind} is not specific enough: {outcome:?}")),
     }
 }
 
-fn any_error(outcome: &Outcome) -> Checked {
+fn any_error(outcome: &Outcome) -> CheckResult {
     if outcome.kinds.is_empty() { Err("nothing failed".to_owned()) } else { ends(outcome) }
 }
 
-fn unavailable(outcome: &Outcome) -> Checked {
+fn unavailable(outcome: &Outcome) -> CheckResult {
     match outcome.kinds.as_slice() {
-        [ErrorKind::Unavailable] if outcome.words.contains(';') => Ok(()),
+        [ErrorKind::Unavailable] if outcome.errors.contains(';') => Ok(()),
         _ => Err(format!("not `Unavailable` with a remedy: {outcome:?}")),
     }
 }
 
-fn too_old(outcome: &Outcome) -> Checked {
-    match (outcome.listed.as_slice(), outcome.kinds.as_slice()) {
+fn too_old(outcome: &Outcome) -> CheckResult {
+    match (outcome.unavailable.as_slice(), outcome.kinds.as_slice()) {
         ([reason], [ErrorKind::Unavailable]) if reason.contains("1.2") => Ok(()),
-        _ => Err(format!("not one device, with the version that it lacks: {outcome:?}")),
+        _ => Err(format!("not one device with the required version: {outcome:?}")),
     }
 }
 
-fn lost(outcome: &Outcome) -> Checked {
+fn lost(outcome: &Outcome) -> CheckResult {
     if outcome.kinds.last() == Some(&ErrorKind::DeviceLost) {
         return ends(outcome);
     }
@@ -245,29 +253,31 @@ fn lost(outcome: &Outcome) -> Checked {
 
 fn run(case: &Case, real: &Driver) -> std::result::Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    let mut command = again()?;
-    match &case.place {
-        Place::Stub(words) | Place::Watched(words) => {
-            let manifest = stub(folder.path())?.manifest;
-            // Whichever of the two functions is called.
-            let both = ["vkQueueSubmit2", "vkQueueSubmit"].map(|function| words.replace("SUBMIT", function));
-            let words = if both[0] == both[1] { both[0].clone() } else { both.join(",") };
-            on(&mut command, &manifest).env("STUB_VULKAN", format!("real={},{words}", real.library));
+    let mut command = respawn()?;
+    match &case.setup {
+        Setup::Stub(settings) | Setup::Validated(settings) => {
+            let manifest = install_stub(folder.path())?.manifest;
+            // `SUBMIT` stands for both functions.
+            let both =
+                ["vkQueueSubmit2", "vkQueueSubmit"].map(|function| settings.replace("SUBMIT", function));
+            let settings = if both[0] == both[1] { both[0].clone() } else { both.join(",") };
+            use_driver(&mut command, &manifest)
+                .env("STUB_VULKAN", format!("real={},{settings}", real.library));
         }
-        Place::Manifest(text) => {
+        Setup::Manifest(text) => {
             let manifest = folder.path().join("broken_icd.json");
             std::fs::write(&manifest, text)?;
             std::fs::write(folder.path().join("garbage.so"), "not an object file")?;
-            on(&mut command, &manifest);
+            use_driver(&mut command, &manifest);
         }
-        Place::NoDriver => drop(on(&mut command, &folder.path().join("none.json"))),
-        Place::Loader(bytes) => {
+        Setup::NoDriver => drop(use_driver(&mut command, &folder.path().join("none.json"))),
+        Setup::Loader(bytes) => {
             std::fs::write(folder.path().join("libvulkan.so.1"), bytes)?;
-            on(&mut command, &real.manifest).env("LD_LIBRARY_PATH", folder.path());
+            use_driver(&mut command, &real.manifest).env("LD_LIBRARY_PATH", folder.path());
         }
     }
-    if let Place::Watched(_) = &case.place {
-        command.env(VALIDATION, "1");
+    if let Setup::Validated(_) = &case.setup {
+        command.env(VALIDATION_VARIABLE, "1");
     }
     let ended = finish(&mut command, DEADLINE)?;
     if !ended.status.success() {
@@ -281,14 +291,14 @@ fn outcome(text: &str) -> Outcome {
     for line in text.lines() {
         match line.split_once(' ') {
             Some(("error", rest)) => {
-                let (code, words) = rest.split_once(' ').unwrap_or((rest, ""));
+                let (code, message) = rest.split_once(' ').unwrap_or((rest, ""));
                 outcome.kinds.push(ErrorKind::from_code(code.parse().unwrap_or(0)));
-                outcome.words.push_str(words);
-                outcome.words.push('\n');
+                outcome.errors.push_str(message);
+                outcome.errors.push('\n');
             }
-            Some(("unusable", reason)) => outcome.listed.push(reason.to_owned()),
-            Some(("told", words)) => outcome.told.push(words.to_owned()),
-            Some(("logged", words)) => outcome.logged.push(words.to_owned()),
+            Some(("unavailable", reason)) => outcome.unavailable.push(reason.to_owned()),
+            Some(("property", property)) => outcome.properties.push(property.to_owned()),
+            Some(("message", message)) => outcome.messages.push(message.to_owned()),
             _ => outcome.done |= line == "done",
         }
     }
@@ -299,25 +309,25 @@ fn report(error: &Error) {
     println!("error {} {}", error.kind().code(), error.to_string().replace('\n', " "));
 }
 
-/// The process that sees the driver: does a little of everything, and says what fails.
+/// The child process: uses every part of the API a little, and reports what fails.
 fn worker() -> ExitCode {
-    let library: PathBuf = match beside("libruntime_vulkan.so") {
+    let library: PathBuf = match built_file("libruntime_vulkan.so") {
         Ok(path) => path,
         Err(reason) => {
             println!("{reason}");
             return ExitCode::FAILURE;
         }
     };
-    let messages = std::env::var_os(VALIDATION).and_then(|_| Messages::collect().ok());
+    let messages = std::env::var_os(VALIDATION_VARIABLE).and_then(|_| Messages::collect().ok());
     let runtime = runtime(&library);
     for info in runtime.devices() {
         if let Some(reason) = &info.unusable {
-            println!("unusable {reason}");
+            println!("unavailable {reason}");
         }
-        info.properties.iter().for_each(|(key, value)| println!("told {key} {value}"));
-        println!("told uuid {}", info.uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        info.properties.iter().for_each(|(key, value)| println!("property {key} {value}"));
+        println!("property uuid {}", info.uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     }
-    // With arguments in commands, then in descriptor sets.
+    // With push descriptors, then with descriptor sets.
     for push in [true, false] {
         match runtime.open_with("vulkan:0", &Options::new().with("push_descriptors", push)) {
             Err(error) => {
@@ -327,8 +337,8 @@ fn worker() -> ExitCode {
             Ok(device) => use_everything(&*device),
         }
     }
-    for words in messages.iter().flat_map(Messages::list) {
-        println!("logged {}", words.replace('\n', " "));
+    for message in messages.iter().flat_map(Messages::list) {
+        println!("message {}", message.replace('\n', " "));
     }
     println!("done");
     ExitCode::SUCCESS
@@ -340,10 +350,10 @@ fn runtime(library: &Path) -> Runtime {
     unsafe { Runtime::builder().discover(false).library(library) }.lower_with(runtime_kernel::wgsl()).build()
 }
 
-/// What fails is reported and passed over: what counts is that it ends.
+/// Reports failures and goes on: what counts is that it ends.
 fn use_everything(device: &dyn CommonRuntime) {
     let parts: [fn(&dyn CommonRuntime) -> Result<()>; 7] =
-        [kernels, by_turns, burst, memory, transfers, graphs, clocks];
+        [kernels, alternating_kernels, burst, memory, transfers, graphs, clocks];
     for part in parts {
         match part(device) {
             Err(error) if error.kind() != ErrorKind::Unsupported => report(&error),
@@ -353,7 +363,7 @@ fn use_everything(device: &dyn CommonRuntime) {
 }
 
 fn done(event: &Event) -> Result<()> {
-    event.wait_timeout(PATIENCE)
+    event.wait_timeout(WAIT_TIMEOUT)
 }
 
 fn fill(device: &dyn CommonRuntime) -> Result<runtime_core::Kernel> {
@@ -363,14 +373,14 @@ fn fill(device: &dyn CommonRuntime) -> Result<runtime_core::Kernel> {
 fn all(tensor: &Tensor, value: f32) -> Result<()> {
     let data = tensor.to_vec::<f32>()?;
     let wrong = data.iter().position(|element| element.to_bits() != value.to_bits());
-    // It must not be taken for one of the driver's errors.
+    // A panic, so that it is not mistaken for an error of the driver.
     wrong.map_or(Ok(()), |at| panic!("element {at} is {}, not {value}", data[at]))
 }
 
 fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     let fill = fill(device)?;
     if let (Some(registers), Some(spilled)) = (fill.info().registers, fill.info().spilled_bytes) {
-        println!("told kernel {registers} {spilled}");
+        println!("property kernel {registers} {spilled}");
     }
     let [a, b] = [device.open_queue(&QueueOptions::default())?, device.open_queue(&QueueOptions::default())?];
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
@@ -381,8 +391,8 @@ fn kernels(device: &dyn CommonRuntime) -> Result<()> {
     all(&x, 2.0)
 }
 
-/// Kernels with and without arguments, one after the other, and what is no kernel between them.
-fn by_turns(device: &dyn CommonRuntime) -> Result<()> {
+/// Kernels with and without arguments in turn, with copies and fills between them.
+fn alternating_kernels(device: &dyn CommonRuntime) -> Result<()> {
     let nothing = "@compute @workgroup_size(1) fn nothing() {}";
     let (fill, nothing) = (fill(device)?, device.load(&ModuleSource::wgsl(nothing))?.kernel("nothing")?);
     let queue = device.open_queue(&QueueOptions::default())?;
@@ -398,12 +408,12 @@ fn by_turns(device: &dyn CommonRuntime) -> Result<()> {
         drop(queue.fill(&x, &[0; 8])?);
         drop(queue.launch(&nothing, &Geometry::cover(1, 1), &[])?);
     }
-    queue.wait_idle_timeout(PATIENCE)?;
+    queue.wait_idle_timeout(WAIT_TIMEOUT)?;
     all(&x, 0.0)?;
     all(&y, 19.0)
 }
 
-/// More launches than go into one submission.
+/// More launches than fit into one submission.
 fn burst(device: &dyn CommonRuntime) -> Result<()> {
     let (fill, queue) = (fill(device)?, device.open_queue(&QueueOptions::default())?);
     let x = device.allocate(DType::F32, &[100], &Placement::default())?;
@@ -421,11 +431,11 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
         drop(device.allocate(DType::F32, &[1000], &Placement::space(&space.name))?);
     }
     if let Ok(usage) = device.memory_usage("device") {
-        println!("told free {}", usage.free_bytes);
+        println!("property free {}", usage.free_bytes);
     }
     let queue = device.open_queue(&QueueOptions::default())?;
     drop(queue.allocate(DType::F32, &[1 << 20], &Placement::default())?);
-    queue.wait_idle_timeout(PATIENCE)
+    queue.wait_idle_timeout(WAIT_TIMEOUT)
 }
 
 fn transfers(device: &dyn CommonRuntime) -> Result<()> {

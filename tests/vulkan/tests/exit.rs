@@ -1,50 +1,53 @@
-//! A program exits with work in flight, while another thread goes on to look at it: when a driver's exit handler runs, which
-//! the stub adds at the first submission as LLVM does when it compiles for the first time, nothing is in flight any more, and
-//! nothing is given to the driver from then on.
+//! Process exit with work in flight, while another thread keeps polling: when the driver's exit handler runs, no work is in
+//! flight, and no call reaches the driver afterwards. The stub registers that handler at the first submission, as LLVM does
+//! when it first compiles.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use runtime_core::{Arg, DType, Geometry, ModuleSource, Placement, QueueOptions, Result, Runtime};
-use vulkan_tests::{VALIDATION, again, beside, finish, is_again, lavapipe, layer, missing, on, stub};
+use vulkan_tests::{
+    VALIDATION_VARIABLE, built_file, finish, install_stub, is_child, lavapipe, missing, respawn, use_driver,
+    validation_layer,
+};
 
 const DEADLINE: Duration = Duration::from_secs(100);
-/// How a program ends that did as it was told.
+/// Exit code of a child that got as far as exiting.
 const DONE: i32 = 7;
-/// So many groups make the work last.
+/// Enough groups to keep the device busy.
 const GROUPS: u32 = 10_000;
 const LONG: &str = "
     @group(0) @binding(0) var<storage, read_write> out: array<u32>;
     @compute @workgroup_size(1) fn long() {
         var x = out[0];
-        // Mesa leaves a loop of more rounds than 16 bits count.
+        // Mesa breaks out of a loop after 65535 iterations.
         for (var i = 0u; i < 60000u; i++) { x = x * 1664525u + 1013904223u; }
         out[0] = x;
     }";
 
 fn main() -> ExitCode {
-    if is_again() {
-        match beside("libruntime_vulkan.so").map(|library| {
+    if is_child() {
+        match built_file("libruntime_vulkan.so").map(|library| {
             let builder = Runtime::builder().discover(false).lower_with(runtime_kernel::wgsl());
             // SAFETY: the backend of this workspace.
             #[allow(unsafe_code, reason = "loads the backend")]
             let builder = unsafe { builder.library(library) };
             builder.build()
         }) {
-            Ok(runtime) => panic!("{:?}", leave(&runtime)),
+            Ok(runtime) => panic!("{:?}", exit_with_work_in_flight(&runtime)),
             Err(reason) => panic!("{reason}"),
         }
     }
     let trials = match lavapipe() {
         Err(reason) => vec![missing("vulkan::exit", "vulkan", reason)],
-        Ok(driver) => [("work_is_waited_for", false), ("so_it_is_under_the_layer", true)]
+        Ok(driver) => [("exit_waits_for_work", false), ("exit_waits_for_work_under_the_layer", true)]
             .into_iter()
-            .map(|(name, watched)| {
+            .map(|(name, validated)| {
                 let library = driver.library.clone();
-                match layer() {
-                    Err(reason) if watched => missing(name, "vulkan-validation", reason),
-                    _ => Trial::test(name, move || exits(&library, watched)),
+                match validation_layer() {
+                    Err(reason) if validated => missing(name, "vulkan-validation", reason),
+                    _ => Trial::test(name, move || exits(&library, validated)),
                 }
             })
             .collect(),
@@ -52,12 +55,13 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn exits(library: &str, watched: bool) -> std::result::Result<(), Failed> {
+fn exits(library: &str, validated: bool) -> std::result::Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    let mut command = again()?;
-    on(&mut command, &stub(folder.path())?.manifest).env("STUB_VULKAN", format!("real={library},exits=yes"));
-    if watched {
-        command.env(VALIDATION, "1");
+    let mut command = respawn()?;
+    use_driver(&mut command, &install_stub(folder.path())?.manifest)
+        .env("STUB_VULKAN", format!("real={library},exit_handler=yes"));
+    if validated {
+        command.env(VALIDATION_VARIABLE, "1");
     }
     let ended = finish(&mut command, DEADLINE)?;
     if ended.status.code() == Some(DONE) {
@@ -66,15 +70,15 @@ fn exits(library: &str, watched: bool) -> std::result::Result<(), Failed> {
     Err(format!("{}: {}", ended.status, ended.text()).into())
 }
 
-/// Exits with work in flight; comes back only with an error.
-fn leave(runtime: &Runtime) -> Result<()> {
+/// Returns only with an error.
+fn exit_with_work_in_flight(runtime: &Runtime) -> Result<()> {
     let device = runtime.open("vulkan:0")?;
     let long = device.load(&ModuleSource::wgsl(LONG))?.kernel("long")?;
     let queue = device.open_queue(&QueueOptions::default())?;
     let out = device.allocate(DType::U32, &[1], &Placement::default())?;
     let event = queue.launch(&long, &Geometry::cover(GROUPS, 1), &[Arg::read_write(&out)])?;
     queue.flush()?;
-    assert!(!event.is_done()?, "the work is over too soon to be in flight");
+    assert!(!event.is_done()?, "the work completed too soon to be in flight");
     std::thread::spawn(move || {
         loop {
             let _ = event.wait_timeout(Duration::from_millis(1));

@@ -1,15 +1,17 @@
-//! Every kernel of `kernels/` on lavapipe, through the command: right, and without a word of the validation layer.
+//! Runs every kernel of `kernels/` on lavapipe through the command: results are right, and the validation layer is silent.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use vulkan_tests::{Driver, beside, finish, lavapipe, layer, missing, on, watched};
+use vulkan_tests::{
+    Driver, built_file, finish, lavapipe, missing, use_driver, validation_layer, with_validation_log,
+};
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Numbers that are fit for a test, and no multiples of a group: what `--set` takes.
+/// Sizes for `--set`: small, and not multiples of a group.
 const SIZES: &[(&str, &[&str])] = &[
     ("convolution", &["height=67", "width=131"]),
     ("histogram", &["n=100003"]),
@@ -27,7 +29,7 @@ const SIZES: &[(&str, &[&str])] = &[
 ];
 
 fn main() -> ExitCode {
-    let trials = match (lavapipe(), layer()) {
+    let trials = match (lavapipe(), validation_layer()) {
         (Err(reason), _) => vec![missing("vulkan::kernels", "vulkan", reason)],
         (_, Err(reason)) => vec![missing("vulkan::kernels", "vulkan-validation", reason)],
         (Ok(driver), Ok(())) => trials(&driver),
@@ -42,15 +44,15 @@ fn trials(driver: &Driver) -> Vec<Trial> {
         .map(|spec| {
             let (driver, name) =
                 (driver.clone(), spec.file_stem().unwrap_or_default().to_string_lossy().into_owned());
-            Trial::test(format!("{name}_is_right"), move || right(&driver, &spec, &name))
+            Trial::test(format!("{name}_is_right"), move || is_right(&driver, &spec, &name))
         })
         .collect();
     let driver = driver.clone();
-    trials.push(Trial::test("times_come_from_the_device", move || timed(&driver)));
+    trials.push(Trial::test("times_come_from_the_device", move || device_clock_is_used(&driver)));
     trials
 }
 
-/// The folder's specifications.
+/// The specifications in the folder.
 fn specs() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect()
@@ -60,19 +62,19 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels")
 }
 
-/// The command, which sees this driver and these two backends.
+/// The command, restricted to this driver and two backends.
 fn runtime(driver: &Driver) -> Result<Command, Failed> {
-    let mut command = Command::new(beside("runtime")?);
-    let backends = [beside("libruntime_vulkan.so")?, beside("libruntime_host.so")?];
-    on(&mut command, &driver.manifest).env("RUNTIME_BACKENDS", std::env::join_paths(backends)?);
+    let mut command = Command::new(built_file("runtime")?);
+    let backends = [built_file("libruntime_vulkan.so")?, built_file("libruntime_host.so")?];
+    use_driver(&mut command, &driver.manifest).env("RUNTIME_BACKENDS", std::env::join_paths(backends)?);
     Ok(command)
 }
 
-fn right(driver: &Driver, spec: &Path, name: &str) -> Result<(), Failed> {
-    let sizes = SIZES.iter().find(|(kernel, _)| *kernel == name).ok_or("it has no sizes in this test")?.1;
+fn is_right(driver: &Driver, spec: &Path, name: &str) -> Result<(), Failed> {
+    let sizes = SIZES.iter().find(|(kernel, _)| *kernel == name).ok_or("it has no entry in SIZES")?.1;
     let temporary = tempfile::tempdir()?;
     let mut command = runtime(driver)?;
-    watched(&mut command, temporary.path(), "log")?;
+    with_validation_log(&mut command, temporary.path(), "log")?;
     command.arg("run").arg(spec).args(["--device", "vulkan:0"]);
     command.args(sizes.iter().flat_map(|size| ["--set", size]));
     let ended = finish(&mut command, DEADLINE)?;
@@ -83,7 +85,7 @@ fn right(driver: &Driver, spec: &Path, name: &str) -> Result<(), Failed> {
     if log.is_empty() { Ok(()) } else { Err(log.into()) }
 }
 
-fn timed(driver: &Driver) -> Result<(), Failed> {
+fn device_clock_is_used(driver: &Driver) -> Result<(), Failed> {
     let spec = folder().join("saxpy.toml");
     let mut command = runtime(driver)?;
     command.arg("eval").arg(spec).args(["--device", "vulkan:0", "--set", "n=100003", "--json", "-"]);

@@ -1,9 +1,9 @@
-//! Work in an order that the program never says: whatever depends on something comes behind it, as the validation layer sees
-//! it too; and where that order is taken away, the layer says so, and its words reach the log.
+//! The backend orders dependent work that the program does not order, as the validation layer confirms. With that order taken
+//! away, the layer reports hazards, and its messages reach the log.
 //!
-//! The kernels are compiled by `glslangValidator`: of code that naga writes, Debian's layer does not see what is written.
+//! `glslangValidator` compiles the kernels: with code of naga, Debian's layer does not see which buffers are written.
 
-#![allow(unsafe_code, reason = "changes the table of a backend, and loads code that others compiled")]
+#![allow(unsafe_code, reason = "changes the table of a backend, and loads native code")]
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,23 +18,23 @@ use runtime_core::{
     QueueOptions, Result, Runtime, Tensor,
 };
 use vulkan_tests::{
-    Driver, Messages, VALIDATION, again, compile_glsl, finish, glslang, is_again, lavapipe, layer, missing,
-    on, stub,
+    Driver, Messages, VALIDATION_VARIABLE, compile_glsl, finish, install_stub, is_child, lavapipe, missing,
+    require_glslang, respawn, use_driver, validation_layer,
 };
 
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Where the compiled kernels are.
+/// Folder of the compiled kernels.
 const FOLDER: &str = "VULKAN_TESTS_FOLDER";
-/// Set where the order is taken away.
-const DISORDER: &str = "VULKAN_TESTS_DISORDER";
-/// Set where arguments are pushed.
+/// Set to hide the dependencies of launches.
+const UNORDERED: &str = "VULKAN_TESTS_UNORDERED";
+/// Set to use push descriptors.
 const PUSH: &str = "VULKAN_TESTS_PUSH";
-/// Set where the work goes from one queue to the other, on a stub that tells the waits.
-const ACROSS: &str = "VULKAN_TESTS_ACROSS";
-/// Set where all work depends on what came before it, on a stub that tells the order.
+/// Set to alternate between two queues, on a stub that logs waits.
+const CROSS_QUEUE: &str = "VULKAN_TESTS_CROSS_QUEUE";
+/// Set to make each submission depend on the previous one, on a stub that logs commands.
 const CHAIN: &str = "VULKAN_TESTS_CHAIN";
-/// How often the work goes across, and around.
-const ACROSS_ROUNDS: usize = 64;
+/// Rounds across queues, or along the chain.
+const ROUNDS: usize = 64;
 const ELEMENTS: usize = 64;
 const TENSORS: usize = 5;
 const STEPS: usize = 300;
@@ -42,13 +42,13 @@ const STEPS: usize = 300;
 type LaunchCall = unsafe extern "C" fn(Handle, Place, Handle, *const Launch) -> Status;
 
 fn main() -> ExitCode {
-    if is_again() {
+    if is_child() {
         return match work() {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
     }
-    let trials = match (lavapipe(), layer(), glslang()) {
+    let trials = match (lavapipe(), validation_layer(), require_glslang()) {
         (Err(reason), ..) => vec![missing("vulkan::races", "vulkan", reason)],
         (_, Err(reason), _) => vec![missing("vulkan::races", "vulkan-validation", reason)],
         (.., Err(reason)) => vec![missing("vulkan::races", "glslang", reason)],
@@ -61,47 +61,51 @@ fn trials(driver: &Driver) -> Vec<Trial> {
     let trial = |name: &str, variables: &'static [&'static str], expected: fn(&str) -> bool| {
         let driver = driver.clone();
         Trial::test(name, move || {
-            let text = said(&driver, variables)?;
+            let text = output(&driver, variables)?;
             if expected(&text) { Ok(()) } else { Err(text.into()) }
         })
     };
-    // The driver sees the order of queues in what their submissions wait for.
-    let whole = |text: &str| {
+    // Submissions wait for all work submitted to the other queue, so that the order of queues is complete.
+    let waits_for_all = |text: &str| {
         let waits: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("waits for ")).collect();
-        let whole = |wait: &&str| wait.split_once(" of ").is_some_and(|(value, last)| value == last);
-        // What has ended is not waited for.
-        !waits.is_empty() && waits.iter().all(whole)
+        let is_last = |wait: &&str| wait.split_once(" of ").is_some_and(|(value, last)| value == last);
+        // Completed work is not waited for.
+        !waits.is_empty() && waits.iter().all(is_last)
     };
     let separated = |text: &str| {
         let recorded = text.lines().filter_map(|line| line.strip_prefix("records a "));
-        // What comes first is not of the chain.
+        // Skip the commands before the chain.
         let recorded: Vec<_> = recorded.skip_while(|what| *what != "barrier").collect();
-        let works = recorded.iter().filter(|what| **what != "barrier").count();
-        works + 1 >= 5 * ACROSS_ROUNDS && recorded.windows(2).all(|pair| pair.contains(&"barrier"))
+        let work = recorded.iter().filter(|what| **what != "barrier").count();
+        work + 1 >= 5 * ROUNDS && recorded.windows(2).all(|pair| pair.contains(&"barrier"))
     };
     let silent = |text: &str| text.contains("messages: 0\n");
     vec![
         trial("dependent_work_is_in_order", &[], silent),
-        trial("dependent_work_is_in_order_with_pushed_arguments", &[PUSH], silent),
-        trial("a_queue_waits_for_all_that_it_depends_on", &[ACROSS], whole),
-        trial("a_barrier_stands_between_what_depends_on_each_other", &[CHAIN], separated),
-        trial("a_race_is_seen", &[DISORDER], |text| text.contains("SYNC-HAZARD")),
-        trial("a_race_is_seen_with_pushed_arguments", &[DISORDER, PUSH], |text| text.contains("SYNC-HAZARD")),
+        trial("dependent_work_is_in_order_with_push_descriptors", &[PUSH], silent),
+        trial("a_queue_waits_for_all_its_dependencies", &[CROSS_QUEUE], waits_for_all),
+        trial("a_barrier_separates_dependent_commands", &[CHAIN], separated),
+        trial("a_race_is_reported", &[UNORDERED], |text| text.contains("SYNC-HAZARD")),
+        trial("a_race_is_reported_with_push_descriptors", &[UNORDERED, PUSH], |text| {
+            text.contains("SYNC-HAZARD")
+        }),
     ]
 }
 
-fn said(driver: &Driver, variables: &[&str]) -> std::result::Result<String, Failed> {
+fn output(driver: &Driver, variables: &[&str]) -> std::result::Result<String, Failed> {
     let folder = tempfile::tempdir()?;
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders/order");
     for shader in ["bump", "blend"] {
         compile_glsl(&sources.join(shader).with_extension("comp"), &[], folder.path())?;
     }
-    let mut command = again()?;
-    let stubbed = variables.iter().find(|variable| [ACROSS, CHAIN].contains(variable));
-    let manifest = if stubbed.is_some() { stub(folder.path())?.manifest } else { driver.manifest.clone() };
-    on(&mut command, &manifest).env(VALIDATION, "1").env(FOLDER, folder.path());
-    let words = if stubbed == Some(&ACROSS) { "families=yes,waits=yes" } else { "orders=yes" };
-    command.env("STUB_VULKAN", format!("real={},{words}", driver.library));
+    let mut command = respawn()?;
+    let stubbed = variables.iter().find(|variable| [CROSS_QUEUE, CHAIN].contains(variable));
+    let manifest =
+        if stubbed.is_some() { install_stub(folder.path())?.manifest } else { driver.manifest.clone() };
+    use_driver(&mut command, &manifest).env(VALIDATION_VARIABLE, "1").env(FOLDER, folder.path());
+    let settings =
+        if stubbed == Some(&CROSS_QUEUE) { "queue_families=yes,log_waits=yes" } else { "log_commands=yes" };
+    command.env("STUB_VULKAN", format!("real={},{settings}", driver.library));
     command.envs(variables.iter().map(|variable| (variable, "1")));
     let ended = finish(&mut command, DEADLINE)?;
     if ended.status.success() {
@@ -111,25 +115,25 @@ fn said(driver: &Driver, variables: &[&str]) -> std::result::Result<String, Fail
     }
 }
 
-/// Prints what was logged.
+/// The child process: prints what is logged.
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
 fn work() -> std::result::Result<(), String> {
     let messages = Messages::collect()?;
-    let disorder = std::env::var_os(DISORDER).is_some();
-    let table = if disorder { disordered() } else { runtime_vulkan::backend() };
+    let unordered = std::env::var_os(UNORDERED).is_some();
+    let table = if unordered { unordered_backend() } else { runtime_vulkan::backend() };
     let runtime = Runtime::builder().discover(false).register(table).build();
-    let wanted = |way| std::env::var_os(way).is_some();
-    let done = Lab::open(&runtime).and_then(|mut lab| match () {
-        () if wanted(ACROSS) => lab.cross(),
-        () if wanted(CHAIN) => lab.chain(),
-        () => lab.perform(),
+    let is_set = |variable| std::env::var_os(variable).is_some();
+    let done = Fixture::open(&runtime).and_then(|mut fixture| match () {
+        () if is_set(CROSS_QUEUE) => fixture.alternate_queues(),
+        () if is_set(CHAIN) => fixture.chain(),
+        () => fixture.run(),
     });
     drop(runtime);
     let list = messages.list();
     println!("messages: {}\n{}", list.len(), list.join("\n"));
     match done {
-        // Without order nothing is right.
-        Err(error) if !disorder => {
+        // Without order, results are wrong.
+        Err(error) if !unordered => {
             println!("{error}");
             Err(error.to_string())
         }
@@ -137,8 +141,8 @@ fn work() -> std::result::Result<(), String> {
     }
 }
 
-/// Tensors with two queues, and what is in the tensors when all is done in order.
-struct Lab {
+/// Two queues and tensors, with the contents expected of work in order.
+struct Fixture {
     device: std::sync::Arc<dyn CommonRuntime>,
     queues: [Queue; 2],
     bump: Kernel,
@@ -148,14 +152,14 @@ struct Lab {
     random: u64,
 }
 
-impl Lab {
+impl Fixture {
     fn open(runtime: &Runtime) -> Result<Self> {
         let options = Options::new().with("push_descriptors", std::env::var_os(PUSH).is_some());
         let device = runtime.open_with("vulkan:0", &options)?;
         let folder = std::env::var_os(FOLDER).unwrap_or_default();
         let load = |name: &str| {
             let path = Path::new(&folder).join(name).with_extension("spv");
-            // SAFETY: the kernels keep to their arguments where all work-items have an element.
+            // SAFETY: the kernels stay in bounds, since every work-item has an element.
             device.load(&unsafe { ModuleSource::native_file(CodeFormat::SPIRV_SHADER, path) })?.kernel("main")
         };
         let (bump, blend) = (load("bump")?, load("blend")?);
@@ -172,23 +176,23 @@ impl Lab {
         usize::try_from(self.random >> 33).unwrap_or(0) % limit
     }
 
-    fn perform(&mut self) -> Result<()> {
+    fn run(&mut self) -> Result<()> {
         (0..STEPS).try_for_each(|step| self.step(step))?;
         self.replay()?;
         for (tensor, expected) in self.tensors.iter().zip(&self.expected) {
             let data = tensor.to_vec::<u32>()?;
             if data.iter().any(|element| element != expected) {
-                let what = format!("{data:?}, not {expected}");
-                return Err(Error::new(ErrorKind::Failed, what));
+                let message = format!("{data:?} instead of {expected}");
+                return Err(Error::new(ErrorKind::Failed, message));
             }
         }
         self.device.open_queue(&QueueOptions::default())?.wait_idle()
     }
 
-    /// From one queue to the other and back: each time behind several launches.
-    fn cross(&mut self) -> Result<()> {
+    /// Launches on one queue and the other in turn, several each time.
+    fn alternate_queues(&mut self) -> Result<()> {
         let geometry = Geometry::cover(u32::try_from(ELEMENTS).unwrap_or(0), 32);
-        for round in 0..=ACROSS_ROUNDS {
+        for round in 0..=ROUNDS {
             for _ in 0..3 {
                 let args = [Arg::read_write(&self.tensors[0])];
                 self.queues[round % 2].launch(&self.bump, &geometry, &args)?;
@@ -197,12 +201,12 @@ impl Lab {
         self.queues.iter().try_for_each(Queue::wait_idle)
     }
 
-    /// On one queue, each on the result of what came before: kernels, copies and fills.
+    /// Kernels, copies and fills on one queue, each using the previous one's result.
     fn chain(&mut self) -> Result<()> {
         let geometry = Geometry::cover(u32::try_from(ELEMENTS).unwrap_or(0), 32);
         let (queue, [a, b]) = (&self.queues[0], [&self.tensors[0], &self.tensors[1]]);
         let bump = |tensor| queue.launch(&self.bump, &geometry, &[Arg::read_write(tensor)]);
-        for _ in 0..ACROSS_ROUNDS {
+        for _ in 0..ROUNDS {
             bump(a)?;
             queue.copy(b, a)?;
             bump(b)?;
@@ -212,7 +216,7 @@ impl Lab {
         queue.wait_idle()
     }
 
-    /// Mostly on the first queue: what is on one queue is in one list of commands, which the layer looks at.
+    /// A random submission, mostly on the first queue: the layer checks the commands of one command buffer against each other.
     fn step(&mut self, step: usize) -> Result<()> {
         let other = usize::from(self.below(8) == 0);
         let (a, b) = (self.below(TENSORS), self.below(TENSORS));
@@ -243,7 +247,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Three times a graph of dependent launches.
+    /// Replays a graph of dependent launches three times.
     fn replay(&mut self) -> Result<()> {
         let (queue, tensors) = (&self.queues[0], &self.tensors);
         let geometry = Geometry::cover(u32::try_from(ELEMENTS).unwrap_or(0), 32);
@@ -264,31 +268,31 @@ impl Lab {
     }
 }
 
-/// The backend's table, but for launches, which are told that they depend on nothing.
-fn disordered() -> LinkedBackend {
+/// The backend, with launches that have no dependencies.
+fn unordered_backend() -> LinkedBackend {
     let table = runtime_vulkan::backend().table();
-    // SAFETY: the tables of a backend are static, and of this version of the crate.
+    // SAFETY: a backend's tables are static, and this crate's version is the same.
     let mut queues: QueueTable = unsafe { std::ptr::read(table.queue) };
     if let Some(launch) = queues.launch {
-        let _ = REAL.set(launch);
-        queues.launch = Some(without_order);
+        let _ = REAL_LAUNCH.set(launch);
+        queues.launch = Some(launch_without_dependencies);
     }
     // SAFETY: as above.
     let mut table: BackendTable = unsafe { std::ptr::read(table) };
     table.queue = Box::leak(Box::new(queues));
-    // SAFETY: the backend's own functions, and one that loses the order of launches.
+    // SAFETY: the backend's own functions, and one that only removes dependencies.
     unsafe { LinkedBackend::from_table(Box::leak(Box::new(table))) }
 }
 
-static REAL: OnceLock<LaunchCall> = OnceLock::new();
+static REAL_LAUNCH: OnceLock<LaunchCall> = OnceLock::new();
 
-unsafe extern "C" fn without_order(
+unsafe extern "C" fn launch_without_dependencies(
     queue: Handle,
     place: Place,
     kernel: Handle,
     launch: *const Launch,
 ) -> Status {
-    let real = REAL.get().expect("set before the table was given out");
-    // SAFETY: the caller's arguments, but for the order.
+    let real = REAL_LAUNCH.get().expect("set before the table was returned");
+    // SAFETY: the caller's arguments, without the dependency.
     unsafe { real(queue, Place { after: 0, ..place }, kernel, launch) }
 }

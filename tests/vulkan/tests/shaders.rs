@@ -1,5 +1,5 @@
-//! SPIR-V that others' compilers make: GLSL, compiled by `glslangValidator`, run by the command from specifications, right
-//! and without a word of the validation layer.
+//! SPIR-V of other compilers: GLSL shaders, compiled by `glslangValidator` and run by the command from specifications. Results
+//! are right, and the validation layer is silent.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -7,93 +7,93 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vulkan_tests::{
-    Driver, Finished, VALIDATION, beside, compile_glsl, finish, glslang, lavapipe, layer, missing, on,
-    watched,
+    Driver, Finished, VALIDATION_VARIABLE, built_file, compile_glsl, finish, lavapipe, missing,
+    require_glslang, use_driver, validation_layer, with_validation_log,
 };
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A shader that is right, and what the compiler is told beside.
-const RIGHT: &[(&str, &[&str])] =
+/// Valid shaders, with their compiler options.
+const VALID: &[(&str, &[&str])] =
     &[("saxpy", &[]), ("sums", &[]), ("wide", &["-e", "count", "--source-entrypoint", "main"])];
 
-/// A change of a specification that makes it wrong, and words that the error must have.
-struct Wrong {
+/// A change that makes a specification invalid, and what the error must contain.
+struct InvalidSpec {
     name: &'static str,
     shader: &'static str,
     from: &'static str,
     to: &'static str,
-    words: &'static [&'static str],
+    error: &'static [&'static str],
 }
 
-const WRONG: &[Wrong] = &[
-    Wrong {
-        name: "an_argument_too_few",
+const INVALID: &[InvalidSpec] = &[
+    InvalidSpec {
+        name: "a_missing_argument",
         shader: "saxpy",
         from: "[[arg]]\nname = \"alpha\"\nscalar = \"f32\"\nvalue = 2.5\n",
         to: "",
-        words: &["argument"],
+        error: &["argument"],
     },
-    Wrong {
-        name: "a_scalar_of_another_size",
+    InvalidSpec {
+        name: "a_scalar_of_the_wrong_size",
         shader: "saxpy",
         from: "scalar = \"f32\"",
         to: "scalar = \"f64\"",
-        words: &["argument 2", "f32", "f64"],
+        error: &["argument 2", "f32", "f64"],
     },
-    Wrong {
-        name: "a_tensor_given_as_read_that_is_written",
+    InvalidSpec {
+        name: "a_written_tensor_declared_read_only",
         shader: "saxpy",
         from: "use = \"read\"\n\n[[arg]]\nname = \"y\"\ndtype = \"f32\"\nshape = [\"n\"]\ninit = \"ones\"\nuse = \"readwrite\"",
         to: "use = \"readwrite\"\n\n[[arg]]\nname = \"y\"\ndtype = \"f32\"\nshape = [\"n\"]\nuse = \"read\"",
-        words: &["argument 1", "read"],
+        error: &["argument 1", "read"],
     },
-    Wrong {
-        name: "groups_of_another_size",
+    InvalidSpec {
+        name: "the_wrong_group_size",
         shader: "saxpy",
         from: "group_size = 64",
         to: "group_size = 32",
-        words: &["group_size", "64"],
+        error: &["group_size", "64"],
     },
-    Wrong {
-        name: "groups_of_another_size_than_the_constant",
+    InvalidSpec {
+        name: "the_wrong_group_size_for_a_constant",
         shader: "sums",
         from: "\"0=32\"",
         to: "\"0=16\"",
-        words: &["group_size", "16"],
+        error: &["group_size", "16"],
     },
-    Wrong {
-        name: "a_constant_that_is_not_there",
+    InvalidSpec {
+        name: "an_unknown_constant",
         shader: "sums",
         from: "\"7=3.0\"",
         to: "\"5=3.0\"",
-        words: &["5"],
+        error: &["5"],
     },
-    Wrong {
-        name: "an_entry_point_that_is_not_there",
+    InvalidSpec {
+        name: "an_unknown_entry_point",
         shader: "wide",
         from: "entry = \"count\"",
         to: "entry = \"cuont\"",
-        words: &["cuont", "count"],
+        error: &["cuont", "count"],
     },
-    Wrong {
-        name: "a_clock_that_no_device_is_opened_with",
+    InvalidSpec {
+        name: "a_capability_that_is_never_enabled",
         shader: "clock",
         from: "",
         to: "",
-        words: &["capability 5055", "which this backend does not know"],
+        error: &["capability 5055", "which this backend does not support"],
     },
-    Wrong {
+    InvalidSpec {
         name: "an_image",
         shader: "picture",
         from: "",
         to: "",
-        words: &["images and samplers cannot be kernel arguments"],
+        error: &["images and samplers cannot be kernel arguments"],
     },
 ];
 
 fn main() -> ExitCode {
-    let trials = match (lavapipe(), layer(), glslang()) {
+    let trials = match (lavapipe(), validation_layer(), require_glslang()) {
         (Err(reason), ..) => vec![missing("vulkan::shaders", "vulkan", reason)],
         (_, Err(reason), _) => vec![missing("vulkan::shaders", "vulkan-validation", reason)],
         (.., Err(reason)) => vec![missing("vulkan::shaders", "glslang", reason)],
@@ -103,72 +103,72 @@ fn main() -> ExitCode {
 }
 
 fn trials(driver: &Driver) -> Vec<Trial> {
-    let right = RIGHT.iter().map(|(shader, _)| {
+    let valid = VALID.iter().map(|(shader, _)| {
         let driver = driver.clone();
         Trial::test(format!("{shader}_is_right"), move || is_right(&driver, shader))
     });
-    let wrong = WRONG.iter().map(|wrong| {
+    let invalid = INVALID.iter().map(|invalid| {
         let driver = driver.clone();
-        Trial::test(wrong.name, move || is_refused(&driver, wrong))
+        Trial::test(invalid.name, move || is_refused(&driver, invalid))
     });
     let driver = driver.clone();
-    let said = Trial::test("a_layer_that_is_missing_is_said", move || is_said(&driver));
-    right.chain(wrong).chain([said]).collect()
+    let warning = Trial::test("a_missing_layer_is_reported", move || missing_layer_is_reported(&driver));
+    valid.chain(invalid).chain([warning]).collect()
 }
 
-/// The command prints what backends log.
-fn is_said(driver: &Driver) -> Result<(), Failed> {
+/// The command prints the log of backends.
+fn missing_layer_is_reported(driver: &Driver) -> Result<(), Failed> {
     let temporary = tempfile::tempdir()?;
-    let mut command = Command::new(beside("runtime")?);
-    on(&mut command, &driver.manifest).env("RUNTIME_BACKENDS", beside("libruntime_vulkan.so")?);
-    command.env(VALIDATION, "1").env("VK_LAYER_PATH", temporary.path());
+    let mut command = Command::new(built_file("runtime")?);
+    use_driver(&mut command, &driver.manifest).env("RUNTIME_BACKENDS", built_file("libruntime_vulkan.so")?);
+    command.env(VALIDATION_VARIABLE, "1").env("VK_LAYER_PATH", temporary.path());
     let ended = finish(command.arg("devices"), DEADLINE)?;
     let says = ended.text().contains("warning: vulkan: RUNTIME_VULKAN_VALIDATION is set, but the layer");
     if ended.status.success() && says { Ok(()) } else { Err(ended.text().into()) }
 }
 
 fn is_right(driver: &Driver, shader: &str) -> Result<(), Failed> {
-    let (ended, log) = perform(driver, shader, |spec| spec)?;
+    let (ended, log) = run(driver, shader, |spec| spec)?;
     if !ended.status.success() || !ended.text().contains("right") {
         return Err(format!("{}: {}", ended.status, ended.text()).into());
     }
     if log.is_empty() { Ok(()) } else { Err(log.into()) }
 }
 
-fn is_refused(driver: &Driver, wrong: &Wrong) -> Result<(), Failed> {
-    let (ended, log) = perform(driver, wrong.shader, |spec| {
-        assert!(spec.contains(wrong.from), "{}", wrong.name);
-        spec.replacen(wrong.from, wrong.to, 1)
+fn is_refused(driver: &Driver, invalid: &InvalidSpec) -> Result<(), Failed> {
+    let (ended, log) = run(driver, invalid.shader, |spec| {
+        assert!(spec.contains(invalid.from), "{}", invalid.name);
+        spec.replacen(invalid.from, invalid.to, 1)
     })?;
-    let says = wrong.words.iter().all(|word| ended.text().contains(word));
+    let says = invalid.error.iter().all(|word| ended.text().contains(word));
     if ended.status.code() != Some(1) || !says {
-        return Err(format!("{}, not 1 with {:?}: {}", ended.status, wrong.words, ended.text()).into());
+        return Err(format!("{}, not 1 with {:?}: {}", ended.status, invalid.error, ended.text()).into());
     }
     if log.is_empty() { Ok(()) } else { Err(log.into()) }
 }
 
-/// Compiles a shader and runs its specification with a change; gives what the command and the layer said.
-fn perform(
+/// Compiles a shader and runs its changed specification; returns the command's result and the layer's log.
+fn run(
     driver: &Driver,
     shader: &str,
     change: impl FnOnce(String) -> String,
 ) -> Result<(Finished, String), Failed> {
     let temporary = tempfile::tempdir()?;
     let (folder, sources) = (temporary.path(), Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders"));
-    let options = RIGHT.iter().find(|(name, _)| *name == shader).map_or(&[][..], |(_, options)| options);
+    let options = VALID.iter().find(|(name, _)| *name == shader).map_or(&[][..], |(_, options)| options);
     compile_glsl(&sources.join(shader).with_extension("comp"), options, folder)?;
     std::fs::copy(sources.join("reference.c"), folder.join("reference.c"))?;
     let spec = folder.join(shader).with_extension("toml");
     std::fs::write(&spec, change(std::fs::read_to_string(sources.join(shader).with_extension("toml"))?))?;
-    let mut command = Command::new(beside("runtime")?);
-    let backends = [beside("libruntime_vulkan.so")?, beside("libruntime_host.so")?];
-    on(&mut command, &driver.manifest).env("RUNTIME_BACKENDS", std::env::join_paths(backends)?);
-    watched(&mut command, folder, "log")?;
+    let mut command = Command::new(built_file("runtime")?);
+    let backends = [built_file("libruntime_vulkan.so")?, built_file("libruntime_host.so")?];
+    use_driver(&mut command, &driver.manifest).env("RUNTIME_BACKENDS", std::env::join_paths(backends)?);
+    with_validation_log(&mut command, folder, "log")?;
     let ended = finish(command.arg("run").arg(&spec).args(["--device", "vulkan:0"]), DEADLINE)?;
-    // What is refused before the driver is asked leaves no log.
+    // A specification that is refused before the driver is called leaves no log.
     let log = std::fs::read_to_string(folder.join("log")).ok();
     if log.is_none() && ended.status.success() {
-        return Err("the validation layer was not there".into());
+        return Err("the validation layer was not loaded".into());
     }
     Ok((ended, log.unwrap_or_default()))
 }

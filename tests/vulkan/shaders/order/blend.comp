@@ -1,5 +1,5 @@
 #version 450
-// The third is made of the first two.
+// Computes the third buffer from the first two.
 layout(local_size_x = 32) in;
 layout(set = 0, binding = 0) readonly buffer A { uint a[]; };
 layout(set = 0, binding = 1) readonly buffer B { uint b[]; };

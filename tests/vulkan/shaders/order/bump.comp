@@ -1,5 +1,5 @@
 #version 450
-// One more in each element.
+// Increments each element.
 layout(local_size_x = 32) in;
 layout(set = 0, binding = 0) buffer X { uint x[]; };
 

@@ -1,40 +1,41 @@
-//! A Vulkan driver that passes every call on to another one, and spoils some: what `STUB_VULKAN` says, words with commas
-//! between them.
+//! A Vulkan driver that forwards every call to another driver, and injects failures into some, as `STUB_VULKAN` says: a list
+//! of settings separated by commas.
 //!
-//! | word | what it does |
+//! | setting | effect |
 //! | --- | --- |
-//! | `real=PATH` | the driver's library that calls are passed on to; must be there |
-//! | `api=1.0` | devices have this version of Vulkan |
+//! | `real=PATH` | library of the driver that calls are forwarded to; required |
+//! | `api=1.0` | devices report this version of Vulkan |
 //! | `devices=0` | there are no devices |
-//! | `memory=BYTES` | so many bytes can be allocated, all in all |
-//! | `fail=FUNCTION:CODE:N` | the `N`th call of a function, counted from 1, gives a code; all of them, if `N` is 0 |
-//! | `lost=FUNCTION:N` | from the `N`th call of a function on, every call says that the device is lost |
-//! | `stands=N` | from the `N`th look at a semaphore on, all of them stand as high as numbers go |
-//! | `lacks=FUNCTION` | the function is not there |
-//! | `discrete=yes` | the device is no processor, and has memory that the program does not reach |
-//! | `families=yes` | there are queues of three families, two of compute alone among them, and one that only copies |
-//! | `waits=yes` | with `families`: every wait of a submission is printed, with the last value that the semaphore was to have before |
-//! | `orders=yes` | kernels, copies, fills and barriers are printed in the order in which they are recorded |
-//! | `extras=yes` | there are words of faults, memory in use, figures of the compiler, and cooperative matrices |
-//! | `exits=yes` | there is an exit handler once there was work, and from then on no work in flight and no call |
-//! | `cache=empty`, `cache=given`, `cache=any` | there is compiled code in a cache; nothing may be offered to it, just that must be, or either may |
+//! | `memory=BYTES` | at most so many bytes can be allocated in total |
+//! | `fail=FUNCTION:CODE:N` | the `N`th call of a function, counted from 1, returns a code; every call, if `N` is 0 |
+//! | `lost=FUNCTION:N` | from the `N`th call of a function on, every call returns `VK_ERROR_DEVICE_LOST` |
+//! | `overflow=N` | from the `N`th query of a semaphore on, all of them have the largest value |
+//! | `missing=FUNCTION` | the function does not exist |
+//! | `discrete=yes` | the device is a discrete GPU, with memory that is not host-visible |
+//! | `queue_families=yes` | there are three queue families: a universal one, two compute queues, and a transfer queue |
+//! | `log_waits=yes` | with `queue_families`: prints every wait of a submission, with the last value submitted for its semaphore |
+//! | `log_commands=yes` | prints kernels, copies, fills and barriers as they are recorded |
+//! | `extensions=yes` | adds fault reports, a memory budget, compiler statistics, cooperative matrices and pipeline robustness |
+//! | `exit_handler=yes` | registers an exit handler at the first submission, and aborts on work in flight or calls after it |
+//! | `cache=empty`, `cache=saved`, `cache=any` | the pipeline cache has data; accepts no initial data, exactly its own, or either |
 //!
-//! Before a device is said to be lost, the driver ends what it does: memory of a lost device may be freed at once.
+//! Before a call reports that the device is lost, the driver's work completes: memory of a lost device may be freed at once.
 
-#![allow(unsafe_code, reason = "a driver: it is called by the loader, and calls another driver")]
+#![allow(unsafe_code, reason = "a driver: the loader calls it, and it calls another driver")]
 #![allow(non_snake_case, reason = "the functions have Vulkan's names")]
 #![allow(clippy::missing_safety_doc, reason = "Vulkan's documentation has them")]
 
-mod cache;
-mod discrete;
-mod exits;
-mod extras;
-mod families;
+mod command_log;
+mod discrete_device;
+mod exit_handler;
+mod extensions;
 mod faults;
-mod orders;
-mod real;
-mod spoiled;
-mod waits;
+mod overrides;
+mod pipeline_cache;
+mod queue_families;
+mod real_driver;
+mod settings;
+mod wait_log;
 
 use std::ffi::{CStr, c_char};
 
@@ -42,39 +43,39 @@ use ash::vk;
 
 type Allocator = *const vk::AllocationCallbacks<'static>;
 
-/// A function of any type.
+/// A function pointer of any type.
 type Function = vk::PFN_vkVoidFunction;
 
-/// The loader asks which version of its interface the driver speaks.
+/// Negotiates the loader interface version.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: *mut u32) -> vk::Result {
-    let Some(real) = real::driver() else { return vk::Result::ERROR_INITIALIZATION_FAILED };
-    // SAFETY: the loader's argument, passed on.
+    let Some(real) = real_driver::driver() else { return vk::Result::ERROR_INITIALIZATION_FAILED };
+    // SAFETY: the loader's argument, forwarded.
     unsafe { (real.negotiate)(version) }
 }
 
-/// The loader looks for a function of an instance.
+/// Looks up a function for an instance.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(
     instance: vk::Instance,
     name: *const c_char,
 ) -> Function {
-    let real = real::driver()?;
-    // SAFETY: the loader's arguments, passed on.
+    let real = real_driver::driver()?;
+    // SAFETY: the loader's arguments, forwarded.
     let function = unsafe { (real.instance_function)(instance, name) };
-    // SAFETY: the loader's names are terminated.
-    spoiled::instead_of(unsafe { CStr::from_ptr(name) }, function)
+    // SAFETY: the loader's names are null-terminated.
+    overrides::override_symbol(unsafe { CStr::from_ptr(name) }, function)
 }
 
-/// The loader looks for a function of a physical device.
+/// Looks up a function for a physical device.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(
     instance: vk::Instance,
     name: *const c_char,
 ) -> Function {
-    let real = real::driver()?;
-    // SAFETY: the loader's arguments, passed on.
+    let real = real_driver::driver()?;
+    // SAFETY: the loader's arguments, forwarded.
     let function = unsafe { (real.physical_device_function)(instance, name) };
-    // SAFETY: the loader's names are terminated.
-    spoiled::instead_of(unsafe { CStr::from_ptr(name) }, function)
+    // SAFETY: the loader's names are null-terminated.
+    overrides::override_symbol(unsafe { CStr::from_ptr(name) }, function)
 }

@@ -1,35 +1,35 @@
-//! What a device is opened with: the extensions and features that it has and that are of use.
+//! The extensions and features enabled on a device: those that it has and that the backend or kernels can use.
 
 use std::ffi::CStr;
 
 use ash::vk;
 
-use super::facts::Facts;
-use super::physical::has;
-use super::{Instance, Physical};
+use super::device_caps::DeviceCaps;
+use super::physical_device::has_extension;
+use super::{Instance, PhysicalDevice};
 
-/// Extensions that are used where they are there.
-pub(super) fn extensions(facts: &Facts) -> Vec<&'static CStr> {
-    let features = facts.features;
-    let wanted = [
+/// Extensions to enable.
+pub(super) fn extensions(caps: &DeviceCaps) -> Vec<&'static CStr> {
+    let features = caps.features;
+    let enabled = [
         (features.push_descriptors, ash::khr::push_descriptor::NAME),
         (features.host_import, ash::ext::external_memory_host::NAME),
         (features.executable_properties, ash::khr::pipeline_executable_properties::NAME),
         (features.device_fault, ash::ext::device_fault::NAME),
-        (features.calibrated, ash::ext::calibrated_timestamps::NAME),
+        (features.calibrated_timestamps, ash::ext::calibrated_timestamps::NAME),
         (features.memory_budget, ash::ext::memory_budget::NAME),
-        (features.synchronization2 && facts.version.minor < 3, ash::khr::synchronization2::NAME),
+        (features.synchronization2 && caps.version.minor < 3, ash::khr::synchronization2::NAME),
         (features.pipeline_robustness, ash::ext::pipeline_robustness::NAME),
         (features.atomics_f32, ash::ext::shader_atomic_float::NAME),
         (features.cooperative_matrix, ash::khr::cooperative_matrix::NAME),
-        // Whoever has it must have it turned on.
-        (has(facts, ash::khr::portability_subset::NAME), ash::khr::portability_subset::NAME),
+        // The specification requires it to be enabled where it exists.
+        (has_extension(caps, ash::khr::portability_subset::NAME), ash::khr::portability_subset::NAME),
     ];
-    wanted.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
+    enabled.into_iter().filter(|(supported, _)| *supported).map(|(_, name)| name).collect()
 }
 
-/// Features of a device, of which those are turned on that kernels can use.
-pub(super) struct Wanted {
+/// A device's features, filtered to those that kernels can use.
+pub(super) struct EnabledFeatures {
     core: vk::PhysicalDeviceFeatures,
     v11: vk::PhysicalDeviceVulkan11Features<'static>,
     v12: vk::PhysicalDeviceVulkan12Features<'static>,
@@ -37,17 +37,17 @@ pub(super) struct Wanted {
     atomics: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
 }
 
-impl Wanted {
-    /// What the device has.
-    pub(super) fn of(instance: &Instance, physical: Physical, facts: &Facts) -> Self {
+impl EnabledFeatures {
+    /// Queries the device's features.
+    pub(super) fn query(instance: &Instance, physical: PhysicalDevice, caps: &DeviceCaps) -> Self {
         let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
         let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
         let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
         let mut atomics = vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT::default();
         let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut v11).push_next(&mut v12);
-        all = if facts.version.minor >= 3 { all.push_next(&mut v13) } else { all };
-        all = if facts.features.atomics_f32 { all.push_next(&mut atomics) } else { all };
-        // SAFETY: the device is of this instance, and knows every structure of the chain.
+        all = if caps.version.minor >= 3 { all.push_next(&mut v13) } else { all };
+        all = if caps.features.atomics_f32 { all.push_next(&mut atomics) } else { all };
+        // SAFETY: the device belongs to this instance and supports every structure of the chain.
         unsafe { instance.handle.get_physical_device_features2(physical.0, &mut all) };
         let core = all.features;
         let end = std::ptr::null_mut();

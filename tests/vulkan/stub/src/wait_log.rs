@@ -1,4 +1,4 @@
-//! What submissions wait for, with the word `waits`.
+//! Prints what submissions wait for, with the setting `log_waits`.
 
 #![allow(clippy::print_stderr, reason = "the test reads it")]
 
@@ -8,15 +8,15 @@ use std::sync::{Mutex, PoisonError};
 use ash::vk;
 use vk::Handle;
 
-/// By semaphore: the last value that a submission gives it.
-static GIVEN: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
+/// By semaphore, the last value that a submission signals.
+static SUBMITTED: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
 
-/// Prints every wait of `count` submissions, with the last value that the semaphore was to have before.
+/// Prints every wait of `count` submissions, with the last value submitted for its semaphore before.
 ///
 /// # Safety
-/// There are as many, and they are whole.
-pub(crate) unsafe fn tell(count: u32, submits: *const vk::SubmitInfo<'static>) {
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+/// `submits` has as many valid elements.
+pub(crate) unsafe fn log_waits(count: u32, submits: *const vk::SubmitInfo<'static>) {
+    let mut submitted = SUBMITTED.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the caller's.
     for submit in unsafe { list(submits, count) } {
         // SAFETY: as above.
@@ -26,19 +26,19 @@ pub(crate) unsafe fn tell(count: u32, submits: *const vk::SubmitInfo<'static>) {
         // SAFETY: as above.
         let waited = unsafe { list(values.p_wait_semaphore_values, values.wait_semaphore_value_count) };
         for (semaphore, value) in waits.iter().zip(waited) {
-            eprintln!("waits for {value} of {}", given.get(&semaphore.as_raw()).copied().unwrap_or(0));
+            eprintln!("waits for {value} of {}", submitted.get(&semaphore.as_raw()).copied().unwrap_or(0));
         }
         // SAFETY: as above.
         let signals = unsafe { list(submit.p_signal_semaphores, submit.signal_semaphore_count) };
         // SAFETY: as above.
         let signalled =
             unsafe { list(values.p_signal_semaphore_values, values.signal_semaphore_value_count) };
-        given.extend(signals.iter().map(|semaphore| semaphore.as_raw()).zip(signalled.iter().copied()));
+        submitted.extend(signals.iter().map(|semaphore| semaphore.as_raw()).zip(signalled.iter().copied()));
     }
 }
 
 /// # Safety
-/// There are `count` from `first` on.
+/// `first` points to `count` elements.
 unsafe fn list<'a, T>(first: *const T, count: u32) -> &'a [T] {
     if count == 0 {
         return &[];
@@ -47,16 +47,16 @@ unsafe fn list<'a, T>(first: *const T, count: u32) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(first, count as usize) }
 }
 
-/// The values of a submission's semaphores.
+/// The semaphore values of a submission.
 ///
 /// # Safety
-/// It is whole.
+/// The submission and its chain are valid.
 unsafe fn values<'a>(submit: &vk::SubmitInfo<'a>) -> Option<&'a vk::TimelineSemaphoreSubmitInfo<'a>> {
     let mut next = submit.p_next.cast::<vk::BaseInStructure<'a>>();
     // SAFETY: the caller's.
     while let Some(structure) = unsafe { next.as_ref() } {
         if structure.s_type == vk::StructureType::TIMELINE_SEMAPHORE_SUBMIT_INFO {
-            // SAFETY: it says that it is one.
+            // SAFETY: its `s_type` says so.
             return unsafe { next.cast::<vk::TimelineSemaphoreSubmitInfo<'a>>().as_ref() };
         }
         next = structure.p_next;

@@ -1,5 +1,5 @@
-//! A cache of compiled code that holds something, whatever the driver's own does: the word `cache` is `empty` where
-//! nothing may be offered to it, `given` where it must be what it gave, and `any` where it may be either.
+//! A pipeline cache that always has data, with the setting `cache`: `empty` accepts no initial data, `saved` only the data that
+//! it returned before, and `any` both.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ash::vk;
 
-use crate::faults;
+use crate::settings;
 
-/// What the cache holds.
+/// The data of the cache.
 const DATA: [u8; 100] = [0x5a; 100];
 
 static CREATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The function that stands before the driver's, if the cache is asked for.
-pub(crate) fn instead_of(name: &str, driver: *mut c_void) -> Option<*const c_void> {
-    faults::word("cache")?;
+/// The override of a function, if the setting asks for one.
+pub(crate) fn override_symbol(name: &str, driver: *mut c_void) -> Option<*const c_void> {
+    settings::value("cache")?;
     match name {
         "vkCreatePipelineCache" => {
             CREATE.store(driver, Ordering::Release);
@@ -35,23 +35,23 @@ unsafe extern "system" fn create(
 ) -> vk::Result {
     // SAFETY: the caller's structure.
     let mut info = unsafe { *info };
-    let offered = match info.initial_data_size {
+    let initial_data = match info.initial_data_size {
         0 => &[],
-        // SAFETY: as many bytes lie there.
+        // SAFETY: the array has as many bytes.
         bytes => unsafe { std::slice::from_raw_parts(info.p_initial_data.cast::<u8>(), bytes) },
     };
-    let fits = match faults::word("cache") {
-        Some("given") => offered == DATA,
-        Some("any") => offered.is_empty() || offered == DATA,
-        _ => offered.is_empty(),
+    let fits = match settings::value("cache") {
+        Some("saved") => initial_data == DATA,
+        Some("any") => initial_data.is_empty() || initial_data == DATA,
+        _ => initial_data.is_empty(),
     };
     if !fits {
         return vk::Result::ERROR_UNKNOWN;
     }
     info.initial_data_size = 0;
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkCreatePipelineCache = unsafe { transmute(CREATE.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, but for data that are not the driver's.
+    // SAFETY: the caller's arguments, without initial data, which are not the driver's.
     unsafe { real(device, &raw const info, allocator, out) }
 }
 
@@ -62,7 +62,7 @@ unsafe extern "system" fn data(
     out: *mut c_void,
 ) -> vk::Result {
     if !out.is_null() {
-        // SAFETY: the caller has asked how many bytes there are, and has room for them.
+        // SAFETY: the caller queried the size, and has room for it.
         unsafe { DATA.as_ptr().copy_to_nonoverlapping(out.cast(), DATA.len()) };
     }
     // SAFETY: the caller's.

@@ -1,4 +1,4 @@
-//! The functions that stand before those of the real driver.
+//! Overrides of the real driver's functions.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
@@ -7,23 +7,26 @@ use std::sync::{Mutex, PoisonError};
 
 use ash::vk;
 
-use crate::{Allocator, Function, cache, discrete, extras, families, faults, orders};
+use crate::{
+    Allocator, Function, command_log, discrete_device, extensions, faults, pipeline_cache, queue_families,
+    settings,
+};
 
-/// Makes functions that fail when they are told to, and else call the driver's function of their name.
+/// Defines overrides that fail if a fault is injected, and call the driver's function of the same name otherwise.
 macro_rules! failing {
     ($($function:ident($($arg:ident: $ty:ty),*);)*) => {
         $(unsafe extern "system" fn $function($($arg: $ty),*) -> vk::Result {
-            if let Some(code) = faults::of(stringify!($function)) {
-                return spoiled(code);
+            if let Some(code) = faults::injected(stringify!($function)) {
+                return inject_failure(code);
             }
             let real = real::$function.load(Ordering::Acquire);
-            // SAFETY: the driver's function of this name has this type, and was noted before this one was given out.
+            // SAFETY: the driver's function of this name has this type, and was stored before this override was returned.
             let real: unsafe extern "system" fn($($ty),*) -> vk::Result = unsafe { transmute(real) };
-            // SAFETY: the caller's arguments, passed on.
+            // SAFETY: the caller's arguments, forwarded.
             unsafe { real($($arg),*) }
         })*
 
-        /// The driver's own.
+        /// The driver's functions.
         #[allow(non_upper_case_globals, reason = "named after the functions")]
         mod real {
             use super::{AtomicPtr, c_void};
@@ -42,11 +45,11 @@ macro_rules! failing {
     };
 }
 
-/// The devices that are open.
+/// The open devices.
 static DEVICES: Mutex<Vec<vk::Device>> = Mutex::new(Vec::new());
 
-/// What a function says instead of the driver: that a device is lost only when the driver has nothing left to do.
-pub(crate) fn spoiled(code: vk::Result) -> vk::Result {
+/// The code that a failing function returns. A lost device is reported only once the driver's work has completed.
+pub(crate) fn inject_failure(code: vk::Result) -> vk::Result {
     let real = real::vkDeviceWaitIdle.load(Ordering::Acquire);
     if code != vk::Result::ERROR_DEVICE_LOST || real.is_null() {
         return code;
@@ -54,7 +57,7 @@ pub(crate) fn spoiled(code: vk::Result) -> vk::Result {
     // SAFETY: the driver's function of this name has this type.
     let wait: vk::PFN_vkDeviceWaitIdle = unsafe { transmute(real) };
     for device in DEVICES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        // SAFETY: the device is open: it is struck off before it is destroyed.
+        // SAFETY: the device is open: it is removed before it is destroyed.
         let _ = unsafe { wait(*device) };
     }
     code
@@ -93,58 +96,58 @@ static PROPERTIES: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static PROPERTIES2: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static ALLOCATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static CREATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-static STANDS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static SEMAPHORE_VALUE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static DESTROY: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static DEVICE_FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What the loader gets for a function of the driver.
-pub(crate) fn instead_of(name: &CStr, driver: Function) -> Function {
+/// The function that the loader gets for a name: an override, or the driver's own.
+pub(crate) fn override_symbol(name: &CStr, driver: Function) -> Function {
     let name = name.to_str().unwrap_or_default();
-    if faults::lacks(name) {
+    if settings::is_missing(name) {
         return None;
     }
-    if let Some(own) = extras::beside(name) {
-        // SAFETY: it has the type that Vulkan gives to the name.
+    if let Some(own) = extensions::own_function(name) {
+        // SAFETY: it has the type of the function with this name.
         return Some(unsafe { transmute::<*const c_void, unsafe extern "system" fn()>(own) });
     }
     let real = driver? as *mut c_void;
-    // The same function has two names where an extension became a part of Vulkan.
+    // A function of a promoted extension has two names.
     let core = name.trim_end_matches("KHR");
-    let whole: (&AtomicPtr<c_void>, *const c_void) = match core {
+    let own: (&AtomicPtr<c_void>, *const c_void) = match core {
         "vkEnumeratePhysicalDevices" => (&ENUMERATE, enumerate as *const c_void),
         "vkGetPhysicalDeviceProperties" => (&PROPERTIES, properties as *const c_void),
         "vkGetPhysicalDeviceProperties2" => (&PROPERTIES2, properties2 as *const c_void),
         "vkAllocateMemory" => (&ALLOCATE, allocate as *const c_void),
         "vkCreateDevice" => (&CREATE, create as *const c_void),
-        "vkGetSemaphoreCounterValue" => (&STANDS, stands as *const c_void),
+        "vkGetSemaphoreCounterValue" => (&SEMAPHORE_VALUE, semaphore_value as *const c_void),
         "vkDestroyDevice" => (&DESTROY, destroy as *const c_void),
         "vkGetDeviceProcAddr" => (&DEVICE_FUNCTION, device_function as *const c_void),
         _ => {
-            let ways = [
-                cache::instead_of,
-                discrete::instead_of,
-                extras::instead_of,
-                families::instead_of,
-                orders::instead_of,
+            let groups = [
+                pipeline_cache::override_symbol,
+                discrete_device::override_symbol,
+                extensions::override_symbol,
+                queue_families::override_symbol,
+                command_log::override_symbol,
             ];
-            let other = || ways.into_iter().find_map(|instead_of| instead_of(core, real));
-            let spoiled = other().or_else(|| failing(core, real)).unwrap_or(real);
+            let other = || groups.into_iter().find_map(|override_symbol| override_symbol(core, real));
+            let function = other().or_else(|| failing(core, real)).unwrap_or(real);
             // SAFETY: it has the type of the driver's function.
-            return Some(unsafe { transmute::<*const c_void, unsafe extern "system" fn()>(spoiled) });
+            return Some(unsafe { transmute::<*const c_void, unsafe extern "system" fn()>(function) });
         }
     };
-    whole.0.store(real, Ordering::Release);
+    own.0.store(real, Ordering::Release);
     // SAFETY: as above.
-    Some(unsafe { transmute::<*const c_void, unsafe extern "system" fn()>(whole.1) })
+    Some(unsafe { transmute::<*const c_void, unsafe extern "system" fn()>(own.1) })
 }
 
 unsafe extern "system" fn device_function(device: vk::Device, name: *const c_char) -> Function {
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkGetDeviceProcAddr = unsafe { transmute(DEVICE_FUNCTION.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, passed on.
+    // SAFETY: the caller's arguments, forwarded.
     let function = unsafe { real(device, name) };
-    // SAFETY: names are terminated.
-    instead_of(unsafe { CStr::from_ptr(name) }, function)
+    // SAFETY: names are null-terminated.
+    override_symbol(unsafe { CStr::from_ptr(name) }, function)
 }
 
 unsafe extern "system" fn enumerate(
@@ -152,40 +155,40 @@ unsafe extern "system" fn enumerate(
     count: *mut u32,
     out: *mut vk::PhysicalDevice,
 ) -> vk::Result {
-    if let Some(code) = faults::of("vkEnumeratePhysicalDevices") {
+    if let Some(code) = faults::injected("vkEnumeratePhysicalDevices") {
         return code;
     }
-    if faults::number("devices") == Some(0) {
+    if settings::number("devices") == Some(0) {
         // SAFETY: the caller's count is writable.
         unsafe { *count = 0 };
         return vk::Result::SUCCESS;
     }
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkEnumeratePhysicalDevices = unsafe { transmute(ENUMERATE.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, passed on.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(instance, count, out) }
 }
 
-/// The version that devices are said to have.
-fn version() -> Option<u32> {
-    let (major, minor) = faults::word("api")?.split_once('.')?;
+/// The version that devices are to report.
+fn api_version() -> Option<u32> {
+    let (major, minor) = settings::value("api")?.split_once('.')?;
     Some(vk::make_api_version(0, major.parse().ok()?, minor.parse().ok()?, 0))
 }
 
 unsafe extern "system" fn properties(device: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceProperties) {
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkGetPhysicalDeviceProperties =
         unsafe { transmute(PROPERTIES.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, passed on.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(device, out) };
-    // SAFETY: the driver has written it.
-    told(unsafe { &mut *out });
+    // SAFETY: the driver wrote it.
+    override_properties(unsafe { &mut *out });
 }
 
-/// What is said of a device.
-fn told(properties: &mut vk::PhysicalDeviceProperties) {
-    properties.api_version = version().unwrap_or(properties.api_version);
-    if discrete::is_wanted() {
+/// Overrides a device's properties.
+fn override_properties(properties: &mut vk::PhysicalDeviceProperties) {
+    properties.api_version = api_version().unwrap_or(properties.api_version);
+    if discrete_device::is_enabled() {
         properties.device_type = vk::PhysicalDeviceType::DISCRETE_GPU;
     }
 }
@@ -194,13 +197,13 @@ unsafe extern "system" fn properties2(
     device: vk::PhysicalDevice,
     out: *mut vk::PhysicalDeviceProperties2<'static>,
 ) {
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkGetPhysicalDeviceProperties2 =
         unsafe { transmute(PROPERTIES2.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, passed on.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(device, out) };
-    // SAFETY: the driver has written it.
-    told(unsafe { &mut (*out).properties });
+    // SAFETY: the driver wrote it.
+    override_properties(unsafe { &mut (*out).properties });
 }
 
 unsafe extern "system" fn allocate(
@@ -209,21 +212,21 @@ unsafe extern "system" fn allocate(
     allocator: Allocator,
     out: *mut vk::DeviceMemory,
 ) -> vk::Result {
-    if let Some(code) = faults::of("vkAllocateMemory") {
-        return spoiled(code);
+    if let Some(code) = faults::injected("vkAllocateMemory") {
+        return inject_failure(code);
     }
     // SAFETY: the caller's structure.
-    if !faults::take(unsafe { (*info).allocation_size }) {
+    if !faults::take_memory(unsafe { (*info).allocation_size }) {
         return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
     }
     // SAFETY: the caller's structure.
     let mut info = unsafe { *info };
-    if discrete::is_wanted() {
+    if discrete_device::is_enabled() {
         info.memory_type_index = 0;
     }
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkAllocateMemory = unsafe { transmute(ALLOCATE.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, passed on.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(device, &raw const info, allocator, out) }
 }
 
@@ -233,48 +236,53 @@ unsafe extern "system" fn create(
     allocator: Allocator,
     out: *mut vk::Device,
 ) -> vk::Result {
-    if let Some(code) = faults::of("vkCreateDevice") {
+    if let Some(code) = faults::injected("vkCreateDevice") {
         return code;
     }
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkCreateDevice = unsafe { transmute(CREATE.load(Ordering::Acquire)) };
     // SAFETY: the caller's structure.
     let mut info = unsafe { *info };
-    // SAFETY: as above, and the chain behind it.
-    let extensions = unsafe { extras::strip(&mut info) };
-    let only = vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0]);
-    families::merge(&mut info, &only);
+    // SAFETY: as above, with its chain.
+    let extensions = unsafe { extensions::strip(&mut info) };
+    let real_queue = vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0]);
+    queue_families::use_real_queue(&mut info, &real_queue);
     let info = info.enabled_extension_names(&extensions);
-    // SAFETY: the caller's arguments, but for what the driver does not know.
+    // SAFETY: the caller's arguments without the structures that the driver does not support.
     let code = unsafe { real(physical, &raw const info, allocator, out) };
     if code == vk::Result::SUCCESS {
-        // SAFETY: the driver has written it.
+        // SAFETY: the driver wrote it.
         DEVICES.lock().unwrap_or_else(PoisonError::into_inner).push(unsafe { *out });
     }
     code
 }
 
-/// Where a semaphore stands: on a lost device some drivers say that it stands at its end.
-unsafe extern "system" fn stands(device: vk::Device, semaphore: vk::Semaphore, out: *mut u64) -> vk::Result {
-    static LOOKS: AtomicU64 = AtomicU64::new(0);
-    if let Some(code) = faults::of("vkGetSemaphoreCounterValue") {
-        return spoiled(code);
+/// Overrides a semaphore's value: on a lost device, some drivers return the largest one and no error.
+unsafe extern "system" fn semaphore_value(
+    device: vk::Device,
+    semaphore: vk::Semaphore,
+    out: *mut u64,
+) -> vk::Result {
+    static QUERIES: AtomicU64 = AtomicU64::new(0);
+    if let Some(code) = faults::injected("vkGetSemaphoreCounterValue") {
+        return inject_failure(code);
     }
-    if faults::number("stands").is_some_and(|first| LOOKS.fetch_add(1, Ordering::AcqRel) + 1 >= first) {
+    if settings::number("overflow").is_some_and(|first| QUERIES.fetch_add(1, Ordering::AcqRel) + 1 >= first) {
         // SAFETY: the caller's.
         unsafe { *out = u64::MAX };
         return vk::Result::SUCCESS;
     }
-    // SAFETY: noted before this function was given out.
-    let real: vk::PFN_vkGetSemaphoreCounterValue = unsafe { transmute(STANDS.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, passed on.
+    // SAFETY: stored before this override was returned.
+    let real: vk::PFN_vkGetSemaphoreCounterValue =
+        unsafe { transmute(SEMAPHORE_VALUE.load(Ordering::Acquire)) };
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(device, semaphore, out) }
 }
 
 unsafe extern "system" fn destroy(device: vk::Device, allocator: Allocator) {
     DEVICES.lock().unwrap_or_else(PoisonError::into_inner).retain(|open| *open != device);
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkDestroyDevice = unsafe { transmute(DESTROY.load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments, passed on.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(device, allocator) };
 }

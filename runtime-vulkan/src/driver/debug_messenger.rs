@@ -1,4 +1,4 @@
-//! Messages of the validation layer, on their way to the log.
+//! Forwards messages of the validation layer to the log (`VK_EXT_debug_utils`).
 
 use std::ffi::{CStr, c_void};
 
@@ -8,16 +8,19 @@ use runtime_core::backend::{Level, Log};
 
 use super::status;
 
-/// Passes messages on as long as it lives.
-pub(super) struct Messenger {
+/// A `VkDebugUtilsMessengerEXT`.
+pub(super) struct DebugMessenger {
     calls: ash::ext::debug_utils::Instance,
     handle: vk::DebugUtilsMessengerEXT,
-    /// What the layer hands back with each message.
+    /// The callback's user data.
     _log: Box<Log>,
 }
 
-impl Messenger {
-    /// Starts passing messages on.
+impl DebugMessenger {
+    /// Starts forwarding messages.
+    ///
+    /// # Errors
+    /// The driver's error.
     pub(super) fn new(entry: &ash::Entry, instance: &ash::Instance, log: Log) -> Result<Self> {
         use vk::DebugUtilsMessageSeverityFlagsEXT as Severity;
         use vk::DebugUtilsMessageTypeFlagsEXT as Type;
@@ -26,35 +29,35 @@ impl Messenger {
         let info = vk::DebugUtilsMessengerCreateInfoEXT::default()
             .message_severity(Severity::ERROR | Severity::WARNING)
             .message_type(Type::VALIDATION | Type::PERFORMANCE | Type::GENERAL)
-            .pfn_user_callback(Some(pass_on))
+            .pfn_user_callback(Some(log_message))
             .user_data((&raw mut *log).cast());
         // SAFETY: the instance has the extension, and the log lives as long as the messenger.
-        let made = unsafe { calls.create_debug_utils_messenger(&info, None) };
-        let handle = made.map_err(|code| status::error("vkCreateDebugUtilsMessengerEXT", code))?;
+        let created = unsafe { calls.create_debug_utils_messenger(&info, None) };
+        let handle = created.map_err(|code| status::error("vkCreateDebugUtilsMessengerEXT", code))?;
         Ok(Self { calls, handle, _log: log })
     }
 }
 
-impl Drop for Messenger {
+impl Drop for DebugMessenger {
     fn drop(&mut self) {
         // SAFETY: ours, and the instance is still alive.
         unsafe { self.calls.destroy_debug_utils_messenger(self.handle, None) };
     }
 }
 
-unsafe extern "system" fn pass_on(
+unsafe extern "system" fn log_message(
     severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     types: vk::DebugUtilsMessageTypeFlagsEXT,
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     log: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: `Messenger::new` passed a log that outlives the messenger.
+    // SAFETY: `DebugMessenger::new` passed a log that outlives the messenger.
     let log = unsafe { log.cast::<Log>().as_ref() };
-    // SAFETY: the layer passes null or data that lives during the call.
+    // SAFETY: the layer passes null or data that outlive the call.
     let data = unsafe { data.as_ref() };
     let (Some(log), Some(data)) = (log, data) else { return vk::FALSE };
     let (id, words) = (text(data.p_message_id_name), text(data.p_message));
-    // The loader reports on drivers that it leaves out, which is nobody's mistake here.
+    // The loader's reports about drivers that it skips are not errors of this program.
     let general = types == vk::DebugUtilsMessageTypeFlagsEXT::GENERAL;
     let level = match severity {
         _ if general => Level::Info,
@@ -70,6 +73,6 @@ fn text(words: *const std::ffi::c_char) -> String {
     if words.is_null() {
         return String::new();
     }
-    // SAFETY: not null, and texts of the layer are terminated and live during the call.
+    // SAFETY: not null; the layer's strings are null-terminated and outlive the call.
     unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned()
 }

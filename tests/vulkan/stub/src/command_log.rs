@@ -1,4 +1,4 @@
-//! In which order work and barriers are recorded, with the word `orders`.
+//! Prints commands as they are recorded, with the setting `log_commands`.
 
 #![allow(clippy::print_stderr, reason = "the test reads it")]
 
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ash::vk;
 
-use crate::faults;
+use crate::settings;
 
-/// The driver's functions, by their places in [`NAMES`].
+/// The driver's functions, in the order of [`NAMES`].
 static REAL: [AtomicPtr<c_void>; NAMES.len()] = [const { AtomicPtr::new(std::ptr::null_mut()) }; NAMES.len()];
 const NAMES: [&str; 5] =
     ["vkCmdDispatch", "vkCmdCopyBuffer", "vkCmdFillBuffer", "vkCmdPipelineBarrier", "vkCmdPipelineBarrier2"];
 
-/// The function that stands before the driver's, if it is wanted.
-pub(crate) fn instead_of(name: &str, driver: *mut c_void) -> Option<*const c_void> {
-    faults::word("orders")?;
-    let place = NAMES.iter().position(|known| *known == name)?;
-    REAL[place].store(driver, Ordering::Release);
-    Some(match place {
+/// The override of a function, if the setting asks for one.
+pub(crate) fn override_symbol(name: &str, driver: *mut c_void) -> Option<*const c_void> {
+    settings::value("log_commands")?;
+    let index = NAMES.iter().position(|known| *known == name)?;
+    REAL[index].store(driver, Ordering::Release);
+    Some(match index {
         0 => dispatch as *const c_void,
         1 => copy as *const c_void,
         2 => fill as *const c_void,
@@ -31,9 +31,9 @@ pub(crate) fn instead_of(name: &str, driver: *mut c_void) -> Option<*const c_voi
 
 unsafe extern "system" fn dispatch(commands: vk::CommandBuffer, x: u32, y: u32, z: u32) {
     eprintln!("records a kernel");
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkCmdDispatch = unsafe { transmute(REAL[0].load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(commands, x, y, z) }
 }
 
@@ -45,9 +45,9 @@ unsafe extern "system" fn copy(
     regions: *const vk::BufferCopy,
 ) {
     eprintln!("records a copy");
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkCmdCopyBuffer = unsafe { transmute(REAL[1].load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(commands, from, to, count, regions) }
 }
 
@@ -59,17 +59,17 @@ unsafe extern "system" fn fill(
     word: u32,
 ) {
     eprintln!("records a fill");
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkCmdFillBuffer = unsafe { transmute(REAL[2].load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(commands, buffer, offset, bytes, word) }
 }
 
-#[allow(clippy::too_many_arguments, reason = "Vulkan's")]
+#[allow(clippy::too_many_arguments, reason = "Vulkan's signature")]
 unsafe extern "system" fn barrier(
     commands: vk::CommandBuffer,
-    before: vk::PipelineStageFlags,
-    behind: vk::PipelineStageFlags,
+    src_stage: vk::PipelineStageFlags,
+    dst_stage: vk::PipelineStageFlags,
     flags: vk::DependencyFlags,
     memory_count: u32,
     memory: *const vk::MemoryBarrier<'static>,
@@ -79,14 +79,14 @@ unsafe extern "system" fn barrier(
     images: *const vk::ImageMemoryBarrier<'static>,
 ) {
     eprintln!("records a barrier");
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkCmdPipelineBarrier = unsafe { transmute(REAL[3].load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe {
         real(
             commands,
-            before,
-            behind,
+            src_stage,
+            dst_stage,
             flags,
             memory_count,
             memory,
@@ -100,8 +100,8 @@ unsafe extern "system" fn barrier(
 
 unsafe extern "system" fn barrier2(commands: vk::CommandBuffer, info: *const vk::DependencyInfo<'static>) {
     eprintln!("records a barrier");
-    // SAFETY: noted before this function was given out.
+    // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkCmdPipelineBarrier2 = unsafe { transmute(REAL[4].load(Ordering::Acquire)) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller's arguments, forwarded.
     unsafe { real(commands, info) }
 }

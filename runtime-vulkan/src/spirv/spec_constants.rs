@@ -1,49 +1,49 @@
-//! Constants, and values that a program gives for those that can be specialised.
+//! Constants, and the values given for specialisation constants.
 
 use half::f16;
 use runtime_core::{Error, Result, suggest};
 
-use super::{Code, Id, Type, Value};
+use super::{Constant, Id, SpirvModule, Type};
 
-/// A constant that can be specialised.
+/// Values of specialisation constants: each constant's id, and the bytes of its value.
+pub(crate) type SpecValues = Vec<(u32, Vec<u8>)>;
+
+/// A specialisation constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Constant {
-    /// Its number in the code.
+pub(crate) struct SpecConstant {
+    /// The id given by the `SpecId` decoration.
     pub(crate) id: u32,
-    /// Its name, if the code has it.
+    /// Its name; empty if the code has none.
     pub(crate) name: String,
     ty: Id,
 }
 
-impl Code {
-    /// The constants that can be specialised.
-    pub(crate) fn constants(&self) -> Vec<Constant> {
-        let constant = |(id, value): (&Id, &Value)| match value {
-            Value::Scalar { ty, specialised: true, .. } => {
+impl SpirvModule {
+    /// The specialisation constants, by id.
+    fn spec_constants(&self) -> Vec<SpecConstant> {
+        let constant = |(id, value): (&Id, &Constant)| match value {
+            Constant::Scalar { ty, is_spec: true, .. } => {
                 let name = self.names.get(id).cloned().unwrap_or_default();
-                Some(Constant { id: self.decoration(*id).spec_id?, name, ty: *ty })
+                Some(SpecConstant { id: self.decorations_of(*id).spec_id?, name, ty: *ty })
             }
             _ => None,
         };
-        let mut constants: Vec<_> = self.values.iter().filter_map(constant).collect();
+        let mut constants: Vec<_> = self.constants.iter().filter_map(constant).collect();
         constants.sort_by_key(|constant| constant.id);
         constants
     }
 
-    /// Reads a list of `NAME=VALUE` or `ID=VALUE`.
+    /// Parses a list of `NAME=VALUE` or `ID=VALUE`.
     ///
     /// # Errors
-    /// As [`Code::specialise`]; `InvalidArgument` for a constant that is given twice.
-    pub(crate) fn specialise_all<'t>(
-        &self,
-        texts: impl Iterator<Item = &'t str>,
-    ) -> Result<Vec<(u32, Vec<u8>)>> {
-        let mut all: Vec<(u32, Vec<u8>)> = Vec::new();
+    /// `InvalidArgument` for an unknown constant, one given twice, or a value not of its type.
+    pub(crate) fn parse_spec_values<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Result<SpecValues> {
+        let mut all = SpecValues::new();
         for text in texts {
-            let (id, value) = self.specialise(text)?;
+            let (id, value) = self.parse_spec_value(text)?;
             if all.iter().any(|(other, _)| *other == id) {
                 return Err(Error::invalid(format!(
-                    "constant \"{text}\": constant {id} is given twice; give it once, by its name or by its number"
+                    "constant \"{text}\": constant {id} is given twice; give it once, by name or by id"
                 )));
             }
             all.push((id, value));
@@ -51,15 +51,15 @@ impl Code {
         Ok(all)
     }
 
-    /// Reads `NAME=VALUE` or `ID=VALUE`: the constant's number, and the bytes of its value.
+    /// Parses `NAME=VALUE` or `ID=VALUE` to the constant's id and the bytes of its value.
     ///
     /// # Errors
-    /// `InvalidArgument` for a constant that does not exist, or a value that is none of its type.
-    pub(crate) fn specialise(&self, text: &str) -> Result<(u32, Vec<u8>)> {
+    /// `InvalidArgument` for an unknown constant, or a value not of its type.
+    pub(crate) fn parse_spec_value(&self, text: &str) -> Result<(u32, Vec<u8>)> {
         let (key, value) = text
             .split_once('=')
             .ok_or_else(|| Error::invalid(format!("constant \"{text}\"; write NAME=VALUE or ID=VALUE")))?;
-        let constants = self.constants();
+        let constants = self.spec_constants();
         let found = constants
             .iter()
             .find(|constant| (!key.is_empty() && constant.name == key) || key.parse() == Ok(constant.id));
@@ -74,34 +74,34 @@ impl Code {
                 suggest(key, &names)
             )));
         };
-        let bytes = self.types.get(&constant.ty).and_then(|ty| bytes(ty, value.trim()));
+        let bytes = self.types.get(&constant.ty).and_then(|ty| value_bytes(ty, value.trim()));
         let bytes = bytes.ok_or_else(|| {
-            Error::invalid(format!("constant \"{key}\": \"{value}\" is no value of its type"))
+            Error::invalid(format!("constant \"{key}\": \"{value}\" is not a value of its type"))
         })?;
         Ok((constant.id, bytes))
     }
 
-    /// The value of a constant of whole numbers.
-    pub(super) fn number(&self, id: Id, specialised: &[(u32, Vec<u8>)]) -> Option<u32> {
-        let Some(Value::Scalar { bits, specialised: open, .. }) = self.values.get(&id) else { return None };
-        let given = self.decoration(id).spec_id.filter(|_| *open).and_then(|number| {
-            let (_, bytes) = specialised.iter().find(|(given, _)| *given == number)?;
+    /// The value of an integer constant, with these specialisations; `None` if it is computed or not an integer.
+    pub(super) fn integer_constant(&self, id: Id, spec_values: &[(u32, Vec<u8>)]) -> Option<u32> {
+        let Some(Constant::Scalar { bits, is_spec, .. }) = self.constants.get(&id) else { return None };
+        let given = self.decorations_of(id).spec_id.filter(|_| *is_spec).and_then(|spec_id| {
+            let (_, bytes) = spec_values.iter().find(|(given, _)| *given == spec_id)?;
             Some(bytes.iter().rev().fold(0, |bits: u64, &byte| bits << 8 | u64::from(byte)))
         });
         u32::try_from(given.unwrap_or(*bits)).ok()
     }
 
-    /// The parts of a constant.
-    pub(super) fn parts(&self, id: Id) -> Option<&[Id]> {
-        match self.values.get(&id)? {
-            Value::Composite(parts) => Some(parts),
+    /// The elements of a composite constant.
+    pub(super) fn constant_elements(&self, id: Id) -> Option<&[Id]> {
+        match self.constants.get(&id)? {
+            Constant::Composite(elements) => Some(elements),
             _ => None,
         }
     }
 }
 
-/// A value in the form that the driver reads.
-fn bytes(ty: &Type, value: &str) -> Option<Vec<u8>> {
+/// The bytes of a value, as the driver reads them.
+fn value_bytes(ty: &Type, value: &str) -> Option<Vec<u8>> {
     Some(match ty {
         Type::Bool => {
             let on = match value {
@@ -131,11 +131,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_of_every_width_are_read() {
-        let read = |bits: u32| bytes(&Type::Float { bits }, "1.5");
-        assert_eq!(read(16), Some(vec![0, 0x3e]));
-        assert_eq!(read(32), Some(1.5_f32.to_le_bytes().to_vec()));
-        assert_eq!(read(64), Some(1.5_f64.to_le_bytes().to_vec()));
-        assert_eq!(bytes(&Type::Float { bits: 16 }, "much"), None);
+    fn floats_of_every_width_are_parsed() {
+        let parse = |bits: u32| value_bytes(&Type::Float { bits }, "1.5");
+        assert_eq!(parse(16), Some(vec![0, 0x3e]));
+        assert_eq!(parse(32), Some(1.5_f32.to_le_bytes().to_vec()));
+        assert_eq!(parse(64), Some(1.5_f64.to_le_bytes().to_vec()));
+        assert_eq!(value_bytes(&Type::Float { bits: 16 }, "much"), None);
     }
 }
