@@ -7,8 +7,8 @@ use runtime_conformance::{FaultArguments, SuiteArguments};
 use runtime_core::{ClockChoice, DType, Error, FlushCache, Options, Result, Value, suggest};
 
 use crate::lower::LowerArguments;
-use crate::settings::{FLUSHES, Settings};
-use crate::spec::Changes;
+use crate::settings::{FLUSH_CHOICES, Settings};
+use crate::spec::Overrides;
 use crate::spec::scalar::Number;
 
 /// Finds compute devices, runs kernels on them, times them honestly and says whether they are right.
@@ -53,7 +53,7 @@ pub(crate) struct EvalArguments {
     #[command(flatten)]
     pub(crate) open: OpenArguments,
     #[command(flatten)]
-    pub(crate) changes: ChangeArguments,
+    pub(crate) changes: OverrideArguments,
     /// Write the full report as JSON; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
@@ -75,7 +75,7 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) open: OpenArguments,
     #[command(flatten)]
-    pub(crate) changes: ChangeArguments,
+    pub(crate) changes: OverrideArguments,
     /// Save an argument that the kernel writes as `.npy`; may be repeated
     #[arg(long = "save", value_name = "NAME=FILE.npy", value_parser = parse_save)]
     pub(crate) saves: Vec<(String, PathBuf)>,
@@ -103,7 +103,7 @@ impl OpenArguments {
 
 /// What is changed of the specs; each of them must have a place for it.
 #[derive(Debug, Args)]
-pub(crate) struct ChangeArguments {
+pub(crate) struct OverrideArguments {
     /// Another value of a scalar argument or of a constant; may be repeated
     #[arg(long = "set", value_name = "NAME=NUMBER", value_parser = parse_change)]
     values: Vec<(String, Number)>,
@@ -112,19 +112,19 @@ pub(crate) struct ChangeArguments {
     element: Option<DType>,
 }
 
-impl ChangeArguments {
+impl OverrideArguments {
     /// What is to be changed.
     ///
     /// # Errors
     /// `InvalidArgument` for two values of one name.
-    pub(crate) fn changes(&self) -> Result<Changes> {
+    pub(crate) fn changes(&self) -> Result<Overrides> {
         for (at, (name, value)) in self.values.iter().enumerate() {
             if let Some((_, other)) = self.values[..at].iter().find(|(other, _)| other == name) {
                 let message = format!("--set {name}={other} and --set {name}={value}: give one value");
                 return Err(Error::invalid(message));
             }
         }
-        Ok(Changes { values: self.values.clone(), element: self.element })
+        Ok(Overrides { values: self.values.clone(), element: self.element })
     }
 }
 
@@ -203,8 +203,8 @@ fn parse_real(text: &str) -> Result<f64, String> {
 }
 
 fn parse_flush(text: &str) -> Result<FlushCache, String> {
-    let found = FLUSHES.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
-    found.ok_or_else(|| suggest(text, &FLUSHES.map(|(name, _)| name)))
+    let found = FLUSH_CHOICES.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
+    found.ok_or_else(|| suggest(text, &FLUSH_CHOICES.map(|(name, _)| name)))
 }
 
 fn parse_save(text: &str) -> Result<(String, PathBuf), String> {
@@ -233,9 +233,9 @@ fn parse_option(text: &str) -> Result<(String, Value), String> {
 fn parse_change(text: &str) -> Result<(String, Number), String> {
     let (name, value) = parse_option(text).map_err(|_| "NAME=NUMBER is wanted")?;
     match value {
-        Value::Flag(flag) => Ok((name, Number::Flag(flag))),
-        Value::Integer(integer) => Ok((name, Number::Whole(i128::from(integer)))),
-        Value::Number(number) => Ok((name, Number::Real(number))),
+        Value::Flag(flag) => Ok((name, Number::Bool(flag))),
+        Value::Integer(integer) => Ok((name, Number::Integer(i128::from(integer)))),
+        Value::Number(number) => Ok((name, Number::Float(number))),
         _ => Err("NAME=NUMBER is wanted".to_owned()),
     }
 }

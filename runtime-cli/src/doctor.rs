@@ -6,8 +6,8 @@ use std::process::Command;
 
 use runtime_core::{LoadReport, Outcome, Result, abi};
 
-use crate::ask::{self, Answer};
 use crate::output;
+use crate::probe::{self, ProbeResult};
 use crate::registry;
 
 /// How to get a backend of this project that was not found.
@@ -29,9 +29,10 @@ pub(crate) fn report() -> Result<()> {
     section("search paths", search_paths(runtime.load_report()))?;
     section("load report", lines(runtime.load_report()))?;
     let loaded = runtime.load_report().iter().filter(|line| line.outcome == Outcome::Loaded);
-    let answers: Vec<Answer> = loaded.map(|line| ask::devices(&line.path, line.target.as_deref())).collect();
-    section("backends", lines(&answers))?;
-    section("missing", missing(&answers, &compilers))
+    let probed: Vec<ProbeResult> =
+        loaded.map(|line| probe::devices(&line.path, line.target.as_deref())).collect();
+    section("backends", lines(&probed))?;
+    section("missing", missing(&probed, &compilers))
 }
 
 fn section(title: &str, lines: Vec<String>) -> Result<()> {
@@ -96,12 +97,12 @@ fn compiler_version(name: &str) -> Option<String> {
     output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn missing(answers: &[Answer], compilers: &[String]) -> Vec<String> {
-    let absent = HINTS.iter().filter(|(name, _)| !answers.iter().any(|answer| answer.target == *name));
+fn missing(probed: &[ProbeResult], compilers: &[String]) -> Vec<String> {
+    let absent = HINTS.iter().filter(|(name, _)| !probed.iter().any(|answer| answer.target == *name));
     let mut lines: Vec<_> = absent.map(|(name, hint)| format!("backend {name}: {hint}")).collect();
     if compilers.is_empty() {
         lines.push("a C compiler: kernels in C need one; install gcc or clang, or set CC".to_owned());
     }
-    lines.extend(answers.iter().flat_map(Answer::missing));
+    lines.extend(probed.iter().flat_map(ProbeResult::missing));
     lines
 }

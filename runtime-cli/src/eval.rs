@@ -11,17 +11,18 @@ use runtime_core::{
 };
 
 use crate::arguments::EvalArguments;
-use crate::collision;
-use crate::crash::Doing;
+use crate::bound_kernel::BoundKernel;
+use crate::crash_context::CrashContext;
 use crate::interrupt;
 use crate::output::{self, Destination};
-use crate::prepare::{Job, Prepared};
+use crate::output_paths;
 use crate::progress::Progress;
 use crate::registry;
 use crate::release::{self, release};
-use crate::report::{Code, Columns, Form, KernelIdentity, Outcome, Reports, Row, Sink};
+use crate::report::{Columns, Format, KernelIdentity, Outcome, Reports, ResourceUsage, Row, Sink};
 use crate::settings::Settings;
 use crate::spec::Spec;
+use crate::workload::Workload;
 
 /// How long an interrupt waits for a row that is just being written: its reader may not read.
 const LAST_WRITE: Duration = Duration::from_secs(1);
@@ -65,7 +66,7 @@ impl Files {
         let outputs = [("--json", &arguments.json), ("--csv", &arguments.csv)];
         let outputs: Vec<(&str, &Path)> =
             outputs.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?))).collect();
-        collision::check(&outputs, specs)?;
+        output_paths::check(&outputs, specs)?;
         let open = |path: &Option<_>| path.as_deref().map(Destination::open).transpose();
         Ok(Self { json: open(&arguments.json)?, csv: open(&arguments.csv)? })
     }
@@ -77,10 +78,10 @@ impl Files {
         let table = table.then(|| {
             let kernels = specs.iter().map(|spec| spec.name.as_str());
             let columns = Columns::new(kernels, devices.iter().map(|device| device.name.as_str()));
-            Sink::new(Form::Table(columns), Destination::Standard)
+            Sink::new(Format::Table(columns), Destination::Standard)
         });
-        let json = self.json.map(|file| Sink::new(Form::Json(options.clone()), file));
-        let csv = self.csv.map(|file| Sink::new(Form::Csv, file));
+        let json = self.json.map(|file| Sink::new(Format::Json(options.clone()), file));
+        let csv = self.csv.map(|file| Sink::new(Format::Csv, file));
         table.into_iter().chain(json).chain(csv).collect()
     }
 }
@@ -100,15 +101,15 @@ fn measure(
     // OpenCL and by Vulkan), and all share the host.
     for spec in specs {
         let settings = arguments.settings.settings().or(spec.settings);
-        let mut job = Job::new(spec);
-        if settings.validates() && devices.iter().any(|device| device.takes(&job.spec)) {
-            progress.say(format!("reference of {}", job.spec.name));
-            job.find_expected(runtime);
+        let mut workload = Workload::new(spec);
+        if settings.validates() && devices.iter().any(|device| device.takes(&workload.spec)) {
+            progress.set_message(format!("reference of {}", workload.spec.name));
+            workload.find_expected(runtime);
         }
-        let work = Work { job, settings, progress: &progress };
+        let work = Work { workload, settings, progress: &progress };
         for device in &mut devices {
             let row = executor.block_on(row_of(&work, device));
-            if !progress.aside(|| reports.lock().add(&row))? {
+            if !progress.suspend(|| reports.lock().add(&row))? {
                 return Ok(());
             }
         }
@@ -118,7 +119,7 @@ fn measure(
         if let Ok(opened) = device.opened
             && let Err(error) = release(opened, "its device", &device.name, release::DEADLINE)
         {
-            output::warn(&format!("error: {error}"));
+            output::print_stderr(&format!("error: {error}"));
         }
     }
     Ok(())
@@ -126,7 +127,7 @@ fn measure(
 
 /// What is measured on every device.
 struct Work<'p> {
-    job: Job,
+    workload: Workload,
     settings: Settings,
     progress: &'p Progress,
 }
@@ -178,15 +179,15 @@ fn candidate(runtime: &Runtime, name: String, options: &Options) -> Result<Candi
 }
 
 async fn row_of(work: &Work<'_>, device: &mut Candidate) -> Row {
-    let Work { job, settings, progress } = work;
-    progress.say(format!("{} on {}", job.spec.name, device.name));
+    let Work { workload, settings, progress } = work;
+    progress.set_message(format!("{} on {}", workload.spec.name, device.name));
     let measured = match &device.opened {
         Ok(opened) => {
             let (name, opened) = (device.name.clone(), Arc::clone(opened));
-            let _doing = Doing::begin(format!("while \"{}\" ran on {name}", job.spec.name));
-            let (measured, released) = measure_one(&name, &*opened, job, settings).await;
+            let _context = CrashContext::enter(format!("while \"{}\" ran on {name}", workload.spec.name));
+            let (measured, released) = measure_one(&name, &*opened, workload, settings).await;
             if let Err(error) = released {
-                output::warn(&format!("error: {error}"));
+                output::print_stderr(&format!("error: {error}"));
                 device.opened = Err(error);
             }
             measured
@@ -194,18 +195,18 @@ async fn row_of(work: &Work<'_>, device: &mut Candidate) -> Row {
         Err(error) => Err(error.clone()),
     };
     progress.advance();
-    let (code, measured) = match measured {
-        Ok((code, measurement)) => (Some(code), Ok(measurement)),
+    let (usage, measured) = match measured {
+        Ok((usage, measurement)) => (Some(usage), Ok(measurement)),
         Err(error) => (None, Err(error)),
     };
     Row {
-        spec: job.spec.path.clone(),
-        kernel: KernelIdentity::of(&job.spec),
+        spec: workload.spec.path.clone(),
+        kernel: KernelIdentity::of(&workload.spec),
         device: device.name.clone(),
         info: device.info.clone(),
         settings: *settings,
-        names: job.spec.args.iter().map(|arg| arg.name.clone()).collect(),
-        code,
+        names: workload.spec.args.iter().map(|arg| arg.name.clone()).collect(),
+        usage,
         outcome: Outcome::from(measured),
     }
 }
@@ -214,33 +215,33 @@ async fn row_of(work: &Work<'_>, device: &mut Candidate) -> Row {
 async fn measure_one(
     name: &str,
     device: &dyn CommonRuntime,
-    job: &Job,
+    workload: &Workload,
     settings: &Settings,
-) -> (Result<(Code, Measurement)>, Result<()>) {
-    let prepared = match Prepared::new(device, job, &job.spec.kernel) {
-        Ok(prepared) => prepared,
+) -> (Result<(ResourceUsage, Measurement)>, Result<()>) {
+    let bound = match BoundKernel::new(device, workload, &workload.spec.kernel) {
+        Ok(bound) => bound,
         Err(error) => return (Err(error), Ok(())),
     };
-    let measured = evaluate_one(device, &prepared, job, settings).await;
-    (measured, release(prepared, &format!("\"{}\"", job.spec.name), name, release::DEADLINE))
+    let measured = evaluate_one(device, &bound, workload, settings).await;
+    (measured, release(bound, &format!("\"{}\"", workload.spec.name), name, release::DEADLINE))
 }
 
 async fn evaluate_one(
     device: &dyn CommonRuntime,
-    prepared: &Prepared,
-    job: &Job,
+    bound: &BoundKernel,
+    workload: &Workload,
     settings: &Settings,
-) -> Result<(Code, Measurement)> {
-    let spec = &job.spec;
-    let geometry = prepared.geometry(spec)?;
-    let mut evaluation = Evaluation::new(&prepared.kernel, geometry, prepared.evaluation_args(spec));
+) -> Result<(ResourceUsage, Measurement)> {
+    let spec = &workload.spec;
+    let geometry = bound.geometry(spec)?;
+    let mut evaluation = Evaluation::new(&bound.kernel, geometry, bound.evaluation_args(spec));
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;
     evaluation.validate = settings.validates();
-    evaluation.tolerance = job.tolerance();
+    evaluation.tolerance = workload.tolerance();
     if evaluation.validate {
-        evaluation.reference = job.expected.clone()?;
+        evaluation.reference = workload.expected.clone()?;
     }
-    let code = Code::of(&prepared.kernel, &geometry);
-    device.evaluate(&mut evaluation).await.map(|measurement| (code, measurement))
+    let usage = ResourceUsage::of(&bound.kernel, &geometry);
+    device.evaluate(&mut evaluation).await.map(|measurement| (usage, measurement))
 }

@@ -19,32 +19,32 @@ use signal_hook::{flag, low_level};
 
 use crate::output;
 
-type Close = Box<dyn FnOnce(&str) + Send>;
+type CloseReports = Box<dyn FnOnce(&str) + Send>;
 
 /// Held by whoever ends the process: the main thread, or the one that got a signal.
-static ENDING: Mutex<()> = Mutex::new(());
+static TERMINATION: Mutex<()> = Mutex::new(());
 /// Completes the outputs.
-static CLOSE: Mutex<Option<Close>> = Mutex::new(None);
+static CLOSE_REPORTS: Mutex<Option<CloseReports>> = Mutex::new(None);
 /// The folder of all temporary files of the process.
-static FOLDER: Mutex<Option<TemporaryFolder>> = Mutex::new(None);
+static TEMPORARY_FOLDER: Mutex<Option<TemporaryFolder>> = Mutex::new(None);
 
 /// How long child processes have to end.
-const CHILDREN: Duration = Duration::from_secs(1);
+const CHILD_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the removal of temporary files is tried.
-const CLEANING: Duration = Duration::from_secs(1);
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Cleans up at its end, or when a signal ends the process before.
 #[derive(Debug)]
-pub(crate) struct Watch(());
+pub(crate) struct SignalGuard(());
 
-impl Watch {
+impl SignalGuard {
     /// Begins to watch for signals, and gives the process a folder of its own for temporary files. Called before
     /// anything starts a thread.
-    pub(crate) fn start() -> Self {
+    pub(crate) fn install() -> Self {
         // Held until the folder is known: a signal in between must not leave it behind.
-        let mut known = FOLDER.lock();
-        if let Err(error) = watch_signals() {
-            output::warn(&format!("warning: signals leave temporary files behind: {error}"));
+        let mut known = TEMPORARY_FOLDER.lock();
+        if let Err(error) = handle_signals() {
+            output::print_stderr(&format!("warning: signals leave temporary files behind: {error}"));
         }
         // A folder that cannot be made is reported by whoever needs it.
         if let Ok(folder) = TemporaryFolder::new("runtime-command-") {
@@ -57,25 +57,25 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for SignalGuard {
     fn drop(&mut self) {
         // Never released: two must not end one process.
-        std::mem::forget(ENDING.lock());
-        drop(FOLDER.lock().take());
+        std::mem::forget(TERMINATION.lock());
+        drop(TEMPORARY_FOLDER.lock().take());
     }
 }
 
 /// Lets `close` complete the outputs when a signal ends the process; it gets the signal's name.
 pub(crate) fn on_interrupt(close: impl FnOnce(&str) + Send + 'static) {
-    *CLOSE.lock() = Some(Box::new(close));
+    *CLOSE_REPORTS.lock() = Some(Box::new(close));
 }
 
-fn watch_signals() -> std::io::Result<()> {
+fn handle_signals() -> std::io::Result<()> {
     let ending = Arc::new(AtomicBool::new(false));
     // A file beyond the limit of its size is an error like a full disk, not the end of the process.
     flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let ignored = ignored_signals();
-    // `nohup` and shells without job control have signals ignored, and mean it.
+    // `nohup` and shells without workload control have signals ignored, and mean it.
     let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let wanted: Vec<_> = wanted.collect();
     for &signal in &wanted {
@@ -85,7 +85,7 @@ fn watch_signals() -> std::io::Result<()> {
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
             ending.store(true, Ordering::SeqCst);
-            end(signal);
+            terminate(signal);
         }
     })?;
     Ok(())
@@ -98,26 +98,26 @@ fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-fn end(signal: i32) {
-    let _ending = ENDING.lock();
-    if let Some(close) = CLOSE.lock().take() {
+fn terminate(signal: i32) {
+    let _ending = TERMINATION.lock();
+    if let Some(close) = CLOSE_REPORTS.lock().take() {
         close(low_level::signal_name(signal).unwrap_or("a signal"));
     }
-    end_children();
-    remove_folder();
+    kill_descendants();
+    remove_temporary_folder();
     // The main thread may have started another compiler since then.
-    end_children();
+    kill_descendants();
     let _ = low_level::emulate_default_handler(signal);
     low_level::exit(128 + signal);
 }
 
 /// Removes the folder for temporary files. The main thread goes on meanwhile, and may add a file behind the removal.
-fn remove_folder() {
-    let Some(folder) = FOLDER.lock().take() else { return };
+fn remove_temporary_folder() {
+    let Some(folder) = TEMPORARY_FOLDER.lock().take() else { return };
     let path = folder.path().to_owned();
     drop(folder);
     let begin = Instant::now();
-    while path.exists() && begin.elapsed() < CLEANING {
+    while path.exists() && begin.elapsed() < CLEANUP_TIMEOUT {
         std::thread::sleep(Duration::from_millis(1));
         let _ = std::fs::remove_dir_all(&path);
     }
@@ -125,12 +125,12 @@ fn remove_folder() {
 
 /// Ends all child processes and theirs: a compiler would go on with files that are gone.
 #[cfg(target_os = "linux")]
-fn end_children() {
+fn kill_descendants() {
     // SAFETY: makes this process the parent of those whose parent is ended, so that they are found, too.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
     let begin = Instant::now();
-    while begin.elapsed() < CHILDREN {
-        let children = descendants(&processes(Path::new("/proc")), std::process::id());
+    while begin.elapsed() < CHILD_TIMEOUT {
+        let children = descendants(&parents_by_process(Path::new("/proc")), std::process::id());
         if children.is_empty() {
             return;
         }
@@ -144,10 +144,10 @@ fn end_children() {
 
 /// Child processes are known on Linux only.
 #[cfg(not(target_os = "linux"))]
-fn end_children() {}
+fn kill_descendants() {}
 
 /// The parent of each process that runs.
-fn processes(proc: &Path) -> BTreeMap<u32, u32> {
+fn parents_by_process(proc: &Path) -> BTreeMap<u32, u32> {
     let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
     let process = |entry: std::fs::DirEntry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn this_process_is_known() {
-        let parents = processes(Path::new("/proc"));
+        let parents = parents_by_process(Path::new("/proc"));
         assert_eq!(parents.get(&std::process::id()), Some(&std::os::unix::process::parent_id()));
     }
 }

@@ -10,11 +10,11 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::crash::Doing;
+use crate::crash_context::CrashContext;
 use crate::output;
 
 /// Shows them from now on.
-pub(crate) fn show() {
+pub(crate) fn install() {
     // Nobody else in this program listens.
     let log = Log { calls: Mutex::default(), next: AtomicU64::new(1) };
     let _ = tracing::subscriber::set_global_default(log);
@@ -28,7 +28,7 @@ struct Log {
 
 struct Call {
     what: String,
-    doing: Option<Doing>,
+    context: Option<CrashContext>,
 }
 
 /// Calls into backends, which may crash.
@@ -74,7 +74,7 @@ impl Subscriber for Log {
             words.backend,
             span.metadata().name()
         );
-        self.calls.lock().insert(id, Call { what, doing: None });
+        self.calls.lock().insert(id, Call { what, context: None });
         Id::from_u64(id)
     }
 
@@ -87,12 +87,12 @@ impl Subscriber for Log {
         event.record(&mut words);
         let Words { backend, message } = words;
         let kind = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
-        output::warn(&format!("{kind}: {backend}: {message}"));
+        output::print_stderr(&format!("{kind}: {backend}: {message}"));
     }
 
     fn enter(&self, id: &Id) {
         if let Some(call) = self.calls.lock().get_mut(&id.into_u64()) {
-            call.doing = Some(Doing::begin(call.what.clone()));
+            call.context = Some(CrashContext::enter(call.what.clone()));
         }
     }
 

@@ -9,10 +9,10 @@ use runtime_core::{Access, DType, Error, Result};
 use runtime_kernel::{Checks, Dialect, Interface, Program, Specialisation};
 use serde_json::{Value, json};
 
-use crate::collision;
 use crate::output::Destination;
+use crate::output_paths;
 use crate::table::Table;
-use crate::text;
+use crate::text_file;
 
 #[derive(Debug, Args)]
 pub(crate) struct LowerArguments {
@@ -62,10 +62,10 @@ enum Target {
 /// What the kernel does wrong, with its line; `Io` for a file that cannot be read or written.
 pub(crate) fn lower(arguments: &LowerArguments) -> Result<()> {
     let output = arguments.output.as_deref().unwrap_or(Path::new("-"));
-    collision::check_files(&[("--output", output)], std::slice::from_ref(&arguments.file))?;
+    output_paths::check_against(&[("--output", output)], std::slice::from_ref(&arguments.file))?;
     let destination = Destination::open(output)?;
     let path = arguments.file.display().to_string();
-    let code = text::read(&arguments.file)?;
+    let code = text_file::read(&arguments.file)?;
     let specialisation =
         Specialisation { constants: arguments.constants.clone(), element: arguments.element };
     let program = Program::parse(&code, &path, &specialisation)?;

@@ -4,47 +4,48 @@
 //! out: wrong usage, a wrong spec or device name, a file that cannot be written.
 
 mod arguments;
-mod ask;
-mod collision;
+mod bound_kernel;
 mod conformance;
-mod crash;
+mod crash_context;
 mod devices;
 mod doctor;
 mod eval;
 mod interrupt;
 mod log;
 mod lower;
+mod module_source;
 mod output;
-mod prepare;
+mod output_paths;
+mod probe;
 mod progress;
 mod registry;
 mod release;
 mod report;
 mod run;
 mod settings;
-mod source;
 mod spec;
 mod table;
-mod text;
+mod text_file;
+mod workload;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use arguments::{Action, Command};
-use interrupt::Watch;
+use interrupt::SignalGuard;
 use runtime_core::Result;
 
 fn main() -> ExitCode {
     let command = Command::parse();
-    log::show();
+    log::install();
     let code = perform(&command.action).unwrap_or_else(|error| {
-        output::warn(&format!("error: {error}"));
+        output::print_stderr(&format!("error: {error}"));
         ExitCode::from(2)
     });
-    match release::is_stuck() {
+    match release::is_driver_stuck() {
         // The process would wait for the driver at its end.
-        true => release::leave(code),
+        true => release::exit_now(code),
         false => code,
     }
 }
@@ -52,9 +53,9 @@ fn main() -> ExitCode {
 fn perform(action: &Action) -> Result<ExitCode> {
     // The suite makes backends crash, and says so itself; its test runner may end the process over an argument.
     let is_suite = matches!(action, Action::Conformance(_));
-    let _watch = (!is_suite).then(|| {
-        crash::report();
-        Watch::start()
+    let _signals = (!is_suite).then(|| {
+        crash_context::install_handlers();
+        SignalGuard::install()
     });
     match action {
         Action::Devices(arguments) => devices::list(arguments).map(|()| ExitCode::SUCCESS),

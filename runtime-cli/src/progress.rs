@@ -24,7 +24,7 @@ impl Progress {
     }
 
     /// Says what is going on.
-    pub(crate) fn say(&self, what: String) {
+    pub(crate) fn set_message(&self, what: String) {
         self.0.set_message(what);
     }
 
@@ -34,7 +34,7 @@ impl Progress {
     }
 
     /// Does something that prints, with the bar out of the way.
-    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }
 

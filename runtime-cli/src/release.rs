@@ -43,12 +43,12 @@ pub(crate) fn release<T: Send + 'static>(
 }
 
 /// Whether a thread was left behind in a driver: the process must not wait for it at its end.
-pub(crate) fn is_stuck() -> bool {
+pub(crate) fn is_driver_stuck() -> bool {
     STUCK.load(Ordering::Relaxed)
 }
 
 /// Ends the process without waiting for that thread.
-pub(crate) fn leave(code: ExitCode) -> ExitCode {
+pub(crate) fn exit_now(code: ExitCode) -> ExitCode {
     let known = [0, 1, 2].into_iter().find(|known| ExitCode::from(*known) == code);
     signal_hook::low_level::exit(known.map_or(2, i32::from))
 }

@@ -6,7 +6,7 @@ use runtime_core::{ClockChoice, FlushCache, Timing, Warmup};
 use serde_json::{Value, json};
 
 /// When caches are flushed, by name.
-pub(crate) const FLUSHES: [(&str, FlushCache); 3] =
+pub(crate) const FLUSH_CHOICES: [(&str, FlushCache); 3] =
     [("never", FlushCache::Never), ("sample", FlushCache::PerSample), ("call", FlushCache::PerCall)];
 
 /// What was asked for; `None` leaves the loop's default.
@@ -70,7 +70,8 @@ impl Settings {
             ClockChoice::Auto => "auto",
             ClockChoice::Use(clock) => clock.name(),
         };
-        let flush = FLUSHES.iter().find(|(_, flush)| *flush == timing.flush_cache).map(|(name, _)| *name);
+        let flush =
+            FLUSH_CHOICES.iter().find(|(_, flush)| *flush == timing.flush_cache).map(|(name, _)| *name);
         json!({
             "repeat": timing.repeat,
             "number": timing.number,

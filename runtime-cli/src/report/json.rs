@@ -3,7 +3,7 @@
 use runtime_core::{Measurement, Mismatch, Options, Statistics, Validation};
 use serde_json::{Value, json};
 
-use super::{Code, KernelIdentity, Outcome, Row, describe};
+use super::{KernelIdentity, Outcome, ResourceUsage, Row, describe};
 
 /// Everything before the rows.
 pub(super) fn head(options: &Options) -> String {
@@ -40,7 +40,7 @@ fn row(row: &Row) -> Value {
         "kernel": kernel(&row.kernel),
         "device": row.device,
         "device_info": row.info.as_ref().map(describe::device),
-        "code": row.code.as_ref().map(Code::json),
+        "code": row.usage.as_ref().map(ResourceUsage::json),
         "settings": row.settings.describe(),
         "status": row.outcome.status(),
         "reason": row.outcome.reason(),

@@ -1,10 +1,10 @@
 //! Rows: what became of each kernel on each device, for people and for programs. `docs/output.md` has every field.
 
-mod code;
 mod csv;
 pub(crate) mod describe;
-pub(crate) mod figure;
 mod json;
+pub(crate) mod number_format;
+mod resource_usage;
 mod sink;
 mod table;
 
@@ -15,8 +15,8 @@ use runtime_core::{DeviceInfo, Error, ErrorKind, Measurement, Options, Result, V
 use crate::settings::Settings;
 use crate::spec::Spec;
 
-pub(crate) use code::Code;
-pub(crate) use sink::{Form, Reports, Sink};
+pub(crate) use resource_usage::ResourceUsage;
+pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::Columns;
 
 /// A kernel on a device.
@@ -28,10 +28,10 @@ pub(crate) struct Row {
     pub(crate) device: String,
     pub(crate) info: Option<DeviceInfo>,
     pub(crate) settings: Settings,
-    /// Names of the arguments.
+    /// Symbols of the arguments.
     pub(crate) names: Vec<String>,
     /// What the driver says of the code, if it was loaded and ran.
-    pub(crate) code: Option<Code>,
+    pub(crate) usage: Option<ResourceUsage>,
     pub(crate) outcome: Outcome,
 }
 
@@ -93,7 +93,7 @@ impl Outcome {
     /// Why there is no figure, or why it was not checked.
     pub(crate) fn reason(&self) -> Option<String> {
         match self {
-            Self::NotRun(error) | Self::Failed(error) => Some(told(error)),
+            Self::NotRun(error) | Self::Failed(error) => Some(error_text(error)),
             Self::Measured(measurement) => match &measurement.validation {
                 Validation::Skipped { reason } => Some(reason.clone()),
                 Validation::Failed(mismatch) => Some(mismatch.to_string()),
@@ -111,7 +111,7 @@ impl Outcome {
 }
 
 /// An error as users read it: a lack of memory is the first thing that it says.
-pub(crate) fn told(error: &Error) -> String {
+pub(crate) fn error_text(error: &Error) -> String {
     match error.kind() {
         ErrorKind::OutOfMemory if !error.message().starts_with("out of memory") => {
             format!("out of memory: {error}")

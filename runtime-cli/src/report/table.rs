@@ -5,8 +5,8 @@ use std::fmt::Write;
 use console::measure_text_width;
 use runtime_core::{Error, Measurement, Validation};
 
-use super::figure::{duration, significant, uncertainty};
-use super::{Code, Outcome, Row, told};
+use super::number_format::{duration, significant, uncertainty};
+use super::{Outcome, ResourceUsage, Row, error_text};
 
 const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
@@ -59,7 +59,7 @@ impl Columns {
             (&row.outcome, cells.last_mut())
             && self.shorten(cell)
         {
-            note = Some(told(error));
+            note = Some(error_text(error));
         }
         if let Some(note) = note {
             let _ = writeln!(self.notes, "{} on {}: {note}", row.kernel.name, row.device);
@@ -97,7 +97,7 @@ impl Columns {
 
 /// The line of an error that says most: a compiler's first error, which notes and warnings may precede.
 fn headline(error: &Error) -> String {
-    let text = told(error);
+    let text = error_text(error);
     let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
     let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
     // Control characters of a compiler or a file name would change the terminal.
@@ -133,7 +133,7 @@ fn figures(measurement: &Measurement) -> [String; 6] {
 fn note(row: &Row) -> Option<String> {
     let measurement = match &row.outcome {
         Outcome::NotRun(error) | Outcome::Failed(error) => {
-            return error.message().contains('\n').then(|| told(error));
+            return error.message().contains('\n').then(|| error_text(error));
         }
         Outcome::Measured(measurement) => measurement,
     };
@@ -153,7 +153,7 @@ fn note(row: &Row) -> Option<String> {
     if let Some(transfer) = &measurement.transfer {
         notes.push(format!("{} of it is transfer", duration(transfer.statistics.median_ns)));
     }
-    notes.extend(row.code.as_ref().and_then(Code::note));
+    notes.extend(row.usage.as_ref().and_then(ResourceUsage::note));
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 

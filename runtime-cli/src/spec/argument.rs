@@ -2,11 +2,11 @@
 
 use runtime_core::{Access, DType, DTypeClass, On, Result, suggest};
 
-use super::expression::Names;
-use super::initial::{Init, Interval, check_range};
-use super::key::{Item, Section};
+use super::document::{Item, Section};
+use super::expression::Symbols;
+use super::init::{Init, Interval, check_range};
 use super::scalar::{Number, encode};
-use super::{Argument, ArgumentKind, Changes, TensorSpec};
+use super::{Argument, ArgumentKind, Overrides, TensorSpec};
 
 const NAME: &str = "[[arg]]";
 const TENSOR: [&str; 10] =
@@ -17,16 +17,16 @@ const INITS: [&str; 5] = ["zeros", "ones", "arange", "random", "file:PATH.npy"];
 const LOCAL: [&str; 2] = ["name", "local_bytes"];
 
 /// Most elements of a buffer: more cannot be addressed in bytes on any device.
-const MOST_ELEMENTS: usize = isize::MAX as usize;
+const MAX_ELEMENTS: usize = isize::MAX as usize;
 
 /// What arguments may refer to.
 #[derive(Debug)]
 pub(super) struct Scope<'a> {
-    pub(super) changes: &'a Changes,
+    pub(super) changes: &'a Overrides,
     /// The element type of a generic kernel.
     pub(super) element: Option<DType>,
     /// Values of constants and scalars.
-    pub(super) names: Names,
+    pub(super) names: Symbols,
 }
 
 /// Whether the argument is a scalar.
@@ -49,12 +49,12 @@ pub(super) fn parse(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Resu
         ["scalar"] => scalar(item, &name, scope)?,
         ["bytes"] => ArgumentKind::Bytes(bytes(&item.section(NAME, &BYTES)?.required("bytes")?)?),
         ["local_bytes"] => {
-            ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.amount(&scope.names, 1)?)
+            ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.size(&scope.names, 1)?)
         }
         [] => return Err(section.error(&format!("missing key in {NAME}: one of {}", kinds.join(", ")))),
         _ => return Err(section.error(&format!("only one of {} can stand in one {NAME}", given.join(", ")))),
     };
-    Ok(Argument { name, place: section.place(), kind })
+    Ok(Argument { name, location: section.location(), kind })
 }
 
 fn identifier(item: &Item<'_>) -> Result<String> {
@@ -82,7 +82,7 @@ fn scalar(item: &Item<'_>, name: &str, scope: &Scope<'_>) -> Result<ArgumentKind
 
 fn bytes(item: &Item<'_>) -> Result<Vec<u8>> {
     if !item.is_text() {
-        return item.list()?.iter().map(|byte| byte.whole(0)).collect();
+        return item.list()?.iter().map(|byte| byte.integer(0)).collect();
     }
     let path = file_of(item)?.ok_or_else(|| item.error("wants a list of bytes or \"file:PATH\""))?;
     std::fs::read(&path).map_err(|error| item.error(&format!("cannot read {}: {error}", path.display())))
@@ -90,7 +90,7 @@ fn bytes(item: &Item<'_>) -> Result<Vec<u8>> {
 
 /// The path of `file:PATH`.
 pub(super) fn file_of(item: &Item<'_>) -> Result<Option<std::path::PathBuf>> {
-    item.text()?.strip_prefix("file:").map(|path| item.existing(path)).transpose()
+    item.text()?.strip_prefix("file:").map(|path| item.existing_file(path)).transpose()
 }
 
 /// An element type.
@@ -109,21 +109,21 @@ fn type_of(item: &Item<'_>, scope: &Scope<'_>) -> Result<DType> {
     }
 }
 
-fn amounts(item: &Item<'_>, names: &Names) -> Result<Vec<usize>> {
-    item.list()?.iter().map(|amount| amount.amount(names, 0)).collect()
+fn sizes(item: &Item<'_>, names: &Symbols) -> Result<Vec<usize>> {
+    item.list()?.iter().map(|size| size.size(names, 0)).collect()
 }
 
 fn tensor(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<ArgumentKind> {
     let section = item.section(NAME, &TENSOR)?;
     let dtype = type_of(&section.required("dtype")?, scope)?;
     let shape_item = section.required("shape")?;
-    let shape = amounts(&shape_item, &scope.names)?;
+    let shape = sizes(&shape_item, &scope.names)?;
     let uses = [("read", Access::Read), ("write", Access::Write), ("readwrite", Access::ReadWrite)];
     let places = [("device", On::Device), ("host", On::Host), ("pinned", On::Pinned), ("shared", On::Shared)];
     let tensor = TensorSpec {
         dtype,
         strides: strides(&section, shape.len(), &scope.names)?,
-        offset: section.optional("offset").map_or(Ok(0), |offset| offset.amount(&scope.names, 0))?,
+        offset: section.optional("offset").map_or(Ok(0), |offset| offset.size(&scope.names, 0))?,
         init: init(&section, dtype, position)?,
         access: section.optional("use").map_or(Ok(Access::Read), |item| item.choice(&uses))?,
         on: section.optional("on").map_or(Ok(On::Device), |item| item.choice(&places))?,
@@ -133,9 +133,9 @@ fn tensor(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<Argumen
     Ok(ArgumentKind::Tensor(tensor))
 }
 
-fn strides(section: &Section<'_>, rank: usize, names: &Names) -> Result<Option<Vec<usize>>> {
+fn strides(section: &Section<'_>, rank: usize, names: &Symbols) -> Result<Option<Vec<usize>>> {
     let Some(item) = section.optional("strides") else { return Ok(None) };
-    let strides = amounts(&item, names)?;
+    let strides = sizes(&item, names)?;
     match strides.len() == rank {
         true => Ok(Some(strides)),
         false => Err(item.error(&format!("the shape has {rank} dimensions, got {} strides", strides.len()))),
@@ -143,7 +143,7 @@ fn strides(section: &Section<'_>, rank: usize, names: &Names) -> Result<Option<V
 }
 
 fn check_layout(tensor: &TensorSpec, shape: &Item<'_>, strides: Option<Item<'_>>) -> Result<()> {
-    let limit = MOST_ELEMENTS / tensor.dtype.bytes();
+    let limit = MAX_ELEMENTS / tensor.dtype.bytes();
     if tensor.base_elements().is_none_or(|elements| elements > limit) {
         return Err(strides.unwrap_or(*shape).error("the tensor is too large to be addressed"));
     }
@@ -186,7 +186,7 @@ impl TensorSpec {
 }
 
 fn init(section: &Section<'_>, dtype: DType, position: usize) -> Result<Init> {
-    let seed = section.optional("seed").map(|seed| seed.whole(0)).transpose()?;
+    let seed = section.optional("seed").map(|seed| seed.integer(0)).transpose()?;
     let range = section.optional("range").map(|range| interval(&range, dtype)).transpose()?;
     let random = Init::Random {
         seed: seed.unwrap_or(position as u64 + 1),
@@ -230,9 +230,9 @@ fn interval(item: &Item<'_>, dtype: DType) -> Result<Interval> {
     let items = item.list()?;
     let [low, high] = items[..] else { return Err(item.error("wants [lo, hi]")) };
     let range = match (Interval::of(dtype), low.number()?, high.number()?) {
-        (Interval::Whole(..), Number::Whole(low), Number::Whole(high)) => Interval::Whole(low, high),
-        (Interval::Whole(..), ..) => return Err(item.error(&format!("{dtype} wants integers"))),
-        (Interval::Real(..), ..) => Interval::Real(low.finite()?, high.finite()?),
+        (Interval::Integer(..), Number::Integer(low), Number::Integer(high)) => Interval::Integer(low, high),
+        (Interval::Integer(..), ..) => return Err(item.error(&format!("{dtype} wants integers"))),
+        (Interval::Float(..), ..) => Interval::Float(low.finite()?, high.finite()?),
     };
     check_range(dtype, range).map_err(|message| item.error(&message))?;
     Ok(range)

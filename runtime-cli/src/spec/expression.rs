@@ -6,23 +6,23 @@ use runtime_core::suggest;
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Meaning {
+pub(crate) enum Symbol {
     /// A tensor: extents, and bytes of one element.
     Shape(Vec<usize>, usize),
     /// The value of a scalar argument or of a constant.
     Value(f64),
 }
 
-/// Names that an expression may use.
-pub(crate) type Names = BTreeMap<String, Meaning>;
+/// Symbols that an expression may use.
+pub(crate) type Symbols = BTreeMap<String, Symbol>;
 
-const LONGEST: usize = 1000;
+const MAX_CHARACTERS: usize = 1000;
 
 /// The value of an expression, or what is wrong with it and at which column.
-pub(crate) fn evaluate(text: &str, names: &Names) -> Result<f64, String> {
+pub(crate) fn evaluate(text: &str, names: &Symbols) -> Result<f64, String> {
     // Parentheses nest on the stack.
-    if text.len() > LONGEST {
-        return Err(format!("the expression is longer than {LONGEST} characters"));
+    if text.len() > MAX_CHARACTERS {
+        return Err(format!("the expression is longer than {MAX_CHARACTERS} characters"));
     }
     let mut parser = Parser { text, at: 0, names };
     let value = parser.sum()?;
@@ -36,7 +36,7 @@ pub(crate) fn evaluate(text: &str, names: &Names) -> Result<f64, String> {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    names: &'a Names,
+    names: &'a Symbols,
 }
 
 impl<'a> Parser<'a> {
@@ -141,8 +141,8 @@ impl<'a> Parser<'a> {
         }
         let meaning = self.meaning(name, start)?;
         match meaning {
-            Meaning::Value(value) => Ok(*value),
-            Meaning::Shape(extents, _) => {
+            Symbol::Value(value) => Ok(*value),
+            Symbol::Shape(extents, _) => {
                 if !self.accept('[') {
                     self.at = start;
                     return Err(
@@ -190,8 +190,8 @@ impl<'a> Parser<'a> {
             }
         };
         let value = match self.meaning(name, argument_start)? {
-            Meaning::Shape(extents, bytes) => extents.iter().product::<usize>() as f64 * scale(*bytes) as f64,
-            Meaning::Value(_) => {
+            Symbol::Shape(extents, bytes) => extents.iter().product::<usize>() as f64 * scale(*bytes) as f64,
+            Symbol::Value(_) => {
                 self.at = argument_start;
                 return Err(self.fail(&format!("{function}() wants a tensor, \"{name}\" is none")));
             }
@@ -200,7 +200,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    fn meaning(&mut self, name: &str, start: usize) -> Result<&'a Meaning, String> {
+    fn meaning(&mut self, name: &str, start: usize) -> Result<&'a Symbol, String> {
         self.names.get(name).ok_or_else(|| {
             let valid: Vec<_> = self.names.keys().map(String::as_str).collect();
             self.at = start;
@@ -215,9 +215,9 @@ mod tests {
 
     fn value(text: &str) -> Result<f64, String> {
         let names = [
-            ("A".to_owned(), Meaning::Shape(vec![2, 3], 4)),
-            ("alpha".to_owned(), Meaning::Value(0.5)),
-            ("empty".to_owned(), Meaning::Shape(vec![], 8)),
+            ("A".to_owned(), Symbol::Shape(vec![2, 3], 4)),
+            ("alpha".to_owned(), Symbol::Value(0.5)),
+            ("empty".to_owned(), Symbol::Shape(vec![], 8)),
         ];
         evaluate(text, &names.into_iter().collect())
     }
@@ -262,6 +262,6 @@ mod tests {
             assert_eq!(value(text), Err(message.to_owned()), "{text}");
         }
         assert!(value(&"(".repeat(100_000)).unwrap_err().contains("longer than"));
-        assert!(value(&"(".repeat(LONGEST)).unwrap_err().contains("missing"));
+        assert!(value(&"(".repeat(MAX_CHARACTERS)).unwrap_err().contains("missing"));
     }
 }

@@ -1,10 +1,10 @@
 //! The spec file: a kernel, its arguments, what it costs, and what is right. `docs/spec.md` has every key.
 
 mod argument;
-mod changes;
+mod document;
 pub(crate) mod expression;
-pub(crate) mod initial;
-mod key;
+pub(crate) mod init;
+mod overrides;
 mod parse;
 pub(crate) mod scalar;
 #[cfg(test)]
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use runtime_core::{Access, CodeFormat, Cost, DType, Geometry, On, Options, Result, Tolerance};
 
 use crate::settings::Settings;
-use crate::text;
-pub(crate) use changes::Changes;
-use initial::Init;
+use crate::text_file;
+use init::Init;
+pub(crate) use overrides::Overrides;
 
 /// A spec file that was read and found possible.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Spec {
     /// Name of the row.
     pub(crate) name: String,
     /// The kernel.
-    pub(crate) kernel: Code,
+    pub(crate) kernel: KernelSource,
     /// Its arguments, in order.
     pub(crate) args: Vec<Argument>,
     /// What to fix when the code is loaded.
@@ -48,7 +48,7 @@ pub(crate) struct Spec {
 
 /// An entry point of a code file.
 #[derive(Debug)]
-pub(crate) struct Code {
+pub(crate) struct KernelSource {
     pub(crate) path: PathBuf,
     pub(crate) entry: String,
     pub(crate) format: CodeFormat,
@@ -58,7 +58,7 @@ pub(crate) struct Code {
 /// What the code is fixed to when it is loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Specialise {
-    /// Names and values of constants.
+    /// Symbols and values of constants.
     pub(crate) constants: Vec<(String, runtime_core::Value)>,
     /// Element type of a generic kernel.
     pub(crate) element: Option<DType>,
@@ -70,7 +70,7 @@ pub(crate) struct Argument {
     /// Its name; `arg0`, `arg1`, … where the spec gives none.
     pub(crate) name: String,
     /// `file:line`, for messages.
-    pub(crate) place: String,
+    pub(crate) location: String,
     pub(crate) kind: ArgumentKind,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct TensorSpec {
 pub(crate) struct Reference {
     pub(crate) expected: Expected,
     /// The spec says that a host kernel takes bytes by pointer.
-    pub(crate) takes_pointers: bool,
+    pub(crate) bytes_by_pointer: bool,
     pub(crate) tolerance: Tolerance,
 }
 
@@ -114,15 +114,15 @@ pub(crate) struct Reference {
 #[derive(Debug)]
 pub(crate) enum Expected {
     /// A host kernel with the same arguments.
-    Kernel(Code),
+    Kernel(KernelSource),
     /// `.npy` files, one per written argument, in order.
     Files(Vec<PathBuf>),
 }
 
 impl Spec {
     /// Reads a spec file, with `changes` to what it says.
-    pub(crate) fn load(path: &Path, changes: &Changes) -> Result<Self> {
-        parse::parse(path, &text::read(path)?, changes)
+    pub(crate) fn load(path: &Path, changes: &Overrides) -> Result<Self> {
+        parse::parse(path, &text_file::read(path)?, changes)
     }
 
     /// The spec file and every file that it names.

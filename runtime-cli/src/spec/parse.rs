@@ -5,11 +5,11 @@ use std::path::Path;
 use runtime_core::{CodeFormat, Cost, Geometry, Options, Result, Tolerance, Value};
 
 use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
-use super::expression::{Meaning, Names, evaluate};
-use super::key::{Document, Item, Section};
-use super::scalar::{decode_real, integer_bounds};
-use super::{Argument, ArgumentKind, Changes, Code, Expected, Reference, Spec, Specialise};
-use crate::settings::{FLUSHES, Settings};
+use super::document::{Document, Item, Section};
+use super::expression::{Symbol, Symbols, evaluate};
+use super::scalar::{decode_float, integer_bounds};
+use super::{Argument, ArgumentKind, Expected, KernelSource, Overrides, Reference, Spec, Specialise};
+use crate::settings::{FLUSH_CHOICES, Settings};
 
 const TOP: [&str; 9] =
     ["version", "name", "kernel", "arg", "specialise", "launch", "cost", "reference", "eval"];
@@ -30,12 +30,12 @@ const REFERENCE: [&str; 9] =
     ["path", "entry", "format", "options", "bytes", "outputs", "rtol", "atol", "reduction"];
 
 /// Reads the text of the spec at `path`, with `changes` to it.
-pub(super) fn parse(path: &Path, text: &str, changes: &Changes) -> Result<Spec> {
+pub(super) fn parse(path: &Path, text: &str, changes: &Overrides) -> Result<Spec> {
     let document = Document::new(path, text);
     let table = document.parse()?;
     let top = Section::new(&document, "the spec", &table, &TOP)?;
     let version = top.required("version")?;
-    if version.whole::<u64>(0)? != 1 {
+    if version.integer::<u64>(0)? != 1 {
         return Err(version.error("this program knows version 1 only"));
     }
     let specialise =
@@ -98,22 +98,22 @@ fn two_named(item: &Item<'_>, arg: &Argument) -> runtime_core::Error {
     item.error(&format!("there are two arguments named \"{0}\", or an argument and a constant", arg.name))
 }
 
-fn constants(specialise: &Specialise) -> Names {
+fn constants(specialise: &Specialise) -> Symbols {
     let constants = specialise.constants.iter().filter_map(|(name, value)| {
         let value = match value {
             Value::Flag(flag) => f64::from(u8::from(*flag)),
             number => number.to_string().parse().ok()?,
         };
-        Some((name.clone(), Meaning::Value(value)))
+        Some((name.clone(), Symbol::Value(value)))
     });
     constants.collect()
 }
 
 /// What an expression means by the argument's name.
-fn meaning(arg: &Argument) -> Option<Meaning> {
+fn meaning(arg: &Argument) -> Option<Symbol> {
     match &arg.kind {
-        ArgumentKind::Tensor(tensor) => Some(Meaning::Shape(tensor.shape.clone(), tensor.dtype.bytes())),
-        ArgumentKind::Scalar(dtype, bits) => Some(Meaning::Value(scalar_value(*dtype, *bits))),
+        ArgumentKind::Tensor(tensor) => Some(Symbol::Shape(tensor.shape.clone(), tensor.dtype.bytes())),
+        ArgumentKind::Scalar(dtype, bits) => Some(Symbol::Value(scalar_value(*dtype, *bits))),
         ArgumentKind::Bytes(_) | ArgumentKind::Local(_) => None,
     }
 }
@@ -123,11 +123,11 @@ fn scalar_value(dtype: runtime_core::DType, bits: u64) -> f64 {
     match integer_bounds(dtype) {
         Some((0, _)) => bits as f64,
         Some(_) => bits as i64 as f64,
-        None => decode_real(dtype, bits),
+        None => decode_float(dtype, bits),
     }
 }
 
-fn code(section: &Section<'_>) -> Result<Code> {
+fn code(section: &Section<'_>) -> Result<KernelSource> {
     let path_item = section.required("path")?;
     let path = path_item.file()?;
     let format = match section.optional("format") {
@@ -143,7 +143,7 @@ fn code(section: &Section<'_>) -> Result<Code> {
         return Err(entry.error("is empty"));
     }
     let options = section.optional("options").map_or(Ok(Options::new()), |item| options(&item))?;
-    Ok(Code { path, entry: entry_text.to_owned(), format, options })
+    Ok(KernelSource { path, entry: entry_text.to_owned(), format, options })
 }
 
 fn options(item: &Item<'_>) -> Result<Options> {
@@ -157,7 +157,7 @@ fn options(item: &Item<'_>) -> Result<Options> {
     Ok(options)
 }
 
-fn specialise(item: &Item<'_>, changes: &Changes) -> Result<Specialise> {
+fn specialise(item: &Item<'_>, changes: &Overrides) -> Result<Specialise> {
     let section = item.section("[specialise]", &["constants", "element"])?;
     let mut constants = Vec::new();
     if let Some(table) = section.optional("constants") {
@@ -175,17 +175,17 @@ fn specialise(item: &Item<'_>, changes: &Changes) -> Result<Specialise> {
 }
 
 /// How the kernel is launched, and whether the spec says how large a group is.
-fn launch(item: &Item<'_>, names: &Names) -> Result<(Geometry, bool)> {
+fn launch(item: &Item<'_>, names: &Symbols) -> Result<(Geometry, bool)> {
     let section = item.section("[launch]", &LAUNCH)?;
     let extents = |key, least| section.optional(key).map_or(Ok([1; 3]), |item| extents(&item, names, least));
     let geometry = Geometry {
         groups: extents("groups", 0)?,
         group_size: extents("group_size", 1)?,
         cluster: extents("cluster", 1)?,
-        shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.amount(names, 0))?,
+        shared_bytes: section.optional("shared_bytes").map_or(Ok(0), |item| item.size(names, 0))?,
         cooperative: section.optional("cooperative").map_or(Ok(false), |item| item.flag())?,
         range: section.optional("range").map(|item| range(&item, names)).transpose()?,
-        grain: section.optional("grain").map_or(Ok(0), |item| item.amount(names, 0))?,
+        grain: section.optional("grain").map_or(Ok(0), |item| item.size(names, 0))?,
     };
     match (section.optional("grain"), geometry.range) {
         (Some(grain), None) => Err(grain.error("goes with `range` only")),
@@ -196,37 +196,37 @@ fn launch(item: &Item<'_>, names: &Names) -> Result<(Geometry, bool)> {
     }
 }
 
-fn extents(item: &Item<'_>, names: &Names, least: i128) -> Result<[u32; 3]> {
+fn extents(item: &Item<'_>, names: &Symbols, least: i128) -> Result<[u32; 3]> {
     let items = if item.is_list() { item.list()? } else { vec![*item] };
     if !(1..=3).contains(&items.len()) {
         return Err(item.error(&format!("wants 1 to 3 dimensions, got {}", items.len())));
     }
     let mut extents = [1; 3];
     for (extent, item) in extents.iter_mut().zip(items) {
-        *extent = item.amount(names, least)?;
+        *extent = item.size(names, least)?;
     }
     Ok(extents)
 }
 
-fn range(item: &Item<'_>, names: &Names) -> Result<[i64; 2]> {
+fn range(item: &Item<'_>, names: &Symbols) -> Result<[i64; 2]> {
     let items = item.list()?;
     let [begin, end] = items[..] else { return Err(item.error("wants [begin, end]")) };
     let least = i128::from(i64::MIN);
-    let range = [begin.amount(names, least)?, end.amount(names, least)?];
+    let range = [begin.size(names, least)?, end.size(names, least)?];
     match range[0] <= range[1] {
         true => Ok(range),
         false => Err(item.error("the end stands before the beginning")),
     }
 }
 
-fn cost(item: &Item<'_>, names: &Names) -> Result<Cost> {
+fn cost(item: &Item<'_>, names: &Symbols) -> Result<Cost> {
     let section = item.section("[cost]", &["flops", "bytes"])?;
     let figure = |key| section.optional(key).map(|item| quantity(&item, names)).transpose();
     Ok(Cost { flops: figure("flops")?, bytes: figure("bytes")? })
 }
 
 /// A number, or an expression over the shapes.
-fn quantity(item: &Item<'_>, names: &Names) -> Result<f64> {
+fn quantity(item: &Item<'_>, names: &Symbols) -> Result<f64> {
     if !item.is_text() {
         return item.real(0.0);
     }
@@ -237,7 +237,7 @@ fn quantity(item: &Item<'_>, names: &Names) -> Result<f64> {
     }
 }
 
-fn reference(item: &Item<'_>, args: &[Argument], names: &Names) -> Result<Reference> {
+fn reference(item: &Item<'_>, args: &[Argument], names: &Symbols) -> Result<Reference> {
     let section = item.section("[reference]", &REFERENCE)?;
     let written = args.iter().filter(|arg| arg.is_written()).count();
     if written == 0 {
@@ -257,13 +257,13 @@ fn reference(item: &Item<'_>, args: &[Argument], names: &Names) -> Result<Refere
         atol: tolerance("atol")?,
         reduction_length: section.optional("reduction").map(|item| reduction(&item, names)).transpose()?,
     };
-    let takes_pointers =
+    let bytes_by_pointer =
         section.optional("bytes").map_or(Ok(false), |item| item.choice(&[("pointer", true)]))?;
-    Ok(Reference { expected, takes_pointers, tolerance })
+    Ok(Reference { expected, bytes_by_pointer, tolerance })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of at least 1")]
-fn reduction(item: &Item<'_>, names: &Names) -> Result<u64> {
+fn reduction(item: &Item<'_>, names: &Symbols) -> Result<u64> {
     let terms = quantity(item, names)?;
     match terms >= 1.0 && terms.fract() == 0.0 {
         true => Ok(terms as u64),
@@ -285,13 +285,13 @@ fn settings(item: &Item<'_>) -> Result<Settings> {
     let section = item.section("[eval]", &EVAL)?;
     let real = |key, least| section.optional(key).map(|item| item.real(least)).transpose();
     Ok(Settings {
-        repeat: section.optional("repeat").map(|item| item.whole(1)).transpose()?,
-        number: section.optional("number").map(|item| item.whole(1)).transpose()?,
+        repeat: section.optional("repeat").map(|item| item.integer(1)).transpose()?,
+        number: section.optional("number").map(|item| item.integer(1)).transpose()?,
         min_repeat_ms: real("min_repeat_ms", 0.0)?,
-        warmup: section.optional("warmup").map(|item| item.whole(0)).transpose()?,
+        warmup: section.optional("warmup").map(|item| item.integer(0)).transpose()?,
         validate: section.optional("validate").map(|item| item.flag()).transpose()?,
         clock: section.optional("clock").map(|item| item.parsed()).transpose()?,
-        flush_cache: section.optional("flush_cache").map(|item| item.choice(&FLUSHES)).transpose()?,
+        flush_cache: section.optional("flush_cache").map(|item| item.choice(&FLUSH_CHOICES)).transpose()?,
         cooldown_ms: real("cooldown_ms", 0.0)?,
         budget_s: real("budget_s", 0.0)?,
     })

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use runtime_core::{Access, DType, On, Tolerance, Value};
 
-use super::initial::{Init, Interval};
+use super::init::{Init, Interval};
 use super::scalar::Number;
-use super::{Argument, ArgumentKind, Changes, Expected, Spec, TensorSpec};
+use super::{Argument, ArgumentKind, Expected, Overrides, Spec, TensorSpec};
 
 const FULL: &str = r#"
 version = 1
@@ -75,10 +75,10 @@ budget_s = 2
 "#;
 
 fn parse(text: &str) -> Result<Spec, String> {
-    parse_with(text, &Changes::default())
+    parse_with(text, &Overrides::default())
 }
 
-fn parse_with(text: &str, changes: &Changes) -> Result<Spec, String> {
+fn parse_with(text: &str, changes: &Overrides) -> Result<Spec, String> {
     let folder = tempfile::tempdir().unwrap();
     for file in ["k.c", "data.npy", "k"] {
         std::fs::write(folder.path().join(file), [1, 2, 3]).unwrap();
@@ -105,7 +105,7 @@ fn every_key_is_read() {
     assert!(spec.kernel.options.flag("fast"));
     let a = tensor(&spec.args[0]);
     assert_eq!((a.dtype, a.offset, a.access, a.on), (DType::F32, 2, Access::Read, On::Pinned));
-    assert_eq!(a.init, Init::Random { seed: 9, range: Interval::Real(-1.0, 1.5) });
+    assert_eq!(a.init, Init::Random { seed: 9, range: Interval::Float(-1.0, 1.5) });
     assert_eq!(a.base_elements(), Some(2 + 3 * 8 + 5 + 1));
     assert_eq!(tensor(&spec.args[1]).access, Access::ReadWrite);
     assert!(matches!(spec.args[2].kind, ArgumentKind::Scalar(DType::U64, u64::MAX)));
@@ -134,7 +134,7 @@ fn what_is_left_out_has_a_default() {
     assert_eq!(spec.name, "spec");
     assert!(spec.geometry.is_single());
     let arg = tensor(&spec.args[0]);
-    assert_eq!(arg.init, Init::Random { seed: 1, range: Interval::Whole(-8, 8) });
+    assert_eq!(arg.init, Init::Random { seed: 1, range: Interval::Integer(-8, 8) });
     assert_eq!((arg.access, arg.on), (Access::Read, On::Device));
     assert!(parse(HEAD).unwrap().args.is_empty());
 }
@@ -148,7 +148,7 @@ fn the_kernels_of_this_repository_are_right() {
             specs.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
         assert!(!specs.is_empty());
         for path in specs {
-            Spec::load(&path, &Changes::default()).unwrap();
+            Spec::load(&path, &Overrides::default()).unwrap();
         }
     }
 }
@@ -385,16 +385,16 @@ fn a_byte_order_mark_is_passed_over() {
     std::fs::write(folder.path().join("k.c"), "").unwrap();
     let path = folder.path().join("spec.toml");
     std::fs::write(&path, format!("\u{feff}{HEAD}")).unwrap();
-    Spec::load(&path, &Changes::default()).unwrap();
-    let error = Spec::load(folder.path(), &Changes::default()).unwrap_err();
+    Spec::load(&path, &Overrides::default()).unwrap();
+    let error = Spec::load(folder.path(), &Overrides::default()).unwrap_err();
     assert!(error.message().contains("is a folder, not a regular file"), "{error}");
-    let error = Spec::load(Path::new("/dev/zero"), &Changes::default()).unwrap_err();
+    let error = Spec::load(Path::new("/dev/zero"), &Overrides::default()).unwrap_err();
     assert!(error.message().contains("more than"), "{error}");
 }
 
 #[test]
 fn a_missing_spec_is_named() {
-    let error = Spec::load(Path::new("missing.toml"), &Changes::default()).unwrap_err();
+    let error = Spec::load(Path::new("missing.toml"), &Overrides::default()).unwrap_err();
     assert!(error.to_string().contains("missing.toml"));
 }
 
@@ -458,9 +458,9 @@ fn sizes_are_expressions() {
 
 #[test]
 fn the_command_line_changes_sizes_constants_and_types() {
-    let values = [("n", Number::Whole(17)), ("TILE", Number::Whole(4)), ("FAST", Number::Flag(true))];
+    let values = [("n", Number::Integer(17)), ("TILE", Number::Integer(4)), ("FAST", Number::Bool(true))];
     let values = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    let spec = parse_with(SIZED, &Changes { values, element: Some(DType::F64) }).unwrap();
+    let spec = parse_with(SIZED, &Overrides { values, element: Some(DType::F64) }).unwrap();
     let x = tensor(&spec.args[0]);
     assert_eq!((x.dtype, &x.shape[..], spec.geometry.groups), (DType::F64, &[17, 2][..], [5, 1, 1]));
     assert_eq!(
@@ -468,20 +468,23 @@ fn the_command_line_changes_sizes_constants_and_types() {
         (Some(DType::F64), &Value::Integer(4))
     );
     assert_eq!(spec.name, "spec n=17 TILE=4 FAST=true f64");
-    let change = |name: &str, value| Changes { values: vec![(name.to_owned(), value)], element: None };
+    let change = |name: &str, value| Overrides { values: vec![(name.to_owned(), value)], element: None };
     for (changes, message) in [
         (
-            change("m", Number::Whole(1)),
+            change("m", Number::Integer(1)),
             "spec.toml has no scalar argument and no constant of that name; did you mean \"n\"?",
         ),
-        (change("x", Number::Whole(1)), "--set x: "),
-        (change("n", Number::Real(1.5)), "value in [[arg]]: u32 wants an integer"),
-        (change("TILE", Number::Whole(1 << 70)), "TILE in [specialise.constants]: the integer is too large"),
+        (change("x", Number::Integer(1)), "--set x: "),
+        (change("n", Number::Float(1.5)), "value in [[arg]]: u32 wants an integer"),
+        (
+            change("TILE", Number::Integer(1 << 70)),
+            "TILE in [specialise.constants]: the integer is too large",
+        ),
     ] {
         let error = parse_with(SIZED, &changes).unwrap_err();
         assert!(error.contains(message), "{changes:?}: {error}");
     }
-    let element = Changes { element: Some(DType::F16), ..Changes::default() };
+    let element = Overrides { element: Some(DType::F16), ..Overrides::default() };
     let error = parse_with(HEAD, &element).unwrap_err();
     assert!(error.contains("--element f16: ") && error.contains("has no element type"), "{error}");
 }

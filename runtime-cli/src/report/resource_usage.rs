@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 /// The figures of a kernel, and how it fills the device with the geometry of the spec.
 #[derive(Debug)]
-pub(crate) struct Code {
+pub(crate) struct ResourceUsage {
     info: KernelInfo,
     occupancy: Option<Occupancy>,
 }
 
-impl Code {
+impl ResourceUsage {
     pub(crate) fn of(kernel: &Kernel, geometry: &Geometry) -> Self {
         Self { info: kernel.info().clone(), occupancy: kernel.occupancy(geometry).ok() }
     }

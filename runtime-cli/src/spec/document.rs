@@ -9,7 +9,7 @@ use runtime_core::{Error, Result, Value, suggest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::expression::{Names, evaluate};
+use super::expression::{Symbols, evaluate};
 use super::scalar::Number;
 
 /// A document being read.
@@ -37,13 +37,13 @@ impl<'a> Document<'a> {
     }
 
     /// `file:line`, of the start of `span`.
-    pub(super) fn place(&self, span: &Range<usize>) -> String {
+    pub(super) fn location(&self, span: &Range<usize>) -> String {
         let line = 1 + self.text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
         format!("{}:{line}", self.path.display())
     }
 
     pub(super) fn error(&self, span: &Range<usize>, message: &str) -> Error {
-        Error::invalid(format!("{}: {message}", self.place(span)))
+        Error::invalid(format!("{}: {message}", self.location(span)))
     }
 
     /// A path of the spec, which is relative to the spec's folder.
@@ -113,8 +113,8 @@ impl<'a> Section<'a> {
         self.document.error(&self.span, message)
     }
 
-    pub(super) fn place(&self) -> String {
-        self.document.place(&self.span)
+    pub(super) fn location(&self) -> String {
+        self.document.location(&self.span)
     }
 }
 
@@ -132,7 +132,7 @@ impl<'a> Item<'a> {
         self.document.error(&self.value.span(), &format!("{} in {}: {message}", self.key, self.section))
     }
 
-    fn wants(&self, what: &str) -> Error {
+    fn expected(&self, what: &str) -> Error {
         let got = match self.value.get_ref() {
             DeValue::String(_) => "text",
             DeValue::Integer(_) => "an integer",
@@ -154,11 +154,11 @@ impl<'a> Item<'a> {
     }
 
     pub(super) fn text(&self) -> Result<&'a str> {
-        self.value.get_ref().as_str().ok_or_else(|| self.wants("text"))
+        self.value.get_ref().as_str().ok_or_else(|| self.expected("text"))
     }
 
     pub(super) fn flag(&self) -> Result<bool> {
-        self.value.get_ref().as_bool().ok_or_else(|| self.wants("true or false"))
+        self.value.get_ref().as_bool().ok_or_else(|| self.expected("true or false"))
     }
 
     /// One of `valid`.
@@ -177,11 +177,11 @@ impl<'a> Item<'a> {
 
     /// A file that exists.
     pub(super) fn file(&self) -> Result<PathBuf> {
-        self.existing(self.text()?)
+        self.existing_file(self.text()?)
     }
 
     /// The file named by `path`, relative to the spec, which must exist.
-    pub(super) fn existing(&self, path: &str) -> Result<PathBuf> {
+    pub(super) fn existing_file(&self, path: &str) -> Result<PathBuf> {
         let resolved = self.document.resolve(path);
         match resolved.metadata() {
             Ok(metadata) if metadata.is_file() => {
@@ -197,8 +197,8 @@ impl<'a> Item<'a> {
     }
 
     /// A whole number of at least `least` that fits `T`.
-    pub(super) fn whole<T: TryFrom<i128>>(&self, least: i128) -> Result<T> {
-        let DeValue::Integer(integer) = self.value.get_ref() else { return Err(self.wants("an integer")) };
+    pub(super) fn integer<T: TryFrom<i128>>(&self, least: i128) -> Result<T> {
+        let DeValue::Integer(integer) = self.value.get_ref() else { return Err(self.expected("an integer")) };
         let value = i128::from_str_radix(integer.as_str(), integer.radix());
         let value = value.map_err(|_| self.error("the integer is too large"))?;
         if value < least {
@@ -208,12 +208,12 @@ impl<'a> Item<'a> {
     }
 
     /// A whole number of at least `least` that fits `T`, or an expression with such a value.
-    pub(super) fn amount<T: TryFrom<i128>>(&self, names: &Names, least: i128) -> Result<T> {
+    pub(super) fn size<T: TryFrom<i128>>(&self, names: &Symbols, least: i128) -> Result<T> {
         if !self.is_text() {
-            return self.whole(least);
+            return self.integer(least);
         }
         let value = evaluate(self.text()?, names).map_err(|message| self.error(&message))?;
-        let whole = whole_of(value)
+        let whole = to_integer(value)
             .ok_or_else(|| self.error(&format!("the expression's value is {value}, no whole number")))?;
         if whole < least {
             return Err(self.error(&format!("must be at least {least}, the expression's value is {whole}")));
@@ -224,24 +224,24 @@ impl<'a> Item<'a> {
     /// Any number, or true or false.
     pub(super) fn number(&self) -> Result<Number> {
         match self.value.get_ref() {
-            DeValue::Boolean(flag) => Ok(Number::Flag(*flag)),
+            DeValue::Boolean(flag) => Ok(Number::Bool(*flag)),
             DeValue::Integer(integer) => {
                 let whole = i128::from_str_radix(integer.as_str(), integer.radix());
                 // More digits than any integer type has are still a real number.
-                whole.map(Number::Whole).or_else(|_| self.parse_real(integer.as_str()))
+                whole.map(Number::Integer).or_else(|_| self.parse_float(integer.as_str()))
             }
-            DeValue::Float(float) => self.parse_real(float.as_str()),
-            _ => Err(self.wants("a number")),
+            DeValue::Float(float) => self.parse_float(float.as_str()),
+            _ => Err(self.expected("a number")),
         }
     }
 
-    fn parse_real(&self, text: &str) -> Result<Number> {
-        text.parse().map(Number::Real).map_err(|_| self.error("not a number"))
+    fn parse_float(&self, text: &str) -> Result<Number> {
+        text.parse().map(Number::Float).map_err(|_| self.error("not a number"))
     }
 
     /// A real number that is not infinite.
     pub(super) fn finite(&self) -> Result<f64> {
-        let value = self.number()?.real().ok_or_else(|| self.wants("a number"))?;
+        let value = self.number()?.as_f64().ok_or_else(|| self.expected("a number"))?;
         match value.is_finite() {
             true => Ok(value),
             false => Err(self.error("wants finite numbers of at most 1.8e308")),
@@ -250,7 +250,7 @@ impl<'a> Item<'a> {
 
     /// A real number of at least `least`.
     pub(super) fn real(&self, least: f64) -> Result<f64> {
-        let value = self.number()?.real().ok_or_else(|| self.wants("a number"))?;
+        let value = self.number()?.as_f64().ok_or_else(|| self.expected("a number"))?;
         match value >= least && value.is_finite() {
             true => Ok(value),
             false => Err(self.error(&format!("must be a finite number of at least {least}, got {value}"))),
@@ -258,7 +258,7 @@ impl<'a> Item<'a> {
     }
 
     pub(super) fn list(&self) -> Result<Vec<Self>> {
-        let items = self.value.get_ref().as_array().ok_or_else(|| self.wants("a list"))?;
+        let items = self.value.get_ref().as_array().ok_or_else(|| self.expected("a list"))?;
         Ok(items.iter().map(|value| Self { value, ..*self }).collect())
     }
 
@@ -271,7 +271,7 @@ impl<'a> Item<'a> {
 
     /// A table whose keys are the user's own.
     pub(super) fn open_section(&self, name: &'static str) -> Result<Section<'a>> {
-        let table = self.value.get_ref().as_table().ok_or_else(|| self.wants("a table"))?;
+        let table = self.value.get_ref().as_table().ok_or_else(|| self.expected("a table"))?;
         Ok(Section { document: self.document, name, span: self.value.span(), table })
     }
 
@@ -280,16 +280,16 @@ impl<'a> Item<'a> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(Value::Text(text.as_ref().to_owned())),
             DeValue::Boolean(flag) => Ok(Value::Flag(*flag)),
-            DeValue::Integer(_) => self.whole(i128::from(i64::MIN)).map(Value::Integer),
-            DeValue::Float(_) => Ok(Value::Number(self.number()?.real().unwrap_or_default())),
-            _ => Err(self.wants("text, a number, true or false, or a list of these")),
+            DeValue::Integer(_) => self.integer(i128::from(i64::MIN)).map(Value::Integer),
+            DeValue::Float(_) => Ok(Value::Number(self.number()?.as_f64().unwrap_or_default())),
+            _ => Err(self.expected("text, a number, true or false, or a list of these")),
         }
     }
 }
 
 /// The whole number that `value` is exactly.
 #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
-fn whole_of(value: f64) -> Option<i128> {
+fn to_integer(value: f64) -> Option<i128> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i128)
 }

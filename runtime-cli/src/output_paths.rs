@@ -12,14 +12,14 @@ use crate::spec::Spec;
 /// `InvalidArgument` that names both.
 pub(crate) fn check(outputs: &[(&str, &Path)], specs: &[Spec]) -> Result<()> {
     let inputs: Vec<PathBuf> = specs.iter().flat_map(Spec::files).collect();
-    check_files(outputs, &inputs)
+    check_against(outputs, &inputs)
 }
 
 /// As [`check`], with the files that are read.
 ///
 /// # Errors
 /// As [`check`].
-pub(crate) fn check_files(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> Result<()> {
+pub(crate) fn check_against(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> Result<()> {
     for (at, (flag, path)) in outputs.iter().enumerate() {
         if let Some((other, _)) = outputs[..at].iter().find(|(_, other)| is_same(other, path)) {
             let place = if *path == Path::new("-") { "standard output" } else { "one file" };

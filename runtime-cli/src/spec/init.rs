@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use runtime_core::{DType, DTypeClass};
 
-use super::scalar::{decode_real, encode_real, integer_bounds, wrap};
+use super::scalar::{decode_float, encode_float, integer_bounds, low_64_bits};
 
 /// What a tensor holds at the start.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,19 +30,19 @@ pub(crate) enum Init {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Interval {
     /// Of a floating-point or complex type (both parts).
-    Real(f64, f64),
+    Float(f64, f64),
     /// Of an integer type or bool.
-    Whole(i128, i128),
+    Integer(i128, i128),
 }
 
 impl Interval {
     /// The default of a type: `[0, 1)`, `[-8, 8)`, `[0, 16)`, or both values of a bool.
     pub(crate) const fn of(dtype: DType) -> Self {
         match dtype.class() {
-            DTypeClass::Int => Self::Whole(-8, 8),
-            DTypeClass::UInt => Self::Whole(0, 16),
-            DTypeClass::Bool => Self::Whole(0, 2),
-            _ => Self::Real(0.0, 1.0),
+            DTypeClass::Int => Self::Integer(-8, 8),
+            DTypeClass::UInt => Self::Integer(0, 16),
+            DTypeClass::Bool => Self::Integer(0, 2),
+            _ => Self::Float(0.0, 1.0),
         }
     }
 }
@@ -50,7 +50,7 @@ impl Interval {
 impl Init {
     /// Fills `bytes` with elements of `dtype`; a file is read elsewhere and leaves them alone.
     pub(crate) fn fill(&self, dtype: DType, bytes: &mut [u8]) {
-        let (part, parts) = part_of(dtype);
+        let (part, parts) = component_of(dtype);
         match self {
             Self::Zeros => bytes.fill(0),
             Self::Ones => each(part, bytes, |at| constant(part, u64::from(at % parts == 0))),
@@ -77,7 +77,7 @@ fn each(dtype: DType, bytes: &mut [u8], mut element: impl FnMut(usize) -> u64) {
 #[expect(clippy::cast_precision_loss, reason = "the nearest value of the type is what is documented")]
 fn constant(dtype: DType, value: u64) -> u64 {
     match dtype.class() {
-        DTypeClass::Float | DTypeClass::BFloat => encode_real(dtype, value as f64),
+        DTypeClass::Float | DTypeClass::BFloat => encode_float(dtype, value as f64),
         DTypeClass::Bool => value & 1,
         _ => value,
     }
@@ -94,11 +94,11 @@ const fn next(state: &mut u64) -> u64 {
 
 fn random(dtype: DType, range: Interval, word: u64) -> u64 {
     match range {
-        Interval::Whole(low, high) => wrap(low + scale(word, high - low)),
-        Interval::Real(low, high) => {
-            let bits = encode_real(dtype, low + (high - low) * fraction(dtype, word));
+        Interval::Integer(low, high) => low_64_bits(low + scale(word, high - low)),
+        Interval::Float(low, high) => {
+            let bits = encode_float(dtype, low + (high - low) * unit_fraction(dtype, word));
             // Rounding to the type may reach the end, which the range leaves out.
-            if decode_real(dtype, bits) >= high { encode_real(dtype, low) } else { bits }
+            if decode_float(dtype, bits) >= high { encode_float(dtype, low) } else { bits }
         }
     }
 }
@@ -116,7 +116,7 @@ const fn scale(word: u64, span: i128) -> i128 {
 
 /// A number of `[0, 1)` that is exact in the type, so that rounding never reaches 1.
 #[expect(clippy::cast_precision_loss, reason = "at most 53 bits are left")]
-fn fraction(dtype: DType, word: u64) -> f64 {
+fn unit_fraction(dtype: DType, word: u64) -> f64 {
     let digits = match dtype {
         DType::BF16 => 8,
         DType::F16 => 11,
@@ -129,13 +129,13 @@ fn fraction(dtype: DType, word: u64) -> f64 {
 /// Whether `range` can be values of `dtype`; or why not.
 pub(crate) fn check_range(dtype: DType, range: Interval) -> Result<(), String> {
     match (range, integer_bounds(dtype)) {
-        (Interval::Whole(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
-        (Interval::Real(low, high), _) if !low.is_finite() || !high.is_finite() => {
+        (Interval::Integer(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
+        (Interval::Float(low, high), _) if !low.is_finite() || !high.is_finite() => {
             Err("wants finite numbers of at most 1.8e308".to_owned())
         }
-        (Interval::Real(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
-        (Interval::Real(low, high), _) => check_real(dtype, low, high),
-        (Interval::Whole(low, high), Some((least, most))) if low < least || high > most + 1 => {
+        (Interval::Float(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
+        (Interval::Float(low, high), _) => check_float_range(dtype, low, high),
+        (Interval::Integer(low, high), Some((least, most))) if low < least || high > most + 1 => {
             Err(format!("[{low}, {high}) does not fit {dtype} ({least} to {most})"))
         }
         _ => Ok(()),
@@ -143,9 +143,9 @@ pub(crate) fn check_range(dtype: DType, range: Interval) -> Result<(), String> {
 }
 
 /// Whether the type has numbers from `low` to `high`, and at both ends.
-fn check_real(dtype: DType, low: f64, high: f64) -> Result<(), String> {
-    let part = part_of(dtype).0;
-    let rounded = |value: f64| decode_real(part, encode_real(part, value));
+fn check_float_range(dtype: DType, low: f64, high: f64) -> Result<(), String> {
+    let part = component_of(dtype).0;
+    let rounded = |value: f64| decode_float(part, encode_float(part, value));
     match [low, high].into_iter().find(|end| !rounded(*end).is_finite()) {
         Some(end) => {
             Err(format!("{end:e} does not fit {dtype}, whose largest number is {:e}", largest(part)))
@@ -169,7 +169,7 @@ fn largest(dtype: DType) -> f64 {
 }
 
 /// The type of the parts of an element, and how many there are.
-const fn part_of(dtype: DType) -> (DType, usize) {
+const fn component_of(dtype: DType) -> (DType, usize) {
     match dtype {
         DType::COMPLEX64 => (DType::F32, 2),
         DType::COMPLEX128 => (DType::F64, 2),
@@ -217,27 +217,27 @@ mod tests {
     fn random_stays_in_its_range() {
         for dtype in [DType::F16, DType::BF16, DType::F32] {
             for word in [0, 1, u64::MAX] {
-                let value = decode_real(dtype, random(dtype, Interval::of(dtype), word));
+                let value = decode_float(dtype, random(dtype, Interval::of(dtype), word));
                 assert!((0.0..1.0).contains(&value), "{dtype}: {value}");
             }
         }
-        let high = decode_real(DType::F32, random(DType::F32, Interval::Real(1000.0, 1001.0), u64::MAX));
+        let high = decode_float(DType::F32, random(DType::F32, Interval::Float(1000.0, 1001.0), u64::MAX));
         assert!(high < 1001.0, "{high}");
-        assert_eq!(random(DType::I8, Interval::Whole(-8, 8), 0) & 0xff, 0xf8);
-        assert_eq!(random(DType::I8, Interval::Whole(-8, 8), u64::MAX), 7);
-        assert_eq!(random(DType::U64, Interval::Whole(0, 1 << 64), u64::MAX), u64::MAX);
+        assert_eq!(random(DType::I8, Interval::Integer(-8, 8), 0) & 0xff, 0xf8);
+        assert_eq!(random(DType::I8, Interval::Integer(-8, 8), u64::MAX), 7);
+        assert_eq!(random(DType::U64, Interval::Integer(0, 1 << 64), u64::MAX), u64::MAX);
     }
 
     #[test]
     fn ranges_are_checked() {
-        assert!(check_range(DType::I8, Interval::Whole(-128, 128)).is_ok());
-        assert!(check_range(DType::I8, Interval::Whole(0, 129)).unwrap_err().contains("does not fit"));
-        assert!(check_range(DType::F32, Interval::Real(1.0, 1.0)).unwrap_err().contains("empty"));
+        assert!(check_range(DType::I8, Interval::Integer(-128, 128)).is_ok());
+        assert!(check_range(DType::I8, Interval::Integer(0, 129)).unwrap_err().contains("does not fit"));
+        assert!(check_range(DType::F32, Interval::Float(1.0, 1.0)).unwrap_err().contains("empty"));
     }
 
     #[test]
     fn a_range_that_the_type_does_not_hold_is_refused() {
-        let message = |dtype, low, high| check_range(dtype, Interval::Real(low, high)).unwrap_err();
+        let message = |dtype, low, high| check_range(dtype, Interval::Float(low, high)).unwrap_err();
         let types = [
             (DType::F16, 65504.0),
             (DType::BF16, 3.3e38),
@@ -245,7 +245,7 @@ mod tests {
             (DType::COMPLEX64, f64::from(f32::MAX)),
         ];
         for (dtype, most) in types {
-            assert_eq!(check_range(dtype, Interval::Real(0.0, most)), Ok(()), "{dtype}");
+            assert_eq!(check_range(dtype, Interval::Float(0.0, most)), Ok(()), "{dtype}");
             assert!(message(dtype, 0.0, most * 2.0).contains("does not fit"), "{dtype}");
             assert!(message(dtype, -most * 2.0, 0.0).contains("does not fit"), "{dtype}");
             // Every value would be 0, which nearly every wrong kernel gets right.
@@ -253,7 +253,7 @@ mod tests {
             assert!(message(dtype, 1.0, 1.000_000_01).contains("the same number"), "{dtype}");
         }
         assert!(message(DType::F64, -1.7e308, 1.7e308).contains("wider than 1.8e308"));
-        assert_eq!(check_range(DType::F64, Interval::Real(0.0, f64::MAX)), Ok(()));
+        assert_eq!(check_range(DType::F64, Interval::Float(0.0, f64::MAX)), Ok(()));
         assert!(message(DType::F64, 0.0, f64::INFINITY).contains("finite numbers of at most 1.8e308"));
     }
 }

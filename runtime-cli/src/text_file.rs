@@ -7,7 +7,7 @@ use std::path::Path;
 use runtime_core::{Error, ErrorKind, Result};
 
 /// More than a specification or a kernel ever has: a device or an endless pipe would fill the memory.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Reads a text, without the byte-order mark that editors of some systems begin it with.
 ///
@@ -25,9 +25,9 @@ fn read_bounded(path: &Path) -> IoResult<String> {
         return Err(IoError::other("it is a folder, not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(IoError::other(format!("it has more than {MOST_BYTES} bytes")));
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(IoError::other(format!("it has more than {MAX_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| IoError::other("it is not text in UTF-8"))
 }

@@ -6,16 +6,16 @@ use runtime_core::{DType, Error, Result, suggest};
 
 use super::scalar::Number;
 
-/// Changes to a spec; none by default.
+/// Overrides to a spec; none by default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct Overrides {
     /// Other values of scalar arguments and of constants, each name once.
     pub(crate) values: Vec<(String, Number)>,
     /// Another element type.
     pub(crate) element: Option<DType>,
 }
 
-impl Changes {
+impl Overrides {
     /// The value that `name` is changed to.
     pub(super) fn value(&self, name: &str) -> Option<Number> {
         self.values.iter().find(|(changed, _)| changed == name).map(|(_, value)| *value)

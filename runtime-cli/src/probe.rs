@@ -14,7 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What a backend answered.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ProbeResult {
     pub(crate) target: String,
     version: String,
     devices: Result<Vec<Device>, String>,
@@ -28,11 +28,11 @@ struct Device {
 }
 
 /// Asks the backend library at `path`; `target` is its name, if it is known.
-pub(crate) fn devices(path: &Path, target: Option<&str>) -> Answer {
+pub(crate) fn devices(path: &Path, target: Option<&str>) -> ProbeResult {
     let target = target.unwrap_or("?").to_owned();
     match run(path).and_then(|text| parse(&text)) {
         Ok(answer) => answer,
-        Err(reason) => Answer { target, version: String::new(), devices: Err(reason) },
+        Err(reason) => ProbeResult { target, version: String::new(), devices: Err(reason) },
     }
 }
 
@@ -79,7 +79,7 @@ fn crashed(status: ExitStatus, stderr: &str) -> String {
     format!("its process was ended while it listed its devices ({status}): {last}")
 }
 
-fn parse(text: &str) -> Result<Answer, String> {
+fn parse(text: &str) -> Result<ProbeResult, String> {
     let document: Value =
         serde_json::from_str(text).map_err(|error| format!("its answer is damaged: {error}"))?;
     let target = &document["targets"][0];
@@ -94,14 +94,14 @@ fn parse(text: &str) -> Result<Answer, String> {
         Some(reason) => Err(format!("unavailable: {reason}")),
         None => Ok(list().ok_or("it was not loaded")?),
     };
-    Ok(Answer {
+    Ok(ProbeResult {
         target: word(&target["target"]).unwrap_or_default(),
         version: word(&target["version"]).unwrap_or_default(),
         devices,
     })
 }
 
-impl Answer {
+impl ProbeResult {
     /// What is missing for its devices to be used, a line for each reason.
     pub(crate) fn missing(&self) -> Vec<String> {
         match &self.devices {
@@ -114,7 +114,7 @@ impl Answer {
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for ProbeResult {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.target)?;
         if !self.version.is_empty() {
