@@ -12,9 +12,9 @@ use crate::workspace::{Profile, Target, Workspace};
 /// Executables of the bundle beside the benchmarks.
 const PROGRAMS: &[&str] = &["runtime", "conformance", "kernel-fuzz"];
 /// Folders of the bundle.
-const PARTS: &[&str] = &["bin", "lib/runtime", "kernels", "interop"];
+const FOLDERS: &[&str] = &["bin", "lib/runtime", "kernels", "interop"];
 /// Parts of earlier bundles, which some of them may lack.
-const FIRST_PARTS: &[&str] = &["bin", "lib/runtime", "kernels"];
+const REQUIRED_FOLDERS: &[&str] = &["bin", "lib/runtime", "kernels"];
 /// The exchange of tensors with Python's libraries: the library that the cases drive.
 const INTEROP: &str = "interop";
 
@@ -22,10 +22,10 @@ const INTEROP: &str = "interop";
 pub(crate) const WGPU: &str = "runtime-bench/wgpu";
 
 /// Writes the tree; the benchmarks are built with `features`.
-pub(crate) fn perform(directory: &Path, features: &[&str]) -> Outcome {
+pub(crate) fn write_bundle(directory: &Path, features: &[&str]) -> Outcome {
     let workspace = Workspace::read()?;
     let directory = std::path::absolute(directory)?;
-    refuse_other_contents(&directory)?;
+    check_is_empty_or_bundle(&directory)?;
     run(&mut workspace.cargo(&["build", "--release", "--quiet", "--workspace", "--exclude", "xtask"]))?;
     let benchmarks = benchmarks(&workspace, features)?;
     clear(&directory)?;
@@ -44,14 +44,14 @@ pub(crate) fn perform(directory: &Path, features: &[&str]) -> Outcome {
     let interop = Target { package: String::new(), name: INTEROP.to_owned() }.library();
     install(&built.join(&interop), &directory.join(INTEROP).join(&interop))?;
     copy_folder(&workspace.root.join("tests/interop/python"), &directory.join(INTEROP))?;
-    check(&directory, &backends)?;
+    check_finds_backends(&directory, &backends)?;
     println!("{}", directory.display());
     Ok(())
 }
 
 /// Accepts an empty directory, or one that an earlier bundle is replaced in.
-fn refuse_other_contents(directory: &Path) -> Outcome {
-    let is_bundle = FIRST_PARTS.iter().all(|part| directory.join(part).is_dir());
+fn check_is_empty_or_bundle(directory: &Path) -> Outcome {
+    let is_bundle = REQUIRED_FOLDERS.iter().all(|part| directory.join(part).is_dir());
     if directory.exists() && fs::read_dir(directory)?.next().is_some() && !is_bundle {
         return Err(Failure::new(format!(
             "`{}` is not empty and no earlier bundle: name another",
@@ -62,7 +62,7 @@ fn refuse_other_contents(directory: &Path) -> Outcome {
 }
 
 fn clear(directory: &Path) -> Outcome {
-    for part in PARTS {
+    for part in FOLDERS {
         let part = directory.join(part);
         if part.exists() {
             fs::remove_dir_all(&part)?;
@@ -117,7 +117,7 @@ fn executable(message: &Value) -> Option<(String, PathBuf)> {
 }
 
 /// Runs the command from elsewhere with an empty environment: it must find every backend of the bundle by itself.
-fn check(directory: &Path, backends: &[Target]) -> Outcome {
+fn check_finds_backends(directory: &Path, backends: &[Target]) -> Outcome {
     // As the command sees itself: without links.
     let directory = directory.canonicalize()?;
     let report = output(
@@ -155,7 +155,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("xtask-bundle-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("precious"), "").unwrap();
-        let outcome = refuse_other_contents(&directory);
+        let outcome = check_is_empty_or_bundle(&directory);
         let kept = directory.join("precious").is_file();
         fs::remove_dir_all(&directory).unwrap();
         assert!(outcome.unwrap_err().to_string().contains("is not empty"));

@@ -3,7 +3,7 @@
 use crate::process::{Outcome, run};
 use crate::workspace::{Profile, Workspace};
 
-pub(crate) fn perform(arguments: &[String]) -> Outcome {
+pub(crate) fn run_eval(arguments: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
     let mut build = workspace.cargo(&["build", "--release", "--quiet", "--package", "runtime-cli"]);
     for backend in workspace.device_backends() {

@@ -6,7 +6,7 @@ use crate::workspace::{Profile, Workspace};
 const PACKAGE: &str = "runtime-kernel-fuzz";
 
 /// Builds the fuzzer and the backends, and hands the arguments to it.
-pub(crate) fn perform(arguments: &[String]) -> Outcome {
+pub(crate) fn run_fuzzer(arguments: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
     let mut build = workspace.cargo(&["build", "--profile", "fuzzing", "--quiet", "--package", PACKAGE]);
     for backend in workspace.device_backends() {

@@ -8,7 +8,7 @@ use crate::process::{Failure, Outcome, is_installed, output, run};
 use crate::workspace::Workspace;
 
 /// Most lines of a file that somebody has to read.
-const MOST_LINES: usize = 600;
+const MAX_LINES: usize = 600;
 /// Written by a program.
 const GENERATED: &[&str] = &["runtime-core/include/runtime.h"];
 
@@ -16,7 +16,7 @@ type Check = fn(&Workspace) -> Outcome;
 
 const CHECKS: &[(&str, Check)] = &[
     ("rustfmt", |workspace| run(&mut workspace.cargo(&["fmt", "--all", "--check"]))),
-    ("length of files", lengths),
+    ("length of files", file_lengths),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[
             "clippy",
@@ -37,7 +37,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("cargo-deny", deny),
 ];
 
-pub(crate) fn perform() -> Outcome {
+pub(crate) fn run_checks() -> Outcome {
     let workspace = Workspace::read()?;
     let mut failed = Vec::new();
     for (name, check) in CHECKS {
@@ -61,20 +61,20 @@ fn deny(workspace: &Workspace) -> Outcome {
     run(&mut workspace.cargo(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"]))
 }
 
-fn lengths(workspace: &Workspace) -> Outcome {
+fn file_lengths(workspace: &Workspace) -> Outcome {
     let listed = output(Command::new("git").current_dir(&workspace.root).args(["ls-files", "-z"]))?;
     let mut long = Vec::new();
     for name in listed.split('\0').filter(|name| is_source(name) && !GENERATED.contains(name)) {
         // A file that is listed and gone was deleted and not committed yet.
         let lines = fs::read_to_string(workspace.root.join(name)).map_or(0, |text| text.lines().count());
-        if lines > MOST_LINES {
+        if lines > MAX_LINES {
             long.push(format!("{name} has {lines} lines"));
         }
     }
     if long.is_empty() {
         Ok(())
     } else {
-        Err(Failure::new(format!("more than {MOST_LINES} lines: {}", long.join(", "))))
+        Err(Failure::new(format!("more than {MAX_LINES} lines: {}", long.join(", "))))
     }
 }
 

@@ -45,7 +45,7 @@ Tasks of this repository, run as `cargo xtask TASK`:
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match perform(&arguments) {
+    match run_task(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("xtask: {failure}");
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(arguments: &[String]) -> Outcome {
+fn run_task(arguments: &[String]) -> Outcome {
     let Some((task, rest)) = arguments.split_first() else {
         return Err(Failure::new(format!("no task given\n\n{HELP}")));
     };
@@ -63,19 +63,19 @@ fn perform(arguments: &[String]) -> Outcome {
             print!("{HELP}");
             Ok(())
         }
-        ("test", []) => test::perform(),
-        ("lint", []) => lint::perform(),
-        ("header", []) => header::bless(),
+        ("test", []) => test::run_tests(),
+        ("lint", []) => lint::run_checks(),
+        ("header", []) => header::update(),
         ("miri", []) => harden::miri(),
         ("valgrind", []) => harden::valgrind(),
         ("tsan", []) => harden::tsan(),
-        ("fuzz", [kernels, arguments @ ..]) if kernels == "kernels" => fuzz_kernels::perform(arguments),
+        ("fuzz", [kernels, arguments @ ..]) if kernels == "kernels" => fuzz_kernels::run_fuzzer(arguments),
         ("fuzz", arguments) => harden::fuzz(arguments),
         ("faults", backends) => harden::faults(backends),
         ("mutants", arguments) => harden::mutants(arguments),
-        ("bundle", [directory]) => bundle::perform(directory.as_ref(), &[]),
+        ("bundle", [directory]) => bundle::write_bundle(directory.as_ref(), &[]),
         ("bundle", [directory, option]) if option == "--wgpu" => {
-            bundle::perform(directory.as_ref(), &[bundle::WGPU])
+            bundle::write_bundle(directory.as_ref(), &[bundle::WGPU])
         }
         ("bundle", _) => Err(Failure::new(
             "`bundle` takes the directory to write, and behind it `--wgpu` or nothing: cargo xtask bundle DIR",
@@ -83,7 +83,7 @@ fn perform(arguments: &[String]) -> Outcome {
         ("eval", []) => {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
-        ("eval", arguments) => eval::perform(arguments),
+        ("eval", arguments) => eval::run_eval(arguments),
         ("test" | "lint" | "header" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }

@@ -12,14 +12,15 @@ struct Step {
     outcome: Outcome,
 }
 
-pub(crate) fn perform() -> Outcome {
+pub(crate) fn run_tests() -> Outcome {
     requirements::install()?;
     let workspace = Workspace::read()?;
     run(&mut workspace.cargo(&["build", "--quiet", "--workspace", "--all-targets"]))?;
-    let steps = before_the_tests(&workspace);
+    let steps = smoke_runs(&workspace);
     println!("\n{}", summary(&steps));
     // What failed stands thousands of lines above the end otherwise.
-    let tests = run_and_keep(&mut workspace.cargo(&["test", "--workspace", "--no-fail-fast"]), failures());
+    let tests =
+        run_and_keep(&mut workspace.cargo(&["test", "--workspace", "--no-fail-fast"]), failure_lines());
     match steps.into_iter().find_map(|step| step.outcome.err().map(|failure| (step.name, failure))) {
         Some((name, failure)) => Err(Failure::new(format!("{name}: {failure}"))),
         None => tests,
@@ -27,7 +28,7 @@ pub(crate) fn perform() -> Outcome {
 }
 
 /// Chooses the lines of a test runner that name a failed test, and the first ones of what it said.
-fn failures() -> impl FnMut(&str) -> bool {
+fn failure_lines() -> impl FnMut(&str) -> bool {
     const LINES_OF_EACH: usize = 24;
     let mut left = 0;
     move |line| {
@@ -43,7 +44,7 @@ fn failures() -> impl FnMut(&str) -> bool {
 }
 
 /// The examples, the conformance runner, the command: each as a user runs it.
-fn before_the_tests(workspace: &Workspace) -> Vec<Step> {
+fn smoke_runs(workspace: &Workspace) -> Vec<Step> {
     let mut steps = Vec::new();
     for example in workspace.targets("example") {
         let path = format!("examples/{}", example.name);
@@ -54,7 +55,7 @@ fn before_the_tests(workspace: &Workspace) -> Vec<Step> {
     }
     let mut conformance = workspace.executable(Profile::Debug, "conformance");
     steps.push(step("conformance".to_owned(), conformance.arg("--quiet")));
-    for (name, arguments) in COMMAND {
+    for (name, arguments) in COMMAND_LINES {
         let mut command = workspace.executable(Profile::Debug, "runtime");
         steps.push(step(format!("runtime {name}"), command.current_dir(&workspace.root).args(*arguments)));
     }
@@ -62,7 +63,7 @@ fn before_the_tests(workspace: &Workspace) -> Vec<Step> {
 }
 
 /// A smoke run of the command.
-const COMMAND: &[(&str, &[&str])] = &[
+const COMMAND_LINES: &[(&str, &[&str])] = &[
     ("devices", &["devices"]),
     ("doctor", &["doctor"]),
     ("run", &["run", "kernels/vector_add.toml", "--device", "host"]),
@@ -105,7 +106,7 @@ mod tests {
         let lines =
             ["test a ... ok", "test b ... FAILED", "", "failures:", "", "---- b ----", "b is wrong", ""];
         let ends = ["failures:", "    b", "", "test result: FAILED. 1 passed; 1 failed"];
-        let mut choose = failures();
+        let mut choose = failure_lines();
         let chosen: Vec<_> = lines.iter().chain(&ends).filter(|line| choose(line)).collect();
         assert_eq!(chosen, [&"test b ... FAILED", &"---- b ----", &"b is wrong", &""]);
         choose("---- c ----");

@@ -7,7 +7,7 @@ use crate::process::{Failure, Outcome, run};
 use crate::workspace::{Profile, Workspace};
 
 /// What is swept: a backend, and how far.
-const SWEEPS: [(&str, &[&str]); 7] = [
+const FAULT_RUNS: [(&str, &[&str]); 7] = [
     ("null", &[]),
     ("null", &["--kind", "device_lost", "--first", "16", "--spread", "8"]),
     ("null", &["--kind", "unsupported", "--first", "4", "--spread", "2"]),
@@ -15,10 +15,10 @@ const SWEEPS: [(&str, &[&str]); 7] = [
     ("null", &["--lies", "--cases", "6", "--first", "2", "--spread", "1", "--longest-ms", "200"]),
     ("host", &["--lies", "--cases", "1", "--first", "1", "--spread", "0"]),
     ("host", &["--first", "4", "--spread", "2"]),
-    (IN_C, &["--first", "4", "--spread", "2"]),
+    (C_BACKEND, &["--first", "4", "--spread", "2"]),
 ];
 /// The backend in C, which is built first.
-const IN_C: &str = "cdemo";
+const C_BACKEND: &str = "cdemo";
 
 /// Sweeps the backends of this repository that run anywhere, or those that are named.
 pub(crate) fn faults(backends: &[String]) -> Outcome {
@@ -38,10 +38,10 @@ pub(crate) fn faults(backends: &[String]) -> Outcome {
         outcomes.push(sweep(backend, &[]));
     }
     if backends.is_empty() {
-        let in_c = build_in_c(&workspace)?;
-        for (backend, extent) in SWEEPS {
-            let path = in_c.to_string_lossy();
-            outcomes.push(sweep(if backend == IN_C { &path } else { backend }, extent));
+        let c_backend = build_c_backend(&workspace)?;
+        for (backend, extent) in FAULT_RUNS {
+            let path = c_backend.to_string_lossy();
+            outcomes.push(sweep(if backend == C_BACKEND { &path } else { backend }, extent));
         }
     }
     let failed: Vec<_> =
@@ -50,10 +50,10 @@ pub(crate) fn faults(backends: &[String]) -> Outcome {
 }
 
 /// Builds the backend in C, as its author would.
-fn build_in_c(workspace: &Workspace) -> Outcome<PathBuf> {
+fn build_c_backend(workspace: &Workspace) -> Outcome<PathBuf> {
     let folder = workspace.harden("faults");
     std::fs::create_dir_all(&folder)?;
-    let library = folder.join(format!("libruntime_{IN_C}.so"));
+    let library = folder.join(format!("libruntime_{C_BACKEND}.so"));
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-O1", "-g", "-fvisibility=hidden", "-shared", "-fPIC", "-pthread", "-I"]);
     cc.arg(workspace.root.join("runtime-core/include")).arg("-o").arg(&library);

@@ -33,9 +33,9 @@ pub(crate) fn fuzz(arguments: &[String]) -> Outcome {
     let listed = output(nightly.cargo(&workspace).args(["fuzz", "list", "--fuzz-dir", FOLDER]))?;
     let mut failed = Vec::new();
     for target in select(&listed, chosen)? {
-        let attack =
-            Attack { target, seconds, seeds: workspace.root.join(FOLDER).join("seeds"), folder: &folder };
-        match attack.perform(&built) {
+        let fuzz_run =
+            FuzzRun { target, seconds, seeds: workspace.root.join(FOLDER).join("seeds"), folder: &folder };
+        match fuzz_run.run(&built) {
             Ok(runs) => println!("ok      {target}: {runs} runs in {seconds} s"),
             Err(failure) => failed.push(format!("{target}: {failure}")),
         }
@@ -62,7 +62,7 @@ fn select<'a>(listed: &'a str, chosen: &'a [String]) -> Outcome<Vec<&'a str>> {
 }
 
 /// One target's run.
-struct Attack<'a> {
+struct FuzzRun<'a> {
     target: &'a str,
     seconds: u64,
     /// Folder of the seeds that are kept, a folder per target.
@@ -71,24 +71,24 @@ struct Attack<'a> {
     folder: &'a Path,
 }
 
-impl Attack<'_> {
+impl FuzzRun<'_> {
     /// Runs the target, and tells how many inputs it was given.
-    fn perform(&self, built: &Path) -> Outcome<u64> {
-        let log = self.make("logs")?.join("log");
+    fn run(&self, built: &Path) -> Outcome<u64> {
+        let log = self.create_folder("logs")?.join("log");
         let mut command = Command::new(built.join(self.target));
         // What is found goes to the first directory; the seeds stay as they are.
-        command.arg(self.make("corpus")?).arg(self.seeds.join(self.target));
-        command.arg(format!("-artifact_prefix={}/", self.make("artifacts")?.display()));
+        command.arg(self.create_folder("corpus")?).arg(self.seeds.join(self.target));
+        command.arg(format!("-artifact_prefix={}/", self.create_folder("artifacts")?.display()));
         command.arg(format!("-max_total_time={}", self.seconds)).arg(format!("-timeout={TIMEOUT_SECONDS}"));
         // Objects that a table without `close` leaves behind count too.
         command.args(["-max_len=4096", "-rss_limit_mb=4096", "-print_final_stats=1"]);
         let outcome = run(command.stderr(File::create(&log)?));
         let text = fs::read_to_string(&log).unwrap_or_default();
-        outcome.map_err(|failure| Failure::new(format!("{failure}\n{}", end(&text))))?;
-        runs(&text).ok_or_else(|| Failure::new(format!("{} has no count of runs", log.display())))
+        outcome.map_err(|failure| Failure::new(format!("{failure}\n{}", last_lines(&text))))?;
+        executed_units(&text).ok_or_else(|| Failure::new(format!("{} has no count of runs", log.display())))
     }
 
-    fn make(&self, part: &str) -> Outcome<PathBuf> {
+    fn create_folder(&self, part: &str) -> Outcome<PathBuf> {
         let folder = self.folder.join(part).join(self.target);
         fs::create_dir_all(&folder)?;
         Ok(folder)
@@ -96,12 +96,12 @@ impl Attack<'_> {
 }
 
 /// How many inputs the fuzzer says that it ran.
-fn runs(log: &str) -> Option<u64> {
+fn executed_units(log: &str) -> Option<u64> {
     log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:")?.trim().parse().ok())
 }
 
 /// The last lines, where a finding is described.
-fn end(log: &str) -> String {
+fn last_lines(log: &str) -> String {
     let lines: Vec<_> = log.lines().collect();
     lines[lines.len().saturating_sub(60)..].join("\n")
 }
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn the_count_is_what_the_fuzzer_says_at_its_end() {
-        assert_eq!(runs("#12 DONE\nstat::number_of_executed_units: 21\n"), Some(21));
-        assert_eq!(runs("==1== ERROR: AddressSanitizer"), None);
-        assert_eq!(end(&"line\n".repeat(100)).lines().count(), 60);
+        assert_eq!(executed_units("#12 DONE\nstat::number_of_executed_units: 21\n"), Some(21));
+        assert_eq!(executed_units("==1== ERROR: AddressSanitizer"), None);
+        assert_eq!(last_lines(&"line\n".repeat(100)).lines().count(), 60);
     }
 }

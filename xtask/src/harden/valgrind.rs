@@ -14,12 +14,12 @@ use crate::workspace::Workspace;
 const PACKAGES: [&str; 3] = ["runtime-loader-tests", "runtime-host", "runtime-portable-tests"];
 /// Test programs that are not run: the first counts allocations of calls that are slow enough here to be queued; the
 /// others are those of portable kernels but for `bounds`, and would take hours.
-const LEFT_OUT: [&str; 7] =
+const EXCLUDED_PROGRAMS: [&str; 7] =
     ["allocations", "portable", "semantics", "properties", "compile", "opencl", "rejected"];
 /// Tests that cannot pass: valgrind starts a program that is not there, and only then finds out.
-const SKIPPED: [&str; 1] = ["a_compiler_that_is_not_there_is_an_error_with_the_remedy"];
+const SKIPPED_TESTS: [&str; 1] = ["a_compiler_that_is_not_there_is_an_error_with_the_remedy"];
 /// The suite against the backend in C, in a program of its own that this test has valgrind watch.
-const IN_C: [&str; 7] =
+const C_BACKEND_TEST: [&str; 7] =
     ["test", "--package", "runtime-c-backend-tests", "--test", "library", "--", "--ignored"];
 /// Kernels are compiled for the machine at hand, but valgrind knows no AVX-512: the last `-march` wins.
 const COMPILER: &str = "#!/bin/sh\nexec cc \"$@\" -march=x86-64-v3\n";
@@ -43,7 +43,7 @@ pub(crate) fn valgrind() -> Outcome {
             failed.push(format!("{}: {failure}", program.name));
         }
     }
-    if let Err(failure) = run(&mut workspace.cargo(&IN_C)) {
+    if let Err(failure) = run(&mut workspace.cargo(&C_BACKEND_TEST)) {
         failed.push(format!("the backend in C: {failure}"));
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(failed.join("; "))) }
@@ -56,7 +56,7 @@ fn check(workspace: &Workspace, program: &Program, compiler: &Path) -> Outcome {
     command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
     command.arg(format!("--suppressions={}", workspace.root.join("xtask/valgrind.supp").display()));
     command.arg(&program.executable).arg("--test-threads=1");
-    SKIPPED.iter().for_each(|name| {
+    SKIPPED_TESTS.iter().for_each(|name| {
         command.args(["--skip", name]);
     });
     run(quick(&mut command).current_dir(&program.folder).env("CC", compiler))
@@ -79,7 +79,8 @@ fn programs(workspace: &Workspace) -> Outcome<Vec<Program>> {
     });
     let messages = output(&mut build)?;
     let programs = messages.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?));
-    let programs: Vec<_> = programs.filter(|program| !LEFT_OUT.contains(&program.name.as_str())).collect();
+    let programs: Vec<_> =
+        programs.filter(|program| !EXCLUDED_PROGRAMS.contains(&program.name.as_str())).collect();
     if programs.is_empty() { Err(Failure::new("cargo tells of no test program")) } else { Ok(programs) }
 }
 
