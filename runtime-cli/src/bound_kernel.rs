@@ -9,10 +9,10 @@ use crate::module_source::module_source;
 use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
 use crate::workload::Workload;
 
-/// What a tensor that the kernel only writes holds before it runs: not-a-number in every float.
+/// Initial content of write-only tensors: NaN in every floating-point type.
 const POISON: [u8; 16] = [0xff; 16];
 
-/// A kernel with its arguments on a device.
+/// A loaded kernel with its tensors on a device.
 #[derive(Debug)]
 pub(crate) struct BoundKernel {
     pub(crate) kernel: Kernel,
@@ -20,7 +20,7 @@ pub(crate) struct BoundKernel {
 }
 
 impl BoundKernel {
-    /// Loads `code`, places the tensors and fills them.
+    /// Loads `code`, allocates the tensors and writes their initial data.
     pub(crate) fn new(device: &dyn CommonRuntime, workload: &Workload, code: &KernelSource) -> Result<Self> {
         let inputs = workload.inputs.as_ref().map_err(Clone::clone)?;
         let kernel = device.load(&module_source(code, &workload.spec.specialise)?)?.kernel(&code.entry)?;
@@ -33,10 +33,10 @@ impl BoundKernel {
         Ok(Self { kernel, tensors: tensors.collect::<Result<_>>()? })
     }
 
-    /// How the kernel is launched: where the spec does not say how large a group is, the code may.
+    /// The launch geometry. If the spec gives no group size, the code's own is used.
     ///
     /// # Errors
-    /// `InvalidArgument` where both do, and differ.
+    /// `InvalidArgument` if both are given and differ.
     pub(crate) fn geometry(&self, spec: &Spec) -> Result<Geometry> {
         let mut geometry = spec.geometry;
         match self.kernel.info().group_size {
@@ -57,7 +57,7 @@ impl BoundKernel {
         let args = spec.args.iter().zip(&self.tensors);
         args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
             (ArgumentKind::Tensor(spec), Some(tensor)) => {
-                // A specification that gives strides is for a kernel that computes with them.
+                // A spec gives strides only for kernels that compute with them.
                 Some(Arg::tensor(tensor, spec.access).strided())
             }
             (kind, _) => value(kind),
@@ -77,7 +77,7 @@ impl BoundKernel {
         .collect()
     }
 
-    /// Fills what the kernel only writes with something that no expected value would pass for.
+    /// Fills write-only tensors with a byte pattern that differs from every expected value.
     pub(crate) fn poison(&self, workload: &Workload, expected: &[(usize, HostArray)]) -> Result<()> {
         for (index, array) in expected {
             if let (Some(poison), Some(tensor)) = (workload.poison(*index, array), &self.tensors[*index]) {
@@ -87,7 +87,7 @@ impl BoundKernel {
         Ok(())
     }
 
-    /// What the written arguments hold, each with its place in the list.
+    /// The contents of the written arguments, each with its index.
     pub(crate) fn outputs(&self, spec: &Spec) -> Result<Vec<(usize, HostArray)>> {
         let outputs = spec.outputs().filter_map(|(index, _)| Some((index, self.tensors[index].as_ref()?)));
         outputs.map(|(index, tensor)| Ok((index, tensor.to_array()?))).collect()
@@ -105,7 +105,7 @@ fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
 
 fn place(device: &dyn CommonRuntime, spec: &TensorSpec, input: Option<&HostArray>) -> Result<Tensor> {
     let placement = match spec.on {
-        // All memory of a host is one; `on` says nothing there.
+        // A host has a single memory, so `on` has no meaning there.
         _ if device.as_host().is_some() => Placement::default(),
         On::Device | On::Host => Placement::default(),
         On::Pinned => Placement::space("pinned"),
@@ -123,7 +123,7 @@ fn place(device: &dyn CommonRuntime, spec: &TensorSpec, input: Option<&HostArray
     Ok(tensor)
 }
 
-/// A view of a larger buffer, whose other elements are 0.
+/// A view into a larger buffer of zeros.
 fn view(device: &dyn CommonRuntime, spec: &TensorSpec, placement: &Placement) -> Result<Tensor> {
     let elements = spec.base_elements().ok_or_else(|| Error::invalid("the tensor is too large"))?;
     let base = device.allocate(spec.dtype, &[elements], placement)?;

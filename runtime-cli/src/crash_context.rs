@@ -1,7 +1,7 @@
-//! Says what the program was context when code that it called crashed or ended the process.
+//! Reports what was running when a backend, its driver or a native kernel crashed or exited the process.
 //!
-//! A backend, its driver and a native kernel run in this process, and may take it down. What they were asked to do stands
-//! in a static buffer, which a signal handler may read.
+//! Foreign code runs in this process and may take it down. A description of the current operation is kept in a static
+//! buffer, which a signal handler can read.
 
 #![allow(unsafe_code, reason = "installs signal handlers")]
 
@@ -22,91 +22,91 @@ const SIGNALS: [(c_int, &str); 5] = [
 const CAPACITY: usize = 1024;
 static CONTEXT_TEXT: [AtomicU8; CAPACITY] = [const { AtomicU8::new(0) }; CAPACITY];
 static CONTEXT_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// What is going on, the innermost last.
+/// Operations in progress, the innermost last.
 static CONTEXTS: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
-/// The handlers that were there before: Rust's own, which tells a stack overflow.
+/// The handlers installed before ours: Rust's own reports stack overflows.
 static PREVIOUS_HANDLERS: OnceLock<[libc::sigaction; SIGNALS.len()]> = OnceLock::new();
 
-/// Reports crashes from now on.
+/// Installs the signal and exit handlers.
 pub(crate) fn install_handlers() {
-    let before = SIGNALS.map(|(signal, _)| install(signal));
-    if PREVIOUS_HANDLERS.set(before).is_ok() {
-        // SAFETY: the handler is a function of the program.
+    let previous = SIGNALS.map(|(signal, _)| install(signal));
+    if PREVIOUS_HANDLERS.set(previous).is_ok() {
+        // SAFETY: the handler is a function of this program, valid until the process ends.
         unsafe { libc::atexit(on_exit) };
     }
 }
 
-/// Something foreign that is going on until the value is dropped.
+/// Marks foreign code as running until the value is dropped.
 #[derive(Debug)]
 pub(crate) struct CrashContext(u64);
 
 impl CrashContext {
-    /// Notes that `what` begins: it follows "error: SIGSEGV ", and says what to do about it.
+    /// Enters the operation `what`, a phrase that completes "error: SIGSEGV …" and may say what to do about it.
     pub(crate) fn enter(what: String) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed) as u64;
-        update(|nested| nested.push((id, what)));
+        update_contexts(|contexts| contexts.push((id, what)));
         Self(id)
     }
 }
 
 impl Drop for CrashContext {
     fn drop(&mut self) {
-        update(|nested| nested.retain(|(id, _)| *id != self.0));
+        update_contexts(|contexts| contexts.retain(|(id, _)| *id != self.0));
     }
 }
 
-fn update(how: impl FnOnce(&mut Vec<(u64, String)>)) {
-    let mut nested = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    how(&mut nested);
-    let text = nested.last().map_or("", |(_, text)| text.as_str());
+fn update_contexts(change: impl FnOnce(&mut Vec<(u64, String)>)) {
+    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    change(&mut contexts);
+    let text = contexts.last().map_or("", |(_, text)| text.as_str());
     CONTEXT_BYTES.store(0, Ordering::SeqCst);
     let bytes = text.as_bytes().iter().take(CAPACITY);
     let length = bytes.zip(&CONTEXT_TEXT).map(|(byte, place)| place.store(*byte, Ordering::SeqCst)).count();
     CONTEXT_BYTES.store(length, Ordering::SeqCst);
 }
 
-/// Installs the handler, and returns the one before.
+/// Installs the handler and returns the previous one.
 fn install(signal: c_int) -> libc::sigaction {
     // SAFETY: a zeroed action is a valid one without flags, and with an empty mask.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     let handler: extern "C" fn(c_int, *const libc::siginfo_t, *const libc::c_void) = handle_signal;
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    let mut before = action;
+    let mut previous = action;
     // SAFETY: both actions live during the call; the handler does only what a signal handler may.
-    unsafe { libc::sigaction(signal, &raw const action, &raw mut before) };
-    before
+    unsafe { libc::sigaction(signal, &raw const action, &raw mut previous) };
+    previous
 }
 
-/// Writes what was going on, and lets the handler from before have the signal.
+/// Writes the current operation, then passes the signal to the previous handler.
 extern "C" fn handle_signal(signal: c_int, info: *const libc::siginfo_t, _: *const libc::c_void) {
     let at = SIGNALS.iter().position(|(known, _)| *known == signal);
     if let Some((_, name)) = at.and_then(|at| SIGNALS.get(at)) {
         write_report(name);
     }
-    if let Some(before) = at.and_then(|at| PREVIOUS_HANDLERS.get()?.get(at)) {
+    if let Some(previous) = at.and_then(|at| PREVIOUS_HANDLERS.get()?.get(at)) {
         // SAFETY: the action was returned by the system.
-        unsafe { libc::sigaction(signal, ptr::from_ref(before), ptr::null_mut()) };
+        unsafe { libc::sigaction(signal, ptr::from_ref(previous), ptr::null_mut()) };
     }
     // SAFETY: the system passes the information to handlers with SA_SIGINFO.
     let sent = unsafe { info.as_ref() }.is_none_or(|info| info.si_code <= 0);
     if sent {
-        // An instruction that faults does so again, but a signal that was sent does not come again.
+        // A faulting instruction faults again on return; a signal that was sent must be raised again.
         // SAFETY: `raise` may be called in a signal handler.
         unsafe { libc::raise(signal) };
     }
 }
 
-/// Foreign code that calls `exit(0)` must not look like success.
+/// Makes an `exit(0)` in foreign code a failure.
 extern "C" fn on_exit() {
-    if write_report("the process was ended by `exit`") {
-        // SAFETY: ends the process without further handlers.
+    if write_report("`exit` was called") {
+        // SAFETY: exits without running further handlers.
         unsafe { libc::_exit(1) };
     }
 }
 
-/// Writes "error: NAME WHAT" to standard error, if something foreign is going on; whether it is.
+/// Writes "error: NAME WHAT" to standard error if foreign code is running, and returns whether it is.
 fn write_report(name: &str) -> bool {
     let length = CONTEXT_BYTES.load(Ordering::SeqCst).min(CAPACITY);
     if length == 0 {

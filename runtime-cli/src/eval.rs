@@ -1,4 +1,4 @@
-//! `runtime eval`: every spec on every device, checked and timed.
+//! `runtime eval`: checks and times every spec on every device.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,24 +24,24 @@ use crate::settings::Settings;
 use crate::spec::Spec;
 use crate::workload::Workload;
 
-/// How long an interrupt waits for a row that is just being written: its reader may not read.
-const LAST_WRITE: Duration = Duration::from_secs(1);
+/// How long an interrupt waits for a row that is being written: the reader of a pipe may have stopped reading.
+const ROW_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
-    let changes = arguments.changes.changes()?;
-    let specs = arguments.specs.iter().map(|path| Spec::load(path, &changes));
+    let overrides = arguments.overrides.overrides()?;
+    let specs = arguments.specs.iter().map(|path| Spec::load(path, &overrides));
     let specs: Vec<Spec> = specs.collect::<Result<_>>()?;
     let files = Files::open(arguments, &specs)?;
     let runtime = registry::runtime();
     let options = arguments.open.options();
     let devices = choose(&runtime, &arguments.devices, &options)?;
-    let wanted = specs.len() * devices.len();
-    let reports = Arc::new(Mutex::new(Reports::new(files.sinks(&specs, &devices, &options), wanted)));
+    let expected_rows = specs.len() * devices.len();
+    let reports = Arc::new(Mutex::new(Reports::new(files.sinks(&specs, &devices, &options), expected_rows)));
     let interrupted = Arc::clone(&reports);
     interrupt::on_interrupt(move |signal| {
-        if let Some(mut reports) = interrupted.try_lock_for(LAST_WRITE) {
+        if let Some(mut reports) = interrupted.try_lock_for(ROW_TIMEOUT) {
             reports.interrupt(signal);
-            // No row is added any more.
+            // The lock is never released, so no further row is added.
             std::mem::forget(reports);
         }
     });
@@ -55,7 +55,7 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     })
 }
 
-/// Where reports go.
+/// The files that reports are written to.
 struct Files {
     json: Option<Destination>,
     csv: Option<Destination>,
@@ -71,7 +71,7 @@ impl Files {
         Ok(Self { json: open(&arguments.json)?, csv: open(&arguments.csv)? })
     }
 
-    /// The files that were asked for, and a table where none of them takes its place.
+    /// The requested files, and a table unless one of them is standard output.
     fn sinks(self, specs: &[Spec], devices: &[Candidate], options: &Options) -> Vec<Sink> {
         let is_standard = |file: &Option<Destination>| file.as_ref().is_some_and(Destination::is_standard);
         let table = !is_standard(&self.json) && !is_standard(&self.csv);
@@ -97,18 +97,18 @@ fn measure(
     let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
         Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
     })?;
-    // Spec by spec, so that only one spec's data are in memory. Device by device: several may be one chip (a GPU by CUDA, by
-    // OpenCL and by Vulkan), and all share the host.
+    // One spec at a time, so that only one spec's data is in memory. One device at a time: several may be the same chip
+    // (a GPU through CUDA, OpenCL and Vulkan), and all share the host.
     for spec in specs {
         let settings = arguments.settings.settings().or(spec.settings);
         let mut workload = Workload::new(spec);
-        if settings.validates() && devices.iter().any(|device| device.takes(&workload.spec)) {
+        if settings.validates() && devices.iter().any(|device| device.accepts(&workload.spec)) {
             progress.set_message(format!("reference of {}", workload.spec.name));
             workload.find_expected(runtime);
         }
-        let work = Work { workload, settings, progress: &progress };
+        let task = MeasureTask { workload, settings, progress: &progress };
         for device in &mut devices {
-            let row = executor.block_on(row_of(&work, device));
+            let row = executor.block_on(measure_row(&task, device));
             if !progress.suspend(|| reports.lock().add(&row))? {
                 return Ok(());
             }
@@ -117,7 +117,7 @@ fn measure(
     progress.finish();
     for device in devices {
         if let Ok(opened) = device.opened
-            && let Err(error) = release(opened, "its device", &device.name, release::DEADLINE)
+            && let Err(error) = release(opened, "the device", &device.name, release::DEADLINE)
         {
             output::print_stderr(&format!("error: {error}"));
         }
@@ -125,14 +125,14 @@ fn measure(
     Ok(())
 }
 
-/// What is measured on every device.
-struct Work<'p> {
+/// A workload to measure on each device, with its settings.
+struct MeasureTask<'p> {
     workload: Workload,
     settings: Settings,
     progress: &'p Progress,
 }
 
-/// A device to evaluate on; or why it cannot be opened.
+/// A device to evaluate on, or the reason why it cannot be opened.
 struct Candidate {
     name: String,
     info: Option<DeviceInfo>,
@@ -140,17 +140,17 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn takes(&self, spec: &Spec) -> bool {
+    fn accepts(&self, spec: &Spec) -> bool {
         let format = spec.kernel.format.as_str();
         let takes = |info: &DeviceInfo| info.formats.iter().any(|accepted| accepted == format);
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
     }
 }
 
-/// The devices that were asked for, or all that are available; a part of a device only when asked for.
+/// The devices named, or all available ones without their sub-devices.
 fn choose(runtime: &Runtime, names: &[String], options: &Options) -> Result<Vec<Candidate>> {
     if !names.is_empty() {
-        // Other backends are not asked: whoever names a device waits for no other driver of the machine.
+        // Do not list other backends: naming a device must not start the other drivers of the machine.
         return names.iter().map(|name| candidate(runtime, name.clone(), options)).collect();
     }
     let known = runtime.devices();
@@ -178,8 +178,8 @@ fn candidate(runtime: &Runtime, name: String, options: &Options) -> Result<Candi
     }
 }
 
-async fn row_of(work: &Work<'_>, device: &mut Candidate) -> Row {
-    let Work { workload, settings, progress } = work;
+async fn measure_row(task: &MeasureTask<'_>, device: &mut Candidate) -> Row {
+    let MeasureTask { workload, settings, progress } = task;
     progress.set_message(format!("{} on {}", workload.spec.name, device.name));
     let measured = match &device.opened {
         Ok(opened) => {
@@ -211,7 +211,7 @@ async fn row_of(work: &Work<'_>, device: &mut Candidate) -> Row {
     }
 }
 
-/// Measures a kernel; the second result tells whether the driver has released it.
+/// Measures a kernel. The second result is an error if the driver did not release it.
 async fn measure_one(
     name: &str,
     device: &dyn CommonRuntime,

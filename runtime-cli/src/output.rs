@@ -1,6 +1,6 @@
-//! Standard output and destinations of reports, written so that a closed pipe or a full disk is no surprise.
+//! Standard output and report files, with defined behaviour for closed pipes and full disks.
 
-#![allow(unsafe_code, reason = "asks whether standard output is open before Rust replaces it")]
+#![allow(unsafe_code, reason = "checks whether standard output is open before Rust replaces it")]
 
 use std::fs::File;
 use std::io::{self, ErrorKind as IoKind, Write};
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use runtime_core::{AtomicFile, Error, ErrorKind, Result};
 
-/// Standard output was closed when the program began.
+/// Standard output was closed when the program was started.
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Rust opens `/dev/null` in place of a closed standard output before `main`, so it is asked for earlier.
+/// Checks standard output before `main`, where Rust opens `/dev/null` in place of a closed one.
 #[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -25,7 +25,7 @@ static CHECK_STDOUT: extern "C" fn() = {
     check
 };
 
-/// Writes to standard output. A reader that has gone away is not an error.
+/// Writes to standard output. A closed pipe is not an error.
 pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
     match write_stdout(text.as_ref()) {
         Err(error) if error.kind() != IoKind::BrokenPipe => Err(stdout_error(&error)),
@@ -35,7 +35,7 @@ pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
 
 fn write_stdout(text: &[u8]) -> io::Result<()> {
     if STDOUT_WAS_CLOSED.load(Ordering::Relaxed) {
-        return Err(io::Error::other("it is closed; open it, e.g. with `>/dev/null`"));
+        return Err(io::Error::other("it is closed; redirect it, e.g. with `>/dev/null`"));
     }
     let mut stdout = io::stdout().lock();
     stdout.write_all(text).and_then(|()| stdout.flush())
@@ -45,24 +45,24 @@ fn stdout_error(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write to standard output: {error}"))
 }
 
-/// Writes a line to standard error; there is nobody left to tell when that fails.
+/// Writes a line to standard error. A failure is ignored: there is nowhere left to report it.
 pub(crate) fn print_stderr(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Where a report goes.
+/// The destination of a report.
 #[derive(Debug)]
 pub(crate) enum Destination {
     /// Standard output, which then holds nothing else.
     Standard,
-    /// A file, replaced in one step.
+    /// A file, replaced atomically.
     File(AtomicFile, PathBuf),
     /// A pipe or a device, which must not be replaced by a file.
     Stream(File, PathBuf),
 }
 
 impl Destination {
-    /// Opens `-` or a path at once, so that a wrong path fails before the work is done.
+    /// Opens `-` or a path right away, so that a wrong path fails before any work is done.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         match path == Path::new("-") {
             true if STDOUT_WAS_CLOSED.load(Ordering::Relaxed) => {
@@ -101,7 +101,7 @@ impl Destination {
         written.map_err(|error| self.write_error(&error))
     }
 
-    /// Appends `text` to a stream, or replaces a file by what it had `before` and `text`.
+    /// Appends `text` to a stream, or replaces a file with `before` followed by `text`.
     pub(crate) fn append(&mut self, before: &[u8], text: &[u8]) -> io::Result<()> {
         match self {
             Self::Standard => write_stdout(text),
@@ -110,12 +110,12 @@ impl Destination {
         }
     }
 
-    /// Waits until a file is on the disk.
+    /// Syncs a file to disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         if let Self::File(file, _) = self { file.sync() } else { Ok(()) }
     }
 
-    /// The error for a user.
+    /// The error to report for a failed write.
     pub(crate) fn write_error(&self, error: &io::Error) -> Error {
         match self {
             Self::Standard => stdout_error(error),
@@ -124,11 +124,11 @@ impl Destination {
     }
 }
 
-/// The file that `path` names: through a symbolic link the file behind it is replaced, not the link.
+/// Resolves symbolic links, so that the target of a link is replaced and not the link.
 fn resolve_symlinks(path: &Path) -> io::Result<PathBuf> {
     match (path.canonicalize(), path.symlink_metadata()) {
         (Ok(path), _) => Ok(path),
-        // A link to a file that is not there yet.
+        // A link to a file that does not exist yet.
         (Err(error), Ok(metadata)) if metadata.is_symlink() && error.kind() == IoKind::NotFound => {
             let folder = path.parent().unwrap_or(Path::new(""));
             resolve_symlinks(&folder.join(path.read_link()?))
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_only_when_it_is_complete() {
+    fn a_file_is_replaced_only_when_it_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         std::fs::write(&path, "old").unwrap();

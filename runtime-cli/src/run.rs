@@ -1,4 +1,4 @@
-//! `runtime run`: a kernel once on one device, checked, its outputs saved.
+//! `runtime run`: runs a kernel once on one device, checks its outputs and saves them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::spec::Spec;
 use crate::workload::Workload;
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
-    let spec = Spec::load(&arguments.spec, &arguments.changes.changes()?)?;
+    let spec = Spec::load(&arguments.spec, &arguments.overrides.overrides()?)?;
     let saves = check_saves(&spec, &arguments.saves)?;
     let runtime = registry::runtime();
     let mut workload = Workload::new(spec);
@@ -41,15 +41,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
         Err(error) => Err(error.clone()),
     };
     drop(context);
-    let code = tell(&workload, &row, outcome, saves);
+    let code = finish(&workload, &row, outcome, saves);
     if let Err(error) = release((bound, device), &format!("\"{name}\""), &id, release::DEADLINE) {
         output::print_stderr(&format!("error: {error}"));
     }
     code
 }
 
-/// Saves the outputs, and says what came of it.
-fn tell(
+/// Saves the outputs and prints the result.
+fn finish(
     workload: &Workload,
     row: &str,
     outcome: Result<(Validation, Vec<(usize, HostArray)>)>,
@@ -70,7 +70,7 @@ fn tell(
     }
 }
 
-/// The place in the argument list and the file of each output to be saved; the files can be written.
+/// Resolves each `--save` to an argument index and a file, and checks that the file can be written.
 fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, PathBuf)>> {
     let flags: Vec<String> = saves.iter().map(|(name, _)| format!("--save {name}")).collect();
     let outputs: Vec<_> =
@@ -81,7 +81,7 @@ fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, P
         let found = spec.outputs().find(|(_, arg)| arg.name == *name);
         let (index, _) = found.ok_or_else(|| {
             Error::invalid(format!(
-                "--save {name}: no argument of that name is written; {}",
+                "--save {name}: the kernel writes no argument of that name; {}",
                 suggest(name, &names)
             ))
         })?;
@@ -93,21 +93,21 @@ fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, P
     saves.iter().map(check).collect()
 }
 
-/// The device that was asked for, or the first available one that takes the kernel's code.
+/// The device named, or the first available one that accepts the kernel's code.
 fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<dyn CommonRuntime>> {
     let options = arguments.open.options();
     if let Some(name) = &arguments.device {
         return runtime.open_with(name, &options);
     }
     let format = spec.kernel.format.as_str();
-    let takes = |info: &&runtime_core::DeviceInfo| {
+    let accepts = |info: &&runtime_core::DeviceInfo| {
         info.unusable.is_none() && info.formats.iter().any(|accepted| accepted == format)
     };
     let devices = runtime.devices();
-    let info = devices.iter().find(takes).ok_or_else(|| {
+    let info = devices.iter().find(accepts).ok_or_else(|| {
         Error::new(
             ErrorKind::Unavailable,
-            format!("no available device takes code of format {format}; see `runtime devices`"),
+            format!("no available device accepts code of format {format}; see `runtime devices`"),
         )
     })?;
     runtime.open_with(&info.id.to_string(), &options)
@@ -132,7 +132,7 @@ fn execute(
     Ok((validation, outputs))
 }
 
-/// The first output that is wrong, or how well all of them agree.
+/// The first wrong output, or the agreement of all of them.
 fn compare(
     workload: &Workload,
     outputs: &[(usize, HostArray)],
@@ -155,7 +155,7 @@ fn compare(
 fn save(outputs: &[(usize, HostArray)], index: usize, path: &std::path::Path) -> Result<()> {
     match outputs.iter().find(|(place, _)| *place == index) {
         Some((_, array)) => array.save_npy(path).map_err(|error| error.in_operation("--save")),
-        None => Err(Error::new(ErrorKind::Internal, "an output is missing")),
+        None => Err(Error::new(ErrorKind::Internal, "an output was not read back")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Text of files, which may also be pipes.
+//! Reads text files, which may also be pipes.
 
 use std::fs::File;
 use std::io::{Error as IoError, Read, Result as IoResult};
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use runtime_core::{Error, ErrorKind, Result};
 
-/// More than a specification or a kernel ever has: a device or an endless pipe would fill the memory.
+/// Far above the size of any specification or kernel. Without a limit a device or an endless pipe would fill the memory.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Reads a text, without the byte-order mark that editors of some systems begin it with.
+/// Reads a text file without its byte-order mark, if it has one.
 ///
 /// # Errors
 /// `Io` that names the file.
@@ -22,12 +22,12 @@ pub(crate) fn read(path: &Path) -> Result<String> {
 
 fn read_bounded(path: &Path) -> IoResult<String> {
     if path.is_dir() {
-        return Err(IoError::other("it is a folder, not a regular file"));
+        return Err(IoError::other("it is a directory, not a regular file"));
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(IoError::other(format!("it has more than {MAX_BYTES} bytes")));
+        return Err(IoError::other(format!("it is larger than {MAX_BYTES} bytes")));
     }
-    String::from_utf8(bytes).map_err(|_| IoError::other("it is not text in UTF-8"))
+    String::from_utf8(bytes).map_err(|_| IoError::other("it is not UTF-8 text"))
 }

@@ -9,18 +9,18 @@ use crate::crash_context::CrashContext;
 use crate::spec::init::Init;
 use crate::spec::{Argument, ArgumentKind, Expected, KernelSource, Spec, TensorSpec};
 
-/// A spec with its initial data, made once for all devices and the reference.
+/// A spec with its initial data, prepared once for all devices and the reference.
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) spec: Spec,
-    /// Per argument: the elements of a tensor that is read, row-major; or what is wrong with them.
+    /// Per argument, the row-major elements of a tensor that is read; or the error in them.
     pub(crate) inputs: Result<Vec<Option<HostArray>>>,
-    /// Per written argument: its place in the list and what it should hold; or why that is not known.
+    /// Per written argument, its index and its expected content; or why that is unknown.
     pub(crate) expected: Result<Vec<(usize, HostArray)>>,
 }
 
 impl Workload {
-    /// Makes the initial data of a spec.
+    /// Prepares the initial data of a spec.
     pub(crate) fn new(spec: Spec) -> Self {
         let inputs = spec.args.iter().map(|arg| match &arg.kind {
             ArgumentKind::Tensor(tensor) if tensor.access.reads() => initial(tensor, arg).map(Some),
@@ -29,7 +29,7 @@ impl Workload {
         Self { inputs: inputs.collect(), spec, expected: Ok(Vec::new()) }
     }
 
-    /// Finds out what is right: runs the reference on the host, or reads the files.
+    /// Computes the expected outputs: runs the reference on the host, or reads its files.
     pub(crate) fn find_expected(&mut self, runtime: &Runtime) {
         let Some(reference) = &self.spec.reference else { return };
         self.expected = match &reference.expected {
@@ -39,7 +39,7 @@ impl Workload {
                 .zip(paths)
                 .map(|((index, arg), path)| match &arg.kind {
                     ArgumentKind::Tensor(tensor) => Ok((index, load(path, tensor, arg)?)),
-                    _ => Err(Error::new(ErrorKind::Internal, "only tensors are written")),
+                    _ => Err(Error::new(ErrorKind::Internal, "a written argument is not a tensor")),
                 })
                 .collect(),
             Expected::Kernel(code) => {
@@ -48,12 +48,12 @@ impl Workload {
         };
     }
 
-    /// How far outputs may be from what is expected.
+    /// The tolerance for differences from the expected outputs.
     pub(crate) fn tolerance(&self) -> Tolerance {
         self.spec.reference.as_ref().map(|reference| reference.tolerance).unwrap_or_default()
     }
 
-    /// What argument `index` is filled with before it is checked; nothing if the kernel also reads it.
+    /// The byte that argument `index` is poisoned with before a check; none if the kernel also reads it.
     pub(crate) fn poison(&self, index: usize, expected: &HostArray) -> Option<u8> {
         match &self.spec.args[index].kind {
             ArgumentKind::Tensor(tensor) if tensor.access == Access::Write => {
@@ -63,18 +63,18 @@ impl Workload {
         }
     }
 
-    /// Refuses bytes that the kernel takes by value and the reference as a pointer, unless the spec says so: the
-    /// reference would take an address for its data.
+    /// Rejects bytes that the kernel receives by value and the reference by pointer, unless the spec allows it: the
+    /// reference would mistake the address for the data.
     fn check_bytes(&self) -> Result<()> {
-        const OF_THE_HOST: [CodeFormat; 4] =
+        const HOST_FORMATS: [CodeFormat; 4] =
             [CodeFormat::C, CodeFormat::SHARED_OBJECT, CodeFormat::ARCHIVE, CodeFormat::OBJECT];
-        let says_so = self.spec.reference.as_ref().is_some_and(|reference| reference.bytes_by_pointer);
+        let is_allowed = self.spec.reference.as_ref().is_some_and(|reference| reference.bytes_by_pointer);
         let bytes = self.spec.args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Bytes(_)));
         match bytes {
-            Some(arg) if !says_so && !OF_THE_HOST.contains(&self.spec.kernel.format) => {
+            Some(arg) if !is_allowed && !HOST_FORMATS.contains(&self.spec.kernel.format) => {
                 Err(Error::invalid(format!(
-                    "{}: argument \"{}\": a kernel of format {} gets these bytes by value, but a reference on the host gets a \
-                 pointer to a copy of them; let it take `const T *` and add bytes = \"pointer\" to [reference]",
+                    "{}: argument \"{}\": a kernel of format {} receives these bytes by value, but a reference on the host receives a pointer \
+                 to a copy; declare its parameter as `const T *` and add bytes = \"pointer\" to [reference]",
                     arg.location, arg.name, self.spec.kernel.format
                 )))
             }
@@ -103,7 +103,7 @@ fn initial(tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
 }
 
 fn load(path: &std::path::Path, tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
-    // The table shows messages without their operations, so that all of it is in the message.
+    // The table shows messages without their operations, so the message must hold everything.
     let about = format!("{}: argument \"{}\": {}", arg.location, arg.name, path.display());
     let array = HostArray::load_npy(path).map_err(|error| {
         Error::new(error.kind(), format!("{about}: {}", error.message())).with_source(error)

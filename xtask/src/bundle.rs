@@ -9,19 +9,19 @@ use serde_json::Value;
 use crate::process::{Failure, Outcome, output, run};
 use crate::workspace::{Profile, Target, Workspace};
 
-/// Executables of the bundle beside the benchmarks.
+/// Executables of the bundle, apart from the benchmarks.
 const PROGRAMS: &[&str] = &["runtime", "conformance", "kernel-fuzz"];
 /// Folders of the bundle.
 const FOLDERS: &[&str] = &["bin", "lib/runtime", "kernels", "interop"];
-/// Parts of earlier bundles, which some of them may lack.
+/// Folders that every bundle has, including those of earlier versions.
 const REQUIRED_FOLDERS: &[&str] = &["bin", "lib/runtime", "kernels"];
-/// The exchange of tensors with Python's libraries: the library that the cases drive.
+/// The test library for the exchange of tensors with Python.
 const INTEROP: &str = "interop";
 
-/// The feature of the benchmarks that compares with wgpu.
+/// The feature that adds the comparison with wgpu to the benchmarks.
 pub(crate) const WGPU: &str = "runtime-bench/wgpu";
 
-/// Writes the tree; the benchmarks are built with `features`.
+/// Writes the bundle; the benchmarks are built with `features`.
 pub(crate) fn write_bundle(directory: &Path, features: &[&str]) -> Outcome {
     let workspace = Workspace::read()?;
     let directory = std::path::absolute(directory)?;
@@ -49,12 +49,12 @@ pub(crate) fn write_bundle(directory: &Path, features: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Accepts an empty directory, or one that an earlier bundle is replaced in.
+/// Accepts a directory that is empty, missing or an earlier bundle to replace.
 fn check_is_empty_or_bundle(directory: &Path) -> Outcome {
     let is_bundle = REQUIRED_FOLDERS.iter().all(|part| directory.join(part).is_dir());
     if directory.exists() && fs::read_dir(directory)?.next().is_some() && !is_bundle {
         return Err(Failure::new(format!(
-            "`{}` is not empty and no earlier bundle: name another",
+            "`{}` is not empty and not an earlier bundle; choose another directory",
             directory.display()
         )));
     }
@@ -72,7 +72,7 @@ fn clear(directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// Copies a library or an executable without what only a debugger reads.
+/// Copies a library or an executable and strips it.
 fn install(from: &Path, to: &Path) -> Outcome {
     fs::copy(from, to).map_err(|error| Failure::new(format!("{}: {error}", from.display())))?;
     run(Command::new("strip").arg(to))
@@ -92,7 +92,7 @@ fn copy_folder(from: &Path, to: &Path) -> Outcome {
     Ok(())
 }
 
-/// Builds the benchmarks; cargo puts a hash into the names of their files, and tells them.
+/// Builds the benchmarks. Their file names contain a hash, so they are taken from cargo's messages.
 fn benchmarks(workspace: &Workspace, features: &[&str]) -> Outcome<Vec<(String, PathBuf)>> {
     let benchmarks = workspace.targets("bench");
     if benchmarks.is_empty() {
@@ -107,7 +107,7 @@ fn benchmarks(workspace: &Workspace, features: &[&str]) -> Outcome<Vec<(String, 
     Ok(messages.lines().filter_map(|line| executable(&serde_json::from_str(line).ok()?)).collect())
 }
 
-/// Name and path of a built benchmark, if that is what the message is about.
+/// The name and path of a benchmark that a cargo message reports as built.
 fn executable(message: &Value) -> Option<(String, PathBuf)> {
     let target = &message["target"];
     if target["kind"].as_array()?.iter().any(|kind| kind == "bench") {
@@ -116,9 +116,9 @@ fn executable(message: &Value) -> Option<(String, PathBuf)> {
     None
 }
 
-/// Runs the command from elsewhere with an empty environment: it must find every backend of the bundle by itself.
+/// Runs the command from another directory with an empty environment; it must find every backend of the bundle.
 fn check_finds_backends(directory: &Path, backends: &[Target]) -> Outcome {
-    // As the command sees itself: without links.
+    // The command resolves links in its own path.
     let directory = directory.canonicalize()?;
     let report = output(
         Command::new(directory.join("bin/runtime"))
@@ -130,7 +130,10 @@ fn check_finds_backends(directory: &Path, backends: &[Target]) -> Outcome {
         let library = directory.join("lib/runtime").join(backend.library());
         let loaded = |line: &str| line.contains("loaded") && line.contains(&*library.to_string_lossy());
         if !report.lines().any(loaded) {
-            return Err(Failure::new(format!("the bundle does not find `{}`:\n{report}", library.display())));
+            return Err(Failure::new(format!(
+                "the bundle's command does not find `{}`:\n{report}",
+                library.display()
+            )));
         }
     }
     Ok(())
@@ -142,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_benchmark_is_known_by_cargos_message() {
+    fn benchmarks_are_found_in_cargos_messages() {
         let message =
             |kind: &str| json!({"target": {"kind": [kind], "name": "launch"}, "executable": "/t/launch-0f"});
         assert_eq!(executable(&message("bench")), Some(("launch".to_owned(), PathBuf::from("/t/launch-0f"))));
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_other_things_in_it_is_left_alone() {
+    fn a_directory_with_other_contents_is_rejected() {
         let directory = std::env::temp_dir().join(format!("xtask-bundle-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("precious"), "").unwrap();

@@ -1,11 +1,11 @@
-//! `cargo xtask header`: the C header, which a test compares with the Rust declarations.
+//! `cargo xtask header`: regenerates the C header; a test compares it with the Rust declarations.
 
 use std::process::Command;
 
 use crate::process::{Outcome, run};
 use crate::workspace::Workspace;
 
-/// Writes the header again.
+/// Regenerates the header.
 pub(crate) fn update() -> Outcome {
     run(header_test(&Workspace::read()?).env("RUNTIME_UPDATE_GOLDEN", "1"))
 }

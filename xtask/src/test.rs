@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that can be run, with the test runner's own lines at the end.
+//! `cargo xtask test`: builds everything, runs the examples and the command, then all tests.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::process::{Failure, Outcome, run, run_and_keep};
 use crate::requirements;
 use crate::workspace::{Profile, Workspace};
 
-/// What was run, and how it went.
+/// A smoke run and its outcome.
 struct Step {
     name: String,
     outcome: Outcome,
@@ -18,7 +18,7 @@ pub(crate) fn run_tests() -> Outcome {
     run(&mut workspace.cargo(&["build", "--quiet", "--workspace", "--all-targets"]))?;
     let steps = smoke_runs(&workspace);
     println!("\n{}", summary(&steps));
-    // What failed stands thousands of lines above the end otherwise.
+    // Repeated at the end: the failures are thousands of lines further up.
     let tests =
         run_and_keep(&mut workspace.cargo(&["test", "--workspace", "--no-fail-fast"]), failure_lines());
     match steps.into_iter().find_map(|step| step.outcome.err().map(|failure| (step.name, failure))) {
@@ -27,7 +27,7 @@ pub(crate) fn run_tests() -> Outcome {
     }
 }
 
-/// Chooses the lines of a test runner that name a failed test, and the first ones of what it said.
+/// Selects the lines of a test runner that name a failed test, and the first lines of its output.
 fn failure_lines() -> impl FnMut(&str) -> bool {
     const LINES_OF_EACH: usize = 24;
     let mut left = 0;
@@ -43,7 +43,7 @@ fn failure_lines() -> impl FnMut(&str) -> bool {
     }
 }
 
-/// The examples, the conformance runner, the command: each as a user runs it.
+/// Runs the examples, the conformance runner and the command as a user would.
 fn smoke_runs(workspace: &Workspace) -> Vec<Step> {
     let mut steps = Vec::new();
     for example in workspace.targets("example") {
@@ -62,7 +62,7 @@ fn smoke_runs(workspace: &Workspace) -> Vec<Step> {
     steps
 }
 
-/// A smoke run of the command.
+/// Command lines for the smoke runs of the command.
 const COMMAND_LINES: &[(&str, &[&str])] = &[
     ("devices", &["devices"]),
     ("doctor", &["doctor"]),
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_test_is_named_with_what_it_said() {
+    fn a_failed_test_is_named_with_its_output() {
         let lines =
             ["test a ... ok", "test b ... FAILED", "", "failures:", "", "---- b ----", "b is wrong", ""];
         let ends = ["failures:", "    b", "", "test result: FAILED. 1 passed; 1 failed"];
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_shows_what_failed_and_why() {
+    fn the_summary_shows_failures_with_the_reason() {
         let steps = [
             step("good".to_owned(), &mut Command::new("true")),
             step("bad".to_owned(), &mut Command::new("false")),

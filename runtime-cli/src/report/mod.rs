@@ -1,4 +1,4 @@
-//! Rows: what became of each kernel on each device, for people and for programs. `docs/output.md` has every field.
+//! Result rows, one per kernel and device, as a table, JSON or CSV. `docs/output.md` documents every field.
 
 mod csv;
 pub(crate) mod describe;
@@ -19,7 +19,7 @@ pub(crate) use resource_usage::ResourceUsage;
 pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::Columns;
 
-/// A kernel on a device.
+/// The result of a kernel on a device.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) spec: PathBuf,
@@ -30,12 +30,12 @@ pub(crate) struct Row {
     pub(crate) settings: Settings,
     /// Symbols of the arguments.
     pub(crate) names: Vec<String>,
-    /// What the driver says of the code, if it was loaded and ran.
+    /// Resource usage of the code, if it was measured.
     pub(crate) usage: Option<ResourceUsage>,
     pub(crate) outcome: Outcome,
 }
 
-/// Which code was measured.
+/// The kernel that was measured.
 #[derive(Debug)]
 pub(crate) struct KernelIdentity {
     pub(crate) name: String,
@@ -57,14 +57,14 @@ impl KernelIdentity {
     }
 }
 
-/// What became of a row.
+/// The outcome of a row.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It ran; whether it is right stands in the measurement.
+    /// It ran; the measurement says whether the outputs are right.
     Measured(Box<Measurement>),
-    /// The device cannot run it, or is not there.
+    /// The device cannot run it or is unavailable.
     NotRun(Error),
-    /// It should have run and did not.
+    /// It should have run but failed.
     Failed(Error),
 }
 
@@ -90,7 +90,7 @@ impl Outcome {
         }
     }
 
-    /// Why there is no figure, or why it was not checked.
+    /// Why it was not measured, is wrong or was not checked.
     pub(crate) fn reason(&self) -> Option<String> {
         match self {
             Self::NotRun(error) | Self::Failed(error) => Some(error_text(error)),
@@ -110,7 +110,7 @@ impl Outcome {
     }
 }
 
-/// An error as users read it: a lack of memory is the first thing that it says.
+/// The error text, with a prefix that identifies a lack of memory.
 pub(crate) fn error_text(error: &Error) -> String {
     match error.kind() {
         ErrorKind::OutOfMemory if !error.message().starts_with("out of memory") => {

@@ -1,4 +1,4 @@
-//! Reports that grow row by row: what was measured is there, whatever ends the command.
+//! Reports written row by row, so that no measured row is lost when the command is ended.
 
 use std::io;
 
@@ -7,21 +7,21 @@ use super::{Row, csv, json};
 use crate::output::{self, Destination};
 use runtime_core::{Options, Result};
 
-/// How rows are written.
+/// The format of a report.
 #[derive(Debug)]
 pub(crate) enum Format {
     Table(Columns),
-    /// With what the devices were opened with.
+    /// With the options that the devices were opened with.
     Json(Options),
     Csv,
 }
 
-/// A report on its way to one destination.
+/// A report being written to one destination.
 #[derive(Debug)]
 pub(crate) struct Sink {
     format: Format,
     destination: Destination,
-    /// What a file holds, without its end.
+    /// The content of a file so far, without its tail.
     text: Vec<u8>,
     rows: usize,
     state: State,
@@ -30,9 +30,9 @@ pub(crate) struct Sink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// A write has failed, which was reported. A file is tried again with the next row.
+    /// A write failed and was reported. A file is retried with the next row.
     Failed,
-    /// Its reader has gone away.
+    /// The reader of the pipe has closed it.
     ReaderClosed,
 }
 
@@ -41,17 +41,17 @@ impl Sink {
         Self { format, destination, text: Vec::new(), rows: 0, state: State::Open }
     }
 
-    /// Whether another row would reach somebody.
+    /// Whether further rows can still be written.
     pub(crate) fn wants_rows(&self) -> bool {
         self.state == State::Open || (self.state == State::Failed && self.destination.is_file())
     }
 
-    /// Whether it lacks rows that were measured, which was reported.
+    /// Whether measured rows are missing, which was reported.
     pub(crate) fn has_failed(&self) -> bool {
         self.state == State::Failed
     }
 
-    /// Adds a row. A file is then a whole report with all rows until now; a stream still lacks its end.
+    /// Adds a row. A file is then a complete document with all rows so far; a stream still lacks its tail.
     pub(crate) fn add(&mut self, row: &Row) -> Result<()> {
         let mut piece = if self.rows == 0 { self.format.head()? } else { String::new() };
         piece.push_str(&self.format.row(row, self.rows == 0)?);
@@ -64,9 +64,9 @@ impl Sink {
         Ok(())
     }
 
-    /// Ends the report; `complete` tells whether all rows are there.
+    /// Finishes the report; `complete` is false if rows are missing.
     pub(crate) fn close(&mut self, complete: bool) -> Result<()> {
-        // A report that nothing was measured for does not take the place of an older one.
+        // An empty report does not replace an older file.
         if self.rows > 0 || !self.destination.is_file() {
             let head = if self.rows == 0 { self.format.head()? } else { String::new() };
             self.write(&(head + &self.format.tail(complete)));
@@ -125,16 +125,16 @@ impl Format {
     }
 }
 
-/// All reports of a run of the command, and what became of it.
+/// All reports of one run of the command, and its overall result.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     sinks: Vec<Sink>,
     rows: usize,
-    /// Rows that were to be measured.
+    /// Number of rows of a complete report.
     expected_rows: usize,
-    /// Something ran.
+    /// At least one row ran.
     any_ran: bool,
-    /// Something that ran is wrong or has failed.
+    /// At least one row is wrong or failed.
     any_wrong: bool,
 }
 
@@ -143,7 +143,7 @@ impl Reports {
         Self { sinks, expected_rows, ..Self::default() }
     }
 
-    /// Adds a row to all of them; `false` if nobody reads any of them any more.
+    /// Adds a row to every report. Returns `false` once no report can be written any more.
     pub(crate) fn add(&mut self, row: &Row) -> Result<bool> {
         self.rows += 1;
         let status = row.outcome.status();
@@ -155,15 +155,15 @@ impl Reports {
         Ok(self.sinks.iter().any(Sink::wants_rows))
     }
 
-    /// Ends all of them.
+    /// Finishes every report.
     pub(crate) fn close(&mut self) -> Result<()> {
         let complete = self.rows == self.expected_rows;
         self.sinks.iter_mut().try_for_each(|sink| sink.close(complete))
     }
 
-    /// Ends all of them before their time.
+    /// Finishes every report early.
     pub(crate) fn interrupt(&mut self, signal: &str) {
-        // What cannot be written now is lost with the process.
+        // An error cannot be handled any more: the process is about to end.
         let _ = self.close();
         output::print_stderr(&format!(
             "interrupted by {signal} after {} of {} rows",
@@ -171,12 +171,12 @@ impl Reports {
         ));
     }
 
-    /// Whether something ran, and nothing that ran is wrong or failed.
+    /// Whether at least one row ran, and none is wrong or failed.
     pub(crate) fn is_right(&self) -> bool {
         self.any_ran && !self.any_wrong
     }
 
-    /// Whether one of them lacks rows, which was reported.
+    /// Whether a report lacks rows, which was reported.
     pub(crate) fn has_failed(&self) -> bool {
         self.sinks.iter().any(Sink::has_failed)
     }

@@ -16,13 +16,13 @@ const BYTES: [&str; 2] = ["name", "bytes"];
 const INITS: [&str; 5] = ["zeros", "ones", "arange", "random", "file:PATH.npy"];
 const LOCAL: [&str; 2] = ["name", "local_bytes"];
 
-/// Most elements of a buffer: more cannot be addressed in bytes on any device.
-const MAX_ELEMENTS: usize = isize::MAX as usize;
+/// Upper limit for the bytes of a buffer: more cannot be addressed on any device.
+const MAX_BYTES: usize = isize::MAX as usize;
 
-/// What arguments may refer to.
+/// What argument tables may refer to.
 #[derive(Debug)]
 pub(super) struct Scope<'a> {
-    pub(super) changes: &'a Overrides,
+    pub(super) overrides: &'a Overrides,
     /// The element type of a generic kernel.
     pub(super) element: Option<DType>,
     /// Values of constants and scalars.
@@ -51,8 +51,12 @@ pub(super) fn parse(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Resu
         ["local_bytes"] => {
             ArgumentKind::Local(item.section(NAME, &LOCAL)?.required("local_bytes")?.size(&scope.names, 1)?)
         }
-        [] => return Err(section.error(&format!("missing key in {NAME}: one of {}", kinds.join(", ")))),
-        _ => return Err(section.error(&format!("only one of {} can stand in one {NAME}", given.join(", ")))),
+        [] => {
+            return Err(
+                section.error(&format!("missing key in {NAME}: expected one of {}", kinds.join(", ")))
+            );
+        }
+        _ => return Err(section.error(&format!("{NAME} takes only one of {}", given.join(", ")))),
     };
     Ok(Argument { name, location: section.location(), kind })
 }
@@ -61,11 +65,11 @@ fn identifier(item: &Item<'_>) -> Result<String> {
     let name = item.text()?;
     match is_identifier(name) {
         true => Ok(name.to_owned()),
-        false => Err(item.error(&format!("\"{name}\" is no name; use letters, digits and _"))),
+        false => Err(item.error(&format!("\"{name}\" is not a valid name; use letters, digits and _"))),
     }
 }
 
-/// Whether an expression can use the name.
+/// Whether expressions can refer to the name.
 pub(super) fn is_identifier(name: &str) -> bool {
     let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     starts_well && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
@@ -75,7 +79,7 @@ fn scalar(item: &Item<'_>, name: &str, scope: &Scope<'_>) -> Result<ArgumentKind
     let section = item.section(NAME, &SCALAR)?;
     let dtype = type_of(&section.required("scalar")?, scope)?;
     let value = section.required("value")?;
-    let number = scope.changes.value(name).map_or_else(|| value.number(), Ok)?;
+    let number = scope.overrides.value(name).map_or_else(|| value.number(), Ok)?;
     let bits = encode(dtype, number).map_err(|message| value.error(&message))?;
     Ok(ArgumentKind::Scalar(dtype, bits))
 }
@@ -84,7 +88,7 @@ fn bytes(item: &Item<'_>) -> Result<Vec<u8>> {
     if !item.is_text() {
         return item.list()?.iter().map(|byte| byte.integer(0)).collect();
     }
-    let path = file_of(item)?.ok_or_else(|| item.error("wants a list of bytes or \"file:PATH\""))?;
+    let path = file_of(item)?.ok_or_else(|| item.error("expected a list of bytes or \"file:PATH\""))?;
     std::fs::read(&path).map_err(|error| item.error(&format!("cannot read {}: {error}", path.display())))
 }
 
@@ -104,7 +108,7 @@ pub(super) fn dtype(item: &Item<'_>) -> Result<DType> {
 fn type_of(item: &Item<'_>, scope: &Scope<'_>) -> Result<DType> {
     match (item.text()?, scope.element) {
         ("element", Some(element)) => Ok(element),
-        ("element", None) => Err(item.error("there is no `element` in [specialise]")),
+        ("element", None) => Err(item.error("[specialise] has no `element`")),
         _ => dtype(item),
     }
 }
@@ -143,20 +147,20 @@ fn strides(section: &Section<'_>, rank: usize, names: &Symbols) -> Result<Option
 }
 
 fn check_layout(tensor: &TensorSpec, shape: &Item<'_>, strides: Option<Item<'_>>) -> Result<()> {
-    let limit = MAX_ELEMENTS / tensor.dtype.bytes();
+    let limit = MAX_BYTES / tensor.dtype.bytes();
     if tensor.base_elements().is_none_or(|elements| elements > limit) {
         return Err(strides.unwrap_or(*shape).error("the tensor is too large to be addressed"));
     }
     match strides {
         Some(item) if tensor.access.writes() && tensor.may_overlap() => {
-            Err(item.error("elements overlap, which a tensor that is written must not"))
+            Err(item.error("elements overlap, but the kernel writes this tensor"))
         }
         _ => Ok(()),
     }
 }
 
 impl TensorSpec {
-    /// Elements of the buffer that the tensor needs; `None` if they cannot be counted.
+    /// Number of elements of the underlying buffer; `None` on overflow.
     pub(crate) fn base_elements(&self) -> Option<usize> {
         let count = self.shape.iter().try_fold(1_usize, |count, &extent| count.checked_mul(extent))?;
         let Some(strides) = &self.strides else { return self.offset.checked_add(count) };
@@ -169,17 +173,17 @@ impl TensorSpec {
         self.offset.checked_add(last)?.checked_add(1)
     }
 
-    /// Whether two indices may share an element, by the usual sufficient test.
+    /// Whether two indices may share an element. Conservative: each stride must exceed the span of the smaller ones.
     fn may_overlap(&self) -> bool {
         let mut axes: Vec<_> =
             self.strides.iter().flatten().zip(&self.shape).filter(|(_, extent)| **extent > 1).collect();
         axes.sort_unstable();
-        let mut reach = 0;
+        let mut span = 0;
         for (&stride, &extent) in axes {
-            if stride <= reach {
+            if stride <= span {
                 return true;
             }
-            reach += (extent - 1) * stride;
+            span += (extent - 1) * stride;
         }
         false
     }
@@ -216,22 +220,22 @@ fn is_opaque(dtype: DType) -> bool {
 fn check_init(item: &Item<'_>, section: &Section<'_>, init: &Init, dtype: DType) -> Result<()> {
     if is_opaque(dtype) && !matches!(init, Init::Zeros | Init::File(_)) {
         return Err(
-            item.error(&format!("{dtype} is opaque: only \"zeros\" and \"file:PATH.npy\" are possible"))
+            item.error(&format!("{dtype} is opaque: only \"zeros\" and \"file:PATH.npy\" are allowed"))
         );
     }
     let random_only = ["seed", "range"].into_iter().find_map(|key| section.optional(key));
     match (init, random_only) {
         (Init::Random { .. }, _) | (_, None) => Ok(()),
-        (_, Some(key)) => Err(key.error("goes with init = \"random\" only")),
+        (_, Some(key)) => Err(key.error("is only valid with init = \"random\"")),
     }
 }
 
 fn interval(item: &Item<'_>, dtype: DType) -> Result<Interval> {
     let items = item.list()?;
-    let [low, high] = items[..] else { return Err(item.error("wants [lo, hi]")) };
+    let [low, high] = items[..] else { return Err(item.error("expected [lo, hi]")) };
     let range = match (Interval::of(dtype), low.number()?, high.number()?) {
         (Interval::Integer(..), Number::Integer(low), Number::Integer(high)) => Interval::Integer(low, high),
-        (Interval::Integer(..), ..) => return Err(item.error(&format!("{dtype} wants integers"))),
+        (Interval::Integer(..), ..) => return Err(item.error(&format!("{dtype} requires integers"))),
         (Interval::Float(..), ..) => Interval::Float(low.finite()?, high.finite()?),
     };
     check_range(dtype, range).map_err(|message| item.error(&message))?;

@@ -1,4 +1,4 @@
-//! Walks a TOML document so that every error names the file, the line and the nearest valid key.
+//! Reads a TOML document such that every error names the file, the line and the nearest valid key.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::scalar::Number;
 pub(super) struct Document<'a> {
     path: &'a Path,
     text: &'a str,
-    /// The files that the part read so far names.
+    /// The files named by the part read so far.
     files: RefCell<Vec<PathBuf>>,
 }
 
@@ -26,17 +26,17 @@ impl<'a> Document<'a> {
         Self { path, text, files: RefCell::new(vec![path.to_owned()]) }
     }
 
-    /// The document itself and the files that it names.
+    /// The document itself and the files it names.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         self.files.borrow().clone()
     }
 
-    /// The document's tables, or where its syntax is wrong.
+    /// The document's tables, or the location of a syntax error.
     pub(super) fn parse(&self) -> Result<Spanned<DeTable<'a>>> {
         DeTable::parse(self.text).map_err(|error| self.error(&error.span().unwrap_or(0..0), error.message()))
     }
 
-    /// `file:line`, of the start of `span`.
+    /// `file:line` of the start of `span`.
     pub(super) fn location(&self, span: &Range<usize>) -> String {
         let line = 1 + self.text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
         format!("{}:{line}", self.path.display())
@@ -46,13 +46,13 @@ impl<'a> Document<'a> {
         Error::invalid(format!("{}: {message}", self.location(span)))
     }
 
-    /// A path of the spec, which is relative to the spec's folder.
+    /// Resolves a path relative to the spec's directory.
     pub(super) fn resolve(&self, path: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 }
 
-/// A table whose keys are known.
+/// A table with a fixed set of keys.
 #[derive(Debug)]
 pub(super) struct Section<'a> {
     document: &'a Document<'a>,
@@ -62,7 +62,7 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// Takes a table whose keys are all in `valid`.
+    /// Opens a table and checks that all its keys are in `valid`.
     pub(super) fn new(
         document: &'a Document<'a>,
         name: &'static str,
@@ -103,7 +103,7 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    /// All entries, for tables whose keys are the user's own.
+    /// All entries, for tables with user-defined keys.
     pub(super) fn items(&self) -> impl Iterator<Item = Item<'a>> {
         let (document, section) = (self.document, self.name);
         self.table.iter().map(move |(key, value)| Item { document, section, key: key.get_ref(), value })
@@ -142,7 +142,7 @@ impl<'a> Item<'a> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         };
-        self.error(&format!("wants {what}, got {got}"))
+        self.error(&format!("expected {what}, got {got}"))
     }
 
     pub(super) fn is_list(&self) -> bool {
@@ -170,17 +170,17 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// A name that `T` knows.
+    /// A name that `T` parses.
     pub(super) fn parsed<T: FromStr<Err = Error>>(&self) -> Result<T> {
         self.text()?.parse().map_err(|error: Error| self.error(error.message()))
     }
 
-    /// A file that exists.
+    /// An existing file.
     pub(super) fn file(&self) -> Result<PathBuf> {
         self.existing_file(self.text()?)
     }
 
-    /// The file named by `path`, relative to the spec, which must exist.
+    /// The existing file at `path`, relative to the spec.
     pub(super) fn existing_file(&self, path: &str) -> Result<PathBuf> {
         let resolved = self.document.resolve(path);
         match resolved.metadata() {
@@ -196,7 +196,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A whole number of at least `least` that fits `T`.
+    /// An integer of at least `least` that fits `T`.
     pub(super) fn integer<T: TryFrom<i128>>(&self, least: i128) -> Result<T> {
         let DeValue::Integer(integer) = self.value.get_ref() else { return Err(self.expected("an integer")) };
         let value = i128::from_str_radix(integer.as_str(), integer.radix());
@@ -207,14 +207,14 @@ impl<'a> Item<'a> {
         T::try_from(value).map_err(|_| self.error(&format!("{value} is too large")))
     }
 
-    /// A whole number of at least `least` that fits `T`, or an expression with such a value.
+    /// An integer of at least `least` that fits `T`, or an expression with such a value.
     pub(super) fn size<T: TryFrom<i128>>(&self, names: &Symbols, least: i128) -> Result<T> {
         if !self.is_text() {
             return self.integer(least);
         }
         let value = evaluate(self.text()?, names).map_err(|message| self.error(&message))?;
         let whole = to_integer(value)
-            .ok_or_else(|| self.error(&format!("the expression's value is {value}, no whole number")))?;
+            .ok_or_else(|| self.error(&format!("the expression's value is {value}, not a whole number")))?;
         if whole < least {
             return Err(self.error(&format!("must be at least {least}, the expression's value is {whole}")));
         }
@@ -227,7 +227,7 @@ impl<'a> Item<'a> {
             DeValue::Boolean(flag) => Ok(Number::Bool(*flag)),
             DeValue::Integer(integer) => {
                 let whole = i128::from_str_radix(integer.as_str(), integer.radix());
-                // More digits than any integer type has are still a real number.
+                // An integer that exceeds every type is still a valid floating-point number.
                 whole.map(Number::Integer).or_else(|_| self.parse_float(integer.as_str()))
             }
             DeValue::Float(float) => self.parse_float(float.as_str()),
@@ -239,16 +239,16 @@ impl<'a> Item<'a> {
         text.parse().map(Number::Float).map_err(|_| self.error("not a number"))
     }
 
-    /// A real number that is not infinite.
+    /// A finite number.
     pub(super) fn finite(&self) -> Result<f64> {
         let value = self.number()?.as_f64().ok_or_else(|| self.expected("a number"))?;
         match value.is_finite() {
             true => Ok(value),
-            false => Err(self.error("wants finite numbers of at most 1.8e308")),
+            false => Err(self.error("expected finite numbers of at most 1.8e308")),
         }
     }
 
-    /// A real number of at least `least`.
+    /// A finite number of at least `least`.
     pub(super) fn real(&self, least: f64) -> Result<f64> {
         let value = self.number()?.as_f64().ok_or_else(|| self.expected("a number"))?;
         match value >= least && value.is_finite() {
@@ -269,7 +269,7 @@ impl<'a> Item<'a> {
         Ok(section)
     }
 
-    /// A table whose keys are the user's own.
+    /// A table with user-defined keys.
     pub(super) fn open_section(&self, name: &'static str) -> Result<Section<'a>> {
         let table = self.value.get_ref().as_table().ok_or_else(|| self.expected("a table"))?;
         Ok(Section { document: self.document, name, span: self.value.span(), table })
@@ -287,7 +287,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The whole number that `value` is exactly.
+/// Converts `value` if it is exactly an integer.
 #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
 fn to_integer(value: f64) -> Option<i128> {
     const EXACT: f64 = 9_007_199_254_740_992.0;

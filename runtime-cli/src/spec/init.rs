@@ -1,4 +1,4 @@
-//! Initial data: the same bytes on every machine, for every device.
+//! Initial data of tensors: the same bytes on every machine.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use runtime_core::{DType, DTypeClass};
 
 use super::scalar::{decode_float, encode_float, integer_bounds, low_64_bits};
 
-/// What a tensor holds at the start.
+/// The initial content of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Init {
-    /// 0.
+    /// All elements 0.
     Zeros,
-    /// 1.
+    /// All elements 1.
     Ones,
-    /// The element's row-major index; wraps in an integer type that is too small.
+    /// The row-major index of each element, which wraps in an integer type that is too small.
     Arange,
     /// Pseudo-random values from a seed.
     Random {
@@ -29,14 +29,14 @@ pub(crate) enum Init {
 /// Half-open range of random values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Interval {
-    /// Of a floating-point or complex type (both parts).
+    /// For a floating-point type, or both parts of a complex type.
     Float(f64, f64),
-    /// Of an integer type or bool.
+    /// For an integer type or bool.
     Integer(i128, i128),
 }
 
 impl Interval {
-    /// The default of a type: `[0, 1)`, `[-8, 8)`, `[0, 16)`, or both values of a bool.
+    /// The default for a type: `[0, 1)`, `[-8, 8)`, `[0, 16)`, or both values of a bool.
     pub(crate) const fn of(dtype: DType) -> Self {
         match dtype.class() {
             DTypeClass::Int => Self::Integer(-8, 8),
@@ -48,7 +48,7 @@ impl Interval {
 }
 
 impl Init {
-    /// Fills `bytes` with elements of `dtype`; a file is read elsewhere and leaves them alone.
+    /// Fills `bytes` with elements of `dtype`. `File` does nothing: files are loaded elsewhere.
     pub(crate) fn fill(&self, dtype: DType, bytes: &mut [u8]) {
         let (part, parts) = component_of(dtype);
         match self {
@@ -74,7 +74,7 @@ fn each(dtype: DType, bytes: &mut [u8], mut element: impl FnMut(usize) -> u64) {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "the nearest value of the type is what is documented")]
+#[expect(clippy::cast_precision_loss, reason = "rounding to the nearest value is documented")]
 fn constant(dtype: DType, value: u64) -> u64 {
     match dtype.class() {
         DTypeClass::Float | DTypeClass::BFloat => encode_float(dtype, value as f64),
@@ -83,7 +83,7 @@ fn constant(dtype: DType, value: u64) -> u64 {
     }
 }
 
-/// Steele, Lea and Flood's `SplitMix64`.
+/// `SplitMix64` (Steele, Lea and Flood, 2014).
 const fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut word = *state;
@@ -97,7 +97,7 @@ fn random(dtype: DType, range: Interval, word: u64) -> u64 {
         Interval::Integer(low, high) => low_64_bits(low + scale(word, high - low)),
         Interval::Float(low, high) => {
             let bits = encode_float(dtype, low + (high - low) * unit_fraction(dtype, word));
-            // Rounding to the type may reach the end, which the range leaves out.
+            // Rounding to the type may reach the upper bound, which is excluded.
             if decode_float(dtype, bits) >= high { encode_float(dtype, low) } else { bits }
         }
     }
@@ -114,7 +114,7 @@ const fn scale(word: u64, span: i128) -> i128 {
     (((word as u128 * low) >> 64) + word as u128 * high) as i128
 }
 
-/// A number of `[0, 1)` that is exact in the type, so that rounding never reaches 1.
+/// A number in `[0, 1)` that the type represents exactly, so that rounding never reaches 1.
 #[expect(clippy::cast_precision_loss, reason = "at most 53 bits are left")]
 fn unit_fraction(dtype: DType, word: u64) -> f64 {
     let digits = match dtype {
@@ -126,12 +126,12 @@ fn unit_fraction(dtype: DType, word: u64) -> f64 {
     (word >> (64 - digits)) as f64 / (1_u64 << digits) as f64
 }
 
-/// Whether `range` can be values of `dtype`; or why not.
+/// Checks that `dtype` can hold the values of `range`.
 pub(crate) fn check_range(dtype: DType, range: Interval) -> Result<(), String> {
     match (range, integer_bounds(dtype)) {
         (Interval::Integer(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
         (Interval::Float(low, high), _) if !low.is_finite() || !high.is_finite() => {
-            Err("wants finite numbers of at most 1.8e308".to_owned())
+            Err("expected finite numbers of at most 1.8e308".to_owned())
         }
         (Interval::Float(low, high), _) if low >= high => Err(format!("[{low}, {high}) is empty")),
         (Interval::Float(low, high), _) => check_float_range(dtype, low, high),
@@ -142,7 +142,7 @@ pub(crate) fn check_range(dtype: DType, range: Interval) -> Result<(), String> {
     }
 }
 
-/// Whether the type has numbers from `low` to `high`, and at both ends.
+/// Checks that both bounds are finite and distinct in the type.
 fn check_float_range(dtype: DType, low: f64, high: f64) -> Result<(), String> {
     let part = component_of(dtype).0;
     let rounded = |value: f64| decode_float(part, encode_float(part, value));
@@ -168,7 +168,7 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// The type of the parts of an element, and how many there are.
+/// The type and the number of an element's components.
 const fn component_of(dtype: DType) -> (DType, usize) {
     match dtype {
         DType::COMPLEX64 => (DType::F32, 2),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_have_the_type() {
+    fn constants_are_encoded_in_the_type() {
         assert_eq!(filled(&Init::Ones, DType::F32, 1), [1.0_f32.to_le_bytes()]);
         assert_eq!(filled(&Init::Arange, DType::I16, 3)[2], 2_i16.to_le_bytes());
         assert_eq!(filled(&Init::Arange, DType::U8, 300)[299], [43], "299 mod 256");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn random_is_fixed_for_ever() {
+    fn random_values_never_change() {
         let mut state = 1_234_567;
         assert_eq!(
             [next(&mut state), next(&mut state)],
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_the_type_does_not_hold_is_refused() {
+    fn a_range_that_the_type_cannot_hold_is_rejected() {
         let message = |dtype, low, high| check_range(dtype, Interval::Float(low, high)).unwrap_err();
         let types = [
             (DType::F16, 65504.0),
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(check_range(dtype, Interval::Float(0.0, most)), Ok(()), "{dtype}");
             assert!(message(dtype, 0.0, most * 2.0).contains("does not fit"), "{dtype}");
             assert!(message(dtype, -most * 2.0, 0.0).contains("does not fit"), "{dtype}");
-            // Every value would be 0, which nearly every wrong kernel gets right.
+            // All values would be equal, which hides most errors in a kernel.
             assert!(message(dtype, 0.0, 1e-60).contains("the same number"), "{dtype}");
             assert!(message(dtype, 1.0, 1.000_000_01).contains("the same number"), "{dtype}");
         }

@@ -1,4 +1,4 @@
-//! The spec file: a kernel, its arguments, what it costs, and what is right. `docs/spec.md` has every key.
+//! The spec file: a kernel, its arguments, cost and reference. `docs/spec.md` documents every key.
 
 mod argument;
 mod document;
@@ -19,7 +19,7 @@ use crate::text_file;
 use init::Init;
 pub(crate) use overrides::Overrides;
 
-/// A spec file that was read and found possible.
+/// A parsed and validated spec file.
 #[derive(Debug)]
 pub(crate) struct Spec {
     /// The file.
@@ -30,15 +30,15 @@ pub(crate) struct Spec {
     pub(crate) kernel: KernelSource,
     /// Its arguments, in order.
     pub(crate) args: Vec<Argument>,
-    /// What to fix when the code is loaded.
+    /// Constants and element type that the code is specialised to.
     pub(crate) specialise: Specialise,
-    /// How it is spread over the device.
+    /// The launch geometry.
     pub(crate) geometry: Geometry,
-    /// The spec says how large a group is; otherwise the code may.
+    /// Whether the spec gives a group size; otherwise the code may.
     pub(crate) has_group_size: bool,
-    /// What one call computes and moves.
+    /// Operations and bytes of one call.
     pub(crate) cost: Cost,
-    /// What is right.
+    /// The expected outputs.
     pub(crate) reference: Option<Reference>,
     /// Defaults of the command's options.
     pub(crate) settings: Settings,
@@ -55,7 +55,7 @@ pub(crate) struct KernelSource {
     pub(crate) options: Options,
 }
 
-/// What the code is fixed to when it is loaded.
+/// What the code is specialised to when it is loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Specialise {
     /// Symbols and values of constants.
@@ -74,7 +74,7 @@ pub(crate) struct Argument {
     pub(crate) kind: ArgumentKind,
 }
 
-/// What an argument is.
+/// The kind of an argument, with its data.
 #[derive(Debug)]
 pub(crate) enum ArgumentKind {
     Tensor(TensorSpec),
@@ -93,19 +93,19 @@ pub(crate) struct TensorSpec {
     pub(crate) shape: Vec<usize>,
     /// Strides in elements; `None`: contiguous.
     pub(crate) strides: Option<Vec<usize>>,
-    /// Elements in front of the first one.
+    /// Offset of the first element, in elements.
     pub(crate) offset: usize,
     pub(crate) init: Init,
     pub(crate) access: Access,
-    /// Where it lives when the clock starts.
+    /// Where the data is when the clock starts.
     pub(crate) on: On,
 }
 
-/// What the written arguments should hold.
+/// The expected contents of the written arguments.
 #[derive(Debug)]
 pub(crate) struct Reference {
     pub(crate) expected: Expected,
-    /// The spec says that a host kernel takes bytes by pointer.
+    /// Whether the reference takes `bytes` arguments by pointer.
     pub(crate) bytes_by_pointer: bool,
     pub(crate) tolerance: Tolerance,
 }
@@ -120,9 +120,9 @@ pub(crate) enum Expected {
 }
 
 impl Spec {
-    /// Reads a spec file, with `changes` to what it says.
-    pub(crate) fn load(path: &Path, changes: &Overrides) -> Result<Self> {
-        parse::parse(path, &text_file::read(path)?, changes)
+    /// Reads a spec file and applies `overrides`.
+    pub(crate) fn load(path: &Path, overrides: &Overrides) -> Result<Self> {
+        parse::parse(path, &text_file::read(path)?, overrides)
     }
 
     /// The spec file and every file that it names.
@@ -130,7 +130,7 @@ impl Spec {
         self.files.clone()
     }
 
-    /// The tensors that the kernel writes, with their argument's place in the list.
+    /// The tensors that the kernel writes, with their argument index.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = (usize, &Argument)> {
         self.args.iter().enumerate().filter(|(_, arg)| arg.is_written())
     }

@@ -1,4 +1,4 @@
-//! Numbers as they are written, and as the bits of an element type.
+//! Numbers of a spec, and their encoding in an element type.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use runtime_core::{DType, DTypeClass, Value};
 /// A number of a spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
-    /// Written without point or exponent.
+    /// Written without a decimal point or an exponent.
     Integer(i128),
-    /// Written with point or exponent.
+    /// Written with a decimal point or an exponent.
     Float(f64),
     /// `true` or `false`.
     Bool(bool),
 }
 
 impl Number {
-    /// Its value as a real number, unless it is a flag.
-    #[expect(clippy::cast_precision_loss, reason = "a real number is asked for: the nearest one")]
+    /// The nearest floating-point value; `None` for a boolean.
+    #[expect(clippy::cast_precision_loss, reason = "the nearest value is intended")]
     pub(crate) const fn as_f64(self) -> Option<f64> {
         match self {
             Self::Integer(value) => Some(value as f64),
@@ -27,7 +27,7 @@ impl Number {
         }
     }
 
-    /// The number as a constant of code; `None` if it is too large an integer.
+    /// The number as a specialisation constant; `None` for an integer that is too large.
     pub(crate) fn constant(self) -> Option<Value> {
         match self {
             Self::Integer(value) => i64::try_from(value).ok().map(Value::Integer),
@@ -47,7 +47,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// Smallest and largest value of an integer type.
+/// The minimum and maximum of an integer type.
 pub(crate) const fn integer_bounds(dtype: DType) -> Option<(i128, i128)> {
     let bits = dtype.bytes() * 8;
     match dtype.class() {
@@ -57,20 +57,20 @@ pub(crate) const fn integer_bounds(dtype: DType) -> Option<(i128, i128)> {
     }
 }
 
-/// The bits of `number` as a `dtype`, in a little-endian word; or why it is none.
+/// Encodes `number` as a `dtype` in the low bits of a word.
 pub(crate) fn encode(dtype: DType, number: Number) -> Result<u64, String> {
     if let Some((least, most)) = integer_bounds(dtype) {
         return match number {
             Number::Integer(value) if (least..=most).contains(&value) => Ok(low_64_bits(value)),
             Number::Integer(value) => Err(format!("{value} does not fit {dtype} ({least} to {most})")),
-            _ => Err(format!("{dtype} wants an integer")),
+            _ => Err(format!("{dtype} requires an integer")),
         };
     }
     match (dtype.class(), number) {
         (DTypeClass::Bool, Number::Bool(value)) => Ok(u64::from(value)),
-        (DTypeClass::Bool, _) => Err("bool wants true or false".to_owned()),
+        (DTypeClass::Bool, _) => Err("bool requires true or false".to_owned()),
         (DTypeClass::Float | DTypeClass::BFloat, _) => {
-            let value = number.as_f64().ok_or_else(|| format!("{dtype} wants a number"))?;
+            let value = number.as_f64().ok_or_else(|| format!("{dtype} requires a number"))?;
             let bits = encode_float(dtype, value);
             match value.is_finite() && !decode_float(dtype, bits).is_finite() {
                 true => Err(format!("{value} does not fit {dtype}")),
@@ -81,13 +81,13 @@ pub(crate) fn encode(dtype: DType, number: Number) -> Result<u64, String> {
     }
 }
 
-/// The low 64 bits.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two's complement is wanted")]
+/// The low 64 bits in two's complement.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two's complement is intended")]
 pub(crate) const fn low_64_bits(value: i128) -> u64 {
     value as u64
 }
 
-/// The bits of the nearest value of a floating-point type.
+/// Encodes the nearest value of a floating-point type.
 #[expect(clippy::cast_possible_truncation, reason = "rounding to the type is the purpose")]
 pub(crate) fn encode_float(dtype: DType, value: f64) -> u64 {
     match dtype {
@@ -98,7 +98,7 @@ pub(crate) fn encode_float(dtype: DType, value: f64) -> u64 {
     }
 }
 
-/// The value of the bits of a floating-point type.
+/// Decodes a floating-point type.
 #[expect(clippy::cast_possible_truncation, reason = "the bits of a type are the low ones")]
 pub(crate) fn decode_float(dtype: DType, bits: u64) -> f64 {
     match dtype {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_become_bits() {
+    fn numbers_are_encoded() {
         assert_eq!(encode(DType::I8, Number::Integer(-1)).unwrap() & 0xff, 0xff);
         assert_eq!(encode(DType::U64, Number::Integer(i128::from(u64::MAX))).unwrap(), u64::MAX);
         assert_eq!(encode(DType::F32, Number::Integer(2)).unwrap(), u64::from(2.0_f32.to_bits()));
@@ -124,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn impossible_numbers_say_why() {
+    fn invalid_numbers_are_rejected_with_the_reason() {
         assert_eq!(encode(DType::I8, Number::Integer(128)).unwrap_err(), "128 does not fit i8 (-128 to 127)");
-        assert_eq!(encode(DType::I32, Number::Float(1.0)).unwrap_err(), "i32 wants an integer");
+        assert_eq!(encode(DType::I32, Number::Float(1.0)).unwrap_err(), "i32 requires an integer");
         assert_eq!(encode(DType::F16, Number::Float(1e6)).unwrap_err(), "1000000 does not fit f16");
-        assert_eq!(encode(DType::BOOL, Number::Integer(1)).unwrap_err(), "bool wants true or false");
+        assert_eq!(encode(DType::BOOL, Number::Integer(1)).unwrap_err(), "bool requires true or false");
         assert!(encode(DType::COMPLEX64, Number::Float(1.0)).unwrap_err().contains("`bytes`"));
     }
 }

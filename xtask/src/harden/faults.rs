@@ -1,4 +1,5 @@
-//! `cargo xtask faults`: the conformance suite with one call of the backend after the other refused, or answered by a lie.
+//! `cargo xtask faults`: runs the conformance suite with fault injection: one backend call at a time fails or returns an
+//! invalid result.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,21 +7,21 @@ use std::process::Command;
 use crate::process::{Failure, Outcome, run};
 use crate::workspace::{Profile, Workspace};
 
-/// What is swept: a backend, and how far.
+/// The backends and options of the default runs.
 const FAULT_RUNS: [(&str, &[&str]); 7] = [
     ("null", &[]),
     ("null", &["--kind", "device_lost", "--first", "16", "--spread", "8"]),
     ("null", &["--kind", "unsupported", "--first", "4", "--spread", "2"]),
-    // These bear whatever core does after a lie; what drivers do is their own business.
+    // Only backends that tolerate any use of their objects: real drivers may crash after an invalid result.
     ("null", &["--lies", "--cases", "6", "--first", "2", "--spread", "1", "--longest-ms", "200"]),
     ("host", &["--lies", "--cases", "1", "--first", "1", "--spread", "0"]),
     ("host", &["--first", "4", "--spread", "2"]),
     (C_BACKEND, &["--first", "4", "--spread", "2"]),
 ];
-/// The backend in C, which is built first.
+/// The name of the backend in C, which is built first.
 const C_BACKEND: &str = "cdemo";
 
-/// Sweeps the backends of this repository that run anywhere, or those that are named.
+/// Runs fault injection on the named backends, or on those of this repository that run anywhere.
 pub(crate) fn faults(backends: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
     let mut build = workspace.cargo(&["build", "--quiet", "--package", "runtime-conformance"]);
@@ -30,7 +31,7 @@ pub(crate) fn faults(backends: &[String]) -> Outcome {
     run(&mut build)?;
     let sweep = |backend: &str, extent: &[&str]| {
         let mut conformance = workspace.executable(Profile::Debug, "conformance");
-        // What is required of the machine is required of other tests.
+        // Requirements on the machine apply to the other tests only.
         run(conformance.args(["--faults", "--backend", backend]).args(extent).env_remove("RUNTIME_REQUIRE"))
     };
     let mut outcomes = Vec::new();
@@ -49,9 +50,9 @@ pub(crate) fn faults(backends: &[String]) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(failed.join("; "))) }
 }
 
-/// Builds the backend in C, as its author would.
+/// Builds the backend in C from its sources.
 fn build_c_backend(workspace: &Workspace) -> Outcome<PathBuf> {
-    let folder = workspace.harden("faults");
+    let folder = workspace.harden_dir("faults");
     std::fs::create_dir_all(&folder)?;
     let library = folder.join(format!("libruntime_{C_BACKEND}.so"));
     let mut cc = Command::new("cc");

@@ -82,8 +82,8 @@ fn specs() -> Vec<PathBuf> {
 
 fn load(path: &std::path::Path, values: &[(&str, i128)]) -> Spec {
     let value = |(name, value): &(&str, i128)| ((*name).to_owned(), spec::scalar::Number::Integer(*value));
-    let changes = Overrides { values: values.iter().map(value).collect(), element: None };
-    Spec::load(path, &changes).unwrap_or_else(|error| panic!("{error}"))
+    let overrides = Overrides { values: values.iter().map(value).collect(), element: None };
+    Spec::load(path, &overrides).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A kernel on the host and on PoCL.
