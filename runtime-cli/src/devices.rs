@@ -19,10 +19,10 @@ fn table(targets: &[Target]) -> String {
     let mut table = Table::new(&["device", "status", "kind", "name", "arch", "units", "memory", "formats"]);
     for target in targets {
         match &target.devices {
-            Ok(devices) if devices.is_empty() => table.row(unavailable_row(&target.name, "no devices")),
+            Ok(devices) if devices.is_empty() => table.row(absent_row(&target.name, "no devices")),
             Ok(devices) => devices.iter().for_each(|device| table.row(row(device))),
             Err(error) => {
-                table.row(unavailable_row(&target.name, &format!("unavailable: {}", error.message())))
+                table.row(absent_row(&target.name, &format!("unavailable: {}", error.message())))
             }
         }
     }
@@ -32,7 +32,7 @@ fn table(targets: &[Target]) -> String {
     }
 }
 
-fn unavailable_row(target: &str, reason: &str) -> Vec<String> {
+fn absent_row(target: &str, reason: &str) -> Vec<String> {
     let mut cells = vec![target.to_owned(), reason.to_owned()];
     cells.resize(8, "—".to_owned());
     cells
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(row(&broken)[..3], ["x:1", "unusable: driver too old", "accelerator"]);
         broken.unusable = None;
         assert_eq!(row(&broken)[1], "available");
-        assert_eq!(row(&broken).len(), unavailable_row("cuda", "unavailable: no libcuda.so.1").len());
+        assert_eq!(row(&broken).len(), absent_row("cuda", "unavailable: no libcuda.so.1").len());
         assert!(table(&[]).contains("runtime doctor"));
     }
 
