@@ -21,9 +21,7 @@ fn table(targets: &[Target]) -> String {
         match &target.devices {
             Ok(devices) if devices.is_empty() => table.row(absent_row(&target.name, "no devices")),
             Ok(devices) => devices.iter().for_each(|device| table.row(row(device))),
-            Err(error) => {
-                table.row(absent_row(&target.name, &format!("unavailable: {}", error.message())))
-            }
+            Err(error) => table.row(absent_row(&target.name, &format!("unavailable: {}", error.message()))),
         }
     }
     match targets.is_empty() {

@@ -96,7 +96,7 @@ fn what_a_kernel_tells_is_written_as_far_as_there_is_room() {
 fn an_occupancy_is_written_as_far_as_there_is_room() {
     let opened = RawDevice::new(runtime_null::backend().table(), 0);
     opened.with_kernel("noop", |kernel| {
-        check_every_size::<abi::Occupancy>(4, |out| opened.occupancy(kernel, out))
+        check_every_size::<abi::Occupancy>(4, |out| opened.occupancy(kernel, out));
     });
 }
 
